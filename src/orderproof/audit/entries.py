@@ -1,0 +1,65 @@
+"""The entry map: breaks grouped by what they come from, where they are, and which line did it."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Iterable
+
+from torch.fx import Node
+
+from orderproof.prover.capture import module_path
+from orderproof.prover.constants import Constants
+from orderproof.prover.rule import Break
+from orderproof.record import Entry
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
+
+
+def source_of(node: Node) -> tuple[str, str]:
+    """The last line of the model's own code that made this node: ("modeling_bert.py:104", the line)."""
+    frames = list(_FRAME.finditer(str(node.meta.get("stack_trace") or "")))
+    own = [f for f in frames if "/torch/" not in f["file"].replace("\\", "/")] or frames
+    if not own:
+        return "", ""
+    frame = own[-1]
+    name = frame["file"].replace("\\", "/").rsplit("/", 1)[-1]
+    return f"{name}:{frame['line']}", linecache.getline(frame["file"], int(frame["line"])).strip()
+
+
+def group(breaks: Iterable[Break], constants: Constants) -> tuple[Entry, ...]:
+    """One entry for each distinct (kind, operator, origin, module pattern, line)."""
+    found: dict[tuple[str, ...], list[tuple[str, Break, str]]] = {}
+    for b in breaks:
+        kind = "constant" if b.constant else "operator"
+        source, text = source_of(b.node)
+        path = module_path(b.node)
+        origin = "" if b.operand is None or not b.constant else origin_of(b.operand, constants)
+        key = (kind, _operator(b.node), origin, _NUMBER.sub("*", path), source)
+        found.setdefault(key, []).append((path, b, text))
+    return tuple(
+        Entry(
+            kind="constant" if key[0] == "constant" else "operator",
+            operator=key[1],
+            sites=len(rows),
+            module=rows[0][0] if len({p for p, _, _ in rows}) == 1 else key[3],
+            source=key[4],
+            text=rows[0][2],
+            origin=key[2],
+            reason=rows[0][1].reason,
+        )
+        for key, rows in found.items()
+    )
+
+
+def origin_of(node: Node, constants: Constants) -> str:
+    """What a constant is made from, named: parameters first, then buffers, then generators."""
+    leaves = constants.leaves(node)
+    stored = sorted(x for x in leaves if "." in x or constants.is_parameter(x))
+    chosen = [x for x in stored if constants.is_parameter(x)] or stored or sorted(leaves)
+    return ", ".join(_NUMBER.sub("*", x) for x in dict.fromkeys(chosen))
+
+
+def _operator(node: Node) -> str:
+    return str(node.target)

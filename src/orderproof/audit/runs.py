@@ -1,0 +1,118 @@
+"""Run a subject on numbers: its outputs by name, in float32 and in float64, on tokens of any length.
+
+A subject whose input is cut out of the middle of its graph (vision: the patch embeddings) is run by its
+graph from there; every other subject is run itself. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from orderproof.prover.capture import Captured
+from orderproof.prover.run import run, steps
+from orderproof.subjects import Subject
+
+
+@dataclass
+class Tokens:
+    """Inputs of one run, and a name for each token."""
+
+    inputs: tuple[Tensor, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass
+class Runs:
+    """How to run one subject; `captured` is needed where the subject is cut."""
+
+    subject: Subject
+    captured: Captured | None
+    by_graph: bool = False  # run the captured graph (which may have been rewritten), not the module
+    weights: str = "given"  # "random": every parameter drawn anew around its value
+    seed: int = 0
+    _modules: dict[bool, nn.Module] = field(default_factory=dict, repr=False)
+    _base: tuple[Tensor, ...] = field(default=(), repr=False)
+
+    @property
+    def one_length(self) -> bool:
+        """Whether only the captured length can be run."""
+        return self.by_graph or self.subject.cut is not None
+
+    @property
+    def axes(self) -> tuple[int | None, ...]:
+        """The token axis of each tensor `draw` gives."""
+        return (1,) if self.subject.cut else self.subject.token_axes
+
+    def draw(self, length: int, seed: int) -> Tokens:
+        """Random tokens."""
+        sample = self.subject.sample(length, seed)
+        if not self.subject.cut:
+            return Tokens(sample.inputs, sample.tokens)
+        assert self.captured is not None
+        self._base = sample.inputs
+        with torch.no_grad():
+            start = next(v for n, v in steps(self.captured, sample.inputs) if n is self.captured.start)
+        return Tokens((start,), tuple(f"patch {i}" for i in range(start.shape[1])))
+
+    def outputs(self, inputs: tuple[Tensor, ...], *, double: bool = False) -> dict[str, Tensor]:
+        """The named outputs."""
+        if self.by_graph or self.subject.cut:
+            assert self.captured is not None
+            if not self.subject.cut:
+                return run(self.captured, inputs, float64=double, state=self._state())
+            return run(self.captured, self._base, start=inputs[0], float64=double, state=self._state())
+        if double:
+            inputs = tuple(x.double() if x.is_floating_point() else x for x in inputs)
+        with torch.no_grad():
+            return named(self._module(double)(*[x.clone() for x in inputs]))
+
+    def _module(self, double: bool) -> nn.Module:
+        if double not in self._modules:
+            module = self.subject.module
+            if self.weights == "random":
+                module = redrawn(copy.deepcopy(module), self.seed)
+            self._modules[double] = copy.deepcopy(module).double() if double else module
+        return self._modules[double]
+
+    def _state(self) -> dict[str, Tensor] | None:
+        """The parameters drawn anew, for the graph; None for its own."""
+        if self.weights != "random" or self.captured is None:
+            return None
+        generator = torch.Generator().manual_seed(self.seed)
+        return {
+            name: _perturbed(value, generator) if name in self.captured.parameters else value
+            for name, value in self.captured.values.items()
+        }
+
+
+def redrawn(module: nn.Module, seed: int) -> nn.Module:
+    """Every floating parameter moved away from its value, so that a zero hides nothing."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(_perturbed(parameter, generator))
+    return module
+
+
+def _perturbed(value: Tensor, generator: torch.Generator) -> Tensor:
+    if not value.is_floating_point():
+        return value
+    spread = float(value.float().std()) if value.numel() > 1 else 0.0
+    noise = torch.randn(value.shape, generator=generator) * max(spread, 0.2)
+    return value + noise.to(value.dtype)
+
+
+def named(made: Any) -> dict[str, Tensor]:
+    """The tensors of whatever a module returned, by name."""
+    leaves, _ = pytree.tree_flatten_with_path(made)
+    return {_name(path): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    return ".".join(str(getattr(p, "key", getattr(p, "idx", getattr(p, "name", p)))) for p in path) or "output"

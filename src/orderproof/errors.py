@@ -1,0 +1,47 @@
+"""Every error this package raises on purpose.
+
+    OrderproofError
+    ├── UsageError            an option, law, name or argument that does not exist or does not fit
+    ├── SubjectError          the thing to audit cannot be found, loaded, built or called
+    │   └── CheckpointError   a checkpoint that is missing, cut short, a pickle, or not what it claims to be
+    ├── CaptureError          the model runs but its graph cannot be recorded
+    ├── CertificateError      a certificate that cannot be read, or a step of it that does not follow
+    ├── PositionError         positions of the wrong type, shape or range
+    └── EncodingError         an encoding given arguments it cannot honour
+
+A message says what was expected, what came, where, and what to do: in one line.
+"""
+
+from __future__ import annotations
+
+
+class OrderproofError(Exception):
+    """The root: catching it catches everything this package raises on purpose."""
+
+
+class UsageError(OrderproofError):
+    """An option, law, name or argument that does not exist or does not fit."""
+
+
+class SubjectError(OrderproofError):
+    """The thing to audit cannot be found, loaded, built or called."""
+
+
+class CheckpointError(SubjectError):
+    """A checkpoint that is missing, cut short, a pickle, or not what it claims to be."""
+
+
+class CaptureError(OrderproofError):
+    """The model runs, but its graph cannot be recorded."""
+
+
+class CertificateError(OrderproofError):
+    """A certificate that cannot be read, or a step of it that does not follow."""
+
+
+class PositionError(OrderproofError):
+    """Positions of the wrong type, shape or range."""
+
+
+class EncodingError(OrderproofError):
+    """An encoding given arguments it cannot honour."""

@@ -1,0 +1,189 @@
+"""What a law is: a relation between two runs, and what it then asks of the outputs.
+
+    if the inputs are related in this way, the outputs are related in that way
+
+A law gives the prover the facts it starts from (`input_fact`) and decides whether the fact about an output
+is what the law asks (`shortfall`). It gives the refuter changes to try, smallest first (`changes`), and says
+what the second output should then be (`compare`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from orderproof.permutations import Permutation, cycles_text, inverse, reversal, transposition
+from orderproof.prover.fact import NEVER, Fact, Shape, uniform
+from orderproof.prover.move import FREE, STILL, is_moved, moved
+from orderproof.record import Expectation
+
+
+@dataclass(frozen=True)
+class TokenDim:
+    """A dimension of an output that runs over tokens; `offset` entries stand before the first of them ([CLS])."""
+
+    dim: int
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is done to the tokens of the first run to get the second."""
+
+    text: str
+    permutation: Permutation | None = None
+    cut: int | None = None
+
+    def apply(self, x: Tensor, other: Tensor, axis: int) -> Tensor:
+        """The second run's input; `other` supplies new tokens where tokens are replaced."""
+        if self.permutation is not None:
+            return x.index_select(axis, torch.from_numpy(inverse(self.permutation)))
+        assert self.cut is not None
+        kept = torch.arange(x.shape[axis]) < self.cut
+        return torch.where(kept.reshape([-1 if d == axis else 1 for d in range(x.dim())]), x, other)
+
+    def labels(self, tokens: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+        """The second run's tokens, by name."""
+        if self.permutation is not None:
+            return tuple(tokens[i] for i in inverse(self.permutation))
+        assert self.cut is not None
+        return tokens[: self.cut] + others[self.cut :]
+
+
+@dataclass(frozen=True)
+class Law(ABC):
+    """One law: its code, its name, what it says, and when it should hold."""
+
+    code: str
+    name: str
+    statement: str
+    expectation: Mapping[str, Expectation]  # by kind of subject; a kind that is missing expects anything
+    honest: Callable[[], nn.Module]  # a small module that obeys it; takes [batch, token, width 8]
+    faulty: Callable[[], nn.Module]  # the same with a planted fault
+
+    family = "permutation"
+
+    def expected(self, kind: str) -> Expectation:
+        """Whether the law should hold for this kind of subject."""
+        return self.expectation.get(kind, "any")
+
+    @abstractmethod
+    def input_fact(self, shape: Shape, axis: int | None) -> Fact:
+        """The fact about an input whose tokens run along `axis`."""
+
+    @abstractmethod
+    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
+        """Why the fact about an output is less than the law asks; None when it is enough."""
+
+    @abstractmethod
+    def relation(self, tokens: int) -> dict[str, Any]:
+        """The relation between the runs, as data for a certificate."""
+
+    @abstractmethod
+    def changes(self, tokens: int) -> Iterator[Change]:
+        """Changes to try, smallest first."""
+
+    @abstractmethod
+    def compare(self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: Change) -> tuple[Tensor, Tensor]:
+        """What the law asks of the second output, and what came."""
+
+    def cases(self, tokens: int) -> Iterator[tuple[Change, int, int]]:
+        """Changes that stand for a generator or a case of the facts: (change, generator, case)."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class PermutationLaw(Law):
+    """Tokens permuted by a group; the output is permuted alike, or unchanged where it has no tokens."""
+
+    generators: Callable[[int], tuple[Permutation, ...]] = lambda n: (reversal(n),)
+    last_only: bool = False  # the law speaks of the last token's output only
+
+    def input_fact(self, shape: Shape, axis: int | None) -> Fact:
+        rank = len(shape)
+        if axis is None:
+            return Fact(shape, (STILL,) * rank, uniform(rank, NEVER))
+        move = moved(np.stack(self.generators(shape[axis])))
+        return Fact(shape, tuple(move if d == axis else STILL for d in range(rank)), uniform(rank, NEVER))
+
+    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
+        group = np.stack(self.generators(tokens))
+        token_dims = {t.dim: t.offset for t in dims}
+        level = fact.level
+        for d, move in enumerate(fact.moves):
+            if d in token_dims and self.last_only:
+                last = slice(level.shape[d] - 1, level.shape[d])
+                level = level[(slice(None),) * d + (last,)]
+                if is_moved(move) and not self._fixes_last(move.permutations):
+                    return f"the last token of dimension {d} does not stay where it is"
+            elif d in token_dims:
+                offset = token_dims[d]
+                wanted = np.concatenate(
+                    [np.tile(np.arange(offset), (len(group), 1)), group + offset], axis=1
+                )
+                if move is not FREE and move is not moved(wanted):
+                    return f"dimension {d} runs over tokens but does not move with them"
+            elif is_moved(move):
+                return f"dimension {d} is no token dimension but moves"
+        if (level != NEVER).any():
+            return "nothing follows for some of its elements" if (level == NEVER).any() else "nothing follows for it"
+        return None
+
+    def relation(self, tokens: int) -> dict[str, Any]:
+        generators = [p.tolist() for p in self.generators(tokens)]
+        return {"tokens": tokens, "generators": generators, "last_only": self.last_only}
+
+    @staticmethod
+    def _fixes_last(permutations: np.ndarray | None) -> bool:  # type: ignore[type-arg]
+        return permutations is not None and bool((permutations[:, -1] == permutations.shape[1] - 1).all())
+
+    def changes(self, tokens: int) -> Iterator[Change]:
+        movable = tokens - 1 if self.last_only else tokens
+        group = self.generators(tokens)
+        if len(group) == 1 and not self.last_only:
+            yield Change("reverse the tokens", permutation=group[0])
+            return
+        for distance in range(1, movable):
+            for i in range(movable - distance):
+                j = i + distance
+                yield Change(f"swap tokens {i} and {j}", permutation=transposition(tokens, i, j))
+            if distance >= 2 and tokens > 8:
+                break
+        for p in group:
+            yield Change(f"permute the tokens by {cycles_text(p)}", permutation=p)
+
+    def compare(self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: Change) -> tuple[Tensor, Tensor]:
+        assert change.permutation is not None
+        for t in dims:
+            if self.last_only:
+                first = first.narrow(t.dim, first.shape[t.dim] - 1, 1)
+                second = second.narrow(t.dim, second.shape[t.dim] - 1, 1)
+            else:
+                p = np.concatenate([np.arange(t.offset), change.permutation + t.offset])
+                first = first.index_select(t.dim, torch.from_numpy(inverse(p)))
+        return first, second
+
+    def cases(self, tokens: int) -> Iterator[tuple[Change, int, int]]:
+        for g, p in enumerate(self.generators(tokens)):
+            yield Change(f"permute the tokens by {cycles_text(p)}", permutation=p), g, 0
+
+
+@dataclass(frozen=True)
+class InfluenceLaw(Law):
+    """Some tokens replaced by anything; the output is unchanged where the law says so."""
+
+    family = "influence"
+
+    def relation(self, tokens: int) -> dict[str, Any]:
+        return {"tokens": tokens, "generators": [], "last_only": False}
+
+    def cases(self, tokens: int) -> Iterator[tuple[Change, int, int]]:
+        for change in self.changes(tokens):
+            assert change.cut is not None
+            yield change, 0, change.cut

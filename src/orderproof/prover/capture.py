@@ -1,0 +1,177 @@
+"""Record a module's graph, and check that what was recorded is what runs.
+
+Level of graph: `torch.export` (static shapes, non-strict, under no_grad), then `run_decompositions({})`:
+functional, without higher-order operators, with linear, layer norm, softmax and attention kept whole.
+Operators that have no rule here but a decomposition in torch are decomposed, and only these.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.fx import Graph, GraphModule, Node
+from torch.utils import _pytree as pytree
+
+from orderproof.errors import CaptureError, SubjectError
+from orderproof.prover.rule import find
+
+
+@dataclass(slots=True)
+class Captured:
+    """A recorded graph, its state, and the names of what goes in and out."""
+
+    module: GraphModule
+    inputs: tuple[Node, ...]  # one placeholder for each tensor input
+    outputs: dict[str, Node]  # output name -> node
+    state: dict[str, str]  # placeholder name -> qualified name of a parameter, buffer or constant
+    parameters: frozenset[str]
+    values: dict[str, Tensor]  # qualified name -> real tensor, where there is one
+    start: Node | None = None  # the node that counts as the input, where the graph is cut (vision)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph to walk."""
+        return self.module.graph
+
+    def copy(self) -> Captured:
+        """A copy whose graph can be edited."""
+        mapping: dict[Node, Node] = {}
+        graph = Graph()
+        output = graph.graph_copy(self.graph, mapping)
+        graph.output(output)
+        module = GraphModule(self.module, graph)
+        return Captured(
+            module=module,
+            inputs=tuple(mapping[n] for n in self.inputs),
+            outputs={name: mapping[n] for name, n in self.outputs.items()},
+            state=self.state,
+            parameters=self.parameters,
+            values=self.values,
+            start=None if self.start is None else mapping[self.start],
+        )
+
+
+def capture(
+    module: nn.Module,
+    inputs: tuple[Tensor, ...],
+    *,
+    values: Mapping[str, Tensor] | None = None,
+    quiet: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    cut: str | None = None,
+) -> Captured:
+    """Record the graph of a module on these inputs. Raises `CaptureError` with the reason where that fails."""
+    names = _output_names(module, inputs)
+    with quiet(), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            program = torch.export.export(module, inputs, strict=False)
+            program = _decomposed(program)
+        except Exception as error:
+            raise CaptureError(_why(error)) from error
+    signature = program.graph_signature
+    state, parameters, real = {}, set(), dict(values or {})
+    given: list[Node] = []
+    by_name = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    for spec in signature.input_specs:
+        kind = spec.kind.name
+        name = spec.arg.name
+        if kind == "USER_INPUT":
+            if name in by_name and isinstance(by_name[name].meta.get("val"), Tensor):
+                given.append(by_name[name])
+            continue
+        qualified = str(spec.target)
+        state[name] = qualified
+        if kind == "PARAMETER":
+            parameters.add(qualified)
+        stored = program.state_dict.get(qualified, program.constants.get(qualified))
+        if qualified not in real and isinstance(stored, Tensor) and not stored.is_meta:
+            real[qualified] = stored.detach()
+    outputs = _outputs(program, names)
+    graph_module = program.graph_module
+    captured = Captured(graph_module, tuple(given), outputs, state, frozenset(parameters), real)
+    if cut is not None:
+        captured.start = _find_cut(graph_module.graph, cut)
+    return captured
+
+
+def _decomposed(program: Any) -> Any:
+    program = program.run_decompositions({})
+    table = torch.export.default_decompositions()
+    unknown = {n.target for n in program.graph.nodes if n.op == "call_function" and find(n.target) is None}
+    chosen = {target: table[target] for target in unknown if target in table}
+    return program.run_decompositions(chosen) if chosen else program
+
+
+def _output_names(module: nn.Module, inputs: tuple[Tensor, ...]) -> list[str]:
+    """Names of the tensors a module returns, in the order of the flattened output."""
+    with torch.no_grad():
+        try:
+            made = module(*inputs)
+        except Exception as error:
+            shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in inputs)
+            raise SubjectError(
+                f"the model could not be called with {shapes}: {type(error).__name__}: {_first_line(error)}; "
+                "give example inputs it accepts"
+            ) from error
+    leaves, _ = pytree.tree_flatten_with_path(made)
+    names = [_name(path) for path, leaf in leaves]
+    if not any(isinstance(leaf, Tensor) for _, leaf in leaves):
+        raise SubjectError(f"the model returned {type(made).__name__} without a tensor; expected at least one tensor")
+    return names
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    parts = [str(getattr(p, "key", getattr(p, "idx", getattr(p, "name", p)))) for p in path]
+    return ".".join(parts) or "output"
+
+
+def _outputs(program: Any, names: list[str]) -> dict[str, Node]:
+    node = next(n for n in program.graph.nodes if n.op == "output")
+    specs = program.graph_signature.output_specs
+    results = [x for x, spec in zip(node.args[0], specs, strict=True) if spec.kind.name == "USER_OUTPUT"]
+    named = names if len(names) == len(results) else [f"output.{k}" for k in range(len(results))]
+    return {
+        name: x
+        for name, x in zip(named, results, strict=True)
+        if isinstance(x, Node) and isinstance(x.meta.get("val"), Tensor)
+    }
+
+
+def _find_cut(graph: Graph, path: str) -> Node:
+    """The last node computed inside the submodule with this path."""
+    found = None
+    for node in graph.nodes:
+        if any(p == path or p.startswith(path + ".") for p, _ in node.meta.get("nn_module_stack", {}).values()):
+            if isinstance(node.meta.get("val"), Tensor):
+                found = node
+    if found is None:
+        raise CaptureError(f"no operator of the graph belongs to the submodule {path!r}, whose output counts as input")
+    return found
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [""])[0][:300]
+
+
+def _why(error: Exception) -> str:
+    """Export errors are long: say what kind it is, where, in one line."""
+    text = str(error)
+    if "data-dependent" in text or "GuardOnDataDependent" in type(error).__name__:
+        where = next((x.strip() for x in text.splitlines() if x.strip().startswith("File ") and "torch" not in x), "")
+        return f"the graph cannot be recorded: control flow depends on the data (`if tensor:`, `.item()`, `nonzero`) {where}".strip()  # fmt: skip
+    return f"the graph cannot be recorded: {type(error).__name__}: {_first_line(error)}"
+
+
+def module_path(node: Node) -> str:
+    """The dotted path of the innermost module a node belongs to."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path = list(stack.values())[-1][0]
+    return str(path).removeprefix("L['self'].").removeprefix("L__self__.")

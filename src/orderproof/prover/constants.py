@@ -1,0 +1,173 @@
+"""Constants of a graph: the nodes that depend on no input, and their values.
+
+Parameters are opaque by default: nothing may be concluded from their values, so that a proof holds for
+every value of every parameter. Buffers, `arange`, literals and all that is computed from them are
+evaluated, on the CPU, also when the graph lives on the meta device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+
+# Operators whose result is not a function of their arguments: memory as it happens to be, or chance.
+UNINITIALISED = ("empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided")
+
+# Operators that take only the shape of their argument: constant whatever it is.
+FILLED = {"full_like": None, "zeros_like": 0, "ones_like": 1, "new_zeros": 0, "new_ones": 1, "new_full": None}
+
+
+def _filled_with(node: Node) -> Any:
+    """The value a shape-only operator fills with; None where it is not one, or the value is a tensor."""
+    parts = str(node.target).split(".")
+    if len(parts) < 2 or parts[0] != "aten" or parts[1] not in FILLED:
+        return None
+    value = FILLED[parts[1]]
+    if value is None:
+        value = node.args[1] if parts[1] == "full_like" else node.args[2]
+    return None if isinstance(value, Node) else value
+
+
+def is_arbitrary(node: Node) -> bool:
+    """Whether a node's value is not determined by its arguments."""
+    if node.op != "call_function":
+        return False
+    parts = str(node.target).split(".")
+    if len(parts) > 1 and parts[0] == "aten" and parts[1] in UNINITIALISED:
+        return True
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _switched_off(node)
+
+
+def _switched_off(node: Node) -> bool:
+    """Whether a random operator is told to draw nothing (dropout in eval, or with probability 0)."""
+    name = str(node.target)
+    if name.startswith(("aten.dropout", "aten.native_dropout", "aten.feature_dropout", "aten.alpha_dropout")):
+        train = node.args[2] if len(node.args) > 2 else node.kwargs.get("train", True)
+        p = node.args[1] if len(node.args) > 1 else node.kwargs.get("p", 0.5)
+        return train is False or p == 0
+    if name.startswith("aten.scaled_dot_product_attention"):
+        return (node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0.0)) == 0
+    if name.startswith(("aten.lstm", "aten.gru", "aten.rnn")):
+        booleans = [a for a in node.args if isinstance(a, bool)]
+        return len(booleans) > 1 and booleans[1] is False
+    return False
+
+
+class Constants:
+    """Which nodes are constant, what they come from, and (lazily) their values."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        state: Mapping[str, str],
+        values: Mapping[str, Tensor],
+        *,
+        parameters: Iterable[str],
+        trust_parameters: bool = False,
+    ) -> None:
+        """`state`: placeholder -> qualified name. `values`: qualified name -> real tensor, where there is one."""
+        self._state = dict(state)
+        self._parameters = frozenset(parameters)
+        self._trust = trust_parameters
+        self._values = values
+        self._cache: dict[Node, Any] = {}
+        self._array_cache: dict[Node, Any] = {}
+        self._opaque: set[Node] = set()
+        self._leaves: dict[Node, frozenset[str]] = {}
+        self.nodes: set[Node] = set()
+        self.consulted: set[str] = set()
+        for node in graph.nodes:
+            self._classify(node)
+
+    def _classify(self, node: Node) -> None:
+        """Decide, in graph order, whether a node is constant, opaque, and what it is made from."""
+        if node.op == "placeholder":
+            if node.name not in self._state:
+                return
+            name = self._state[node.name]
+            value = self._values.get(name)
+            leaves = frozenset([name])
+            opaque = (name in self._parameters and not self._trust) or value is None or value.is_meta
+        elif _filled_with(node) is not None:
+            leaves, opaque = frozenset(["a fill value"]), False
+        elif node.op == "call_function" and not is_arbitrary(node):
+            if not all(n in self.nodes for n in node.all_input_nodes):
+                return
+            parts = [self._leaves[n] for n in node.all_input_nodes]
+            own = str(node.target).removeprefix("aten.").split(".")[0]
+            leaves = frozenset[str]().union(*parts) if parts else frozenset([own])
+            opaque = any(n in self._opaque for n in node.all_input_nodes)
+        else:
+            return
+        self.nodes.add(node)
+        self._leaves[node] = leaves
+        if opaque:
+            self._opaque.add(node)
+
+    def __contains__(self, node: object) -> bool:
+        return node in self.nodes
+
+    def leaves(self, node: Node) -> frozenset[str]:
+        """The parameters, buffers and generators (arange) that a constant is made from."""
+        return self._leaves[node]
+
+    def is_parameter(self, name: str) -> bool:
+        """Whether a qualified name is a parameter (not a buffer)."""
+        return name in self._parameters
+
+    def opaque(self, node: Node) -> bool:
+        """Whether nothing may be concluded from the node's value."""
+        return node in self._opaque
+
+    def array(self, node: Node) -> Any:
+        """The value of a constant as a numpy array, or None where it is opaque or cannot be computed."""
+        if node not in self._array_cache:
+            value = None if self.opaque(node) else self._evaluate(node)
+            if isinstance(value, Tensor):
+                value = value.float() if value.dtype in (torch.bfloat16,) else value
+                value = value.detach().resolve_conj().resolve_neg().numpy()
+            else:
+                value = None
+            self._array_cache[node] = value
+        return self._array_cache[node]
+
+    def consult(self, node: Node) -> None:
+        """Note that a proof used the value of this constant."""
+        self.consulted.update(n for n in self.leaves(node) if n in self._values)
+
+    def _evaluate(self, node: Node) -> Any:
+        if node in self._cache:
+            return self._cache[node]
+        result: Any
+        if node.op == "placeholder":
+            result = self._values.get(self._state[node.name])
+        elif (fill := _filled_with(node)) is not None:
+            meta = node.meta["val"]
+            result = torch.full(tuple(meta.shape), fill, dtype=meta.dtype)
+        elif any(self._evaluate(n) is None for n in node.all_input_nodes):
+            result = None  # an operand has no value, so neither has this
+        else:
+            args = tuple(
+                torch.device("cpu") if isinstance(a, torch.device) else a
+                for a in torch.fx.map_arg(node.args, self._evaluate)
+            )
+            kwargs = dict(torch.fx.map_arg(node.kwargs, self._evaluate))
+            if "device" in kwargs:
+                kwargs["device"] = torch.device("cpu")
+            result = self._call(node.target, args, kwargs)
+        self._cache[node] = result
+        return result
+
+    @staticmethod
+    def _call(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            return None
+        try:
+            with torch.no_grad():
+                return target(*args, **kwargs)
+        except (RuntimeError, TypeError, NotImplementedError, ValueError, IndexError):
+            return None  # not computable on its own: treated as unknown

@@ -1,0 +1,67 @@
+"""Look for a witness: the smallest pair of runs whose outputs break a law by more than arithmetic allows.
+
+Lengths are tried from the shortest up and changes from the smallest up, so the first witness found is a
+small one. Rounding and dependence are told apart by the precision ladder: a rounding difference falls by
+about 2**-29 from float32 to float64, a real one stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orderproof.prover.run import difference
+
+SUSPICION = 1e-6  # a relative difference in float32 worth a second look
+REAL = 1e-6  # a relative difference in float64 that no rounding explains (models that compute in float32 inside reach 1e-7)
+STAYS = 0.1  # the share of the float32 difference that must remain in float64
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One pair of runs that breaks the law."""
+
+    change: Any
+    length: int
+    index: tuple[int, ...]
+    expected: float
+    found: float
+    float32: float
+    float64: float
+
+
+Pair = tuple[Tensor, Tensor]  # what the law asks, what came
+
+
+def search(lengths: Iterable[int], changes: Callable[[int], Iterable[Any]], pair: Callable[[int, Any, bool], Pair | None]) -> Evidence | None:
+    """The first change, at the shortest length, whose pair of outputs differs for real.
+
+    `pair(length, change, double)` gives the output the law asks for and the one that came, or None where the
+    model cannot be run so.
+    """
+    for length in lengths:
+        for change in changes(length):
+            single = pair(length, change, False)
+            if single is None:
+                break
+            gap = difference(*single)
+            if not gap > SUSPICION or gap == float("inf"):
+                continue
+            double = pair(length, change, True)
+            if double is None:
+                continue
+            kept = difference(*double)
+            if kept > REAL and kept > STAYS * gap:
+                return _evidence(change, length, double, gap, kept)
+    return None
+
+
+def _evidence(change: Any, length: int, pair: Pair, gap: float, kept: float) -> Evidence:
+    expected, found = pair
+    flat = int(torch.argmax((expected - found).abs().flatten()))
+    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), expected.shape))
+    return Evidence(change, length, index, float(expected[index]), float(found[index]), gap, kept)

@@ -1,0 +1,139 @@
+"""Fibre operators: softmax and normalisation act on whole lines of elements, in any order within.
+
+Lemma (softmax_equivariant, normalisation_equivariant). Let C[i, :] = h(A[i, :]) where
+h(P a) = P h(a) for every permutation P (softmax, log-softmax, layer norm and RMS norm without weights).
+  1. A moved along i gives C moved along i.
+  2. A moved along the fibre gives C moved along the fibre.
+  3. If A depends on a token anywhere in a fibre, C may depend on it everywhere in that fibre.
+  4. softmax: an entry of -inf is exactly zero and counts for nothing in its fibre, provided that the
+     fibre has an ordinary entry. A fibre wholly masked keeps all its dependences: softmax of
+     [m, m] is [1/2, 1/2] for every m.
+Proof. 1: i is free. 2: sum_j exp(a_j) and the moments do not depend on the order of j. 4: exp(-inf) = 0.
+Over the reals. An entry masked by a large finite number, not by -inf, is zero in floating point only if the
+scores are small beside it: that is an assumption, and it is listed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch.fx import Node
+
+from orderproof.prover.fact import (
+    EXACT,
+    MASKED,
+    NEVER,
+    UNKNOWN,
+    Fact,
+    Known,
+    with_known,
+)
+from orderproof.prover.labelled import Operand, settle
+from orderproof.prover.move import is_moved
+from orderproof.prover.rule import Application, Facts, NothingFollows, dtype_of, rule
+from orderproof.prover.rules.pointwise import mask_like
+
+BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
+
+
+@rule("softmax_equivariant", "softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax")
+def softmax(a: Application) -> Fact:
+    """exp(a_j) / sum_k exp(a_k), or its logarithm."""
+    fact = a.fact(a.args[0])
+    dim = int(a.argument(1, "dim")) % max(len(fact.shape), 1)
+    return softmax_along(a, fact, dim, dtype_of(a.args[0]), logarithm="log_softmax" in a.target)
+
+
+def softmax_along(a: Application, fact: Fact, dim: int, dtype: Any, *, logarithm: bool = False) -> Fact:
+    """The fact about a softmax of `fact` along `dim`."""
+    known = fact.known
+    if known is None:
+        return Fact(fact.shape, fact.moves, fact.level.max(axis=dim, keepdims=True))
+    masked = mask_like(known, dtype)
+    ordinary = (known.status == UNKNOWN) | ((known.status == EXACT) & ~masked)
+    alive = ordinary.any(axis=dim, keepdims=True)
+    gone = masked & alive
+    level, gone_full = np.broadcast_arrays(fact.level, gone)
+    high = np.where(gone_full, NEVER, level).max(axis=dim, keepdims=True)
+    if not gone.any():
+        return Fact(fact.shape, fact.moves, high)
+    finite = (known.status == MASKED) | ((known.status == EXACT) & ~np.isneginf(known.value.astype(np.float64)))
+    if (gone & finite).any():
+        a.assume(BOUNDED)
+    if logarithm:
+        return Fact(fact.shape, fact.moves, np.broadcast_to(high, np.broadcast_shapes(high.shape, gone.shape)))
+    status = np.where(gone, EXACT, UNKNOWN).astype(np.uint8)
+    return with_known(fact.shape, fact.moves, high, Known(status, np.zeros((1,) * len(fact.shape))))
+
+
+def normalised(a: Application, dims: tuple[int, ...], affine: list[tuple[Node | None, int, tuple[int, ...]]]) -> Fact:
+    """A normalisation over `dims`, scaled and shifted by weights laid along some of the dimensions."""
+    fact = a.fact(a.args[0])
+    level = fact.level.max(axis=dims, keepdims=True)
+    moves = {str(d): m for d, m in enumerate(fact.moves)}
+    for node, place, along in affine:
+        if node is None:
+            continue
+        weight = a.fact(node)
+        labels = tuple(str(d) if s > 1 else "" for d, s in zip(along, weight.shape, strict=True))
+        own = settle(a, Operand(weight, labels, node, place), moves)
+        shaped = [1] * len(fact.shape)
+        for d, s in zip(along, own.shape, strict=True):
+            shaped[d] = s
+        level = np.maximum(level, own.reshape(shaped))
+    return Fact(fact.shape, fact.moves, level)
+
+
+@rule("normalisation_equivariant", "layer_norm", "rms_norm", "_fused_rms_norm", "native_layer_norm")
+def layer_norm(a: Application) -> Facts:
+    """(x - mean) / deviation over the last dimensions, times a weight, plus a bias."""
+    rank = len(a.fact(a.args[0]).shape)
+    count = len(a.args[1])
+    dims = tuple(range(rank - count, rank))
+    affine = [(a.argument(2, "weight"), 2, dims)]
+    if "layer_norm" in a.target:
+        affine.append((a.argument(3, "bias"), 3, dims))
+    result = normalised(a, dims, affine)
+    if not isinstance(a.node.meta["val"], list | tuple):
+        return result
+    moments = []
+    for value in a.node.meta["val"][1:]:
+        shape = tuple(int(s) for s in value.shape)
+        moments.append(Fact(shape, result.moves[: len(shape)], result.level.max(axis=dims, keepdims=True)))
+    return (result, *moments)
+
+
+@rule("normalisation_equivariant", "group_norm", "native_group_norm")
+def group_norm(a: Application) -> Fact:
+    """Normalisation over groups of channels and everything behind them."""
+    if "native" in a.target:
+        raise NothingFollows("native_group_norm has no lemma; group_norm has")
+    fact = a.fact(a.args[0])
+    rank, groups = len(fact.shape), int(a.args[1])
+    dims = tuple(range(1, rank))
+    if is_moved(fact.moves[1]) and groups > 1:
+        raise NothingFollows("the groups of a group norm are taken by place, and the channels move")
+    return normalised(a, dims, [(a.argument(2, "weight"), 2, (1,)), (a.argument(3, "bias"), 3, (1,))])
+
+
+@rule("normalisation_equivariant", "batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm")
+def batch_norm(a: Application) -> Facts:
+    """In eval: a scale and a shift for each channel, from running statistics."""
+    if ".batch_norm." in a.target and a.args[5]:
+        raise NothingFollows("batch norm in training mode mixes the whole batch")
+    if "cudnn" in a.target:
+        raise NothingFollows("cudnn_batch_norm has no lemma")
+    fact = a.fact(a.args[0])
+    moves = {str(d): m for d, m in enumerate(fact.moves)}
+    level = fact.level
+    for place in range(1, 5):
+        node = a.args[place]
+        if isinstance(node, Node):
+            weight = a.fact(node)
+            own = settle(a, Operand(weight, ("1",), node, place), moves)
+            level = np.maximum(level, own.reshape([1, -1] + [1] * (len(fact.shape) - 2)))
+    result = Fact(fact.shape, fact.moves, level)
+    if not isinstance(a.node.meta["val"], list | tuple):
+        return result
+    raise NothingFollows("the functional form of batch norm has no lemma")

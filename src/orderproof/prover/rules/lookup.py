@@ -1,0 +1,94 @@
+"""Lookups: a table read at an index follows the index.
+
+Lemma (lookup_equivariant). Let C[e, :] = W[I[e], :] with W the same in both runs. If I'[m(e)] = I[e], then
+C'[m(e), :] = C[e, :]. If the table moves too, nothing follows.
+Proof. C'[m(e), :] = W[I'[m(e)], :] = W[I[e], :] = C[e, :]. Arithmetic: none; exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch.fx import Node
+
+from orderproof.prover.fact import Fact, Levels
+from orderproof.prover.labelled import Operand, align, common_moves, highest, refined, settle
+from orderproof.prover.move import FREE, STILL, is_moved
+from orderproof.prover.rule import Application, NothingFollows, rule, shape_of
+from orderproof.prover.rules.movement import reindex, rename
+from orderproof.prover.rules.pointwise import broadcast_labels
+
+LEMMA = "lookup_equivariant"
+
+
+@rule(LEMMA, "embedding")
+def embedding(a: Application) -> Fact:
+    """Rows of a weight, by index."""
+    table, index = a.fact(a.args[0]), refined(a, a.args[1])
+    if not table.unmoved:
+        raise NothingFollows("the rows of the table that is looked up move")
+    level = np.maximum(index.level[..., None], table.level.max())
+    return Fact(a.shape, (*index.moves, STILL), level)
+
+
+@rule(LEMMA, "index.Tensor", "_unsafe_index.Tensor")
+def index(a: Application) -> Fact:
+    """Some dimensions read at index tensors."""
+    fact, indices = a.fact(a.args[0]), list(a.args[1])
+    places = [d for d, i in enumerate(indices) if i is not None]
+    if any(i is not None and i.meta["val"].dtype.__str__() == "torch.bool" for i in indices):
+        raise NothingFollows("a boolean index takes a number of elements that depends on the data")
+    if len(places) == 1 and indices[places[0]] in a.constants and len(shape_of(indices[places[0]])) == 1:
+        array = a.constants.array(indices[places[0]])
+        if array is not None:
+            a.constants.consult(indices[places[0]])
+            d = places[0]
+            return reindex([fact], d, array.astype(np.int64) % fact.shape[d], a.shape)
+    if any(is_moved(fact.moves[d]) for d in places):
+        raise NothingFollows("a dimension whose elements move is read at indices that depend on place")
+    return _read(a, fact, indices, places)
+
+
+def _read(a: Application, fact: Fact, indices: list[Any], places: list[int]) -> Fact:
+    """Unmoved dimensions read at index tensors, which lead the result (or stand where they were)."""
+    shapes = [shape_of(indices[d]) for d in places]
+    shape = np.broadcast_shapes(*shapes)
+    rank = len(shape)
+    operands = [
+        Operand(a.fact(indices[d]), broadcast_labels(s, rank), indices[d], (1, d))
+        for d, s in zip(places, shapes, strict=True)
+    ]
+    moves = common_moves(a, operands)
+    order = [str(d) for d in range(rank)]
+    level = highest([align(settle(a, o, moves), o.labels, order) for o in operands])  # type: ignore[misc]
+    head = tuple(moves.get(x, STILL if shape[d] == 1 else FREE) for d, x in enumerate(order))
+    rest = [d for d in range(len(fact.shape)) if d not in places]
+    inner: Levels = fact.level.max(axis=tuple(places), keepdims=True)
+    together = places == list(range(places[0], places[0] + len(places)))
+    at = places[0] if together else 0
+    kept = rename(Fact(inner.shape, (STILL,) * inner.ndim, inner), inner.shape, rest).level
+    before = kept.reshape(kept.shape[:at] + (1,) * rank + kept.shape[at:])
+    wide = level.reshape((1,) * at + level.shape + (1,) * (len(rest) - at))
+    rest_moves = tuple(fact.moves[d] for d in rest)
+    return Fact(a.shape, rest_moves[:at] + head + rest_moves[at:], np.maximum(before, wide))
+
+
+@rule(LEMMA, "gather")
+def gather(a: Application) -> Fact:
+    """One dimension read at an index for every element."""
+    fact, index = a.fact(a.args[0]), a.fact(a.args[2])
+    rank = len(fact.shape)
+    dim = int(a.args[1]) % rank
+    if is_moved(fact.moves[dim]):
+        raise NothingFollows("a dimension whose elements move is read at indices that depend on place")
+    if any(index.shape[d] != fact.shape[d] for d in range(rank) if d != dim):
+        raise NothingFollows("gather with an index shorter than its source has no lemma")
+    source = Operand(fact, tuple(str(d) if d != dim and s > 1 else "" for d, s in enumerate(fact.shape)), a.args[0], 0)
+    where = Operand(index, tuple(str(d) if s > 1 else "" for d, s in enumerate(index.shape)), a.args[2], 2)
+    both = [source, where]
+    moves = common_moves(a, both)
+    moves.setdefault(str(dim), STILL)
+    first, second = settle(a, source, moves), settle(a, where, moves)
+    level = np.maximum(first.max(axis=dim, keepdims=True), second)
+    return Fact(a.shape, tuple(moves.get(str(d), STILL) for d in range(rank)), level)

@@ -1,0 +1,292 @@
+"""Pointwise operators: what moves alike in the operands moves alike in the result.
+
+Lemma (pointwise_equivariant). Let C[e] = h(A[e], B[e], ...) elementwise, with broadcasting.
+  1. If A'[m(e)] = A[e] and B'[m(e)] = B[e] for the same move m, then C'[m(e)] = C[e].
+  2. A constant satisfies the premise wherever its values do: B[m(e)] = B[e].
+  3. An operand that moves otherwise: nothing follows. A = [1, 2], B = [1, 2] still, swap A: A + B is
+     [2, 4], then [3, 3].
+  4. An element that one operand alone decides depends on that operand alone: 0 x, -inf + x, False and x,
+     True or x, and the branch that `where` does not take.
+Proof. 1: C'[m(e)] = h(A'[m(e)], B'[m(e)]) = h(A[e], B[e]). 2 is 1. 4: h is constant in the other operands.
+Arithmetic: exact in floating point too; case 4 needs finite x.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.fx import Node
+
+from orderproof.prover.fact import EXACT, MASKED, NEVER, UNKNOWN, UNSURE, Fact, Known, Levels, with_known
+from orderproof.prover.labelled import Labels, Operand, align, common_moves, highest, refined, settle
+from orderproof.prover.move import STILL
+from orderproof.prover.rule import Application, dtype_of, rule
+
+_ADD = {"add", "sub"}
+_MULTIPLY = {"mul", "multiply"}
+_DIVIDE = {"div", "true_divide"}
+_AND = {"bitwise_and", "logical_and", "__and__"}
+_OR = {"bitwise_or", "logical_or", "__or__"}
+_COPY = {"clone", "_to_copy", "to", "type_as", "contiguous", "alias", "lift_fresh_copy", "positive", "dropout"}
+_ABSORBING = _ADD | _MULTIPLY | _AND | _OR | {"where", "masked_fill"}
+
+LARGE = 1e8  # a mask at least this negative is a mask, under the assumption on the scores
+FLOAT16_LARGE = 6e4  # float16 has nothing larger than 65504
+
+
+def mask_like(known: Known, dtype: torch.dtype) -> NDArray[np.bool_]:
+    """Elements so negative that they cannot survive a softmax beside an ordinary entry."""
+    limit = FLOAT16_LARGE if dtype is torch.float16 else LARGE
+    if known.value.dtype.kind != "f":
+        return known.status == MASKED
+    return (known.status == MASKED) | ((known.status == EXACT) & (known.value <= -limit))
+
+
+@rule(
+    "pointwise_equivariant",
+    "<pointwise>",
+    "_to_copy",
+    "to",
+    "type_as",
+    "contiguous",
+    "alias",
+    "lift_fresh_copy",
+    "detach",
+    "masked_fill",
+    "where",
+    "dropout",
+    "feature_dropout",
+    "alpha_dropout",
+    "__and__",
+    "__or__",
+    "__xor__",
+    "multiply",
+    "softplus",
+    "silu",
+    "gelu",
+    "log_sigmoid",
+    "log_sigmoid_forward",
+    "square",
+    "relu",
+    "tril",
+    "triu",
+)
+def pointwise(a: Application) -> Fact:
+    """The fact about an elementwise operator's result."""
+    name = a.target.split(".")[1]
+    if name in ("tril", "triu"):
+        return _triangle(a, name)
+    rank = len(a.shape)
+    operands = list(_operands(a, rank))
+    moves = common_moves(a, operands)
+    order = [str(d) for d in range(rank)]
+    levels: list[Levels] = [align(settle(a, o, moves), o.labels, order) for o in operands]  # type: ignore[misc]
+    out_moves = tuple(moves.get(label, STILL) for label in order)
+    if name in _ABSORBING or any(o.fact.known is not None for o in operands):
+        return with_known(a.shape, out_moves, *_with_known(a, name, operands, levels, order))
+    return Fact(a.shape, out_moves, highest(levels))
+
+
+def _operands(a: Application, rank: int) -> Any:
+    named = [(i, x) for i, x in enumerate(a.args)] + list(a.node.kwargs.items())
+    for place, argument in named:
+        if isinstance(argument, Node):
+            fact = refined(a, argument) if a.node in a.constants else a.fact(argument)
+            yield Operand(fact, broadcast_labels(fact.shape, rank), argument, place)
+
+
+def broadcast_labels(shape: tuple[int, ...], rank: int) -> Labels:
+    """Labels of an operand that broadcasts against a result of this rank: '' where it has size 1."""
+    shift = rank - len(shape)
+    return tuple(str(d + shift) if size > 1 else "" for d, size in enumerate(shape))
+
+
+def _with_known(
+    a: Application, name: str, operands: list[Operand], levels: list[Levels], order: list[str]
+) -> tuple[Levels, Known | None]:
+    """Levels and known elements of the result, using what is known of the operands' values."""
+    knowns = [_known(a, o, order) for o in operands]
+    level = highest(levels)
+    if not any(k.status.any() for k in knowns):
+        return level, None
+    if name in ("where", "masked_fill"):
+        return _select(a, name, knowns, levels)
+    dtypes = [dtype_of(o.node) if o.node is not None else torch.float32 for o in operands]
+    status = _status(a, name, knowns, dtypes)
+    exact = reduce(np.logical_and, [k.status == EXACT for k in knowns])
+    value: NDArray[Any] = np.zeros((1,) * len(order))
+    if exact.any():
+        found = _evaluate(a, operands, knowns)
+        if found is None:
+            exact = np.zeros_like(exact)
+        else:
+            value = found
+    status = np.where(exact, EXACT, np.where(status == EXACT, UNKNOWN, status))
+    decided, decision = _decided(a, name, knowns)
+    if decided is not None:
+        status = np.where(decided, EXACT, status)
+        value = np.where(decided, decision, value)
+    if not status.any():
+        return level, None
+    for operand, known in zip(operands, knowns, strict=True):
+        if known.status.any() and operand.node is not None and operand.node in a.constants:
+            a.constants.consult(operand.node)
+    return level, Known(status.astype(np.uint8), value)
+
+
+def _known(a: Application, operand: Operand, order: list[str]) -> Known:
+    known = operand.fact.known
+    if known is None and operand.node is not None and operand.node in a.constants:
+        array = a.constants.array(operand.node)
+        if array is not None:
+            known = Known(np.full((1,) * array.ndim, EXACT, dtype=np.uint8), array)
+    if known is None:
+        one = (1,) * len(order)
+        return Known(np.zeros(one, dtype=np.uint8), np.zeros(one))
+    labels = operand.labels
+    return Known(align(known.status, labels, order), align(known.value, labels, order))  # type: ignore[arg-type]
+
+
+def _literals(a: Application) -> list[float]:
+    return [float(x) for x in a.args if isinstance(x, int | float) and not isinstance(x, bool)]
+
+
+def _status(a: Application, name: str, knowns: list[Known], dtypes: list[torch.dtype]) -> NDArray[np.uint8]:
+    """How MASKED and UNSURE pass through; elements known exactly are settled by the caller."""
+    masked = [mask_like(k, d) for k, d in zip(knowns, dtypes, strict=True)]
+    unsure = reduce(np.logical_or, [k.status == UNSURE for k in knowns])
+    any_masked = reduce(np.logical_or, masked)
+    keeps = any_masked
+    if name == "add":
+        pass  # ordinary + masked is masked: the assumption bounds what is ordinary
+    elif name == "sub":
+        keeps = masked[0] & ~masked[-1] if len(masked) > 1 else any_masked
+    elif name in _MULTIPLY | _DIVIDE:
+        keeps = any_masked & (_positive(knowns, masked) if len(knowns) > 1 else all(x > 0 for x in _literals(a)))
+    elif name not in _COPY:
+        keeps = np.zeros_like(any_masked)
+    ordinary = np.where(any_masked | unsure, UNSURE, UNKNOWN)
+    return np.where(keeps & ~unsure, MASKED, ordinary).astype(np.uint8)
+
+
+def _positive(knowns: list[Known], masked: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Every operand that is not the masked one is known, positive and not tiny."""
+    fine = [m | ((k.status == EXACT) & (k.value > 1e-3)) for k, m in zip(knowns, masked, strict=True)]
+    one = np.sum(np.broadcast_arrays(*masked), axis=0) == 1
+    result: NDArray[np.bool_] = reduce(np.logical_and, fine) & one
+    return result
+
+
+def _decided(a: Application, name: str, knowns: list[Known]) -> tuple[NDArray[np.bool_] | None, Any]:
+    """Elements that one operand decides alone, and the value they take."""
+
+    def one_is(test: Any) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = reduce(np.logical_or, [(k.status == EXACT) & test(k.value) for k in knowns])
+        return found
+
+    boolean = a.node.meta["val"].dtype is torch.bool
+    if name in _MULTIPLY:
+        return one_is(lambda v: v == 0), 0
+    if name == "add" and len(knowns) > 1:
+        return one_is(lambda v: v == -np.inf), -np.inf
+    if name in _AND and boolean:
+        return one_is(lambda v: v == 0), False
+    if name in _OR and boolean:
+        return one_is(lambda v: v != 0), True
+    return None, None
+
+
+def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]) -> tuple[Levels, Known | None]:
+    """`where` and `masked_fill`: where the condition is known, only the branch it takes matters."""
+    rank = len(a.shape)
+    branches = _branches(a, name, knowns, levels, rank)
+    if branches is None:
+        return highest(levels), None
+    (condition, condition_level), (yes, yes_level), (no, no_level) = branches
+    sure = condition.status == EXACT
+    true = condition.value != 0
+    branch = np.where(true, yes_level, no_level)
+    level = np.where(sure, highest([condition_level, branch]), highest([condition_level, yes_level, no_level]))
+    dtype = a.node.meta["val"].dtype
+    risky = mask_like(yes, dtype) | mask_like(no, dtype) | (yes.status == UNSURE) | (no.status == UNSURE)
+    status = np.where(sure, np.where(true, yes.status, no.status), np.where(risky, UNSURE, UNKNOWN))
+    value = np.where(true, yes.value, no.value)
+    place = 1 if name == "masked_fill" else 0
+    node = a.args[place]
+    if isinstance(node, Node) and node in a.constants:
+        a.constants.consult(node)
+    return level, Known(status.astype(np.uint8), value)
+
+
+def _branches(a: Application, name: str, knowns: list[Known], levels: list[Levels], rank: int) -> Any:
+    tensors = iter(zip(knowns, levels, strict=True))
+    parts = [next(tensors) if isinstance(x, Node) else _literal(x, rank) for x in a.args[:3]]
+    if len(parts) != 3:
+        return None
+    if name == "masked_fill":
+        x, condition, fill = parts
+        return condition, fill, x
+    return tuple(parts)
+
+
+def _literal(x: Any, rank: int) -> tuple[Known, Levels]:
+    one = (1,) * rank
+    known = Known(np.full(one, EXACT, dtype=np.uint8), np.full(one, x))
+    return known, np.full(one, NEVER, dtype=np.int64)
+
+
+def _evaluate(a: Application, operands: list[Operand], knowns: list[Known]) -> NDArray[Any] | None:
+    """The operator itself, on the operands' known values."""
+    values = {
+        o.node: torch.from_numpy(np.ascontiguousarray(k.value)).to(dtype_of(o.node))
+        for o, k in zip(operands, knowns, strict=True)
+        if o.node is not None
+    }
+    kwargs = {k: torch.device("cpu") if k == "device" else v for k, v in a.node.kwargs.items()}
+    try:
+        with torch.no_grad():
+            result = a.node.target(  # type: ignore[operator]
+                *torch.fx.map_arg(a.args, values.__getitem__), **torch.fx.map_arg(kwargs, values.__getitem__)
+            )
+    except (RuntimeError, TypeError):
+        return None
+    if not isinstance(result, Tensor):
+        return None
+    return (result.float() if result.dtype is torch.bfloat16 else result).numpy()
+
+
+def _triangle(a: Application, name: str) -> Fact:
+    """`tril` and `triu` multiply by a constant triangle: what it cuts off is exactly zero."""
+    source = a.args[0]
+    fact = a.fact(source)
+    ones = torch.ones(a.shape[-2:], dtype=torch.bool)
+    diagonal = int(a.argument(1, "diagonal", 0))
+    keep = (ones.tril(diagonal) if name == "tril" else ones.triu(diagonal)).numpy()
+    rank = len(a.shape)
+    triangle = Fact(
+        keep.shape,
+        (STILL, STILL),
+        np.full((1, 1), NEVER, dtype=np.int64),
+        Known(np.full((1, 1), EXACT, np.uint8), keep),
+    )
+    order = [str(d) for d in range(rank)]
+    operands = [
+        Operand(fact, broadcast_labels(fact.shape, rank), source, 0),
+        Operand(triangle, broadcast_labels(keep.shape, rank), None, "triangle"),
+    ]
+    moves = common_moves(a, operands)
+    first, second = (align(settle(a, o, moves), o.labels, order) for o in operands)
+    shaped = keep.reshape((1,) * (rank - 2) + keep.shape)
+    level = highest([first, second])  # type: ignore[list-item]
+    known = fact.known
+    status = known.status if known is not None else np.zeros((1,) * rank, dtype=np.uint8)
+    value = known.value if known is not None else np.zeros((1,) * rank)
+    status = np.where(shaped, status, EXACT).astype(np.uint8)
+    value = np.where(shaped, value, 0)
+    out_moves = tuple(moves.get(label, STILL) for label in order)
+    return with_known(a.shape, out_moves, level, Known(status, value))
