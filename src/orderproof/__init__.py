@@ -1,3 +1,39 @@
 """orderproof: prove what a sequence model knows about the order of its tokens."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:  # the names below are imported when they are first used: `import orderproof` is quick
+    from orderproof import encodings as encodings
+    from orderproof import positions as positions
+    from orderproof.audit import audit as audit
+    from orderproof.audit import prove as prove
+    from orderproof.encodings import attention as attention
+    from orderproof.errors import OrderproofError as OrderproofError
+    from orderproof.record import Finding as Finding
+    from orderproof.record import Report as Report
+
+_PLACES = {
+    "audit": "orderproof.audit",
+    "prove": "orderproof.audit",
+    "attention": "orderproof.encodings",
+    "OrderproofError": "orderproof.errors",
+    "Finding": "orderproof.record",
+    "Report": "orderproof.record",
+}
+_MODULES = ("encodings", "positions", "blocks", "subjects", "laws", "report", "prover")
+
+__all__ = ["Finding", "OrderproofError", "Report", "attention", "audit", "encodings", "positions", "prove"]
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"orderproof.{name}")
+    raise AttributeError(f"module 'orderproof' has no attribute {name!r}")

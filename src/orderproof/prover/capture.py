@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -33,6 +33,14 @@ class Captured:
     parameters: frozenset[str]
     values: dict[str, Tensor]  # qualified name -> real tensor, where there is one
     start: Node | None = None  # the node that counts as the input, where the graph is cut (vision)
+    _wide: dict[str, Tensor] = field(default_factory=dict, repr=False)
+
+    def in_float64(self, name: str) -> Tensor:
+        """A stored tensor in float64, converted once."""
+        if name not in self._wide:
+            value = self.values[name]
+            self._wide[name] = value.double() if value.is_floating_point() else value
+        return self._wide[name]
 
     @property
     def graph(self) -> Graph:
@@ -54,6 +62,7 @@ class Captured:
             parameters=self.parameters,
             values=self.values,
             start=None if self.start is None else mapping[self.start],
+            _wide=self._wide,
         )
 
 

@@ -22,8 +22,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -128,30 +126,18 @@ def digest(certificate: Mapping[str, Any]) -> str:
     return hashlib.sha256(_canonical({k: v for k, v in certificate.items() if k != "digest"})).hexdigest()
 
 
-def write(certificate: Mapping[str, Any], path: str | Path) -> None:
-    """Write a certificate, whole or not at all."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(certificate, file, separators=(",", ":"))
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def read(path: str | Path) -> dict[str, Any]:
-    """Read a certificate. Raises `CertificateError`."""
+def read(path: str | Path) -> list[dict[str, Any]]:
+    """Read the certificates in a file (one, or a list of them). Raises `CertificateError`."""
     try:
         made = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise CertificateError(f"expected a certificate file; {path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise CertificateError(f"expected a certificate (JSON); {path} is not JSON: {error}") from error
-    if not isinstance(made, dict) or made.get("certificate") != VERSION:
-        raise CertificateError(f"expected a certificate of version {VERSION}; {path} is something else")
-    return made
+    found = made if isinstance(made, list) else [made]
+    if not found or any(not isinstance(c, dict) or c.get("certificate") != VERSION for c in found):
+        raise CertificateError(f"expected a certificate of version {VERSION}; {path} holds something else")
+    return found
 
 
 def _operator(node: Node) -> str:

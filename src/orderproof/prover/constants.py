@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
@@ -78,6 +79,7 @@ class Constants:
         self._array_cache: dict[Node, Any] = {}
         self._opaque: set[Node] = set()
         self._leaves: dict[Node, frozenset[str]] = {}
+        self._masks: dict[Node, bool] = {}
         self.nodes: set[Node] = set()
         self.consulted: set[str] = set()
         for node in graph.nodes:
@@ -134,6 +136,14 @@ class Constants:
                 value = None
             self._array_cache[node] = value
         return self._array_cache[node]
+
+    def is_mask(self, node: Node) -> bool:
+        """Whether a constant takes at most two values, one of them zero: a mask to multiply with, not a table."""
+        if node not in self._masks:
+            array = self.array(node)
+            found = np.unique(array) if array is not None and array.size else np.zeros(3)
+            self._masks[node] = len(found) <= 2 and bool((found == 0).any())
+        return self._masks[node]
 
     def consult(self, node: Node) -> None:
         """Note that a proof used the value of this constant."""

@@ -161,3 +161,21 @@ def find(target: object) -> Rule | None:
     if found is None and torch.Tag.pointwise in getattr(target, "tags", ()):
         found = _by_operator["aten.<pointwise>"]
     return found
+
+
+# Lemmas of the walk itself, which need no file of their own.
+PLAIN = {
+    "given": "Given: the relation between the inputs.",
+    "same_in_both_runs": "A value that depends on no input is the same in both runs.",
+    "part_of_a_tuple": "One of several results.",
+    "pure_function_of_unmoved": "A deterministic operator that reads nothing that moves gives nothing that moves.",
+}
+
+
+def sentences() -> dict[str, str]:
+    """Each lemma in one sentence: the first line of its file."""
+    found = dict(PLAIN)
+    for made in rules():
+        text = importlib.import_module(made.module).__doc__ or ""
+        found[made.lemma] = text.strip().splitlines()[0]
+    return found

@@ -34,7 +34,8 @@ def steps(
     for node in captured.graph.nodes:
         if node.op == "placeholder":
             if node.name in captured.state:
-                env[node] = _lift(values[captured.state[node.name]], float64)
+                name = captured.state[node.name]
+                env[node] = captured.in_float64(name) if float64 and state is None else _lift(values[name], float64)
             else:
                 env[node] = _lift(given.get(node), float64)
         elif node.op == "get_attr":

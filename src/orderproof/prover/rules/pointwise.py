@@ -110,7 +110,7 @@ def _with_known(
     a: Application, name: str, operands: list[Operand], levels: list[Levels], order: list[str]
 ) -> tuple[Levels, Known | None]:
     """Levels and known elements of the result, using what is known of the operands' values."""
-    knowns = [_known(a, o, order) for o in operands]
+    knowns = [_known(a, o, order, table=name in _MULTIPLY) for o in operands]
     level = highest(levels)
     if not any(k.status.any() for k in knowns):
         return level, None
@@ -139,9 +139,10 @@ def _with_known(
     return level, Known(status.astype(np.uint8), value)
 
 
-def _known(a: Application, operand: Operand, order: list[str]) -> Known:
+def _known(a: Application, operand: Operand, order: list[str], *, table: bool = False) -> Known:
     known = operand.fact.known
-    if known is None and operand.node is not None and operand.node in a.constants:
+    usable = operand.node is not None and operand.node in a.constants
+    if known is None and operand.node is not None and usable and (not table or a.constants.is_mask(operand.node)):
         array = a.constants.array(operand.node)
         if array is not None:
             known = Known(np.full((1,) * array.ndim, EXACT, dtype=np.uint8), array)

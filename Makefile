@@ -1,0 +1,83 @@
+# Two commands do everything; both set up .venv first, once.
+#
+#   make audit    audit the bundled real model; writes report.html and report.json
+#   make test     linters, types, import directions and the whole test suite
+#
+# Python 3.11 or later and make are all that must be there. pip reads its own settings (PIP_INDEX_URL
+# and so on) from the environment. Another interpreter: make test PYTHON=python3.12
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(BIN)/python -m
+TORCH := torch==2.13.0
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+HTML ?= report.html
+JSON ?= report.json
+
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN) pip install -qq -c constraints.txt
+
+# A stamp is named after what it vouches for: the requirements, the pins, and where the tree stands.
+KEY := $(shell { cat pyproject.toml constraints.txt; echo "$(CURDIR)"; } | cksum | tr -c '0-9\n' '-')
+DEV := $(VENV)/.installed-dev-$(KEY)
+DEMO := $(VENV)/.installed-demo-$(KEY)
+ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))
+
+# One torch thread a worker: the workers are the parallelism. Nothing is fetched at run time.
+TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 HF_HUB_OFFLINE=1
+
+.PHONY: help audit test lint format coverage clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do \
+	  printf '%-16s%s\n' "$$name" "$$text"; done
+
+audit: $(ENOUGH_FOR_DEMO) ## audit the bundled model, or ARGS="SUBJECT --law causal"; writes report.html and report.json
+	@$(BIN)/orderproof audit --html $(HTML) --json $(JSON) $(ARGS)
+
+test: lint ## linters, types, import directions, then every test; ARGS="-k causal" goes to pytest
+	@$(TEST_ENV) $(RUN) pytest -q -n $(WORKERS) $(ARGS)
+
+lint: $(DEV) ## ruff, mypy and import directions
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check --quiet . || { echo "not formatted as ruff would: run make format"; exit 1; }
+	@$(BIN)/lint-imports --no-logo
+	@$(RUN) mypy
+
+format: $(DEV) ## let ruff fix and format
+	@$(RUN) ruff check --fix .
+	@$(RUN) ruff format .
+
+coverage: $(DEV) ## the test suite once more, with branches counted
+	@$(TEST_ENV) $(RUN) coverage run -m pytest -q -n $(WORKERS) $(ARGS)
+	@$(RUN) coverage combine --quiet
+	@$(RUN) coverage report
+
+clean: ## remove .venv, caches and reports
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* \
+	  dist build report.html report.json
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An install that was cut short leaves .installing behind and is started afresh. torch comes first and by itself:
+# asked for by version only, and so never replaced by a build that brings gigabytes of CUDA along.
+$(VENV)/.installed-%-$(KEY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "orderproof needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version 2>&1 | tail -n 1)." \
+	    "Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) lacks the venv module; install it (Debian and Ubuntu: apt install python3-venv)." >&2; exit 2; }
+	@if [ -e $(VENV)/.installing ] || ! $(RUN) pip --version >/dev/null 2>&1; then \
+	  echo "creating $(VENV)"; $(PYTHON) -m venv --clear $(VENV); fi
+	@touch $(VENV)/.installing
+	@echo "installing $(TORCH) (some 200 MB; minutes on a slow line)"
+	@$(PIP) $(TORCH)
+	@echo "installing orderproof[$*]"
+	@$(PIP) hatchling editables
+	@$(PIP) --no-build-isolation -e '.[$*]'
+	@rm -f $(VENV)/.installed-$*-* $(VENV)/.installing
+	@touch $@

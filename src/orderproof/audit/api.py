@@ -1,0 +1,228 @@
+"""The two calls: `prove` one law, `audit` them all."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from orderproof.audit.examine import Examination
+from orderproof.audit.pictures import swap_and_maps
+from orderproof.audit.prove import Options, Weights, checked_nodes, is_met, prove_law
+from orderproof.errors import OrderproofError, UsageError
+from orderproof.laws import Law, get, laws
+from orderproof.prover.rule import sentences
+from orderproof.record import Expectation, Finding, Report, Scope, SubjectRecord
+from orderproof.subjects import Subject, bundled, from_module, load
+from orderproof.subjects.modules import Inputs
+
+Progress = Callable[[str, int, int], None]
+MINIMUM = 2
+
+
+def as_subject(
+    subject: Subject | nn.Module | str | None, *, inputs: Inputs | None = None, token_axis: int | None = None
+) -> Subject:
+    """A subject from whatever names one: a subject, a module, a text as on the command line, None for the bundled model."""
+    if subject is None:
+        return bundled()
+    if isinstance(subject, Subject):
+        return subject
+    if isinstance(subject, str):
+        return load(subject)
+    return from_module(subject, inputs, token_axis=token_axis)
+
+
+def checked_length(subject: Subject, length: int | None) -> int:
+    """The length to work at. Raises `UsageError` where the model cannot take it."""
+    if length is None:
+        return subject.length
+    if length < MINIMUM:
+        raise UsageError(f"expected a length of at least {MINIMUM} tokens; got {length}; order needs two")
+    if subject.max_length is not None and length > subject.max_length:
+        raise UsageError(
+            f"expected a length of at most {subject.max_length}, the size of {subject.name}'s position table; "
+            f"got {length}"
+        )
+    return length
+
+
+def prove(
+    subject: Subject | nn.Module | str | None,
+    law: str,
+    *,
+    inputs: Inputs | None = None,
+    length: int | None = None,
+    token_axis: int | None = None,
+    weights: Weights = "all",
+    uniform: Sequence[str] = (),
+    expect: Expectation | None = None,
+    output: str | None = None,
+    seed: int = 0,
+) -> Finding:
+    """Prove or refute one law of one output (the first by default).
+
+    `weights`: prove it for all weights, or consult these. `uniform`: entries to make uniform first, by origin
+    or module (the model without those positions). Raises `UsageError`, `SubjectError`.
+    """
+    found = as_subject(subject, inputs=inputs, token_axis=token_axis)
+    exam = Examination(found, checked_length(found, length), seed)
+    results = prove_law(exam, get(law), Options(weights=weights, expect=expect, uniform=tuple(uniform)))
+    if output is None:
+        return _described(results[0])
+    for finding in results:
+        if finding.output == output:
+            return _described(finding)
+    raise UsageError(f"expected an output, one of {', '.join(f.output for f in results)}; got {output!r}")
+
+
+def one_law(
+    subject: Subject,
+    law: str,
+    *,
+    length: int | None = None,
+    expect: Mapping[str, Expectation] | None = None,
+    weights: Weights = "all",
+    uniform: Sequence[str] = (),
+    seed: int = 0,
+    check_nodes: bool = False,
+) -> Report:
+    """A report on one law: a finding for each output."""
+    began = time.perf_counter()
+    chosen = get(law)
+    exam = Examination(subject, checked_length(subject, length), seed)
+    options = Options(weights=weights, expect=(expect or {}).get(chosen.name), uniform=tuple(uniform))
+    findings = [_described(f) for f in prove_law(exam, chosen, options)]
+    notes = list(exam.notes)
+    if check_nodes and exam.failure is None:
+        notes.append(checked_nodes(exam, chosen))
+    return Report(
+        orderproof=_version(), subject=_subject_record(subject), findings=tuple(findings), notes=tuple(notes),
+        lemmas=_lemmas(findings), versions=versions(), seconds=round(time.perf_counter() - began, 3),
+    )  # fmt: skip
+
+
+def audit(
+    subject: Subject | nn.Module | str | None = None,
+    *,
+    laws: Sequence[str] | None = None,
+    inputs: Inputs | None = None,
+    length: int | None = None,
+    token_axis: int | None = None,
+    expect: Mapping[str, Expectation] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Which laws of order a subject obeys, and where order enters it."""
+    found = as_subject(subject, inputs=inputs, token_axis=token_axis)
+    report = None
+    for report in audit_steps(found, chosen=laws, length=length, expect=expect, seed=seed, progress=progress):  # noqa: B007
+        pass
+    assert report is not None
+    return report
+
+
+def audit_steps(
+    subject: Subject,
+    *,
+    chosen: Sequence[str] | None = None,
+    length: int | None = None,
+    expect: Mapping[str, Expectation] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[Report]:
+    """The report so far, after each step: an interrupted audit still has what it found."""
+    began = time.perf_counter()
+    wanted = _wanted(chosen, expect)
+    size = checked_length(subject, length)
+    tell = progress or (lambda text, done, total: None)
+    total = len(wanted) + 2
+    findings: list[Finding] = []
+    notes: list[str] = []
+    swap, maps = None, ()
+
+    def so_far() -> Report:
+        return Report(
+            orderproof=_version(), subject=_subject_record(subject), findings=tuple(findings), swap=swap,
+            heat_maps=maps, notes=tuple(dict.fromkeys(notes)), lemmas=_lemmas(findings), versions=versions(),
+            seconds=round(time.perf_counter() - began, 3),
+        )  # fmt: skip
+
+    exam = Examination(subject, size, seed)
+    tell("recording the graph", 0, total)
+    if exam.failure is not None:
+        notes.append(exam.failure)
+    yield so_far()
+    for k, law in enumerate(wanted):
+        tell(f"{law.code} {law.name}", k + 1, total)
+        expected = (expect or {}).get(law.name)
+        try:
+            findings.extend(_described(f) for f in prove_law(exam, law, Options(expect=expected)))
+        except OrderproofError as error:
+            findings.append(_failed(law, subject, size, expected, str(error)))
+        yield so_far()
+    tell("the same words in another order", total - 1, total)
+    try:
+        made = swap_and_maps(subject, seed=seed)
+    except (OrderproofError, RuntimeError) as error:
+        notes.append(f"the two sentences could not be compared: {error}")
+    else:
+        if made is not None:
+            swap, maps = made
+    notes.extend(exam.notes)
+    tell("done", total, total)
+    yield so_far()
+
+
+def _wanted(chosen: Sequence[str] | None, expect: Mapping[str, Expectation] | None) -> tuple[Law, ...]:
+    for name in expect or {}:
+        get(name)
+    return tuple(get(name) for name in chosen) if chosen else laws()
+
+
+def _failed(law: Law, subject: Subject, length: int, expected: Expectation | None, reason: str) -> Finding:
+    wanted = expected or law.expected(subject.kind)
+    return _described(
+        Finding(
+            code=law.code, law=law.name, verdict="undecided", expected=wanted, met=is_met("undecided", wanted),
+            scope=Scope(length=length), reason=reason,
+        )  # fmt: skip
+    )
+
+
+def _described(finding: Finding) -> Finding:
+    return finding.model_copy(update={"statement": get(finding.law).statement})
+
+
+def _lemmas(findings: list[Finding]) -> dict[str, str]:
+    used: set[str] = set()
+    for f in findings:
+        for proof in (f.proof, f.completion.proof if f.completion else None):
+            used.update(proof.lemmas if proof else ())
+    return {name: text for name, text in sentences().items() if name in used}
+
+
+def _subject_record(subject: Subject) -> SubjectRecord:
+    return SubjectRecord(
+        name=subject.name, kind=subject.kind, parameters=subject.parameters, layers=subject.layers, detail=subject.detail
+    )
+
+
+def _version() -> str:
+    from orderproof import __version__
+
+    return __version__
+
+
+def versions() -> dict[str, str]:
+    """The versions a result was made with."""
+    found = {"python": platform.python_version(), "torch": str(torch.__version__), "orderproof": _version()}
+    transformers: Any = sys.modules.get("transformers")
+    if transformers is not None:
+        found["transformers"] = str(transformers.__version__)
+    return found

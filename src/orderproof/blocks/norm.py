@@ -1,0 +1,48 @@
+"""Normalisation: bring the features of each token to one scale.
+
+    LayerNorm   y = gain * (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) + shift
+    RMSNorm     y = gain * x / sqrt(mean(x^2) + epsilon)
+
+The means run over the features of one token, so that no token sees another, and order plays no part.
+Source: Ba et al. 2016, "Layer Normalization", arXiv:1607.06450; Zhang and Sennrich 2019, "Root Mean Square Layer
+Normalization", arXiv:1910.07467.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+class LayerNorm(nn.Module):
+    """Mean 0 and deviation 1, then a trained gain and shift."""
+
+    def __init__(self, width: int, *, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+        self.gain = nn.Parameter(torch.ones(width))
+        self.shift = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Float[Tensor, "*token width"]) -> Float[Tensor, "*token width"]:
+        """Normalise each token."""
+        centred = x - x.mean(dim=-1, keepdim=True)
+        variance = centred.square().mean(dim=-1, keepdim=True)
+        return self.gain * (centred * torch.rsqrt(variance + self.epsilon)) + self.shift
+
+
+class RMSNorm(nn.Module):
+    """Root mean square 1, then a trained gain."""
+
+    def __init__(self, width: int, *, epsilon: float = 1e-6) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+        self.gain = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Float[Tensor, "*token width"]) -> Float[Tensor, "*token width"]:
+        """Normalise each token."""
+        return self.gain * (x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + self.epsilon))

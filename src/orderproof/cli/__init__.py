@@ -1,0 +1,3 @@
+"""The command line: one command a file."""
+
+from orderproof.cli.application import main as main

@@ -1,0 +1,68 @@
+"""The `orderproof` command: its commands, and what its exit codes mean.
+
+    0    every expectation is met
+    1    a law that should hold is refuted, or one that should fail holds; a certificate does not follow
+    2    wrong usage, or the subject cannot be loaded or called
+    3    nothing refuted, but a law that should hold could not be decided
+    130  interrupted; what was found so far has been reported
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from orderproof.cli.audit import audit
+from orderproof.cli.listing import list_
+from orderproof.cli.prove import prove
+from orderproof.cli.recheck import recheck
+from orderproof.errors import OrderproofError
+
+EPILOG = "Exit codes: 0 every expectation met; 1 a violation; 2 usage, or the subject cannot be loaded; 3 undecided."
+
+app = typer.Typer(
+    name="orderproof",
+    help="Prove what a sequence model knows about the order of its tokens.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback signature
+    if value:
+        from orderproof import __version__
+
+        typer.echo(f"orderproof {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version.")) -> None:  # noqa: FBT001, FBT003, E501
+    """Prove what a sequence model knows about the order of its tokens."""
+
+
+app.command("audit", epilog=EPILOG)(audit)
+app.command("prove", epilog=EPILOG)(prove)
+app.command("list")(list_)
+app.command("recheck")(recheck)
+
+
+def main() -> None:
+    """Run the command line; every error on purpose is one line on standard error and exit code 2."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    try:
+        app()
+    except OrderproofError as error:
+        sys.stderr.write(f"orderproof: {error}\n")
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        sys.stderr.write("orderproof: interrupted\n")
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None

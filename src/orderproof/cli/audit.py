@@ -1,0 +1,71 @@
+"""`orderproof audit`: which laws of order a subject obeys, and where order enters it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orderproof.cli import options
+from orderproof.cli.console import progress, report_console
+
+
+def audit(
+    subject: Annotated[str | None, typer.Argument(help=options.SUBJECT + " Without one: the bundled all-MiniLM-L6-v2.")] = None,
+    law: options.Laws = None,
+    length: options.Length = None,
+    expect: options.Expect = None,
+    json: options.Json = None,
+    html: options.Html = None,
+    certificate: options.Certificate = None,
+    seed: options.Seed = 0,
+    tiny: options.Tiny = False,
+    attention: options.Backend = None,
+    token_axis: options.Axis = None,
+    allow_network: options.Network = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Audit a model: prove or refute each law of order, and map where order enters.
+
+    \b
+    Examples:
+      orderproof audit                                     the bundled real model
+      orderproof audit arch:llama --tiny --html report.html
+      orderproof audit my_model.py:build --law causal --expect causal=holds
+      orderproof audit ./checkpoint --json - --quiet
+    """
+    with progress(quiet=quiet) as tell:
+        tell("loading", 0, 1)
+        from orderproof.cli.loading import load_subject
+
+        expected = options.expectations(expect)
+        found = load_subject(subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network)
+        from orderproof.audit.api import audit_steps
+
+        report, interrupted = None, False
+        try:
+            for report in audit_steps(found, chosen=law, length=length, expect=expected, seed=seed, progress=tell):  # noqa: B007
+                pass
+        except KeyboardInterrupt:
+            interrupted = True
+    if report is None:
+        raise KeyboardInterrupt
+    from orderproof.report import render_text, write_html, write_json
+
+    if json is not None:
+        write_json(report, json)
+    if html is not None:
+        write_html(report, html)
+    if certificate is not None:
+        from orderproof.cli.certificates import write_all
+
+        write_all(found, report, certificate, seed=seed)
+    if not quiet:
+        console = report_console([json, html, certificate])
+        render_text(report, console)
+        written = [path for path in (html, json, certificate) if path not in (None, "-")]
+        if written:
+            console.print(f"written: {', '.join(str(p) for p in written)}", highlight=False)
+    if interrupted:
+        raise KeyboardInterrupt
+    raise typer.Exit(report.exit_code)

@@ -1,0 +1,65 @@
+"""`orderproof list`: the laws, the encodings and the rules."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+
+def list_(
+    what: Annotated[Literal["laws", "encodings", "rules"], typer.Argument(help="What to list.")],
+) -> None:
+    """List the laws, the encodings, or the prover's rules.
+
+    \b
+    Examples:
+      orderproof list laws
+      orderproof list rules
+    """
+    table = {"laws": _laws, "encodings": _encodings, "rules": _rules}[what]()
+    Console(highlight=False).print(table)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _laws() -> Table:
+    from orderproof.laws import laws
+
+    table = _table("code", "law", "statement", "should hold for", "should fail for")
+    for law in laws():
+        kinds = {want: ", ".join(k for k, e in law.expectation.items() if e == want) for want in ("holds", "fails")}
+        table.add_row(law.code, law.name, law.statement, kinds["holds"] or "-", kinds["fails"] or "-")
+    return table
+
+
+def _encodings() -> Table:
+    from orderproof import encodings
+
+    table = _table("name", "class", "what it is")
+    for name in encodings.names():
+        found = encodings.get(name)
+        text = inspect.getdoc(inspect.getmodule(found)) or ""
+        table.add_row(name, found.__name__, text.splitlines()[0] if text else "")
+    return table
+
+
+def _rules() -> Table:
+    from orderproof.prover.rule import rules, sentences
+
+    table = _table("lemma", "operators", "says")
+    says = sentences()
+    by_lemma: dict[str, list[str]] = {}
+    for rule in rules():
+        by_lemma.setdefault(rule.lemma, []).extend(rule.operators)
+    for lemma, operators in by_lemma.items():
+        table.add_row(lemma, ", ".join(sorted(operators)), says[lemma])
+    return table

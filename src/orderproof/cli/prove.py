@@ -1,0 +1,68 @@
+"""`orderproof prove`: one law, with the proof or the witness."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Literal
+
+import typer
+
+from orderproof.cli import options
+from orderproof.cli.console import progress, report_console
+
+
+def prove(
+    subject: Annotated[str, typer.Argument(help=options.SUBJECT)],
+    law: Annotated[str, typer.Option("--law", help="The law, by name or code.")],
+    length: options.Length = None,
+    expect: options.Expect = None,
+    weights: Annotated[Literal["all", "these"], typer.Option("--weights", help="Prove it for all weights, or for these.")] = "all",
+    uniform: Annotated[list[str] | None, typer.Option("--uniform", metavar="PATTERN", help="Make entries whose origin or module matches uniform first (the model without those positions); may be repeated.")] = None,
+    json: options.Json = None,
+    html: options.Html = None,
+    certificate: options.Certificate = None,
+    check_nodes: Annotated[bool, typer.Option("--check-nodes", help="Check every fact at every node against real runs.")] = False,
+    seed: options.Seed = 0,
+    tiny: options.Tiny = False,
+    attention: options.Backend = None,
+    token_axis: options.Axis = None,
+    allow_network: options.Network = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Prove or refute one law.
+
+    \b
+    Examples:
+      orderproof prove arch:llama --law causal
+      orderproof prove "arch:gpt2?n_layer=1" --tiny --law prompt_blind --uniform wpe
+      orderproof prove "arch:llama?num_hidden_layers=126&hidden_size=16384&num_attention_heads=128&num_key_value_heads=8&intermediate_size=53248&vocab_size=128256" --law causal
+      orderproof prove my_model.py:build --law causal --certificate causal.json
+    """  # noqa: E501
+    began = time.perf_counter()
+    with progress(quiet=quiet) as tell:
+        tell("loading", 0, 3)
+        from orderproof.cli.loading import load_subject
+
+        expected = options.expectations(expect)
+        found = load_subject(subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network)
+        from orderproof.audit.api import one_law
+
+        tell(f"proving {law}", 1, 3)
+        report = one_law(
+            found, law, length=length, expect=expected, weights=weights, uniform=tuple(uniform or ()), seed=seed,
+            check_nodes=check_nodes,
+        )  # fmt: skip
+    report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
+    from orderproof.report import render_text, write_html, write_json
+
+    if json is not None:
+        write_json(report, json)
+    if html is not None:
+        write_html(report, html)
+    if certificate is not None:
+        from orderproof.cli.certificates import write_all
+
+        write_all(found, report, certificate, seed=seed, uniform=tuple(uniform or ()), weights=weights)
+    if not quiet:
+        render_text(report, report_console([json, html, certificate]))
+    raise typer.Exit(report.exit_code)

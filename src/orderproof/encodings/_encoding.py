@@ -1,0 +1,117 @@
+"""The contract of a positional encoding: claims as data, and one hook.
+
+An encoding is a function of positions without state. It acts at one site, through the hook of that name:
+
+    embed    x[m] + e(m)                          added to the embeddings, once, before the first layer
+    rotate   R(m) q[m],  R(n) k[n]                turns queries and keys, in every layer
+    bias     q[m] . k[n] / sqrt(width) + b(m, n)  added to the scores, in every layer
+    none     nothing at all
+
+What it says of itself stands in its `claims`, and the audit checks every one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Self
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.errors import EncodingError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+Site = Literal["embed", "rotate", "bias", "none"]
+State = Literal["none", "length", "sum"]
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """What an encoding says of itself."""
+
+    site: Site
+    """The hook it acts through."""
+    relative: bool
+    """Adding one constant to all positions changes no score."""
+    symmetric: bool
+    """Swapping the positions of a query and a key changes no score."""
+    causal_only: bool = False
+    """Defined only for keys that do not come after the query."""
+    state: State = "none"
+    """What decoding must carry besides positions: nothing, the length so far, or a running sum."""
+    max_position: int | None = None
+    """The largest position it can tell from the others; None: no limit."""
+    ndim: int = 1
+    """The number of axes of a position."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """The sizes of a transformer, from which an encoding takes those it needs."""
+
+    width: int
+    """Features of a token."""
+    heads: int
+    causal: bool
+    length: int | None = None
+    """The number of positions a table must hold; None: not stated."""
+
+    @property
+    def head_width(self) -> int:
+        """Features of a token in one head."""
+        return self.width // self.heads
+
+
+class PositionalEncoding(nn.Module):
+    """What every encoding is: claims, a way to build it from a transformer's sizes, and the hook of its site."""
+
+    name: ClassVar[str] = ""
+    """The name it is registered under."""
+    claims: Claims
+
+    @classmethod
+    def for_model(cls, sizes: Sizes) -> Self:
+        """The encoding with the options a transformer of these sizes would choose."""
+        raise NotImplementedError(f"{cls.__name__} does not say how it is built for a model: define for_model")
+
+    def embed(
+        self, x: Float[Tensor, "batch token width"], positions: Int[Tensor, "*batch token"]
+    ) -> Float[Tensor, "batch token width"]:
+        """Add the encoding of each token's position to its features, in the dtype of ``x``."""
+        self._refuse("embed")
+
+    def rotate(
+        self,
+        q: Float[Tensor, "batch head query head_width"],
+        k: Float[Tensor, "batch head key head_width"],
+        q_positions: Int[Tensor, "*batch query"],
+        k_positions: Int[Tensor, "*batch key"] | None = None,
+        out: tuple[Tensor, Tensor] | None = None,
+    ) -> tuple[Float[Tensor, "batch head query head_width"], Float[Tensor, "batch head key head_width"]]:
+        """Turn queries and keys by their positions; keys take the queries' positions where theirs are not given.
+
+        ``out`` is a pair of buffers to write into, shaped as ``q`` and ``k``; it records no gradient.
+        """
+        self._refuse("rotate")
+
+    def bias(
+        self,
+        q_positions: Int[Tensor, "*batch query"],
+        k_positions: Int[Tensor, "*batch key"],
+        *,
+        dtype: torch.dtype = torch.float32,
+    ) -> Float[Tensor, "batch head query key"]:
+        """The numbers to add to the scores, in ``dtype``; the batch is 1 where no positions have one."""
+        self._refuse("bias")
+
+    def score_mod(self, q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]) -> ScoreMod:
+        """The same addition as a function (score, batch, head, query, key) -> score, for FlexAttention."""
+        self._refuse("score_mod")
+
+    def _refuse(self, hook: str) -> NoReturn:
+        site = self.claims.site
+        raise EncodingError(f"{type(self).__name__} has no {hook}: it acts at the site '{site}'")

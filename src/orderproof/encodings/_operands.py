@@ -1,0 +1,70 @@
+"""What encodings ask of the tensors and sizes they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from orderproof import positions as place
+from orderproof.errors import EncodingError
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+
+def check_size(owner: str, name: str, value: object, *, even: bool = False) -> int:
+    """Refuse a size that is not a positive (and, where asked, even) integer."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1 or (even and value % 2):
+        kind = "an even integer, 2 or more" if even else "an integer, 1 or more"
+        raise EncodingError(f"{owner}: {name} must be {kind}, got {value!r}")
+    return value
+
+
+def check_features(owner: str, x: Tensor, width: int) -> None:
+    """Refuse embeddings that are not floating [batch, token, width]."""
+    if not x.is_floating_point() or x.dim() != 3 or x.shape[-1] != width:
+        came = f"{x.dtype} {list(x.shape)}"
+        raise EncodingError(f"{owner}: x must be floating [batch, token, {width}], got {came}")
+
+
+def check_heads(owner: str, name: str, x: Tensor, head_width: int) -> None:
+    """Refuse queries or keys that are not floating [batch, head, token, head_width]."""
+    if not x.is_floating_point() or x.dim() != 4 or x.shape[-1] != head_width:
+        came = f"{x.dtype} {list(x.shape)}"
+        raise EncodingError(f"{owner}: {name} must be floating [batch, head, token, {head_width}], got {came}")
+
+
+def working_dtype(x: Tensor) -> torch.dtype:
+    """The dtype to calculate in before the one cast to the dtype of ``x``: float32, or float64 for float64."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def distances(
+    q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]
+) -> Int[Tensor, "batch query key"]:
+    """How far each key stands after each query, k - q, as exact integers; the batch is 1 where there is none."""
+    q, k = _rows(q_positions, k_positions)
+    return k.unsqueeze(-2) - q.unsqueeze(-1)
+
+
+def distance_at(
+    q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]
+) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """The same distance as a function of the indices (batch, query, key), holding no matrix."""
+    q, k = _rows(q_positions, k_positions)
+
+    def distance(batch: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        q_row, k_row = (torch.zeros_like(batch) if len(rows) == 1 else batch for rows in (q, k))
+        return k[k_row, key] - q[q_row, query]
+
+    return distance
+
+
+def _rows(q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+    q = place.check(q_positions, name="q_positions")
+    rows = q.shape[0] if q.dim() == 2 and q.shape[0] != 1 else None
+    k = place.check(k_positions, name="k_positions", batch=rows, device=q.device)
+    return (q.unsqueeze(0) if q.dim() == 1 else q), (k.unsqueeze(0) if k.dim() == 1 else k)

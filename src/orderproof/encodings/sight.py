@@ -1,0 +1,68 @@
+"""Who may see whom: causal order, padding, and anything narrower, as one boolean mask.
+
+A key is *not after* a query when its position is smaller, or the same and it is not stored after the query
+(the last key being stored with the last query). For positions that rise along the row this is the lower
+triangle. Because positions decide first, tokens permuted together with their positions see the same tokens;
+because storage breaks ties, equal positions never let a token see what follows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from orderproof.errors import UsageError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+
+def sight(
+    q_positions: Int[Tensor, "*batch query"],
+    k_positions: Int[Tensor, "*batch key"],
+    *,
+    causal: bool,
+    padding_mask: Bool[Tensor, "batch key"] | None = None,
+    mask: Bool[Tensor, "*batch_and_head query key"] | None = None,
+) -> Bool[Tensor, "batch 1 query key"] | None:
+    """True where a query may see a key; None where every query sees every key."""
+    visible = not_after(q_positions, k_positions).unsqueeze(1) if causal else None
+    if padding_mask is not None:
+        real = padding_mask[:, None, None, :]
+        visible = real if visible is None else visible & real
+    if mask is not None:
+        given = mask.unsqueeze(-3) if mask.dim() == 3 else mask
+        visible = given if visible is None else visible & given
+    return visible
+
+
+def not_after(
+    q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]
+) -> Bool[Tensor, "batch query key"]:
+    """True where a key does not come after a query; the batch is 1 where no positions have one."""
+    q, k = (p.unsqueeze(0) if p.dim() == 1 else p for p in (q_positions, k_positions))
+    q, k = q.unsqueeze(-1), k.unsqueeze(-2)
+    queries, keys = q.shape[-2], k.shape[-1]
+    if queries > keys:
+        raise UsageError(f"causal attention: expected at least as many keys as queries, got {keys} and {queries}")
+    stored = torch.arange(keys, device=k.device)
+    return (k < q) | ((k == q) & (stored <= stored[keys - queries :].unsqueeze(-1)))
+
+
+def check_masks(
+    padding_mask: Tensor | None, mask: Tensor | None, *, batch: int, heads: int, queries: int, keys: int
+) -> None:
+    """Refuse masks that are not boolean or do not fit the queries and keys."""
+    if padding_mask is not None and (padding_mask.dtype != torch.bool or padding_mask.shape != (batch, keys)):
+        came = f"{padding_mask.dtype} {list(padding_mask.shape)}"
+        raise UsageError(f"padding_mask: expected booleans [{batch}, {keys}], True at real tokens, got {came}")
+    if mask is None:
+        return
+    full = (batch, queries, keys) if mask.dim() == 3 else (batch, heads, queries, keys)[-mask.dim() :]
+    fits = 2 <= mask.dim() <= 4 and all(m in (1, f) for m, f in zip(mask.shape, full, strict=True))
+    if mask.dtype != torch.bool or not fits:
+        came = f"{mask.dtype} {list(mask.shape)}"
+        wanted = f"[{queries}, {keys}], [{batch}, {queries}, {keys}] or [{batch}, {heads}, {queries}, {keys}]"
+        raise UsageError(f"mask: expected booleans {wanted}, True where a query may look, got {came}")

@@ -1,0 +1,6 @@
+"""Renderers of a report: each a pure function of the records, none of which computes a verdict."""
+
+from orderproof.report.html import write_html as write_html
+from orderproof.report.json_file import write_json as write_json
+from orderproof.report.schema import schema as schema
+from orderproof.report.text import render_text as render_text

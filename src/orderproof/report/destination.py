@@ -1,0 +1,54 @@
+"""Writing a file so that a reader sees the old one or the new one, never half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+from orderproof.errors import UsageError
+
+
+def write(text: str, target: str | Path) -> None:
+    """Write UTF-8 text to a path, or to standard output when the path is ``-``.
+
+    Raises UsageError when the path cannot be written.
+    """
+    if str(target) == "-":
+        _to_standard_output(text)
+        return
+    path = Path(target).expanduser()
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_text(text, encoding="utf-8", newline="\n")  # a pipe or device: nothing to replace
+        else:
+            _replace(path.resolve(), text)
+    except OSError as error:
+        where = f"cannot write the report to {str(target)!r}: {error.strerror or error}"
+        raise UsageError(f"{where}; give a file name in an existing, writable folder") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(21, "it is a folder")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _to_standard_output(text: str) -> None:
+    sys.stdout.flush()
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None:
+        sys.stdout.write(text)
+    else:  # a report is UTF-8 whatever the locale says
+        raw.write(text.encode())
+    sys.stdout.flush()

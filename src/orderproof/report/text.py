@@ -1,0 +1,238 @@
+"""The report in a terminal: restrained and exact, and the same words without colour as with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.segment import Segment, Segments
+from rich.table import Table
+from rich.text import Text
+
+from orderproof.record import Completion, Deviation, Entry, Finding, Proof, Report, Scope, Swap, Verdict, Witness
+from orderproof.report import words
+
+STYLES: dict[Verdict, str] = {
+    "proved": "bold green",
+    "refuted": "bold red",
+    "undecided": "bold yellow",
+    "held": "green",
+    "not_applicable": "dim",
+}
+TOKENS_SHOWN = 64
+INDENT = 2
+_WHOLE = {"verdict", "expected", "met", "dtype"}  # columns that are never broken
+
+
+def render_text(report: Report, console: Console) -> None:
+    """Print the report on the console."""
+    _Page(console).report(report)
+
+
+def _text(content: str, style: str = "") -> Text:
+    """Text that is never read as markup, with control characters spelt out."""
+    return Text(words.visible(content), style=style)
+
+
+class _Page:
+    """One report on one console."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.marks = ("<<", ">>") if console.options.ascii_only else ("«", "»")
+
+    def report(self, report: Report) -> None:
+        self._line(_text(report.subject.name, "bold"), indent=0)
+        self._line(_text(words.subject_line(report.subject)), indent=0)
+        if report.swap:
+            self._swap(report.swap)
+        self._entry_maps(report)
+        self._proofs(report.findings)
+        self._fingerprint(report.findings)
+        for finding in report.findings:
+            if finding.witness:
+                self._witness(finding, finding.witness)
+        self._list("Assumptions", _assumptions(report))
+        self._list("Notes", report.notes)
+        self._exit(report)
+
+    # ------------------------------------------------------------ sections
+
+    def _swap(self, swap: Swap) -> None:
+        self._heading("Does it know order?")
+        moved = frozenset(
+            i for i, (a, b) in enumerate(zip(swap.tokens_first, swap.tokens_second, strict=False)) if a != b
+        )
+        self._pairs(
+            [("first", self._tokens(swap.tokens_first, moved)), ("second", self._tokens(swap.tokens_second, moved))]
+        )
+        table = _table("condition", "dtype", ">cosine", ">largest difference")
+        for row in swap.rows:
+            cells = (row.condition, row.dtype, words.cosine(row.cosine), words.size(row.largest_difference))
+            table.add_row(*map(_text, cells))
+        self._block(table)
+
+    def _entry_maps(self, report: Report) -> None:
+        for findings, entries in words.entry_maps(report):
+            self._heading("Where order enters: " + ", ".join(map(words.name, findings)))
+            for entry in entries:
+                self._entry(entry)
+            self._line(_text(words.completeness(findings[0])))
+
+    def _entry(self, entry: Entry) -> None:
+        self._line(Text.assemble(_text(entry.operator, "bold"), "  ", words.sites(entry)))
+        rows = [
+            ("module", entry.module or "(the model itself)"),
+            ("source", entry.source),
+            ("text", entry.text.strip()),
+            ("origin", entry.origin),
+            ("reason", entry.reason),
+        ]
+        self._pairs([(key, _text(value)) for key, value in rows if value], indent=2 * INDENT)
+
+    def _proofs(self, findings: Iterable[Finding]) -> None:
+        first = True
+        for finding in findings:
+            if finding.proof:
+                first = self._proof_heading(first=first)
+                title = words.name(finding)
+                self._proof(
+                    title, finding.verdict, finding.scope, finding.proof, finding.deviation, vacuous=finding.vacuous
+                )
+            if finding.completion:
+                first = self._proof_heading(first=first)
+                self._completion(finding, finding.completion)
+
+    def _proof_heading(self, *, first: bool) -> bool:
+        if first:
+            self._heading("Proof")
+        return False
+
+    def _completion(self, finding: Finding, done: Completion) -> None:
+        made = f"{finding.law} {words.uniformed(done.uniform)}"
+        if done.proof:
+            self._proof(made, done.verdict, done.scope, done.proof, done.deviation, vacuous=False)
+        else:
+            self._verdict_line(made, done.verdict, done.scope)
+        if done.reason:
+            self._line(_text(done.reason), indent=2 * INDENT)
+
+    def _proof(
+        self, title: str, verdict: Verdict, scope: Scope, proof: Proof, deviation: Deviation, *, vacuous: bool
+    ) -> None:
+        self._verdict_line(title, verdict, scope)
+        lemmas = ", ".join(f"{lemma} {count:,}" for lemma, count in words.lemmas(proof))
+        rows = [("steps", f"{proof.steps:,}, at length {scope.length}; {words.consulted(scope)}"), ("lemmas", lemmas)]
+        if vacuous:
+            rows.append(("vacuous", "no token can see another, so the law says nothing about mixing"))
+        rows.append(("measured", _ladder(deviation)))
+        self._pairs([(key, _text(value)) for key, value in rows], indent=2 * INDENT)
+
+    def _verdict_line(self, title: str, verdict: Verdict, scope: Scope) -> None:
+        word, _, rest = words.verdict_of(verdict, scope).partition(" for ")
+        quantifier = Text(f" for {rest}" if rest else "")
+        self._line(Text.assemble(_text(title), ": ", Text(word, STYLES[verdict]), quantifier))
+
+    def _fingerprint(self, findings: tuple[Finding, ...]) -> None:
+        if not findings:
+            return
+        self._heading("Symmetry fingerprint")
+        table = _table("code", "law", "verdict", "expected", "met", "in short")
+        for f in findings:
+            short = words.in_short(f)
+            if f.output and len({other.output for other in findings if other.code == f.code}) > 1:
+                short = f"{f.output}: {short}"
+            met = Text("yes" if f.met else "NO", "" if f.met else "bold red")
+            word = Text(words.VERDICTS[f.verdict], STYLES[f.verdict])
+            table.add_row(_text(f.code), _text(f.law), word, Text(words.EXPECTED[f.expected]), met, _text(short))
+        self._block(table)
+
+    def _witness(self, finding: Finding, witness: Witness) -> None:
+        self._heading(f"Witness against {words.name(finding)}")
+        marked = words.changed(witness)
+        self._pairs(
+            [
+                ("change", _text(witness.change)),
+                ("before", self._tokens(witness.before, marked)),
+                ("after", self._tokens(witness.after, marked)),
+                ("output", _text(words.outcome(witness, finding.output))),
+                ("difference", _text(f"{words.size(witness.difference)}, {words.origin(witness)}")),
+                ("measured", _text(_ladder(finding.deviation))),
+            ]
+        )
+
+    def _exit(self, report: Report) -> None:
+        style = {0: "bold green", 1: "bold red"}.get(report.exit_code, "bold yellow")
+        self.console.print()
+        self._line(Text.assemble((f"exit code {report.exit_code}", style), ": ", words.exit_sentence(report)), indent=0)
+
+    # ------------------------------------------------------------ pieces
+
+    def _tokens(self, tokens: tuple[str, ...], marked: frozenset[int]) -> Text:
+        left, right = self.marks
+        shown = [
+            Text(f"{left}{words.visible(token)}{right}", "bold magenta") if i in marked else _text(token)
+            for i, token in enumerate(tokens[:TOKENS_SHOWN])
+        ]
+        if len(tokens) > TOKENS_SHOWN:
+            shown.append(Text(f"and {len(tokens) - TOKENS_SHOWN:,} more tokens", "dim"))
+        return Text(" ").join(shown)
+
+    def _heading(self, title: str) -> None:
+        self.console.print()
+        self._line(_text(title, "bold underline"), indent=0)
+
+    def _line(self, text: Text, *, indent: int = INDENT) -> None:
+        if text.plain:
+            self._block(text, indent=indent)
+
+    def _list(self, title: str, lines: Iterable[str]) -> None:
+        texts = [_text(line) for line in lines]
+        if texts:
+            self._heading(title)
+            self._pairs([("-", text) for text in texts])
+
+    def _pairs(self, rows: Iterable[tuple[str, Text]], *, indent: int = INDENT) -> None:
+        """Aligned names and values; long values wrap under themselves."""
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, style="dim")
+        grid.add_column(overflow="fold")
+        for key, value in rows:
+            grid.add_row(key, value)
+        self._block(grid, indent=indent)
+
+    def _block(self, renderable: Text | Table, *, indent: int = INDENT) -> None:
+        lines = self.console.render_lines(Padding(renderable, (0, 0, 0, indent), expand=False), pad=False)
+        for line in lines:
+            trimmed = _trimmed(line)
+            if self.console.no_color:  # then neither bold nor underline either: plain text
+                trimmed = list(Segment.strip_styles(trimmed))
+            self.console.print(Segments([*trimmed, Segment.line()]))
+
+
+def _trimmed(line: list[Segment]) -> list[Segment]:
+    """The line without the blanks a table pads it with."""
+    while line and not line[-1].text.strip():
+        line = line[:-1]
+    return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else []
+
+
+def _assumptions(report: Report) -> list[str]:
+    return [f"{text} ({', '.join(codes)})" if codes else text for text, codes in words.assumptions(report).items()]
+
+
+def _ladder(deviation: Deviation) -> str:
+    fall = words.fall(deviation)
+    text = f"float32 {words.size(deviation.float32)}, float64 {words.size(deviation.float64)}"
+    return f"{text} ({fall})" if fall else text
+
+
+def _table(*columns: str) -> Table:
+    """A table with a header and no lines; a column named ``>x`` is aligned to the right."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for column in columns:
+        title = column.removeprefix(">")
+        right = title != column
+        table.add_column(title, justify="right" if right else "left", no_wrap=title in _WHOLE or right, overflow="fold")
+    return table

@@ -1,0 +1,190 @@
+"""The sentences and numbers every renderer says in the same way."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterator
+
+from orderproof.record import Deviation, Entry, Finding, Proof, Report, Scope, SubjectRecord, Verdict, Witness
+
+VERDICTS: dict[Verdict, str] = {
+    "proved": "PROVED",
+    "refuted": "REFUTED",
+    "undecided": "UNDECIDED",
+    "held": "HELD",
+    "not_applicable": "NOT APPLICABLE",
+}
+EXPECTED = {"holds": "holds", "fails": "fails", "any": "either"}
+
+
+def visible(text: str) -> str:
+    """The text with every control and direction character spelt out, so that none can act."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or unicodedata.category(c) == "Zs" else _spelt(c) for c in text)
+
+
+def _spelt(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """``1 step``, ``1,204 steps``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def size(value: float | None) -> str:
+    """A difference, to two digits; an exact zero is ``0``."""
+    return "not run" if value is None else "0" if value == 0 else f"{value:.2g}"
+
+
+def cosine(value: float) -> str:
+    """A cosine to four digits; one that rounds to 1 is given by its distance from 1."""
+    gap = 1 - value
+    if gap == 0:
+        return "1"
+    if abs(gap) < 5e-5:
+        return f"1 {'-' if gap > 0 else '+'} {abs(gap):.1e}"
+    return f"{value:.4f}"
+
+
+def number(value: float | None) -> str:
+    """A value to six digits."""
+    return "not known" if value is None else f"{value:.6g}"
+
+
+def subject_line(subject: SubjectRecord) -> str:
+    """Kind, size and where it came from."""
+    parts = [subject.kind, count(subject.parameters, "parameter")]
+    if subject.layers is not None:
+        parts.append(count(subject.layers, "layer"))
+    return ", ".join(part for part in [*parts, subject.detail] if part)
+
+
+def name(finding: Finding) -> str:
+    """``OP101 order_blind``, with the output where a subject has several."""
+    return f"{finding.code} {finding.law}"
+
+
+def verdict_of(verdict: Verdict, scope: Scope) -> str:
+    """The verdict with what it is true of."""
+    word = VERDICTS[verdict]
+    if verdict != "proved":
+        return word
+    if scope.weights == "these":
+        return f"{word} for these weights"
+    return f"{word} for every value of every parameter"
+
+
+def consulted(scope: Scope, *, limit: int = 6) -> str:
+    """Which tensors the proof read, or that it read none."""
+    if not scope.consulted:
+        return "no parameter's values were used"
+    names = ", ".join(scope.consulted[:limit])
+    rest = len(scope.consulted) - limit
+    return f"values used: {names}" + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def lemmas(proof: Proof) -> list[tuple[str, int]]:
+    """The lemmas a proof used, the most used first."""
+    return sorted(proof.lemmas.items(), key=lambda item: (-item[1], item[0]))
+
+
+def sites(entry: Entry) -> str:
+    """``constant at 12 sites``."""
+    return f"{entry.kind} at {count(entry.sites, 'site')}"
+
+
+def uniformed(completion_operands: int) -> str:
+    """``with the 3 entries made the same for every position``."""
+    entries = "entry" if completion_operands == 1 else f"{completion_operands:,} entries"
+    return f"with the {entries} made the same for every position"
+
+
+def completeness(finding: Finding) -> str:
+    """Whether order enters at the listed entries and nowhere else."""
+    if finding.entries_complete is None:
+        return ""
+    if finding.entries_complete:
+        return "The map is complete: order enters here and nowhere else."
+    return "The map is not shown to be complete: order may enter elsewhere too."
+
+
+def in_short(finding: Finding) -> str:
+    """One clause for a table: why, or what was seen."""
+    if finding.vacuous:
+        return "vacuous: no token can see another, so the law says nothing about mixing"
+    if finding.reason:
+        return finding.reason
+    if finding.witness is not None:
+        return f"{finding.witness.change}: differs by {size(finding.witness.difference)}"
+    if finding.proof is not None:
+        return f"{count(finding.proof.steps, 'step')}, {consulted(finding.scope, limit=1)}"
+    return ""
+
+
+def changed(witness: Witness) -> frozenset[int]:
+    """The places of a witness's two sequences that are not the same."""
+    before, after = witness.before, witness.after
+    places = {i for i in range(max(len(before), len(after))) if before[i : i + 1] != after[i : i + 1]}
+    return frozenset(places | {i for i, place in enumerate(witness.permutation or ()) if i != place})
+
+
+def outcome(witness: Witness, output: str) -> str:
+    """Where the outputs differ most, what the law asks for there and what came."""
+    index = f"[{', '.join(map(str, witness.output_index))}]" if witness.output_index else ""
+    where = f"{output or 'output'}{index}"
+    if witness.expected is None or witness.found is None:
+        return f"{where} differs"
+    return f"{where}: the law asks for {number(witness.expected)}, the model gives {number(witness.found)}"
+
+
+def origin(witness: Witness) -> str:
+    """Where the difference is first seen, and on which weights."""
+    first = f"first seen in {witness.module}; " if witness.module else ""
+    return first + ("its own weights" if witness.weights == "given" else f"weights drawn with seed {witness.seed}")
+
+
+def fall(deviation: Deviation) -> str:
+    """How much smaller the difference is in float64, as a power of two."""
+    if deviation.float32 is None or deviation.float64 is None:
+        return ""
+    if deviation.float64 == 0 or deviation.float32 == 0:
+        return "exact" if deviation.float64 == 0 else ""
+    return f"2^{round(math.log2(deviation.float64 / deviation.float32))}"
+
+
+def assumptions(report: Report) -> dict[str, list[str]]:
+    """Every assumption, once, with the codes of the findings that rest on it; none named where all do."""
+    found: dict[str, list[str]] = {}
+    for finding in report.findings:
+        scopes = [finding.scope, *([finding.completion.scope] if finding.completion else [])]
+        for text in dict.fromkeys(text for scope in scopes for text in scope.assumptions):
+            found.setdefault(text, []).append(finding.code)
+    return {text: [] if len(codes) == len(report.findings) else codes for text, codes in found.items()}
+
+
+def entry_maps(report: Report) -> list[tuple[tuple[Finding, ...], tuple[Entry, ...]]]:
+    """Every distinct entry map, with the findings that share it."""
+    maps: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in report.findings:
+        if finding.entries:
+            key = (finding.entries_complete, *(entry.model_dump_json() for entry in finding.entries))
+            maps.setdefault(key, []).append(finding)
+    return [(tuple(findings), findings[0].entries) for findings in maps.values()]
+
+
+def exit_sentence(report: Report) -> str:
+    """What the exit code means, naming every finding that decides it."""
+    code = report.exit_code
+    if code == 0:
+        return "every expectation is met" if report.findings else "no law was asked about"
+    findings = report.violations if code == 1 else report.undecided
+    return "; ".join(_complaints(findings)) + ("; nothing is violated" if code == 3 else "")
+
+
+def _complaints(findings: tuple[Finding, ...]) -> Iterator[str]:
+    for finding in findings:
+        should = {"holds": "should hold", "fails": "should fail", "any": "is decided"}[finding.expected]
+        yield f"{name(finding)} {should} and is {VERDICTS[finding.verdict]}"

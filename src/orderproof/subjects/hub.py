@@ -1,0 +1,43 @@
+"""A hub id, `organisation/name`: from the local cache, and from the network only when that is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orderproof.errors import CheckpointError
+from orderproof.subjects.architectures import PREFIX, known_architectures, near
+from orderproof.subjects.checkpoints import load_checkpoint
+from orderproof.subjects.quieting import silence, transformers_library
+from orderproof.subjects.subject import Subject
+
+FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # no code and no pickles
+
+
+def load_from_hub(name: str, *, attention: str | None = None, allow_network: bool = False) -> Subject:
+    """Load a checkpoint by its id on the hub."""
+    transformers_library()
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    with silence():
+        try:
+            folder = snapshot_download(name, allow_patterns=FILES, local_files_only=not allow_network)
+        except Exception as error:  # many kinds: not cached, no network, no such repository, gated
+            if allow_network:
+                text = " ".join(str(error).split())[:200]
+                raise CheckpointError(
+                    f"{name}: cannot be fetched from the hub: {type(error).__name__}: {text}"
+                ) from error
+            raise CheckpointError(_not_cached(name)) from error
+    return load_checkpoint(Path(folder), attention=attention, name=name)
+
+
+def _not_cached(name: str) -> str:
+    if name in known_architectures():
+        return f"{name}: no such folder, and no such model in the local hub cache; the architecture is {PREFIX}{name}"
+    hint = near(name, known_architectures()) if "/" not in name else ""
+    return (
+        f"{name}: no such folder, and not in the local hub cache; download it first "
+        f"(hf download {name}) or allow the network{hint}"
+    )

@@ -1,0 +1,230 @@
+"""transformers models as subjects: one tensor of token vectors in, a dictionary of tensors out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.errors import SubjectError, UsageError
+from orderproof.subjects.images import Reading, read_images
+from orderproof.subjects.quieting import plain_branches, transformers_library
+from orderproof.subjects.subject import (
+    SHORTEST,
+    Sample,
+    Subject,
+    labels,
+    parameters_of,
+    prime_length,
+    seeded,
+    sizes_of,
+)
+
+OUTPUTS = ("last_hidden_state", "pooler_output", "logits")
+TABLES = {"position_embeddings", "position_embedding", "embed_positions", "positions_embed", "wpe", "pos_embed"}
+BIDIRECTIONAL = {"xlnet", "bert-generation"}  # causal LMs by name, but they mask nothing unless they are told to
+BATCH = 2
+
+
+class Adapter(nn.Module):
+    """A transformers model called with one tensor and nothing else, its cache off."""
+
+    def __init__(self, model: Any, argument: str, *, weightless: bool = False) -> None:
+        super().__init__()
+        self.weightless = weightless  # no values to ask about packing: take the plain branches in every call
+        self.model = model
+        self.argument = argument
+        accepted = inspect.signature(model.forward).parameters
+        anything = any(kind.kind is inspect.Parameter.VAR_KEYWORD for kind in accepted.values())
+        cached = "use_cache" in accepted or (anything and hasattr(model.config, "use_cache"))
+        self.options = {"use_cache": False} if cached else {}
+        if "return_dict" in accepted:
+            self.options["return_dict"] = True
+
+    def forward(self, tokens: Tensor) -> dict[str, Tensor]:
+        """Run the model and keep the outputs that are tensors."""
+        with plain_branches(self.model) if self.weightless else nullcontext():
+            outputs = self.model(**{self.argument: tokens}, **self.options)
+        if isinstance(outputs, tuple):
+            return {"last_hidden_state": outputs[0]}
+        return {name: outputs[name] for name in OUTPUTS if isinstance(outputs.get(name), Tensor)}
+
+
+def model_class(config: Any) -> Any:
+    """The class of the base model of a configuration; of the encoder alone where transformers has one."""
+    transformers = transformers_library()
+    names = ["AutoModelForTextEncoding", "AutoModel"] if config.is_encoder_decoder else ["AutoModel"]
+    for name in names:
+        mapping = getattr(transformers, name)._model_mapping
+        if type(config) in mapping:
+            found = mapping[type(config)]
+            return found[0] if isinstance(found, (tuple, list)) else found
+    raise SubjectError(f"transformers has no base model for {type(config).__name__}")
+
+
+def attention_of(chosen: Any, requested: str | None) -> str:
+    """The attention backend to use: as requested, else SDPA where the class supports it, else eager."""
+    if requested not in (None, "sdpa", "eager"):
+        raise UsageError(f"attention must be 'sdpa' or 'eager'; got {requested!r}")
+    supported = bool(getattr(chosen, "_supports_sdpa", False))
+    if requested == "sdpa" and not supported:
+        raise UsageError(f"{chosen.__name__} has no SDPA attention; use attention='eager'")
+    return requested or ("sdpa" if supported else "eager")
+
+
+def kind_of(config: Any, model: Any) -> str:
+    """Whether a model reads an image, predicts the next token, or reads a whole text."""
+    from transformers.models.auto import modeling_auto
+
+    if getattr(model, "main_input_name", "") == "pixel_values":
+        return "vision"
+    if config.is_encoder_decoder or getattr(config, "use_bidirectional_attention", None) is True:
+        return "encoder"
+    if getattr(config, "is_causal", True) is False:
+        return "encoder"
+    bidirectional = {*modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BIDIRECTIONAL}
+    causal = set(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - bidirectional
+    return "causal_lm" if config.model_type in causal or getattr(config, "is_decoder", False) else "encoder"
+
+
+def integers_of(value: Any) -> set[int]:
+    """Every integer in a configuration."""
+    if isinstance(value, bool):
+        return set()
+    if isinstance(value, int):
+        return {value}
+    if isinstance(value, Mapping):
+        return set().union(*(integers_of(item) for item in value.values()))
+    if isinstance(value, (list, tuple)):
+        return set().union(*(integers_of(item) for item in value))
+    return set()
+
+
+def table_rows(model: nn.Module) -> int | None:
+    """The most tokens the position tables of a model have rows for."""
+    rows = [
+        part.num_embeddings - (part.padding_idx + 1 if part.padding_idx is not None else getattr(part, "offset", 0))
+        for path, part in model.named_modules()
+        if isinstance(part, nn.Embedding) and path.rpartition(".")[2] in TABLES
+    ]
+    return min(rows, default=None)
+
+
+def text_part(model: Any, config: Any) -> Any:
+    """The part that is audited: the encoder of an encoder-decoder, else the model itself."""
+    if config.is_encoder_decoder and callable(getattr(model, "get_encoder", None)):
+        encoder = model.get_encoder()
+        return model if type(model).__name__.endswith("EncoderModel") else encoder
+    return model
+
+
+def use_plain_experts(model: Any) -> bool:
+    """Route tokens to experts by plain batched products, which run in every precision; say whether that applied."""
+    routed = any(getattr(model.config, name, None) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
+    try:
+        if routed and model._can_set_experts_implementation():
+            model.set_experts_implementation("batched_mm")
+            return True
+    except (AttributeError, ValueError, RuntimeError):
+        return False
+    return False
+
+
+def subject_of(
+    model: Any,
+    *,
+    name: str,
+    detail: str,
+    values: Mapping[str, Tensor] | None = None,
+    twin: Callable[[], Subject] | None = None,
+    own: bool = True,
+) -> Subject:
+    """Wrap a transformers model as a subject, with random vectors for tokens; only an own one is reconfigured."""
+    config = model.config
+    kind = kind_of(config, model)
+    if own and use_plain_experts(model):
+        detail += ", experts batched_mm"
+    model = text_part(model, config).eval()
+    device = "meta" if values is not None else "cpu"
+    reading = read_images(name, model, device) if kind == "vision" else _read_tokens(name, model, device)
+    rows = table_rows(model) if reading.patches is None else reading.patches
+    length = prime_length(SHORTEST, sizes_of(model) | integers_of(config.to_dict()) | {BATCH})
+    module = Adapter(model, reading.argument, weightless=device == "meta").eval()
+    return Subject(
+        name=name,
+        kind=kind,
+        module=module,
+        token_axes=(1 if reading.patches is None else None,),
+        parameters=parameters_of(model),
+        layers=layers_of(config),
+        length=reading.patches or min(length, rows or length),
+        max_length=rows,
+        device=device,
+        draw=reading.draw,
+        values={f"model.{key}": value for key, value in (values or {}).items()},
+        cut=reading.cut,
+        detail=detail,
+        twin=twin,
+        quiet=partial(plain_branches, module),
+    )
+
+
+def layers_of(config: Any) -> int | None:
+    """The number of layers a configuration states."""
+    text = config.get_text_config()
+    for name in ("num_hidden_layers", "encoder_layers", "num_layers", "n_layer", "n_layers"):
+        if isinstance(getattr(text, name, None), int):
+            return int(getattr(text, name))
+    return None
+
+
+def _read_tokens(name: str, model: Any, device: str) -> Reading:
+    """Choose token vectors as the input where a model takes them, token numbers where it does not."""
+    accepted = inspect.signature(model.forward).parameters
+    embeddings = embeddings_of(model) if "inputs_embeds" in accepted else None
+    if embeddings is not None:
+        table = embeddings.weight
+        return Reading("inputs_embeds", draw_vectors(table.shape[-1], table.dtype, device))
+    vocabulary = getattr(model.config.get_text_config(), "vocab_size", None)
+    if "input_ids" in accepted and vocabulary:
+        return Reading("input_ids", draw_numbers(int(vocabulary), device))
+    raise SubjectError(
+        f"{name}: {type(model).__name__} takes neither inputs_embeds nor input_ids; "
+        "wrap it in a module of yours and give example inputs"
+    )
+
+
+def embeddings_of(model: Any) -> Any:
+    """The table of token vectors, where a model has a plain one."""
+    try:
+        embeddings = model.get_input_embeddings()
+    except NotImplementedError:
+        return None
+    return embeddings if hasattr(embeddings, "weight") else None
+
+
+def draw_vectors(width: int, dtype: torch.dtype, device: str) -> Callable[[int, int], Sample]:
+    """Random token vectors [batch, token, width]."""
+
+    def draw(length: int, seed: int) -> Sample:
+        shape = (BATCH, length, width)
+        if device == "meta":
+            return Sample((torch.empty(shape, dtype=dtype, device="meta"),), labels(length))
+        return Sample((torch.randn(shape, generator=seeded(seed)).to(dtype),), labels(length))
+
+    return draw
+
+
+def draw_numbers(vocabulary: int, device: str) -> Callable[[int, int], Sample]:
+    """Random token numbers [batch, token], past the first few, which are often special."""
+
+    def draw(length: int, seed: int) -> Sample:
+        numbers = torch.randint(min(8, vocabulary - 1), vocabulary, (BATCH, length), generator=seeded(seed))
+        return Sample((numbers.to(device),), tuple(str(int(number)) for number in numbers[0]))
+
+    return draw

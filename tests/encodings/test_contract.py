@@ -1,0 +1,249 @@
+"""What holds for every registered encoding."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orderproof import encodings, positions
+from orderproof.blocks import fingerprint_block
+from orderproof.encodings import Claims, PositionalEncoding, Sizes
+from orderproof.errors import EncodingError, PositionError
+from tests.encodings.examples import (
+    HEADS,
+    WIDTH,
+    apply,
+    build,
+    call,
+    every_encoding,
+    every_mask,
+    normal,
+    operands,
+    tolerance,
+)
+
+HOOKS = {"embed": ("embed",), "rotate": ("rotate",), "bias": ("bias", "score_mod"), "none": ()}
+
+
+def subclasses_in_files() -> set[type[PositionalEncoding]]:
+    found = set()
+    for file in pkgutil.iter_modules(encodings.__path__, encodings.__name__ + "."):
+        for _, value in inspect.getmembers(importlib.import_module(file.name), inspect.isclass):
+            if issubclass(value, PositionalEncoding) and value is not PositionalEncoding:
+                found.add(value)
+    return found
+
+
+def test_every_encoding_in_the_folder_is_registered_and_exported() -> None:
+    registered = {encodings.get(name) for name in encodings.names()}
+    assert subclasses_in_files() == registered
+    assert all(getattr(encodings, encoding.__name__) is encoding for encoding in registered)
+
+
+@every_encoding
+def test_it_knows_its_name_and_its_file_names_its_source(name: str) -> None:
+    encoding = encodings.get(name)
+    assert encoding.name == name
+    assert "Source:" in (inspect.getmodule(encoding).__doc__ or "")
+
+
+@every_encoding
+@every_mask
+def test_it_has_the_hook_of_its_site_and_no_other(name: str, causal: bool) -> None:
+    encoding = build(name, causal=causal)
+    own = HOOKS[encoding.claims.site]
+    for hook in ("embed", "rotate", "bias", "score_mod"):
+        is_own = getattr(type(encoding), hook) is not getattr(PositionalEncoding, hook)
+        assert is_own == (hook in own)
+    x, heads, p = normal(1, 3, WIDTH), normal(1, HEADS, 3, 8), positions.arange(3)
+    calls = {
+        "embed": lambda: encoding.embed(x, p),
+        "rotate": lambda: encoding.rotate(heads, heads, p),
+        "bias": lambda: encoding.bias(p, p),
+        "score_mod": lambda: encoding.score_mod(p, p),
+    }
+    for hook in calls.keys() - set(own):
+        with pytest.raises(EncodingError, match=f"{type(encoding).__name__} has no {hook}: it acts at the site"):
+            calls[hook]()
+
+
+@every_encoding
+def test_its_claims_cannot_be_changed(name: str) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        build(name).claims.relative = True  # type: ignore[misc]
+
+
+@every_encoding
+def test_it_keeps_no_state(name: str) -> None:
+    encoding = build(name)
+    before = {key: value.clone() for key, value in encoding.state_dict().items()}
+    attributes = dict(vars(encoding))
+    first = apply(encoding, positions.arange(7))
+    apply(encoding, positions.offset(20, 11))
+    assert torch.equal(apply(encoding, positions.arange(7)), first)
+    assert dict(vars(encoding)) == attributes
+    assert not list(encoding.buffers())
+    assert all(torch.equal(value, before[key]) for key, value in encoding.state_dict().items())
+
+
+@every_encoding
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_casting_the_module_casts_nothing_but_parameters(name: str, dtype: torch.dtype) -> None:
+    encoding = build(name)
+    for parameter in encoding.parameters():
+        parameter.data = parameter.data.to(dtype).to(torch.float32)
+    p = positions.offset(41, 7)
+    assert torch.equal(apply(encoding, p), apply(encoding.to(dtype), p))
+
+
+@every_encoding
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_it_answers_in_the_dtype_it_is_asked_in_and_rounds_once(name: str, dtype: torch.dtype) -> None:
+    encoding = build(name)
+    if encoding.claims.site == "none":
+        return
+    found = apply(encoding, positions.offset(40, 9), dtype=dtype)
+    exact = apply(encoding, positions.offset(40, 9))
+    assert found.dtype == dtype
+    # The inputs were rounded too: two half units, and a rotation adds two products.
+    assert (found.double() - exact).abs().max() <= 4 * torch.finfo(dtype).eps * exact.abs().max().clamp(min=1)
+
+
+@every_encoding
+def test_autocast_changes_nothing(name: str) -> None:
+    encoding = build(name)
+    plain = apply(encoding, positions.offset(40, 9), dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(apply(encoding, positions.offset(40, 9), dtype=torch.float32), plain)
+
+
+@every_encoding
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_each_position_decides_alone(name: str, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.lists(st.integers(0, 63), min_size=5, max_size=5), min_size=2, max_size=2))
+    dtype = data.draw(st.sampled_from([torch.int64, torch.int32, torch.int16, torch.uint8]))
+    encoding = build(name)
+    p = torch.tensor(rows, dtype=dtype)
+    both = apply(encoding, p)
+    if encoding.claims.site == "none":
+        assert torch.equal(both, torch.zeros(()))
+        return
+    for row in (0, 1):
+        alone = apply(encoding, p[row])
+        batch = 1 if both.dim() == 5 else 0
+        assert torch.equal(both.select(batch, row), alone.select(batch, min(row, alone.shape[batch] - 1)))
+
+
+@every_encoding
+@every_mask
+def test_it_is_relative_exactly_where_it_claims_to_be(name: str, causal: bool) -> None:
+    block = fingerprint_block(name, causal=causal).double()
+    x = normal(2, 7, WIDTH)
+    shifted = block(x, positions.offset(23, 7)) - block(x, positions.arange(7))
+    if block.encoding.claims.relative:
+        assert shifted.abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
+    else:
+        assert shifted.abs().max() > 1e-3
+
+
+@every_encoding
+def test_it_is_blind_to_reversal_exactly_where_it_claims_symmetry(name: str) -> None:
+    block = fingerprint_block(name, causal=False).double()
+    x = normal(2, 7, WIDTH)
+    reversed_ = block(x.flip(1)) - block(x).flip(1)
+    claims = block.encoding.claims
+    if claims.symmetric and claims.relative:
+        assert reversed_.abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
+    else:
+        assert reversed_.abs().max() > 1e-3
+
+
+@every_encoding
+@every_mask
+def test_tokens_moved_with_their_positions_move_the_output(name: str, causal: bool) -> None:
+    block = fingerprint_block(name, causal=causal).double()
+    x, order = normal(2, 7, WIDTH), torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    moved = block(x[:, order], positions.arange(7)[order])
+    assert (moved - block(x)[:, order]).abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
+
+
+@every_encoding
+def test_order_matters_to_every_encoding_but_none(name: str) -> None:
+    block = fingerprint_block(name, causal=False).double()
+    x, order = normal(2, 7, WIDTH), torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    blind = (block(x[:, order]) - block(x)[:, order]).abs().max() < 1e-9
+    assert bool(blind) == (name == "none")
+
+
+@every_encoding
+def test_a_new_length_needs_no_python_branch(name: str) -> None:
+    encoding = build(name)
+    graphs = []
+
+    def backend(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> torch.fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    compiled = torch.compile(call, backend=backend, fullgraph=True, dynamic=True)
+    for tokens in (5, 9, 11):
+        p, given = positions.offset(17, tokens), operands(encoding, tokens)
+        assert torch.equal(compiled(encoding, given, p), call(encoding, given, p))
+    assert len(graphs) <= 1
+
+
+@every_encoding
+def test_it_runs_on_meta_tensors(name: str) -> None:
+    encoding = build(name).to("meta")
+    x = torch.empty(2, 5, WIDTH, device="meta")
+    heads = torch.empty(2, HEADS, 5, 8, device="meta")
+    p = positions.arange(5, device="meta")
+    if encoding.claims.site == "embed":
+        assert encoding.embed(x, p).shape == x.shape
+    elif encoding.claims.site == "rotate":
+        assert encoding.rotate(heads, heads, p)[0].shape == heads.shape
+    elif encoding.claims.site == "bias":
+        assert encoding.bias(p, p).shape == (1, HEADS, 5, 5)
+    else:
+        assert not list(encoding.parameters())
+
+
+@every_encoding
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (torch.arange(5.0), "positions: expected an integer dtype, got torch.float32"),
+        (torch.arange(5) - 1, "positions: expected no negative position, got -1"),
+        (torch.zeros(2, 2, 2, 5, dtype=torch.int64), "positions: expected shape"),
+    ],
+    ids=["floating", "negative", "four dimensions"],
+)
+def test_bad_positions_are_refused_in_one_line(name: str, bad: torch.Tensor, message: str) -> None:
+    encoding = build(name)
+    if encoding.claims.site == "none":
+        with pytest.raises(PositionError, match=message):
+            positions.check(bad)
+        return
+    with pytest.raises(PositionError, match=message) as caught:
+        apply(encoding, bad)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_class_that_does_not_say_how_it_is_built_is_an_error() -> None:
+    class Unfinished(PositionalEncoding):
+        claims = Claims(site="none", relative=True, symmetric=True)
+
+    with pytest.raises(NotImplementedError, match="Unfinished does not say how it is built"):
+        Unfinished.for_model(Sizes(width=8, heads=2, causal=True))
+
+
+@every_encoding
+def test_its_text_names_its_arguments(name: str) -> None:
+    assert repr(build(name)).startswith(encodings.get(name).__name__ + "(")

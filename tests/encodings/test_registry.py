@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from orderproof import encodings
+from orderproof.encodings import NoEncoding
+from orderproof.errors import UsageError
+
+
+def test_a_registered_class_is_found_by_its_name() -> None:
+    assert encodings.get("rotary") is encodings.Rotary
+    assert encodings.names() == tuple(sorted(encodings.names()))
+
+
+def test_a_name_is_given_once() -> None:
+    with pytest.raises(UsageError, match="encoding name 'rotary' belongs to Rotary; choose another"):
+        encodings.register("rotary")(NoEncoding)
+    assert encodings.get("rotary") is encodings.Rotary
+    assert NoEncoding.name == "none"
+
+
+def test_an_unknown_name_gets_the_nearest_or_all() -> None:
+    with pytest.raises(UsageError, match=r"no encoding is named 'rotory'; did you mean 'rotary'\?"):
+        encodings.get("rotory")
+    with pytest.raises(UsageError, match="no encoding is named 'xyz'; known: alibi, "):
+        encodings.get("xyz")

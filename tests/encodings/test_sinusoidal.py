@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from orderproof import positions
+from orderproof.encodings import Sinusoidal
+from orderproof.errors import EncodingError, PositionError
+from tests.encodings.examples import normal
+
+
+def test_it_is_the_formula_of_the_paper() -> None:
+    places = torch.tensor([0, 1, 511, 131_071])
+    table = Sinusoidal(6).table(places, dtype=torch.float64)
+    for row, p in zip(table.tolist(), places.tolist(), strict=True):
+        for i in range(3):
+            angle = p / 10_000 ** (2 * i / 6)
+            assert row[2 * i] == pytest.approx(math.sin(angle), abs=1e-10)
+            assert row[2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-10)
+
+
+def test_the_layouts_hold_the_same_waves_in_another_order() -> None:
+    p = positions.arange(9)
+    interleaved = Sinusoidal(6).table(p)
+    concatenated = Sinusoidal(6, layout="concatenated").table(p)
+    assert torch.equal(concatenated, interleaved[:, [0, 2, 4, 1, 3, 5]])
+
+
+def test_the_base_sets_the_longest_wave() -> None:
+    assert Sinusoidal(4, base=100.0).table(torch.tensor([1]), dtype=torch.float64)[0, 2] == math.sin(0.1)
+
+
+def test_embed_adds_the_row_of_each_position() -> None:
+    x, p = normal(2, 3, 6), torch.tensor([[4, 0, 9], [1, 1, 2]])
+    sinusoidal = Sinusoidal(6)
+    assert torch.equal(sinusoidal.embed(x, p), x + sinusoidal.table(p, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_every_position_has_its_own_row_in_half_precision(dtype: torch.dtype) -> None:
+    table = Sinusoidal(64).to(dtype).embed(torch.zeros(1, 4096, 64, dtype=dtype), positions.arange(4096))[0]
+    assert len(torch.unique(table.float(), dim=0)) == 4096
+
+
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(EncodingError, match="Sinusoidal: width must be an even integer, 2 or more, got 5"):
+        Sinusoidal(5)
+    with pytest.raises(EncodingError, match="Sinusoidal: base must be positive, got 0"):
+        Sinusoidal(4, base=0)
+    with pytest.raises(EncodingError, match="Sinusoidal: layout must be 'interleaved' or 'concatenated', got 'half'"):
+        Sinusoidal(4, layout="half")  # type: ignore[arg-type]
+    with pytest.raises(EncodingError, match=r"Sinusoidal: x must be floating \[batch, token, 4\], got"):
+        Sinusoidal(4).embed(normal(1, 3, 6), positions.arange(3))
+    with pytest.raises(PositionError, match="positions: expected 3 tokens"):
+        Sinusoidal(4).embed(normal(1, 3, 4), positions.arange(2))

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from orderproof.record import Step
+from orderproof.report.fold import fold
+from tests.report.examples import LAYER, layered_steps
+
+
+def step(module: str, operator: str = "aten.add.Tensor", lemma: str = "pointwise_equivariant") -> Step:
+    return Step(node="n", operator=operator, lemma=lemma, fact="moves", module=module)
+
+
+def test_a_module_is_one_group_in_order_of_first_appearance():
+    groups = fold([step("a"), step("b"), step("a")])
+    assert [(g.module, [line.number for line in g.lines]) for g in groups] == [("a", [1, 3]), ("b", [2])]
+
+
+def test_layers_proved_alike_are_shown_once():
+    groups = fold(layered_steps(126, "model.layers"))
+    modules = {module for module, _, _ in LAYER}
+    assert len(groups) == 1 + len(modules)
+    assert {g.times for g in groups[1:]} == {126}
+    assert groups[1].module == "model.layers.*.attention.self.query"
+    assert groups[1].layers == ("0-125",)
+
+
+def test_every_line_is_accounted_for():
+    steps = layered_steps(12)
+    assert sum(len(g.lines) * g.times for g in fold(steps)) == len(steps)
+
+
+def test_a_layer_that_differs_stands_apart():
+    groups = fold([step(f"layers.{i}.mlp", lemma="other" if i == 3 else "same") for i in range(6)])
+    assert [(g.module, g.layers, g.times) for g in groups] == [
+        ("layers.*.mlp", ("0-2, 4-5",), 5),
+        ("layers.3.mlp", (), 1),
+    ]
+
+
+def test_layers_inside_layers_fold_too():
+    groups = fold([step(f"stages.{i}.blocks.{j}.norm") for i in range(2) for j in range(3)])
+    assert [(g.module, g.layers, g.times) for g in groups] == [("stages.*.blocks.*.norm", ("0-1", "0-2"), 6)]
+
+
+def test_a_step_outside_every_module_keeps_an_empty_path():
+    assert [g.module for g in fold([step("")])] == [""]
+
+
+def test_an_empty_proof_has_no_groups():
+    assert fold([]) == ()

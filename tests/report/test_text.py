@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from orderproof.record import Report
+from orderproof.report import render_text
+from orderproof.report.text import TOKENS_SHOWN
+from tests.report import examples
+
+
+def printed(report: Report, *, width: int = 80, terminal: bool = False, **options: object) -> str:
+    stream = io.StringIO()
+    render_text(report, Console(file=stream, width=width, force_terminal=terminal, **options))
+    return stream.getvalue()
+
+
+def unwrapped(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_swap_is_told_with_cosine_and_largest_difference():
+    text = unwrapped(printed(examples.everyday()))
+    assert "Does it know order?" in text
+    assert "with positions float32 0.9909 0.021" in text
+    assert "without positions float32 1 - 6.0e-08 2.1e-07" in text
+    assert "without positions float64 1 3.3e-16" in text
+
+
+def test_the_entry_map_names_operator_module_source_and_text():
+    text = unwrapped(printed(examples.everyday()))
+    assert "Where order enters: OP101 order_blind, OP102 prompt_blind" in text
+    assert "aten.add.Tensor constant at 1 site module embeddings source modeling_bert.py:104" in text
+    assert "text embeddings = embeddings + position_embeddings origin" in text
+    assert text.count("modeling_bert.py:104") == 1  # two laws, one map
+    assert "The map is complete: order enters here and nowhere else." in text
+
+
+def test_the_proof_is_summarised_with_its_quantifier_steps_lemmas_and_deviation():
+    text = unwrapped(printed(examples.everyday()))
+    assert (
+        "order_blind with the entry made the same for every position: PROVED for every value of every parameter" in text
+    )
+    assert "85, at length 7; no parameter's values were used" in text
+    assert "contraction_equivariant 36, pointwise_equivariant 18" in text
+    assert "float32 3.1e-07, float64 5.2e-16 (2^-29)" in text
+
+
+def test_a_proof_for_these_weights_does_not_claim_all():
+    text = unwrapped(printed(examples.causal_proof()))
+    assert "OP201 causal: PROVED for these weights" in text
+    assert "values used: mask" in text
+    assert "every value" not in text
+
+
+def test_the_fingerprint_has_every_verdict_word():
+    text = unwrapped(printed(examples.everyday()) + printed(examples.causal_proof()))
+    for words in (
+        "OP101 order_blind REFUTED fails yes swap tokens 0 and 1: differs by 0.057",
+        "OP103 mirror_blind UNDECIDED either yes no proof was found",
+        "OP303 precision HELD holds yes 12 of 12 lengths",
+        "OP203 packing NOT APPLICABLE either yes",
+        "OP201 causal PROVED holds yes",
+    ):
+        assert words in text
+    assert "order_blind PROVED fails NO vacuous: no token can see another" in unwrapped(
+        printed(examples.causal_proof(), width=160)
+    )
+
+
+def test_a_witness_marks_the_tokens_that_changed():
+    text = unwrapped(printed(examples.everyday()))
+    assert "before [CLS] the «cat» chased the «dog» [SEP] after [CLS] the «dog» chased the «cat» [SEP]" in text
+    assert "last_hidden_state[0, 1, 203]: the law asks for 0.418367, the model gives 0.392011" in text
+
+
+@pytest.mark.parametrize(
+    ("make", "last"),
+    [
+        (examples.everyday, "exit code 0: every expectation is met"),
+        (examples.causal_proof, "exit code 1: OP101 order_blind should fail and is PROVED"),
+        (examples.undecided_only, "exit code 3: OP202 padding should hold and is UNDECIDED; nothing is violated"),
+    ],
+)
+def test_the_last_line_is_the_exit_code_and_its_meaning(make, last):
+    assert printed(make()).splitlines()[-1] == last
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("make", [examples.everyday, examples.causal_proof, examples.hostile])
+def test_no_line_is_wider_than_the_terminal_or_ends_in_blanks(make, width):
+    for line in printed(make(), width=width).splitlines():
+        assert len(line) <= width
+        assert line == line.rstrip()
+
+
+def test_colour_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[1;32mPROVED" in printed(examples.everyday(), terminal=True)
+    assert "\x1b" not in printed(examples.everyday())
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_a_terminal_that_asks_for_plain_text_gets_no_escape_codes(name, value, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv(name, value)
+    text = printed(examples.everyday(), terminal=True)
+    assert "\x1b" not in text
+    assert text == printed(examples.everyday())
+
+
+def test_hostile_strings_cannot_act():
+    text = printed(examples.hostile(), width=200, terminal=False)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\\x1b[31m\\u202e[bold]{{ 7 * 7 }}" in text  # neither markup nor template: text
+
+
+def test_a_long_witness_is_cut_with_a_count():
+    report = examples.everyday()
+    witness = report.findings[0].witness.model_copy(update={"before": ("x",) * 500, "permutation": None})
+    finding = report.findings[0].model_copy(update={"witness": witness})
+    text = unwrapped(printed(report.model_copy(update={"findings": (finding,)})))
+    assert f"and {500 - TOKENS_SHOWN} more tokens" in text
+
+
+def test_an_ascii_terminal_gets_ascii_marks():
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    render_text(examples.everyday(), Console(file=stream, width=80))
+    stream.flush()
+    assert b"<<cat>>" in stream.buffer.getvalue()
+
+
+def test_an_empty_report_still_says_how_it_ended():
+    report = examples.everyday().model_copy(update={"findings": (), "swap": None, "notes": ()})
+    assert printed(report).splitlines()[-1] == "exit code 0: no law was asked about"

@@ -1,0 +1,242 @@
+"""Architectures by name: tiny and with weights, whole and without."""
+
+import contextlib
+import resource
+import sys
+
+import pytest
+import torch
+
+from orderproof.errors import SubjectError, UsageError
+from orderproof.subjects import load
+from orderproof.subjects.architectures import parse
+
+EXPORTED = ["bert", "gpt2", "llama", "t5", "vit", "gemma3_text", "qwen3", "mistral", "gpt_neo", "roberta", "distilbert"]
+OTHERS = ["electra", "albert", "opt", "phi", "falcon", "mixtral", "deepseek_v3", "bart", "gpt_neox", "mamba"]
+CAUSAL = [
+    *("gpt2", "llama", "gemma3_text", "qwen3", "mistral", "gpt_neo", "opt", "phi", "falcon"),
+    *("mixtral", "deepseek_v3", "gpt_neox", "mamba"),
+]
+HUGE = (
+    "arch:llama?num_hidden_layers=126&hidden_size=16384&num_attention_heads=128"
+    "&num_key_value_heads=8&intermediate_size=53248&vocab_size=128256"
+)
+
+
+def _backends(name):
+    return ("eager",) if name in ("gpt_neo", "mamba") else ("sdpa", "eager")
+
+
+def _exported(subject):
+    inputs = subject.sample(subject.length).inputs
+    with torch.no_grad(), subject.quiet():
+        return torch.export.export(subject.module, inputs, strict=False)
+
+
+@pytest.mark.parametrize(("name", "attention"), [(name, a) for name in EXPORTED for a in _backends(name)])
+def test_the_exported_graph_is_the_model(name, attention):
+    subject = load(f"arch:{name}", tiny=True, attention=attention)
+    graph = _exported(subject).module()
+    for seed in (0, 1):
+        inputs = subject.sample(subject.length, seed).inputs
+        with torch.no_grad():
+            expected, found = subject.module(*inputs), graph(*inputs)
+        assert expected.keys() == found.keys()
+        for key in expected:
+            assert expected[key].dtype == torch.float32
+            torch.testing.assert_close(found[key], expected[key], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_architectures_run_tiny(name):
+    subject = load(f"arch:{name}", tiny=True)
+    with torch.no_grad():
+        output = subject.module(*subject.sample(subject.length).inputs)["last_hidden_state"]
+    assert output.shape[:2] == (2, subject.length)
+    assert output.isfinite().all()
+    assert subject.layers == 2
+    assert subject.parameters < 500_000
+
+
+@pytest.mark.parametrize("name", EXPORTED + OTHERS)
+def test_kind_says_how_a_model_reads(name):
+    expected = "vision" if name == "vit" else "causal_lm" if name in CAUSAL else "encoder"
+    assert load(f"arch:{name}", tiny=True).kind == expected
+
+
+def test_the_recorded_branch_is_the_one_that_runs():
+    graph = _exported(load("arch:llama", tiny=True))
+    attention = [node for node in graph.graph.nodes if "scaled_dot_product" in str(node.target)]
+    assert len(attention) == 2
+    assert all(node.args[3] is None and node.args[5] is True for node in attention)  # no mask; is_causal
+
+
+def test_quiet_leaves_transformers_as_it_was():
+    from transformers import masking_utils
+
+    subject = load("arch:llama", tiny=True)
+    before = masking_utils.is_tracing, masking_utils.find_packed_sequence_indices
+    with contextlib.suppress(RuntimeError), subject.quiet():
+        assert masking_utils.is_torchdynamo_exporting() is False
+        raise RuntimeError
+    assert (masking_utils.is_tracing, masking_utils.find_packed_sequence_indices) == before
+
+
+def test_tiny_weights_are_seeded_and_nothing_is_zero():
+    first, same, other = (load("arch:gpt2", tiny=True, seed=seed) for seed in (0, 0, 1))
+    parameters = [dict(subject.module.named_parameters()) for subject in (first, same, other)]
+    for name, value in parameters[0].items():
+        assert torch.equal(value, parameters[1][name])
+        assert not torch.equal(value, parameters[2][name])
+        assert value.std() > 0.05
+    state = torch.get_rng_state()
+    load("arch:gpt2", tiny=True)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_attention_of_a_tiny_model_is_far_from_uniform():
+    subject = load("arch:bert", tiny=True, attention="eager")
+    with torch.no_grad():
+        outputs = subject.module.model(inputs_embeds=subject.sample(7).inputs[0], output_attentions=True)
+    assert all(weights.amax(-1).mean() > 1.5 / 7 for weights in outputs.attentions)
+
+
+def test_configuration_keys_win_over_shrinking():
+    subject = load(
+        'arch:llama?num_hidden_layers=3&num_attention_heads=6&rope_parameters={"rope_type":"default","rope_theta":500.0}',
+        tiny=True,
+    )
+    config = subject.module.model.config
+    assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size) == (3, 6, 96)
+    assert config.rope_parameters["rope_theta"] == 500.0
+    assert load("arch:gpt2?hidden_size=32", tiny=True).module.model.config.n_embd == 32
+
+
+def test_gemma3_means_its_text_part_with_both_kinds_of_layers():
+    subject = load("arch:gemma3", tiny=True)
+    assert type(subject.module.model).__name__ == "Gemma3TextModel"
+    assert subject.module.model.config.layer_types == ["sliding_attention", "full_attention"]
+
+
+def test_position_tables_bound_the_length():
+    assert load("arch:roberta", tiny=True).max_length == 126
+    assert load("arch:llama", tiny=True).max_length is None
+    with pytest.raises(UsageError, match="length must be at most 126"):
+        load("arch:roberta", tiny=True).sample(127)
+    subject = load("arch:bert?max_position_embeddings=5", tiny=True)
+    assert (subject.length, subject.max_length) == (5, 5)
+
+
+def test_an_image_model_is_cut_after_its_patches():
+    subject = load("arch:vit", tiny=True)
+    assert subject.cut == "model.embeddings.patch_embeddings"
+    assert subject.token_axes == (None,)
+    patches = subject.module.get_submodule(subject.cut)(*subject.sample(9).inputs)
+    assert patches.shape == (2, 9, 64)
+    with pytest.raises(UsageError, match="an image has 9 patches, so length must be 9; got 7"):
+        subject.sample(7)
+
+
+def test_experts_are_routed_by_products_that_run_in_float64():
+    subject = load("arch:mixtral", tiny=True)
+    assert "experts batched_mm" in subject.detail
+    module = subject.module.double()
+    with torch.no_grad():
+        assert module(*(tensor.double() for tensor in subject.sample(7).inputs))["last_hidden_state"].isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["llama?num_hidden_layers=2", "gpt_neo?num_hidden_layers=2", "vit", "t5"])
+def test_without_weights_the_graph_is_recorded_on_meta(name):
+    subject = load(f"arch:{name}")
+    assert subject.device == "meta"
+    tensors = [*subject.module.parameters(), *subject.module.buffers()]
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    names = {key for key, _ in subject.module.named_buffers()}
+    assert set(subject.values) == names
+    assert all(value.device.type == "cpu" for value in subject.values.values())
+    with torch.no_grad():
+        output = subject.module(*subject.sample(subject.length).inputs)["last_hidden_state"]
+    assert (output.device.type, output.shape[0]) == ("meta", 2)
+    graph = _exported(subject)
+    assert len(list(graph.graph.nodes)) > 50
+
+
+def test_a_twin_has_the_class_and_the_branches_of_the_original():
+    subject = load("arch:llama?num_hidden_layers=9&hidden_act=gelu&num_key_value_heads=32")
+    assert subject.twin is not None
+    twin = subject.twin()
+    assert twin.device == "cpu"
+    assert type(twin.module.model) is type(subject.module.model)
+    config = twin.module.model.config
+    assert (config.num_hidden_layers, config.hidden_act, config.num_key_value_heads) == (2, "gelu", 4)
+    assert load("arch:gpt2?n_layer=5&n_embd=96").twin().module.model.config.n_embd == 64
+
+
+def test_the_largest_llama_is_built_without_memory():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    subject = load(HUGE)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert subject.parameters == 403_752_042_496
+    assert subject.layers == 126
+    assert grown * (1 if sys.platform == "darwin" else 1024) < 500e6
+    expected = 1.0 / 10000.0 ** (torch.arange(0, 128, 2, dtype=torch.float32) / 128)
+    torch.testing.assert_close(subject.values["model.rotary_emb.inv_freq"], expected)
+    assert subject.sample(7).inputs[0].shape == (2, 7, 16384)
+    assert subject.sample(7).inputs[0].device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("arch:lama", "has no architecture 'lama'; did you mean llama"),
+        ("arch:", "has no architecture ''"),
+        ("arch:llama?hiden_size=3", "has no key 'hiden_size'; did you mean hidden_size"),
+        ("arch:llama?hidden_size=large", "these configuration values do not fit: .*hidden_size"),
+        ("arch:llama?hidden_size", "is written key=value; got 'hidden_size'"),
+    ],
+)
+def test_a_wrong_name_or_value_is_one_clear_line(spec, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        load(spec)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("arch:bert?hidden_size=65", "the model cannot be built: .*not a multiple"),
+        ("arch:whisper", "takes neither inputs_embeds nor input_ids"),
+        ("arch:clip_vision_model", r"has no patch embedding that gives \[batch, token, width\]"),
+    ],
+)
+def test_an_architecture_that_cannot_be_built_is_one_clear_line(spec, message):
+    with pytest.raises(SubjectError, match=message):
+        load(spec, tiny=True)
+
+
+def test_a_backend_that_is_not_there_is_refused():
+    with pytest.raises(UsageError, match="GPTNeoModel has no SDPA attention; use attention='eager'"):
+        load("arch:gpt_neo", tiny=True, attention="sdpa")
+    with pytest.raises(UsageError, match="attention must be 'sdpa' or 'eager'; got 'flash'"):
+        load("arch:bert", attention="flash")
+
+
+def test_values_are_read_as_json_and_otherwise_as_text():
+    assert parse("arch:x?a=1&b=1e-3&c=true&d=None&e=silu&f=[1,2]") == (
+        "x",
+        {"a": 1, "b": 0.001, "c": True, "d": None, "e": "silu", "f": [1, 2]},
+    )
+
+
+def test_kinds_of_layers_follow_the_number_of_layers():
+    assert load("arch:gpt_neo?num_layers=3", tiny=True).module.model.config.attention_layers == [
+        "global",
+        "local",
+        "global",
+    ]
+
+
+def test_loading_prints_nothing(capfd):
+    load("arch:bert", tiny=True)
+    load("arch:falcon", tiny=True)
+    assert capfd.readouterr() == ("", "")

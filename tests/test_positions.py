@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from orderproof import positions
+from orderproof.errors import PositionError
+
+
+def test_arange_counts_from_zero() -> None:
+    assert positions.arange(4).tolist() == [0, 1, 2, 3]
+    assert positions.arange(0).tolist() == []
+    assert positions.arange(3, device="meta").device.type == "meta"
+
+
+def test_offset_goes_on_after_the_past() -> None:
+    assert positions.offset(5, 3).tolist() == [5, 6, 7]
+    assert positions.offset(torch.tensor(5), 3).tolist() == [5, 6, 7]
+    assert positions.offset(torch.tensor([5, 0], dtype=torch.uint8), 2).tolist() == [[5, 6], [0, 1]]
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=4))
+def test_from_mask_numbers_real_tokens_and_gives_padding_zero(rows: list[list[bool]]) -> None:
+    found = positions.from_mask(torch.tensor(rows))
+    for row, got in zip(rows, found.tolist(), strict=True):
+        assert [p for p, real in zip(got, row, strict=True) if real] == list(range(sum(row)))
+        assert all(p == 0 for p, real in zip(got, row, strict=True) if not real)
+
+
+def test_from_mask_takes_left_and_right_padding_and_integers() -> None:
+    mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 0]])
+    assert positions.from_mask(mask).tolist() == [[0, 0, 0, 1], [0, 1, 2, 0]]
+    assert positions.from_mask(mask[0].bool()).tolist() == [0, 0, 0, 1]
+
+
+@given(st.lists(st.integers(0, 5), min_size=0, max_size=5))
+def test_packed_restarts_in_every_document(lengths: list[int]) -> None:
+    boundaries = torch.tensor([0, *lengths]).cumsum(0)
+    assert positions.packed(boundaries).tolist() == [p for n in lengths for p in range(n)]
+    assert positions.documents(boundaries).tolist() == [d for d, n in enumerate(lengths) for _ in range(n)]
+
+
+def test_grid_reads_row_by_row_with_the_row_first() -> None:
+    assert positions.grid(2, 3).tolist() == [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]]
+
+
+@given(t=st.integers(1, 3), h=st.integers(1, 3), w=st.integers(1, 4), past=st.integers(0, 9))
+def test_mrope_counts_time_row_and_column_from_the_past(t: int, h: int, w: int, past: int) -> None:
+    expected = [(past + a, past + b, past + c) for a in range(t) for b in range(h) for c in range(w)]
+    assert positions.mrope(t, h, w, past=past).T.tolist() == [list(point) for point in expected]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16])
+def test_check_gives_int64_so_that_distances_cannot_wrap(dtype: torch.dtype) -> None:
+    checked = positions.check(torch.arange(3).to(dtype), tokens=3, batch=2, device=torch.device("cpu"))
+    assert checked.dtype == torch.int64
+    assert (checked[0] - checked[2]).item() == -2
+
+
+def test_check_takes_axes_where_asked() -> None:
+    grid = positions.grid(2, 3)
+    assert torch.equal(positions.check(grid, axes=2, batch=4, tokens=6), grid)
+    assert positions.check(grid.unsqueeze(1), axes=2, batch=4).shape == (2, 1, 6)
+
+
+def test_values_are_not_read_where_there_are_none() -> None:
+    positions.check(torch.empty(3, dtype=torch.int64, device="meta"))
+    with FakeTensorMode():
+        positions.check(torch.empty(3, dtype=torch.int64))
+        assert positions.from_mask(torch.empty(2, 3, dtype=torch.int64)).shape == (2, 3)
+
+
+REFUSALS = {
+    "n: expected an integer, 0 or more, got -1": lambda: positions.arange(-1),
+    "n: expected an integer, 0 or more, got True": lambda: positions.arange(True),
+    "n: expected an integer, 0 or more, got 2.0": lambda: positions.arange(2.0),  # type: ignore[arg-type]
+    "past: expected an integer, 0 or more, got -2": lambda: positions.offset(-2, 3),
+    "past: expected an integer, or an integer tensor of shape [batch], got torch.float32 of shape [2]": (
+        lambda: positions.offset(torch.zeros(2), 3)
+    ),
+    "past: expected device meta, got cpu; leave device out, or move past first": (
+        lambda: positions.offset(torch.tensor([1]), 3, device="meta")
+    ),
+    "mask: expected booleans or integers 0 and 1, got torch.float32": lambda: positions.from_mask(torch.zeros(1, 2)),
+    "mask: expected shape [token] or [batch, token], got [1, 1, 2]": (
+        lambda: positions.from_mask(torch.ones(1, 1, 2, dtype=torch.bool))
+    ),
+    "mask: expected only 0 and 1, got 0 to 2": lambda: positions.from_mask(torch.tensor([0, 2])),
+    "cu_seqlens: expected integers of shape [documents + 1], got torch.float32 of shape [2]": (
+        lambda: positions.packed(torch.zeros(2))
+    ),
+    "cu_seqlens: expected boundaries that start at 0 and never fall, got [0, 3, 2]": (
+        lambda: positions.packed(torch.tensor([0, 3, 2]))
+    ),
+    "cu_seqlens: expected boundaries that start at 0 and never fall, got [1, 2, 3, 4, 5, 6, 7, 8] and more": (
+        lambda: positions.packed(torch.arange(1, 12))
+    ),
+    "h: expected an integer, 0 or more, got -1": lambda: positions.grid(-1, 2),
+    "t: expected an integer, 0 or more, got -1": lambda: positions.mrope(-1, 2, 2),
+    "p: expected an integer dtype, got torch.bool; convert with .long()": (
+        lambda: positions.check(torch.ones(2, dtype=torch.bool), name="p")
+    ),
+    "positions: expected shape [token] or [batch, token], got []": lambda: positions.check(torch.tensor(1)),
+    "positions: expected shape [2, token] or [2, batch, token], got [3, 4]": (
+        lambda: positions.check(torch.zeros(3, 4, dtype=torch.int64), axes=2)
+    ),
+    "positions: expected 5 tokens, shape [token] or [batch, token], got [4]": (
+        lambda: positions.check(torch.arange(4), tokens=5)
+    ),
+    "positions: expected a batch of 3 (or 1), shape [token] or [batch, token], got [2, 4]": (
+        lambda: positions.check(torch.zeros(2, 4, dtype=torch.int64), batch=3)
+    ),
+    "positions: expected device meta, got cpu; move with .to('meta')": (
+        lambda: positions.check(torch.arange(4), device=torch.device("meta"))
+    ),
+    "positions: expected no negative position, got -3": lambda: positions.check(torch.arange(4) - 3),
+}
+
+
+@pytest.mark.parametrize("message", REFUSALS)
+def test_a_refusal_says_what_was_expected_and_what_came(message: str) -> None:
+    with pytest.raises(PositionError, match=re.escape(message)) as caught:
+        REFUSALS[message]()
+    assert "\n" not in str(caught.value)
