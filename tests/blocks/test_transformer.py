@@ -41,6 +41,26 @@ def test_it_exports_and_the_graph_gives_the_same_numbers(name: str, causal: bool
 
 
 @every_encoding
+def test_it_compiles_without_a_break(name: str) -> None:
+    torch.compiler.reset()  # torch counts the models compiled before as recompilations of this one
+    block, x = fingerprint_block(name, causal=True), normal(2, 7, WIDTH, dtype=torch.float32)
+    with torch.no_grad():
+        compiled = torch.compile(block, backend="eager", fullgraph=True)
+        assert torch.allclose(compiled(x), block(x), atol=1e-5)
+
+
+@exports
+def test_the_number_of_tokens_may_stay_open_in_an_export() -> None:
+    block = fingerprint_block("rotary", causal=True)
+    shapes = ({1: torch.export.Dim("token", min=2, max=50)},)
+    with torch.no_grad():
+        example = normal(2, 7, WIDTH, dtype=torch.float32)
+        program = torch.export.export(block, (example,), dynamic_shapes=shapes, strict=False)
+        x = normal(2, 11, WIDTH, dtype=torch.float32)
+        assert torch.allclose(program.module()(x), block(x), atol=1e-5)
+
+
+@every_encoding
 @exports
 def test_it_exports_with_positions_and_padding_as_inputs(name: str) -> None:
     block, x = fingerprint_block(name, causal=True), normal(2, 7, WIDTH, dtype=torch.float32)
@@ -84,6 +104,17 @@ def test_decoding_a_left_padded_row_is_decoding_it_alone(name: str) -> None:
         found = torch.cat([prompt, *steps], dim=1)
         assert (found[1:, 2:] - block(x[1:, 2:])).abs().max() < EXACT
         assert (found[:1] - block(x[:1])).abs().max() < EXACT
+
+
+@every_encoding
+def test_a_padded_prompt_may_come_in_chunks(name: str) -> None:
+    block, x = fingerprint_block(name, causal=True).double(), normal(2, 9, WIDTH)
+    real = torch.arange(9) >= torch.tensor([[1], [4]])
+    with torch.no_grad():
+        caches = block.new_caches(2, 9)
+        parts = zip(x.split([3, 4, 2], dim=1), real.split([3, 4, 2], dim=1), strict=True)
+        found = torch.cat([block(part, padding_mask=mask, caches=caches) for part, mask in parts], dim=1)
+        assert (found - block(x, padding_mask=real))[real].abs().max() < EXACT
 
 
 @every_encoding

@@ -48,6 +48,13 @@ def test_far_positions_are_off_by_rounding_only(dtype: torch.dtype) -> None:
     assert (found.double() - exact).abs().max() < tolerance(dtype, terms=3, scale=1)
 
 
+def test_positions_past_two_to_the_24_are_still_told_apart() -> None:
+    q, p = normal(1, 1, 1, 2).to(torch.float32), torch.tensor([2**24 + 1])
+    one_on, _ = Rotary(2).rotate(q, q, p)
+    expected = turned_by_hand(q[0, 0, 0].double().numpy(), 2**24 + 1, base=10_000.0, layout="half")
+    assert np.abs(one_on[0, 0, 0].numpy() - expected).max() < 1e-6
+
+
 @settings(max_examples=25, deadline=None)
 @given(first=st.integers(0, 10**6), distance=st.integers(0, 10**6), shift=st.integers(0, 10**6))
 def test_a_score_sees_the_distance_only(first: int, distance: int, shift: int) -> None:

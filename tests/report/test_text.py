@@ -45,7 +45,7 @@ def test_the_proof_is_summarised_with_its_quantifier_steps_lemmas_and_deviation(
     )
     assert "85, at length 7; no parameter's values were used" in text
     assert "contraction_equivariant 36, pointwise_equivariant 18" in text
-    assert "float32 3.1e-07, float64 5.2e-16 (2^-29)" in text
+    assert "float32 3.1e-07, float64 5.2e-16 (falls by 2^-29: rounding)" in text
 
 
 def test_a_proof_for_these_weights_does_not_claim_all():

@@ -11,13 +11,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from orderproof.audit.attempt import Weights
 from orderproof.audit.examine import Examination
 from orderproof.audit.pictures import swap_and_maps
-from orderproof.audit.prove import Options, Weights, checked_nodes, is_met, prove_law
+from orderproof.audit.prove import Options, is_met, prove_law
+from orderproof.audit.trials import checked_nodes
 from orderproof.errors import OrderproofError, UsageError
 from orderproof.laws import Law, get, laws
 from orderproof.prover.rule import sentences
-from orderproof.record import Expectation, Finding, Report, Scope, SubjectRecord
+from orderproof.record import Expectation, Finding, HeatMap, Report, Scope, SubjectRecord, Swap
 from orderproof.subjects import Subject, bundled, from_module, load
 from orderproof.subjects.modules import Inputs
 
@@ -28,7 +30,7 @@ MINIMUM = 2
 def as_subject(
     subject: Subject | nn.Module | str | None, *, inputs: Inputs | None = None, token_axis: int | None = None
 ) -> Subject:
-    """A subject from whatever names one: a subject, a module, a text as on the command line, None for the bundled model."""
+    """A subject from whatever names one: a subject, a module, a text as on the command line, None (the bundled one)."""
     if subject is None:
         return bundled()
     if isinstance(subject, Subject):
@@ -71,7 +73,7 @@ def prove(
     or module (the model without those positions). Raises `UsageError`, `SubjectError`.
     """
     found = as_subject(subject, inputs=inputs, token_axis=token_axis)
-    exam = Examination(found, checked_length(found, length), seed)
+    exam = examination(found, length=length, seed=seed)
     results = prove_law(exam, get(law), Options(weights=weights, expect=expect, uniform=tuple(uniform)))
     if output is None:
         return _described(results[0])
@@ -81,28 +83,30 @@ def prove(
     raise UsageError(f"expected an output, one of {', '.join(f.output for f in results)}; got {output!r}")
 
 
+def examination(subject: Subject, *, length: int | None = None, seed: int = 0) -> Examination:
+    """What several laws need to know of a subject at one length, computed once."""
+    return Examination(subject, checked_length(subject, length), seed)
+
+
 def one_law(
-    subject: Subject,
+    exam: Examination,
     law: str,
     *,
-    length: int | None = None,
     expect: Mapping[str, Expectation] | None = None,
     weights: Weights = "all",
     uniform: Sequence[str] = (),
-    seed: int = 0,
     check_nodes: bool = False,
 ) -> Report:
     """A report on one law: a finding for each output."""
     began = time.perf_counter()
     chosen = get(law)
-    exam = Examination(subject, checked_length(subject, length), seed)
     options = Options(weights=weights, expect=(expect or {}).get(chosen.name), uniform=tuple(uniform))
     findings = [_described(f) for f in prove_law(exam, chosen, options)]
     notes = list(exam.notes)
     if check_nodes and exam.failure is None:
         notes.append(checked_nodes(exam, chosen))
     return Report(
-        orderproof=_version(), subject=_subject_record(subject), findings=tuple(findings), notes=tuple(notes),
+        orderproof=_version(), subject=_subject_record(exam.subject), findings=tuple(findings), notes=tuple(notes),
         lemmas=_lemmas(findings), versions=versions(), seconds=round(time.perf_counter() - began, 3),
     )  # fmt: skip
 
@@ -121,30 +125,30 @@ def audit(
     """Which laws of order a subject obeys, and where order enters it."""
     found = as_subject(subject, inputs=inputs, token_axis=token_axis)
     report = None
-    for report in audit_steps(found, chosen=laws, length=length, expect=expect, seed=seed, progress=progress):  # noqa: B007
+    exam = examination(found, length=length, seed=seed)
+    for report in audit_steps(exam, chosen=laws, expect=expect, progress=progress):  # noqa: B007
         pass
     assert report is not None
     return report
 
 
 def audit_steps(
-    subject: Subject,
+    exam: Examination,
     *,
     chosen: Sequence[str] | None = None,
-    length: int | None = None,
     expect: Mapping[str, Expectation] | None = None,
-    seed: int = 0,
     progress: Progress | None = None,
 ) -> Iterator[Report]:
     """The report so far, after each step: an interrupted audit still has what it found."""
     began = time.perf_counter()
     wanted = _wanted(chosen, expect)
-    size = checked_length(subject, length)
+    subject = exam.subject
     tell = progress or (lambda text, done, total: None)
     total = len(wanted) + 2
     findings: list[Finding] = []
     notes: list[str] = []
-    swap, maps = None, ()
+    swap: Swap | None = None
+    maps: tuple[HeatMap, ...] = ()
 
     def so_far() -> Report:
         return Report(
@@ -153,7 +157,6 @@ def audit_steps(
             seconds=round(time.perf_counter() - began, 3),
         )  # fmt: skip
 
-    exam = Examination(subject, size, seed)
     tell("recording the graph", 0, total)
     if exam.failure is not None:
         notes.append(exam.failure)
@@ -164,11 +167,11 @@ def audit_steps(
         try:
             findings.extend(_described(f) for f in prove_law(exam, law, Options(expect=expected)))
         except OrderproofError as error:
-            findings.append(_failed(law, subject, size, expected, str(error)))
+            findings.append(_failed(law, exam, expected, str(error)))
         yield so_far()
     tell("the same words in another order", total - 1, total)
     try:
-        made = swap_and_maps(subject, seed=seed)
+        made = swap_and_maps(subject, seed=exam.seed)
     except (OrderproofError, RuntimeError) as error:
         notes.append(f"the two sentences could not be compared: {error}")
     else:
@@ -185,13 +188,18 @@ def _wanted(chosen: Sequence[str] | None, expect: Mapping[str, Expectation] | No
     return tuple(get(name) for name in chosen) if chosen else laws()
 
 
-def _failed(law: Law, subject: Subject, length: int, expected: Expectation | None, reason: str) -> Finding:
-    wanted = expected or law.expected(subject.kind)
+def _failed(law: Law, exam: Examination, expected: Expectation | None, reason: str) -> Finding:
+    wanted = expected or law.expected(exam.subject.kind)
     return _described(
         Finding(
-            code=law.code, law=law.name, verdict="undecided", expected=wanted, met=is_met("undecided", wanted),
-            scope=Scope(length=length), reason=reason,
-        )  # fmt: skip
+            code=law.code,
+            law=law.name,
+            verdict="undecided",
+            expected=wanted,
+            met=is_met("undecided", wanted),
+            scope=Scope(length=exam.length),
+            reason=reason,
+        )
     )
 
 
@@ -209,7 +217,11 @@ def _lemmas(findings: list[Finding]) -> dict[str, str]:
 
 def _subject_record(subject: Subject) -> SubjectRecord:
     return SubjectRecord(
-        name=subject.name, kind=subject.kind, parameters=subject.parameters, layers=subject.layers, detail=subject.detail
+        name=subject.name,
+        kind=subject.kind,
+        parameters=subject.parameters,
+        layers=subject.layers,
+        detail=subject.detail,
     )
 
 

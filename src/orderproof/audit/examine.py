@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -77,11 +78,12 @@ class Examination:
     @cached_property
     def runs(self) -> Runs:
         """How to run it with its own weights."""
-        return Runs(self.subject, None if self.subject.cut is None else self.captured)
+        return Runs(self.subject, self.captured if self.failure is None else None)
 
     def random_runs(self, seed: int) -> Runs:
         """How to run it with every weight drawn anew."""
-        return Runs(self.subject, None if self.subject.cut is None else self.captured, weights="random", seed=seed)
+        captured = self.captured if self.failure is None else None
+        return Runs(self.subject, captured, weights="random", seed=seed)
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -99,7 +101,7 @@ class Examination:
             dims = []
             for d, size in enumerate(shape):
                 sizes = [size, *(g[name][d] for g in grown if name in g and len(g[name]) == len(shape))]
-                steps = {b - a for a, b in zip(sizes, sizes[1:], strict=False)}
+                steps = {b - a for a, b in pairwise(sizes)}
                 if (grown and steps == {1}) or (not grown and self._looks_like_tokens(size)):
                     dims.append(TokenDim(d, size - self.tokens))
             found[name] = tuple(dims)
@@ -120,7 +122,7 @@ class Examination:
                 ]
         except OrderproofError:
             return []
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the model is not ours: anything may come
             self.notes.append(f"outputs at other lengths could not be seen: {type(error).__name__}")
             return []
 

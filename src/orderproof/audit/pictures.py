@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from orderproof.audit.attempt import ancestors, attempt
 from orderproof.audit.examine import Examination
-from orderproof.audit.prove import ancestors, attempt
 from orderproof.laws import get
 from orderproof.prover.capture import Captured
 from orderproof.prover.rewrite import can_be_uniform, make_uniform
@@ -50,7 +50,12 @@ def swap_and_maps(
             first, second = run(graph, (both,), float64=double)[output].mean(dim=1)
             rows.append(_row(condition, "float64" if double else "float32", first, second))
     maps = tuple(
-        HeatMap(title=f"{condition}: {sentences[k]!r} (first layer, head 0)", rows=samples[k].tokens, columns=samples[k].tokens, values=values)
+        HeatMap(
+            title=f"{condition}: {sentences[k]!r} (first layer, head 0)",
+            rows=samples[k].tokens,
+            columns=samples[k].tokens,
+            values=values,
+        )
         for condition, graph in graphs.items()
         for k, values in enumerate(_attention(graph, both))
     )
@@ -94,7 +99,7 @@ def _first_weights(captured: Captured, inputs: Tensor) -> Tensor | None:
             if isinstance(value, Tensor):
                 kept[node] = value
             target = str(node.target)
-            if target.startswith("aten.softmax") or target.startswith("aten._softmax"):
+            if target.startswith(("aten.softmax", "aten._softmax")):
                 return value if value.dim() in (3, 4) and len(value) == len(inputs) else None
             if target.startswith("aten.scaled_dot_product_attention"):
                 return _weights_of(node, kept)
@@ -114,4 +119,4 @@ def _weights_of(node: Node, kept: dict[Node, Tensor]) -> Tensor:
     if (node.args[5] if len(node.args) > 5 else node.kwargs.get("is_causal", False)) is True:
         future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
         scores = scores.masked_fill(future, float("-inf"))
-    return scores.softmax(-1)
+    return torch.softmax(scores, -1)

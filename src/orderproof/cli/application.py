@@ -1,10 +1,10 @@
 """The `orderproof` command: its commands, and what its exit codes mean.
 
-    0    every expectation is met
-    1    a law that should hold is refuted, or one that should fail holds; a certificate does not follow
-    2    wrong usage, or the subject cannot be loaded or called
-    3    nothing refuted, but a law that should hold could not be decided
-    130  interrupted; what was found so far has been reported
+0    every expectation is met
+1    a law that should hold is refuted, or one that should fail holds; a certificate does not follow
+2    wrong usage, or the subject cannot be loaded or called
+3    nothing refuted, but a law that should hold could not be decided
+130  interrupted; what was found so far has been reported
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 
 
-def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback signature
+def _version(value: bool) -> None:
     if value:
         from orderproof import __version__
 
@@ -42,7 +42,9 @@ def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback signature
 
 
 @app.callback()
-def _root(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version.")) -> None:  # noqa: FBT001, FBT003, E501
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
     """Prove what a sequence model knows about the order of its tokens."""
 
 

@@ -11,7 +11,9 @@ from orderproof.cli.console import progress, report_console
 
 
 def audit(
-    subject: Annotated[str | None, typer.Argument(help=options.SUBJECT + " Without one: the bundled all-MiniLM-L6-v2.")] = None,
+    subject: Annotated[
+        str | None, typer.Argument(help=options.SUBJECT + " Without one: the bundled all-MiniLM-L6-v2.")
+    ] = None,
     law: options.Laws = None,
     length: options.Length = None,
     expect: options.Expect = None,
@@ -25,7 +27,7 @@ def audit(
     allow_network: options.Network = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Audit a model: prove or refute each law of order, and map where order enters.
+    r"""Audit a model: prove or refute each law of order, and map where order enters.
 
     \b
     Examples:
@@ -39,12 +41,16 @@ def audit(
         from orderproof.cli.loading import load_subject
 
         expected = options.expectations(expect)
-        found = load_subject(subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network)
-        from orderproof.audit.api import audit_steps
+        found = load_subject(
+            subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
+        )
+        from orderproof.audit.api import audit_steps, examination
+
+        exam = examination(found, length=length, seed=seed)
 
         report, interrupted = None, False
         try:
-            for report in audit_steps(found, chosen=law, length=length, expect=expected, seed=seed, progress=tell):  # noqa: B007
+            for report in audit_steps(exam, chosen=law, expect=expected, progress=tell):  # noqa: B007
                 pass
         except KeyboardInterrupt:
             interrupted = True
@@ -59,7 +65,7 @@ def audit(
     if certificate is not None:
         from orderproof.cli.certificates import write_all
 
-        write_all(found, report, certificate, seed=seed)
+        write_all(exam, report, certificate)
     if not quiet:
         console = report_console([json, html, certificate])
         render_text(report, console)

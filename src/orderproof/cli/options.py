@@ -11,26 +11,42 @@ from orderproof.errors import UsageError
 from orderproof.record import Expectation
 
 SUBJECT = (
-    "A checkpoint folder or hub id; arch:NAME (an architecture of transformers, no weights; arch:llama?num_hidden_layers=4 "
-    "sets configuration values); or file.py:name / package.module:name (a module, or a function returning one)."
+    "A checkpoint folder or hub id; arch:NAME (an architecture of transformers, no weights; "
+    "arch:llama?num_hidden_layers=4 sets configuration values); or file.py:name / package.module:name "
+    "(a module, or a function returning one)."
 )
 Attention = Literal["sdpa", "eager"]
 
-Laws = Annotated[list[str] | None, typer.Option("--law", help="A law by name or code; may be repeated. All by default.")]
+Laws = Annotated[
+    list[str] | None, typer.Option("--law", help="A law by name or code; may be repeated. All by default.")
+]
 Length = Annotated[int | None, typer.Option("--length", help="Tokens to export with; chosen by default.")]
 Expect = Annotated[
     list[str] | None,
-    typer.Option("--expect", metavar="LAW=holds|fails|any", help="Override what is expected of a law; may be repeated."),
+    typer.Option(
+        "--expect", metavar="LAW=holds|fails|any", help="Override what is expected of a law; may be repeated."
+    ),
 ]
-Json = Annotated[str | None, typer.Option("--json", metavar="PATH", help="Write JSON (schema version 1); - for standard output.")]
-Html = Annotated[str | None, typer.Option("--html", metavar="PATH", help="Write one self-contained page; - for standard output.")]
-Certificate = Annotated[str | None, typer.Option("--certificate", metavar="PATH", help="Write the certificate of what is proved; - for standard output.")]
+Json = Annotated[
+    str | None, typer.Option("--json", metavar="PATH", help="Write JSON (schema version 1); - for standard output.")
+]
+Html = Annotated[
+    str | None, typer.Option("--html", metavar="PATH", help="Write one self-contained page; - for standard output.")
+]
+Certificate = Annotated[
+    str | None,
+    typer.Option(
+        "--certificate", metavar="PATH", help="Write the certificate of what is proved; - for standard output."
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; files and the exit code only.")]
 Tiny = Annotated[bool, typer.Option("--tiny", help="Shrink an arch: subject and give it random weights.")]
 Backend = Annotated[Attention | None, typer.Option("--attention", help="Attention backend of a transformers model.")]
 Network = Annotated[bool, typer.Option("--allow-network", help="Let a hub id be downloaded (safetensors only).")]
-Axis = Annotated[int | None, typer.Option("--token-axis", help="The axis of the inputs that runs over tokens (file.py:name).")]
+Axis = Annotated[
+    int | None, typer.Option("--token-axis", help="The axis of the inputs that runs over tokens (file.py:name).")
+]
 
 
 def expectations(given: Iterable[str] | None) -> dict[str, Expectation]:

@@ -16,12 +16,23 @@ def prove(
     law: Annotated[str, typer.Option("--law", help="The law, by name or code.")],
     length: options.Length = None,
     expect: options.Expect = None,
-    weights: Annotated[Literal["all", "these"], typer.Option("--weights", help="Prove it for all weights, or for these.")] = "all",
-    uniform: Annotated[list[str] | None, typer.Option("--uniform", metavar="PATTERN", help="Make entries whose origin or module matches uniform first (the model without those positions); may be repeated.")] = None,
+    weights: Annotated[
+        Literal["all", "these"], typer.Option("--weights", help="Prove it for all weights, or for these.")
+    ] = "all",
+    uniform: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--uniform",
+            metavar="PATTERN",
+            help="Make matching entries (by origin or module) uniform first: the model without those positions.",
+        ),
+    ] = None,
     json: options.Json = None,
     html: options.Html = None,
     certificate: options.Certificate = None,
-    check_nodes: Annotated[bool, typer.Option("--check-nodes", help="Check every fact at every node against real runs.")] = False,
+    check_nodes: Annotated[
+        bool, typer.Option("--check-nodes", help="Check every fact at every node against real runs.")
+    ] = False,
     seed: options.Seed = 0,
     tiny: options.Tiny = False,
     attention: options.Backend = None,
@@ -29,7 +40,7 @@ def prove(
     allow_network: options.Network = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Prove or refute one law.
+    r"""Prove or refute one law.
 
     \b
     Examples:
@@ -44,14 +55,16 @@ def prove(
         from orderproof.cli.loading import load_subject
 
         expected = options.expectations(expect)
-        found = load_subject(subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network)
-        from orderproof.audit.api import one_law
+        found = load_subject(
+            subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
+        )
+        from orderproof.audit.api import examination, one_law
 
         tell(f"proving {law}", 1, 3)
+        exam = examination(found, length=length, seed=seed)
         report = one_law(
-            found, law, length=length, expect=expected, weights=weights, uniform=tuple(uniform or ()), seed=seed,
-            check_nodes=check_nodes,
-        )  # fmt: skip
+            exam, law, expect=expected, weights=weights, uniform=tuple(uniform or ()), check_nodes=check_nodes
+        )
     report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
     from orderproof.report import render_text, write_html, write_json
 
@@ -62,7 +75,7 @@ def prove(
     if certificate is not None:
         from orderproof.cli.certificates import write_all
 
-        write_all(found, report, certificate, seed=seed, uniform=tuple(uniform or ()), weights=weights)
+        write_all(exam, report, certificate, uniform=tuple(uniform or ()), weights=weights)
     if not quiet:
         render_text(report, report_console([json, html, certificate]))
     raise typer.Exit(report.exit_code)

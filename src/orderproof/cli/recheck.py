@@ -14,7 +14,7 @@ def recheck(
     certificate: Annotated[Path, typer.Argument(help="A file written by --certificate.")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the exit code.")] = False,
 ) -> None:
-    """Check every step of a certificate, independently of the prover.
+    r"""Check every step of a certificate, independently of the prover.
 
     \b
     Example:
@@ -33,7 +33,9 @@ def recheck(
             refused = True
             continue
         if not quiet:
-            typer.echo(f"accepted: {done.law} of {done.output} in {done.subject}, {done.steps} steps, {done.weights} weights")
+            typer.echo(
+                f"accepted: {done.law} of {done.output} in {done.subject}, {done.steps} steps, {done.weights} weights"
+            )
             for text in done.assumptions:
                 typer.echo(f"  assuming {text}")
     raise typer.Exit(1 if refused else 0)

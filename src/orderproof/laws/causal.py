@@ -33,7 +33,7 @@ class Honest(nn.Module):
         query, key, value = self.qkv(x).chunk(3, -1)
         future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(self.diagonal)
         scores = (query @ key.transpose(1, 2)).masked_fill(future, float("-inf"))
-        return scores.softmax(-1) @ value
+        return torch.matmul(torch.softmax(scores, -1), value)
 
 
 class Faulty(Honest):
@@ -71,7 +71,9 @@ class Causal(InfluenceLaw):
         for cut in range(tokens - 1, 0, -1):
             yield Change(f"replace the tokens from {cut} on", cut=cut)
 
-    def compare(self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: Change) -> tuple[Tensor, Tensor]:
+    def compare(
+        self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: Change
+    ) -> tuple[Tensor, Tensor]:
         assert change.cut is not None
         token = dims[0]
         end = change.cut + token.offset

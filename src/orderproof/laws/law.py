@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from orderproof.permutations import Permutation, cycles_text, inverse, reversal, transposition
@@ -90,7 +91,9 @@ class Law(ABC):
         """Changes to try, smallest first."""
 
     @abstractmethod
-    def compare(self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: Change) -> tuple[Tensor, Tensor]:
+    def compare(
+        self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: Change
+    ) -> tuple[Tensor, Tensor]:
         """What the law asks of the second output, and what came."""
 
     def cases(self, tokens: int) -> Iterator[tuple[Change, int, int]]:
@@ -124,9 +127,7 @@ class PermutationLaw(Law):
                     return f"the last token of dimension {d} does not stay where it is"
             elif d in token_dims:
                 offset = token_dims[d]
-                wanted = np.concatenate(
-                    [np.tile(np.arange(offset), (len(group), 1)), group + offset], axis=1
-                )
+                wanted = np.concatenate([np.tile(np.arange(offset), (len(group), 1)), group + offset], axis=1)
                 if move is not FREE and move is not moved(wanted):
                     return f"dimension {d} runs over tokens but does not move with them"
             elif is_moved(move):
@@ -140,7 +141,7 @@ class PermutationLaw(Law):
         return {"tokens": tokens, "generators": generators, "last_only": self.last_only}
 
     @staticmethod
-    def _fixes_last(permutations: np.ndarray | None) -> bool:  # type: ignore[type-arg]
+    def _fixes_last(permutations: NDArray[np.int64] | None) -> bool:
         return permutations is not None and bool((permutations[:, -1] == permutations.shape[1] - 1).all())
 
     def changes(self, tokens: int) -> Iterator[Change]:
@@ -158,7 +159,9 @@ class PermutationLaw(Law):
         for p in group:
             yield Change(f"permute the tokens by {cycles_text(p)}", permutation=p)
 
-    def compare(self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: Change) -> tuple[Tensor, Tensor]:
+    def compare(
+        self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: Change
+    ) -> tuple[Tensor, Tensor]:
         assert change.permutation is not None
         for t in dims:
             if self.last_only:

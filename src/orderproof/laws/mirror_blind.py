@@ -31,7 +31,7 @@ class Honest(nn.Module):
         query, key, value = self.qkv(x).chunk(3, -1)
         place = torch.arange(x.shape[1])
         scores = query @ key.transpose(1, 2) + self.bias(place[None, :] - place[:, None])
-        return scores.softmax(-1) @ value
+        return torch.matmul(torch.softmax(scores, -1), value)
 
 
 class Faulty(Honest):

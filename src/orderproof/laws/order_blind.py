@@ -26,7 +26,8 @@ class Honest(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         scores = self.query(x) @ self.key(x).transpose(1, 2)
-        return scores.softmax(-1) @ self.value(x)
+        value: Tensor = self.value(x)
+        return torch.softmax(scores, -1) @ value
 
 
 class Faulty(Honest):

@@ -52,4 +52,3 @@ LAW = PermutationLaw(
     generators=lambda n: symmetric_generators(n, n - 1),
     last_only=True,
 )
-

@@ -154,7 +154,7 @@ def _outputs(program: Any, names: list[str]) -> dict[str, Node]:
 
 def _find_cut(graph: Graph, path: str) -> Node:
     """The last node computed inside the submodule with this path."""
-    found = None
+    found: Node | None = None
     for node in graph.nodes:
         if any(p == path or p.startswith(path + ".") for p, _ in node.meta.get("nn_module_stack", {}).values()):
             if isinstance(node.meta.get("val"), Tensor):
@@ -172,8 +172,9 @@ def _why(error: Exception) -> str:
     """Export errors are long: say what kind it is, where, in one line."""
     text = str(error)
     if "data-dependent" in text or "GuardOnDataDependent" in type(error).__name__:
-        where = next((x.strip() for x in text.splitlines() if x.strip().startswith("File ") and "torch" not in x), "")
-        return f"the graph cannot be recorded: control flow depends on the data (`if tensor:`, `.item()`, `nonzero`) {where}".strip()  # fmt: skip
+        frames = [x.strip() for x in text.splitlines() if x.strip().startswith("File ") and "torch" not in x]
+        where = f" {frames[0]}" if frames else ""
+        return f"the graph cannot be recorded: control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
     return f"the graph cannot be recorded: {type(error).__name__}: {_first_line(error)}"
 
 

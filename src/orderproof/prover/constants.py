@@ -19,7 +19,14 @@ from torch.fx import Graph, Node
 UNINITIALISED = ("empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided")
 
 # Operators that take only the shape of their argument: constant whatever it is.
-FILLED = {"full_like": None, "zeros_like": 0, "ones_like": 1, "new_zeros": 0, "new_ones": 1, "new_full": None}
+FILLED: dict[str, int | None] = {
+    "full_like": None,
+    "zeros_like": 0,
+    "ones_like": 1,
+    "new_zeros": 0,
+    "new_ones": 1,
+    "new_full": None,
+}
 
 
 def _filled_with(node: Node) -> Any:
@@ -27,7 +34,7 @@ def _filled_with(node: Node) -> Any:
     parts = str(node.target).split(".")
     if len(parts) < 2 or parts[0] != "aten" or parts[1] not in FILLED:
         return None
-    value = FILLED[parts[1]]
+    value: Any = FILLED[parts[1]]
     if value is None:
         value = node.args[1] if parts[1] == "full_like" else node.args[2]
     return None if isinstance(value, Node) else value
@@ -49,9 +56,9 @@ def _switched_off(node: Node) -> bool:
     if name.startswith(("aten.dropout", "aten.native_dropout", "aten.feature_dropout", "aten.alpha_dropout")):
         train = node.args[2] if len(node.args) > 2 else node.kwargs.get("train", True)
         p = node.args[1] if len(node.args) > 1 else node.kwargs.get("p", 0.5)
-        return train is False or p == 0
+        return train is False or bool(p == 0)
     if name.startswith("aten.scaled_dot_product_attention"):
-        return (node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0.0)) == 0
+        return bool((node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0.0)) == 0)
     if name.startswith(("aten.lstm", "aten.gru", "aten.rnn")):
         booleans = [a for a in node.args if isinstance(a, bool)]
         return len(booleans) > 1 and booleans[1] is False
@@ -130,7 +137,7 @@ class Constants:
         if node not in self._array_cache:
             value = None if self.opaque(node) else self._evaluate(node)
             if isinstance(value, Tensor):
-                value = value.float() if value.dtype in (torch.bfloat16,) else value
+                value = value.float() if value.dtype is torch.bfloat16 else value
                 value = value.detach().resolve_conj().resolve_neg().numpy()
             else:
                 value = None

@@ -36,6 +36,9 @@ EXACT: Final = 1  # exactly `value`
 MASKED: Final = 2  # so negative that a softmax with any ordinary entry beside it makes it exactly zero
 UNSURE: Final = 3  # may be masked, may be ordinary: depends on data
 
+LARGE: Final = 1e8  # a mask at least this negative is a mask, under the assumption on the scores
+FLOAT16_LARGE: Final = 6e4  # float16 has nothing larger than 65504
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -46,7 +49,8 @@ class Known:
 
     def where(self, status: int) -> NDArray[np.bool_]:
         """The elements with this status."""
-        return self.status == status
+        found: NDArray[np.bool_] = self.status == status
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,8 @@ def settle(a: Application, operand: Operand, moves: dict[str, Move]) -> Levels:
     if not wrong:
         return fact.level
     target = tuple(moves[label] if label else move for label, move in zip(operand.labels, fact.moves, strict=True))
-    symmetric = _symmetric(a, operand, target)
+    # "Free" is a claim of constancy: an operand that does not make it cannot be said to satisfy it.
+    symmetric = None if any(target[d] is FREE for d in wrong) else _symmetric(a, operand, target)
     if symmetric is not None and symmetric.all():
         return fact.level
     constant = operand.is_constant(a)

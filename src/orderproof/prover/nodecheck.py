@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.fx import Node
 
@@ -64,13 +66,13 @@ def check_nodes(
                     yield from _contradictions(node, fact, _array(a), _array(b), generator, case, tolerance)
 
 
-def _array(value: Tensor) -> np.ndarray:  # type: ignore[type-arg]
+def _array(value: Tensor) -> NDArray[Any]:
     return value.detach().numpy() if value.dtype is not torch.bfloat16 else value.float().numpy()
 
 
 def _contradictions(
-    node: Node, fact: Fact, a: np.ndarray, b: np.ndarray, generator: int, case: int, tolerance: float
-) -> Iterator[Violation]:  # type: ignore[type-arg]
+    node: Node, fact: Fact, a: NDArray[Any], b: NDArray[Any], generator: int, case: int, tolerance: float
+) -> Iterator[Violation]:
     image = carry(b, fact.moves, fact.shape, generator)
     gap = _gap(a, image, np.broadcast_to(fact.level < case, a.shape))
     if gap > tolerance:
@@ -90,7 +92,7 @@ def _contradictions(
                 yield Violation(node, "known values", wrong)
 
 
-def _gap(a: np.ndarray, b: np.ndarray, where: np.ndarray) -> float:  # type: ignore[type-arg]
+def _gap(a: NDArray[Any], b: NDArray[Any], where: NDArray[Any]) -> float:
     """The largest difference at the marked elements, relative to the largest finite value."""
     if not where.any():
         return 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,7 +17,8 @@ from torch import Tensor
 from orderproof.prover.run import difference
 
 SUSPICION = 1e-6  # a relative difference in float32 worth a second look
-REAL = 1e-6  # a relative difference in float64 that no rounding explains (models that compute in float32 inside reach 1e-7)
+REAL = 1e-6  # a relative difference in float64 that no rounding explains (float32 inside a model reaches 1e-7)
+SINGLE = 1e-3  # a relative difference in float32 that no rounding explains, where float64 cannot be run
 STAYS = 0.1  # the share of the float32 difference that must remain in float64
 
 
@@ -37,21 +38,24 @@ class Evidence:
 Pair = tuple[Tensor, Tensor]  # what the law asks, what came
 
 
-def search(lengths: Iterable[int], changes: Callable[[int], Iterable[Any]], pair: Callable[[int, Any, bool], Pair | None]) -> Evidence | None:
-    """The first change, at the shortest length, whose pair of outputs differs for real.
+class Try(Protocol):
+    """Runs a change at a length: the output the law asks for and the one that came; None where it cannot run."""
 
-    `pair(length, change, double)` gives the output the law asks for and the one that came, or None where the
-    model cannot be run so.
-    """
+    def __call__(self, length: int, change: Any, *, double: bool) -> Pair | None:
+        """Run it, in float64 when `double`."""
+
+
+def search(lengths: Iterable[int], changes: Callable[[int], Iterable[Any]], pair: Try) -> Evidence | None:
+    """The first change, at the shortest length, whose pair of outputs differs for real."""
     for length in lengths:
         for change in changes(length):
-            single = pair(length, change, False)
+            single = pair(length, change, double=False)
             if single is None:
                 break
             gap = difference(*single)
             if not gap > SUSPICION or gap == float("inf"):
                 continue
-            double = pair(length, change, True)
+            double = pair(length, change, double=True)
             if double is None:
                 continue
             kept = difference(*double)

@@ -30,20 +30,23 @@ def steps(
     values = captured.values if state is None else state
     given = dict(zip(captured.inputs, inputs, strict=True))
     last = _last_uses(captured)
+    cut = None if start is None else captured.start
     env: dict[Node, Any] = {}
     for node in captured.graph.nodes:
         if node.op == "placeholder":
             if node.name in captured.state:
                 name = captured.state[node.name]
-                env[node] = captured.in_float64(name) if float64 and state is None else _lift(values[name], float64)
+                env[node] = (
+                    captured.in_float64(name) if float64 and state is None else _lift(values[name], float64=float64)
+                )
             else:
-                env[node] = _lift(given.get(node), float64)
+                env[node] = _lift(given.get(node), float64=float64)
         elif node.op == "get_attr":
             env[node] = getattr(captured.module, str(node.target))
-        elif node is captured.start and start is not None:
-            env[node] = _lift(start, float64)
+        elif cut is not None and node is cut:
+            env[node] = _lift(start, float64=float64)
         elif node.op == "call_function" and "_assert_" not in str(node.target):
-            env[node] = _call(node, env, float64)
+            env[node] = _call(node, env, float64=float64)
         if node in env:
             yield node, env[node]
         for n in last.get(node, ()):
@@ -82,13 +85,13 @@ def _last_uses(captured: Captured) -> dict[Node, list[Node]]:
     return result
 
 
-def _lift(value: Any, float64: bool) -> Any:
+def _lift(value: Any, *, float64: bool) -> Any:
     if float64 and isinstance(value, Tensor) and value.is_floating_point():
         return value.double()
     return value
 
 
-def _call(node: Node, env: dict[Node, Any], float64: bool) -> Any:
+def _call(node: Node, env: dict[Node, Any], *, float64: bool) -> Any:
     args = torch.fx.map_arg(node.args, env.__getitem__)
     kwargs = torch.fx.map_arg(node.kwargs, env.__getitem__)
     if float64:

@@ -47,12 +47,14 @@ class _Page:
         self._line(_text(words.subject_line(report.subject)), indent=0)
         if report.swap:
             self._swap(report.swap)
+        main = [f for f in report.findings if f.output == words.main_output(report)]
         self._entry_maps(report)
-        self._proofs(report.findings)
+        self._proofs(main)
         self._fingerprint(report.findings)
-        for finding in report.findings:
+        for finding in main:
             if finding.witness:
                 self._witness(finding, finding.witness)
+        self._others(report)
         self._list("Assumptions", _assumptions(report))
         self._list("Notes", report.notes)
         self._exit(report)
@@ -75,7 +77,9 @@ class _Page:
 
     def _entry_maps(self, report: Report) -> None:
         for findings, entries in words.entry_maps(report):
-            self._heading("Where order enters: " + ", ".join(map(words.name, findings)))
+            if findings[0].output != words.main_output(report):
+                continue
+            self._heading(words.map_title(findings))
             for entry in entries:
                 self._entry(entry)
             self._line(_text(words.completeness(findings[0])))
@@ -161,6 +165,19 @@ class _Page:
                 ("measured", _text(_ladder(finding.deviation))),
             ]
         )
+
+    def _others(self, report: Report) -> None:
+        """What the other outputs add to the main one's entry map, in a line each; the files hold the rest."""
+        maps = words.entry_maps(report)
+        main = words.main_output(report)
+        seen = {e.model_dump_json() for findings, entries in maps if findings[0].output == main for e in entries}
+        lines = []
+        for findings, entries in maps:
+            for e in entries:
+                if findings[0].output != main and e.model_dump_json() not in seen:
+                    seen.add(e.model_dump_json())
+                    lines.append(f"{findings[0].output}: {e.operator} in {e.module} ({e.source}): {e.reason}")
+        self._list("Other outputs", lines)
 
     def _exit(self, report: Report) -> None:
         style = {0: "bold green", 1: "bold red"}.get(report.exit_code, "bold yellow")

@@ -115,10 +115,10 @@ def in_short(finding: Finding) -> str:
     """One clause for a table: why, or what was seen."""
     if finding.vacuous:
         return "vacuous: no token can see another, so the law says nothing about mixing"
-    if finding.reason:
-        return finding.reason
     if finding.witness is not None:
         return f"{finding.witness.change}: differs by {size(finding.witness.difference)}"
+    if finding.reason:
+        return finding.reason
     if finding.proof is not None:
         return f"{count(finding.proof.steps, 'step')}, {consulted(finding.scope, limit=1)}"
     return ""
@@ -152,7 +152,8 @@ def fall(deviation: Deviation) -> str:
         return ""
     if deviation.float64 == 0 or deviation.float32 == 0:
         return "exact" if deviation.float64 == 0 else ""
-    return f"2^{round(math.log2(deviation.float64 / deviation.float32))}"
+    power = round(math.log2(deviation.float64 / deviation.float32))
+    return "it stays: no rounding" if power == 0 else f"falls by 2^{power}: rounding" if power < -15 else f"2^{power}"
 
 
 def assumptions(report: Report) -> dict[str, list[str]]:
@@ -165,14 +166,27 @@ def assumptions(report: Report) -> dict[str, list[str]]:
     return {text: [] if len(codes) == len(report.findings) else codes for text, codes in found.items()}
 
 
+def main_output(report: Report) -> str:
+    """The output the report is mostly about: the first one."""
+    return report.findings[0].output if report.findings else ""
+
+
 def entry_maps(report: Report) -> list[tuple[tuple[Finding, ...], tuple[Entry, ...]]]:
-    """Every distinct entry map, with the findings that share it."""
-    maps: dict[tuple[object, ...], list[Finding]] = {}
+    """Every distinct entry map, with the findings that share it; one whose completeness was asked comes first."""
+    maps: dict[tuple[str, ...], list[Finding]] = {}
     for finding in report.findings:
         if finding.entries:
-            key = (finding.entries_complete, *(entry.model_dump_json() for entry in finding.entries))
-            maps.setdefault(key, []).append(finding)
+            maps.setdefault((finding.output, *(e.model_dump_json() for e in finding.entries)), []).append(finding)
+    for findings in maps.values():
+        findings.sort(key=lambda f: f.entries_complete is None)
     return [(tuple(findings), findings[0].entries) for findings in maps.values()]
+
+
+def map_title(findings: tuple[Finding, ...]) -> str:
+    """What an entry map shows: where order enters, or where a token sees what it must not."""
+    laws = ", ".join(f"{f.code} {f.law}" for f in sorted(findings, key=lambda f: f.code))
+    what = "Where order enters" if findings[0].code.startswith("OP1") else "Where tokens see later ones"
+    return f"{what}: {laws}"
 
 
 def exit_sentence(report: Report) -> str:

@@ -28,7 +28,7 @@ def is_python_name(spec: str) -> bool:
     return bool(_FILE.fullmatch(spec) or _MODULE.fullmatch(spec))
 
 
-def load_object(spec: str) -> Subject:
+def load_object(spec: str, *, token_axis: int | None = None) -> Subject:
     """Import what is named, call it if it is a function or a class, and make a subject of the module it gives."""
     match = _FILE.fullmatch(spec) or _MODULE.fullmatch(spec)
     if match is None:
@@ -37,7 +37,7 @@ def load_object(spec: str) -> Subject:
     module = _from_file(Path(place).expanduser(), spec) if place.endswith(".py") else _from_package(place, spec)
     found = _attribute(module, name, spec)
     if isinstance(found, nn.Module):
-        return from_module(found, name=name)
+        return from_module(found, token_axis=token_axis, name=name)
     if not callable(found):
         raise SubjectError(f"{spec}: expected a torch.nn.Module or a function that returns one; got {_kind(found)}")
     try:
@@ -55,7 +55,7 @@ def load_object(spec: str) -> Subject:
         raise SubjectError(
             f"{spec}: example inputs must be a tensor, a tuple or a dict of tensors; got {_kind(inputs)}"
         )
-    return from_module(model, inputs, name=name)
+    return from_module(model, inputs, token_axis=token_axis, name=name)
 
 
 def _from_file(path: Path, spec: str) -> ModuleType:

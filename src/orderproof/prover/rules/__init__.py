@@ -1,0 +1,1 @@
+"""The rules: one lemma a file, each covering a family of operators."""

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch.fx import Node
 
-from orderproof.prover.fact import EXACT, NEVER, UNKNOWN, UNSURE, Fact, Known, with_known
-from orderproof.prover.labelled import Operand, align, highest, settle
+from orderproof.prover.fact import EXACT, MASKED, NEVER, UNKNOWN, UNSURE, Fact, Known, with_known
+from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
 from orderproof.prover.move import STILL
 from orderproof.prover.rule import Application, Break, NothingFollows, dtype_of, rule
 from orderproof.prover.rules.contraction import contract
@@ -84,13 +84,16 @@ def _masked(a: Application, scores: Fact, mask: Node | Fact, place: int | str, d
     node = mask if isinstance(mask, Node) else None
     fact = a.fact(mask) if isinstance(mask, Node) else mask
     operand = Operand(fact, broadcast_labels(fact.shape, rank), node, place)
-    moves = {str(d): m for d, m in enumerate(scores.moves)}
-    before = len(a.breaks)
     order = [str(d) for d in range(rank)]
+    both = [Operand(scores, broadcast_labels(scores.shape, rank), derived=True), operand]
+    moves = common_moves(a, both)
+    out_moves = tuple(moves.get(x, STILL) for x in order)
+    before = len(a.breaks)
+    scores_level = align(settle(a, both[0], moves), both[0].labels, order)
     mask_level = align(settle(a, operand, moves), operand.labels, order)
     if node is None and len(a.breaks) > before:  # the flag itself is the constant at fault
         a.breaks[before:] = [_flag(b) for b in a.breaks[before:]]
-    level = highest([scores.level, mask_level])  # type: ignore[list-item]
+    level = highest([scores_level, mask_level])  # type: ignore[list-item]
     known = fact.known
     if known is None and node is not None and node in a.constants:
         array = a.constants.array(node)
@@ -100,9 +103,9 @@ def _masked(a: Application, scores: Fact, mask: Node | Fact, place: int | str, d
     boolean = node is None or dtype_of(node) is torch.bool
     if known is None:
         if node is None or node in a.constants:
-            return Fact(scores.shape, scores.moves, level)
+            return Fact(scores.shape, out_moves, level)
         unsure = Known(np.full((1,) * rank, UNSURE, np.uint8), np.zeros((1,) * rank))
-        return with_known(scores.shape, scores.moves, level, unsure)
+        return with_known(scores.shape, out_moves, level, unsure)
     status, value = (align(x, operand.labels, order) for x in (known.status, known.value))
     if boolean:
         hidden = (status == EXACT) & (value == 0)
@@ -110,15 +113,17 @@ def _masked(a: Application, scores: Fact, mask: Node | Fact, place: int | str, d
         out = np.where(hidden, EXACT, np.where(visible, UNKNOWN, UNSURE)).astype(np.uint8)
         filled = np.where(hidden, -np.inf, 0.0)
     else:
-        masks = mask_like(Known(status, value), dtype)
+        masks = mask_like(Known(status.astype(np.uint8), value), dtype)
         exact = (status == EXACT) & (value == -np.inf)
-        out = np.where(exact, EXACT, np.where(masks, 2, np.where(status == UNSURE, UNSURE, UNKNOWN))).astype(np.uint8)
-        filled = np.where(exact, -np.inf, 0.0)
+        out = np.where(exact, EXACT, np.where(masks, MASKED, np.where(status == UNSURE, UNSURE, UNKNOWN))).astype(
+            np.uint8
+        )
+        filled = np.where(exact, -np.inf, np.where(masks, value, 0.0))
     if scores.known is not None:  # two masks, one after the other: hidden by either is hidden
         hidden = (scores.known.status == EXACT) & (scores.known.value == -np.inf)
         out = np.where(hidden, EXACT, out).astype(np.uint8)
         filled = np.where(hidden, -np.inf, filled)
-    return with_known(scores.shape, scores.moves, level, Known(out, filled))
+    return with_known(scores.shape, out_moves, level, Known(out, filled))
 
 
 def _flag(found: Break) -> Break:

@@ -134,7 +134,8 @@ def einsum(a: Application) -> Fact:
     inputs, output = equation.split("->")
     terms = inputs.split(",")
     nodes = a.args[1]
-    if any(len(set(t)) != len(t) for t in terms) or any(len(shape_of(n)) != len(t) for n, t in zip(nodes, terms)):
+    ranks = [len(shape_of(n)) for n in nodes]
+    if any(len(set(t)) != len(t) for t in terms) or ranks != [len(t) for t in terms]:
         raise NothingFollows(f"einsum {equation!r}: a repeated index has no lemma")
     operands = [_operand(a, n, list(t), (1, k)) for k, (n, t) in enumerate(zip(nodes, terms, strict=True))]
     return contract(a, operands, tuple(output), a.shape)

@@ -27,10 +27,12 @@ from orderproof.prover.fact import (
     UNKNOWN,
     Fact,
     Known,
+    both_ends,
+    constant,
     with_known,
 )
-from orderproof.prover.labelled import Operand, settle
-from orderproof.prover.move import is_moved
+from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
+from orderproof.prover.move import STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, dtype_of, rule
 from orderproof.prover.rules.pointwise import mask_like
 
@@ -51,18 +53,20 @@ def softmax_along(a: Application, fact: Fact, dim: int, dtype: Any, *, logarithm
     if known is None:
         return Fact(fact.shape, fact.moves, fact.level.max(axis=dim, keepdims=True))
     masked = mask_like(known, dtype)
-    ordinary = (known.status == UNKNOWN) | ((known.status == EXACT) & ~masked)
+    # Alive: so far above every mask that the gap alone makes the masked entries underflow.
+    ordinary = (known.status == UNKNOWN) | ((known.status == EXACT) & ~mask_like(known, dtype, share=0.1))
     alive = ordinary.any(axis=dim, keepdims=True)
     gone = masked & alive
-    level, gone_full = np.broadcast_arrays(fact.level, gone)
-    high = np.where(gone_full, NEVER, level).max(axis=dim, keepdims=True)
+    dropped = both_ends(gone, fact.moves, fact.shape)  # gone in the first run at e, in the second at move(e)
+    level, dropped = np.broadcast_arrays(fact.level, dropped)
+    high = np.where(dropped, NEVER, level).max(axis=dim, keepdims=True)
     if not gone.any():
         return Fact(fact.shape, fact.moves, high)
     finite = (known.status == MASKED) | ((known.status == EXACT) & ~np.isneginf(known.value.astype(np.float64)))
     if (gone & finite).any():
         a.assume(BOUNDED)
     if logarithm:
-        return Fact(fact.shape, fact.moves, np.broadcast_to(high, np.broadcast_shapes(high.shape, gone.shape)))
+        return Fact(fact.shape, fact.moves, np.maximum(high, fact.level))  # a masked entry is no longer cut off
     status = np.where(gone, EXACT, UNKNOWN).astype(np.uint8)
     return with_known(fact.shape, fact.moves, high, Known(status, np.zeros((1,) * len(fact.shape))))
 
@@ -70,19 +74,22 @@ def softmax_along(a: Application, fact: Fact, dim: int, dtype: Any, *, logarithm
 def normalised(a: Application, dims: tuple[int, ...], affine: list[tuple[Node | None, int, tuple[int, ...]]]) -> Fact:
     """A normalisation over `dims`, scaled and shifted by weights laid along some of the dimensions."""
     fact = a.fact(a.args[0])
-    level = fact.level.max(axis=dims, keepdims=True)
-    moves = {str(d): m for d, m in enumerate(fact.moves)}
+    inner = Fact(fact.shape, fact.moves, fact.level.max(axis=dims, keepdims=True))
+    return scaled(a, inner, affine)
+
+
+def scaled(a: Application, fact: Fact, affine: list[tuple[Node | None, int, tuple[int, ...]]]) -> Fact:
+    """A tensor combined elementwise with weights laid along some of its dimensions."""
+    order = [str(d) for d in range(len(fact.shape))]
+    operands = [Operand(fact, tuple(x if s > 1 else "" for x, s in zip(order, fact.shape, strict=True)), derived=True)]
     for node, place, along in affine:
-        if node is None:
-            continue
-        weight = a.fact(node)
-        labels = tuple(str(d) if s > 1 else "" for d, s in zip(along, weight.shape, strict=True))
-        own = settle(a, Operand(weight, labels, node, place), moves)
-        shaped = [1] * len(fact.shape)
-        for d, s in zip(along, own.shape, strict=True):
-            shaped[d] = s
-        level = np.maximum(level, own.reshape(shaped))
-    return Fact(fact.shape, fact.moves, level)
+        if node is not None:
+            weight = a.fact(node)
+            labels = tuple(str(d) if s > 1 else "" for d, s in zip(along, weight.shape, strict=True))
+            operands.append(Operand(weight, labels, node, place))
+    moves = common_moves(a, operands)
+    level = highest([align(settle(a, o, moves), o.labels, order) for o in operands])  # type: ignore[misc]
+    return Fact(fact.shape, tuple(moves.get(x, STILL) for x in order), level)
 
 
 @rule("normalisation_equivariant", "layer_norm", "rms_norm", "_fused_rms_norm", "native_layer_norm")
@@ -124,16 +131,12 @@ def batch_norm(a: Application) -> Facts:
         raise NothingFollows("batch norm in training mode mixes the whole batch")
     if "cudnn" in a.target:
         raise NothingFollows("cudnn_batch_norm has no lemma")
-    fact = a.fact(a.args[0])
-    moves = {str(d): m for d, m in enumerate(fact.moves)}
-    level = fact.level
-    for place in range(1, 5):
-        node = a.args[place]
-        if isinstance(node, Node):
-            weight = a.fact(node)
-            own = settle(a, Operand(weight, ("1",), node, place), moves)
-            level = np.maximum(level, own.reshape([1, -1] + [1] * (len(fact.shape) - 2)))
-    result = Fact(fact.shape, fact.moves, level)
-    if not isinstance(a.node.meta["val"], list | tuple):
+    statistics: list[tuple[Node | None, int, tuple[int, ...]]] = [
+        (a.args[k], k, (1,)) for k in range(1, 5) if isinstance(a.args[k], Node)
+    ]
+    result = scaled(a, a.fact(a.args[0]), statistics)
+    values = a.node.meta["val"]
+    if not isinstance(values, list | tuple):
         return result
-    raise NothingFollows("the functional form of batch norm has no lemma")
+    # In eval the functional form returns two empty tensors beside the result.
+    return (result, *(constant(tuple(int(s) for s in v.shape)) for v in values[1:]))

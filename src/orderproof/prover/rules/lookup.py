@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from torch.fx import Node
 
 from orderproof.prover.fact import Fact, Levels
 from orderproof.prover.labelled import Operand, align, common_moves, highest, refined, settle

@@ -114,6 +114,15 @@ def view(a: Application) -> Fact:
     return regroup(a.fact(a.args[0]), a.shape)
 
 
+@rule(LEMMA, "view.dtype")
+def reinterpret(a: Application) -> Fact:
+    """The same bits read as another type of the same width: elementwise, and no value stays known."""
+    fact = a.fact(a.args[0])
+    if fact.shape != a.shape:
+        raise NothingFollows("bits regrouped into elements of another width have no lemma")
+    return Fact(fact.shape, fact.moves, fact.level)
+
+
 def regroup(fact: Fact, shape: Shape) -> Fact:
     """The fact about a tensor viewed in another shape."""
     if math.prod(fact.shape) == 0:
@@ -141,7 +150,8 @@ def _groups(before: Shape, after: Shape) -> Any:
     """Split two shapes of one size into the smallest consecutive groups with equal products."""
     i = j = 0
     while i < len(before) or j < len(after):
-        left, right = [], []
+        left: list[int] = []
+        right: list[int] = []
         p = q = 1
         while True:
             if p == q and (left or right):
@@ -346,6 +356,8 @@ def _values(a: Application, node: Node | None) -> Known | None:
     if node is None or node not in a.constants or math.prod(shape_of(node)) > 4096:
         return None
     array = a.constants.array(node)
+    if array is not None:
+        a.constants.consult(node)
     return None if array is None else Known(np.ones((1,) * array.ndim, dtype=np.uint8), array)
 
 

@@ -22,7 +22,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.prover.fact import EXACT, MASKED, NEVER, UNKNOWN, UNSURE, Fact, Known, Levels, with_known
+from orderproof.prover.fact import (
+    EXACT,
+    FLOAT16_LARGE,
+    LARGE,
+    MASKED,
+    NEVER,
+    UNKNOWN,
+    UNSURE,
+    Fact,
+    Known,
+    Levels,
+    with_known,
+)
 from orderproof.prover.labelled import Labels, Operand, align, common_moves, highest, refined, settle
 from orderproof.prover.move import STILL
 from orderproof.prover.rule import Application, dtype_of, rule
@@ -32,19 +44,28 @@ _MULTIPLY = {"mul", "multiply"}
 _DIVIDE = {"div", "true_divide"}
 _AND = {"bitwise_and", "logical_and", "__and__"}
 _OR = {"bitwise_or", "logical_or", "__or__"}
-_COPY = {"clone", "_to_copy", "to", "type_as", "contiguous", "alias", "lift_fresh_copy", "positive", "dropout"}
+_COPY = {
+    "clone",
+    "_to_copy",
+    "to",
+    "type_as",
+    "contiguous",
+    "alias",
+    "lift_fresh_copy",
+    "detach",
+    "positive",
+    "dropout",
+}
 _ABSORBING = _ADD | _MULTIPLY | _AND | _OR | {"where", "masked_fill"}
 
-LARGE = 1e8  # a mask at least this negative is a mask, under the assumption on the scores
-FLOAT16_LARGE = 6e4  # float16 has nothing larger than 65504
 
-
-def mask_like(known: Known, dtype: torch.dtype) -> NDArray[np.bool_]:
-    """Elements so negative that they cannot survive a softmax beside an ordinary entry."""
-    limit = FLOAT16_LARGE if dtype is torch.float16 else LARGE
+def mask_like(known: Known, dtype: torch.dtype, *, share: float = 1.0) -> NDArray[np.bool_]:
+    """Elements so negative (by a share of the limit) that they cannot survive a softmax beside an ordinary entry."""
+    limit = share * (FLOAT16_LARGE if dtype is torch.float16 else LARGE)
     if known.value.dtype.kind != "f":
-        return known.status == MASKED
-    return (known.status == MASKED) | ((known.status == EXACT) & (known.value <= -limit))
+        return known.where(MASKED)
+    masked: NDArray[np.bool_] = (known.status == MASKED) | ((known.status == EXACT) & (known.value <= -limit))
+    return masked
 
 
 @rule(
@@ -73,6 +94,7 @@ def mask_like(known: Known, dtype: torch.dtype) -> NDArray[np.bool_]:
     "log_sigmoid_forward",
     "square",
     "relu",
+    "_prelu_kernel",
     "tril",
     "triu",
 )
@@ -115,28 +137,34 @@ def _with_known(
     if not any(k.status.any() for k in knowns):
         return level, None
     if name in ("where", "masked_fill"):
+        _consult(a, operands, knowns)
         return _select(a, name, knowns, levels)
     dtypes = [dtype_of(o.node) if o.node is not None else torch.float32 for o in operands]
-    status = _status(a, name, knowns, dtypes)
+    status, bound = _bounds(a, name, knowns, dtypes)
     exact = reduce(np.logical_and, [k.status == EXACT for k in knowns])
-    value: NDArray[Any] = np.zeros((1,) * len(order))
+    value: NDArray[Any] = bound
     if exact.any():
         found = _evaluate(a, operands, knowns)
         if found is None:
             exact = np.zeros_like(exact)
         else:
-            value = found
-    status = np.where(exact, EXACT, np.where(status == EXACT, UNKNOWN, status))
+            value = np.where(exact, found, bound) if bound.any() else found
+    status = np.where(exact, EXACT, status)
     decided, decision = _decided(a, name, knowns)
     if decided is not None:
         status = np.where(decided, EXACT, status)
         value = np.where(decided, decision, value)
     if not status.any():
         return level, None
+    _consult(a, operands, knowns)
+    return level, Known(status.astype(np.uint8), value)
+
+
+def _consult(a: Application, operands: list[Operand], knowns: list[Known]) -> None:
+    """Note which stored values the result's known elements rest on."""
     for operand, known in zip(operands, knowns, strict=True):
         if known.status.any() and operand.node is not None and operand.node in a.constants:
             a.constants.consult(operand.node)
-    return level, Known(status.astype(np.uint8), value)
 
 
 def _known(a: Application, operand: Operand, order: list[str], *, table: bool = False) -> Known:
@@ -153,34 +181,55 @@ def _known(a: Application, operand: Operand, order: list[str], *, table: bool = 
     return Known(align(known.status, labels, order), align(known.value, labels, order))  # type: ignore[arg-type]
 
 
-def _literals(a: Application) -> list[float]:
-    return [float(x) for x in a.args if isinstance(x, int | float) and not isinstance(x, bool)]
+def _bounds(
+    a: Application, name: str, knowns: list[Known], dtypes: list[torch.dtype]
+) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+    """Status and value of the elements not known exactly: a masked element carries an upper bound as its value.
 
-
-def _status(a: Application, name: str, knowns: list[Known], dtypes: list[torch.dtype]) -> NDArray[np.uint8]:
-    """How MASKED and UNSURE pass through; elements known exactly are settled by the caller."""
+    Ordinary + masked is masked (the assumption bounds what is ordinary); so is masked times a positive number,
+    as long as the bound stays that of a mask. Anything else that meets a mask is unsure.
+    """
     masked = [mask_like(k, d) for k, d in zip(knowns, dtypes, strict=True)]
     unsure = reduce(np.logical_or, [k.status == UNSURE for k in knowns])
     any_masked = reduce(np.logical_or, masked)
-    keeps = any_masked
-    if name == "add":
-        pass  # ordinary + masked is masked: the assumption bounds what is ordinary
-    elif name == "sub":
-        keeps = masked[0] & ~masked[-1] if len(masked) > 1 else any_masked
-    elif name in _MULTIPLY | _DIVIDE:
-        keeps = any_masked & (_positive(knowns, masked) if len(knowns) > 1 else all(x > 0 for x in _literals(a)))
-    elif name not in _COPY:
-        keeps = np.zeros_like(any_masked)
-    ordinary = np.where(any_masked | unsure, UNSURE, UNKNOWN)
-    return np.where(keeps & ~unsure, MASKED, ordinary).astype(np.uint8)
+    bound = np.zeros((1,) * len(a.shape))
+    values = [np.where(k.status == UNKNOWN, 0.0, k.value.astype(np.float64)) for k in knowns]
+    literals = [float(x) for x in a.args if isinstance(x, int | float) and not isinstance(x, bool)]
+    keeps = np.zeros_like(any_masked)
+    if name == "add" and a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3:
+        keeps, bound = any_masked, reduce(np.add, values) + sum(literals)
+    elif name in _MULTIPLY | _DIVIDE and "rounding_mode" not in a.node.kwargs:
+        keeps, bound = _scaled(a, name, knowns, masked, values, literals)
+    elif name in _COPY:
+        keeps, bound = any_masked, values[0]
+    dtype = a.node.meta["val"].dtype
+    limit = FLOAT16_LARGE if dtype is torch.float16 else LARGE
+    keeps = keeps & (bound <= -limit) & ~unsure & dtype.is_floating_point
+    status = np.where(keeps, MASKED, np.where(any_masked | unsure, UNSURE, UNKNOWN))
+    return status.astype(np.uint8), np.where(keeps, bound, 0.0)
 
 
-def _positive(knowns: list[Known], masked: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Every operand that is not the masked one is known, positive and not tiny."""
-    fine = [m | ((k.status == EXACT) & (k.value > 1e-3)) for k, m in zip(knowns, masked, strict=True)]
-    one = np.sum(np.broadcast_arrays(*masked), axis=0) == 1
-    result: NDArray[np.bool_] = reduce(np.logical_and, fine) & one
-    return result
+def _scaled(
+    a: Application,
+    name: str,
+    knowns: list[Known],
+    masked: list[NDArray[np.bool_]],
+    values: list[Any],
+    literals: list[float],
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """A masked operand times, or divided by, one positive number: which elements, and their bounds."""
+    if len(knowns) == 1 and literals and isinstance(a.args[0], Node):
+        place, factor = 0, np.asarray(literals[0])
+        sure = np.asarray(literals[0] > 0)
+    elif len(knowns) == 2 and (name in _DIVIDE or masked[0].any() != masked[1].any()):
+        place = 0 if name in _DIVIDE or masked[0].any() else 1
+        factor = values[1 - place]
+        sure = (knowns[1 - place].status == EXACT) & (factor > 0)
+    else:
+        return np.zeros_like(masked[0]), np.zeros((1,) * len(a.shape))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = values[place] / factor if name in _DIVIDE else values[place] * factor
+    return masked[place] & sure, np.nan_to_num(scaled, nan=0.0, posinf=0.0, neginf=-np.inf)
 
 
 def _decided(a: Application, name: str, knowns: list[Known]) -> tuple[NDArray[np.bool_] | None, Any]:
@@ -193,7 +242,7 @@ def _decided(a: Application, name: str, knowns: list[Known]) -> tuple[NDArray[np
     boolean = a.node.meta["val"].dtype is torch.bool
     if name in _MULTIPLY:
         return one_is(lambda v: v == 0), 0
-    if name == "add" and len(knowns) > 1:
+    if name == "add" and len(knowns) > 1 and a.node.kwargs.get("alpha", 1) == 1:
         return one_is(lambda v: v == -np.inf), -np.inf
     if name in _AND and boolean:
         return one_is(lambda v: v == 0), False
@@ -217,10 +266,6 @@ def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]
     risky = mask_like(yes, dtype) | mask_like(no, dtype) | (yes.status == UNSURE) | (no.status == UNSURE)
     status = np.where(sure, np.where(true, yes.status, no.status), np.where(risky, UNSURE, UNKNOWN))
     value = np.where(true, yes.value, no.value)
-    place = 1 if name == "masked_fill" else 0
-    node = a.args[place]
-    if isinstance(node, Node) and node in a.constants:
-        a.constants.consult(node)
     return level, Known(status.astype(np.uint8), value)
 
 

@@ -12,7 +12,9 @@ Proof. By definition of h. Over the reals; in floating point a sum may differ by
 
 from __future__ import annotations
 
-from orderproof.prover.fact import Fact
+import numpy as np
+
+from orderproof.prover.fact import ALWAYS, Fact
 from orderproof.prover.move import STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule
 
@@ -75,7 +77,12 @@ def extreme(a: Application) -> Facts:
     both = isinstance(a.node.meta["val"], list | tuple)
     if any(is_moved(fact.moves[d]) for d in dims) and not (both and _only_value_used(a)):
         raise NothingFollows("the index of an extreme element along a dimension whose elements move")
-    return (result, result) if both else result
+    if not both:
+        return result
+    index = result
+    if any(is_moved(fact.moves[d]) for d in dims):  # nobody reads it
+        index = Fact(result.shape, result.moves, np.full((1,) * len(result.shape), ALWAYS, dtype=np.int64))
+    return (result, index)
 
 
 def _only_value_used(a: Application) -> bool:

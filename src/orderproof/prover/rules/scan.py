@@ -14,7 +14,6 @@ import numpy as np
 from torch.fx import Node
 
 from orderproof.prover.fact import Fact, Levels, compress
-from orderproof.prover.labelled import Operand, settle
 from orderproof.prover.move import FREE, STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule
 from orderproof.prover.rules.movement import reindex, rename
@@ -40,7 +39,7 @@ def cumulative(a: Application) -> Facts:
     return (result, result) if isinstance(a.node.meta["val"], list | tuple) else result
 
 
-@rule(LEMMA, "sort", "topk", "argsort", "kthvalue", "msort")
+@rule(LEMMA, "sort", "topk", "argsort", "msort")
 def sort(a: Application) -> Facts:
     """An order by value along one dimension: every place may hold any element."""
     fact = a.fact(a.args[0])
@@ -74,7 +73,8 @@ def scatter(a: Application) -> Fact:
     place = np.arange(size)
     place[chosen] = size + np.arange(len(chosen))
     # Only dimensions along which both move alike can be joined; reindex refuses the others.
-    new = Fact(new.shape, tuple(FREE if n == 1 and d != dim else m for d, (n, m) in enumerate(zip(new.shape, new.moves, strict=True))), new.level, new.known)  # fmt: skip
+    moves = [FREE if n == 1 and d != dim else m for d, (n, m) in enumerate(zip(new.shape, new.moves, strict=True))]
+    new = Fact(new.shape, tuple(moves), new.level, new.known)
     return reindex([fact, new], dim, place, fact.shape)
 
 
@@ -106,8 +106,10 @@ def convolution(a: Application) -> Fact:
             level = _windowed(level, d, a.shape[d], widths[k], stride[k], padding[k], dilation[k])
     for place, node in ((1, weight), (2, bias)):
         if isinstance(node, Node):
-            own = settle(a, Operand(a.fact(node), ("",) * len(a.fact(node).shape), node, place), {})
-            level = np.maximum(level, own.max())
+            own = a.fact(node)
+            if not own.unmoved:
+                raise NothingFollows(f"the {'weight' if place == 1 else 'bias'} of a convolution moves")
+            level = np.maximum(level, own.level.max())
     return Fact(a.shape, tuple(moves), compress(level))
 
 
@@ -128,4 +130,5 @@ def _windowed(level: Levels, dim: int, size: int, width: int, stride: int, paddi
         shape = [1] * level.ndim
         shape[dim] = size
         taps.append(np.where(inside.reshape(shape), tap, -1))
-    return np.maximum.reduce(taps)
+    highest: Levels = np.maximum.reduce(taps)
+    return highest

@@ -1,0 +1,299 @@
+"""How long the prover takes: seconds to capture a model's graph, and to walk it for every law.
+
+    python benchmarks/prover.py                                   every model, default sizes, without weights
+    python benchmarks/prover.py --large                           and 405 billion parameters, and 512 tokens
+    python benchmarks/prover.py --markdown docs/benchmarks.md     and write the tables there
+    python benchmarks/prover.py --model llama                     only models whose name holds this word
+
+capture     torch.export and the decompositions, as `orderproof prove` does it; one call of the model included
+interpret   the walks of all laws together, strict, the classification of constants included
+nodes       of the captured graph
+ratio       interpret / capture; the limit is 0.1
+Median of three, after one run that is not counted; single numbers for --large.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from orderproof.laws import Law, laws
+from orderproof.prover import certificate
+from orderproof.prover.capture import Captured, capture
+from orderproof.prover.constants import Constants
+from orderproof.prover.interpret import Walk, interpret
+from orderproof.subjects import Subject, bundled, from_module, load
+
+LIMIT = 0.1
+REPEATS = 3
+ARCHITECTURES = (
+    "bert", "roberta", "distilbert", "gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma3_text", "t5", "vit"
+)  # fmt: skip
+BACKENDS = ("sdpa", "eager")
+# A 405-billion-parameter Llama, by its published sizes.
+LARGEST = (
+    "arch:llama?num_hidden_layers=126&hidden_size=16384&num_attention_heads=128&num_key_value_heads=8"
+    "&intermediate_size=53248&vocab_size=128256"
+)
+LONG = "arch:llama?num_hidden_layers=2"
+LONG_LENGTH = 512
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model."""
+
+    model: str
+    backend: str
+    parameters: int
+    layers: int | None
+    length: int
+    nodes: int
+    capture: float
+    interpret: float
+
+    @property
+    def ratio(self) -> float:
+        return self.interpret / self.capture
+
+
+@dataclass(frozen=True)
+class Large:
+    """One large run, in a process of its own."""
+
+    model: str
+    law: str
+    parameters: int
+    length: int
+    nodes: int
+    build: float
+    capture: float
+    interpret: float
+    certificate: float
+    characters: int
+    peak: float  # [GB]
+
+
+def models() -> dict[tuple[str, str], Callable[[], Subject]]:
+    """Every model of the benchmark: (name, attention backend) -> how to build it."""
+    found: dict[tuple[str, str], Callable[[], Subject]] = {}
+    for backend in BACKENDS:
+        found["all-MiniLM-L6-v2", backend] = lambda b=backend: bundled(attention=b)
+    for name in ARCHITECTURES:
+        for backend in BACKENDS:
+            found[name, backend] = lambda n=name, b=backend: load(f"arch:{n}", attention=b)
+    found["nn.TransformerEncoder", "torch"] = lambda: from_module(_encoder())
+    found["nn.MultiheadAttention", "torch"] = lambda: from_module(nn.MultiheadAttention(64, 4, batch_first=True))
+    return found
+
+
+def _encoder() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(64, 4, batch_first=True)
+    return nn.TransformerEncoder(layer, num_layers=6, enable_nested_tensor=False).eval()
+
+
+def captured_of(subject: Subject, length: int) -> Captured:
+    inputs = subject.sample(length).inputs
+    return capture(subject.module, inputs, values=subject.values, quiet=subject.quiet, cut=subject.cut)
+
+
+def walk(subject: Subject, captured: Captured, law: Law) -> Walk:
+    """What the prover does for one law."""
+    constants = Constants(captured.graph, captured.state, captured.values, parameters=captured.parameters)
+    axes = (
+        {captured.start: 1}
+        if captured.start is not None
+        else dict(zip(captured.inputs, subject.token_axes, strict=True))
+    )
+    facts = {n: law.input_fact(tuple(int(s) for s in n.meta["val"].shape), axis) for n, axis in axes.items()}
+    return interpret(captured.graph, constants, facts)
+
+
+def seconds(task: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    made = task()
+    return time.perf_counter() - began, made
+
+
+def measure(key: tuple[str, str], build: Callable[[], Subject], *, repeats: int = REPEATS) -> Row:
+    """Capture and walk one model, once to warm up and then `repeats` times."""
+    subject = build()
+    captures, walks = [], []
+    nodes = 0
+    for _ in range(repeats + 1):
+        taken, captured = seconds(lambda: captured_of(subject, subject.length))
+        nodes = len(captured.graph.nodes)
+        captures.append(taken)
+        walks.append(seconds(lambda c=captured: [walk(subject, c, law) for law in laws()])[0])
+    return Row(
+        *key, parameters=subject.parameters, layers=subject.layers, length=subject.length, nodes=nodes,
+        capture=statistics.median(captures[1:]), interpret=statistics.median(walks[1:]),
+    )  # fmt: skip
+
+
+def large(spec: str, law_name: str, length: int | None) -> Large:
+    """Build, capture, walk and certify one large model; the process should do nothing else."""
+    law = next(law for law in laws() if law.name == law_name)
+    build, subject = seconds(lambda: load(spec))
+    length = length or subject.length
+    capturing, captured = seconds(lambda: captured_of(subject, length))
+    walking, done = seconds(lambda: walk(subject, captured, law))
+    certifying, text = seconds(lambda: _certificate(subject, captured, done, law))
+    return Large(
+        model=spec, law=law.name, parameters=subject.parameters, length=length, nodes=len(captured.graph.nodes),
+        build=build, capture=capturing, interpret=walking, certificate=certifying, characters=len(text),
+        peak=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+    )  # fmt: skip
+
+
+def _certificate(subject: Subject, captured: Captured, done: Walk, law: Law) -> str:
+    output, node = next(iter(captured.outputs.items()))
+    needed, queue = {node}, [node]
+    while queue:
+        for n in queue.pop().all_input_nodes:
+            if n not in needed:
+                needed.add(n)
+                queue.append(n)
+    axes = dict(zip(captured.inputs, subject.token_axes, strict=True))
+    tokens = next(int(n.meta["val"].shape[axis]) for n, axis in axes.items() if axis is not None)
+    made = certificate.make(
+        captured, done, law=law.name, code=law.code, family=law.family, relation=law.relation(tokens), output=output,
+        dims=[(1, 0)], inputs=axes, subject=subject.name, weights="all", needed=needed,
+    )  # fmt: skip
+    return json.dumps(made, separators=(",", ":"))
+
+
+def large_in_own_process(spec: str, law: str, length: int | None) -> Large:
+    arguments = [spec, law, str(length or 0)]
+    done = subprocess.run(
+        [sys.executable, __file__, "--one-large", *arguments], check=True, capture_output=True, text=True
+    )
+    return Large(**json.loads(done.stdout.splitlines()[-1]))
+
+
+# ---------------------------------------------------------------- what is printed
+
+HEADER = ("model", "backend", "parameters", "layers", "length", "nodes", "capture [s]", "interpret [s]", "ratio")
+LARGE_HEADER = ("law", "parameters", "length", "nodes", "build [s]", "capture [s]", "interpret [s]",
+                "certificate [s]", "certificate [MB]", "peak memory [GB]")  # fmt: skip
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.model, row.backend, f"{row.parameters:,}", "-" if row.layers is None else str(row.layers),
+        str(row.length), f"{row.nodes:,}", f"{row.capture:.3f}", f"{row.interpret:.3f}", f"{row.ratio:.3f}",
+    )  # fmt: skip
+
+
+def large_cells(row: Large) -> tuple[str, ...]:
+    return (
+        row.law, f"{row.parameters:,}", str(row.length), f"{row.nodes:,}", f"{row.build:.1f}", f"{row.capture:.1f}",
+        f"{row.interpret:.2f}", f"{row.certificate:.1f}", f"{row.characters / 1e6:.1f}", f"{row.peak:.2f}",
+    )  # fmt: skip
+
+
+def markdown(header: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+    """A table with columns padded to one width, so that it reads as text too."""
+    widths = [max(len(line[k]) for line in [header, *lines]) for k in range(len(header))]
+    rows = [header, tuple("-" * w for w in widths), *lines]
+    return "\n".join("| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in rows)
+
+
+def machine() -> Iterator[str]:
+    """What the numbers were taken with; no name of any machine."""
+    import transformers
+
+    yield f"date: {datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()}"
+    yield f"machine: {platform.machine()}, {_processor()}, {os.cpu_count()} cores, other work on them not excluded"
+    yield f"threads: {torch.get_num_threads()}"
+    yield (
+        f"versions: Python {platform.python_version()}, torch {torch.__version__}, "
+        f"transformers {transformers.__version__}"
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "processor not known"
+    return next((x.partition(":")[2].strip() for x in lines if x.startswith("model name")), "processor not known")
+
+
+def worst(rows: list[Row]) -> str:
+    most = max(rows, key=lambda row: row.ratio)
+    verdict = "within" if most.ratio <= LIMIT else "ABOVE"
+    return f"largest ratio: {most.ratio:.3f} ({most.model}, {most.backend}); {verdict} the limit of {LIMIT}"
+
+
+def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
+    parts = [
+        "# Benchmarks",
+        "Written by `python benchmarks/prover.py --large --markdown docs/benchmarks.md`; not edited by hand.",
+        "\n".join(f"- {line}" for line in about),
+        "## The prover",
+        "Seconds to capture a model's graph and to interpret it (the walks of all laws together, strict). "
+        f"Median of {REPEATS}, after one run that is not counted. Architectures have their default sizes and no "
+        f"weights. Interpreting is to take at most {LIMIT} of capturing.",
+        markdown(HEADER, [cells(row) for row in rows]),
+        worst(rows) + ".",
+    ]
+    if larges:
+        parts += ["## Large models", "One run each, in a process of its own, one law, without weights."]
+        for row in larges:
+            parts += [f"`{row.model}`", markdown(LARGE_HEADER, [large_cells(row)])]
+    return "\n\n".join(parts) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--model", metavar="WORD", help="only models whose name holds this word")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="counted runs of each model")
+    parser.add_argument("--large", action="store_true", help="also 405 billion parameters, and 512 tokens")
+    parser.add_argument("--markdown", metavar="PATH", help="write the tables to this file")
+    parser.add_argument("--one-large", nargs=3, help=argparse.SUPPRESS)
+    chosen = parser.parse_args(arguments)
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    if chosen.one_large:
+        spec, law, length = chosen.one_large
+        print(json.dumps(asdict(large(spec, law, int(length) or None))))
+        return 0
+    wanted = {k: build for k, build in models().items() if chosen.model is None or chosen.model in k[0]}
+    if not wanted:
+        parser.error(f"no model's name holds {chosen.model!r}; known: {', '.join(sorted({k[0] for k in models()}))}")
+    about = list(machine())
+    print("\n".join(about))
+    print(f"limit: interpret / capture at most {LIMIT}")
+    print("\t".join(HEADER))
+    rows = []
+    for key, build in wanted.items():
+        rows.append(measure(key, build, repeats=chosen.repeats))
+        print("\t".join(cells(rows[-1])), flush=True)
+    print(worst(rows))
+    larges = []
+    if chosen.large:
+        for spec, law, length in ((LARGEST, "causal", None), (LONG, "causal", LONG_LENGTH)):
+            larges.append(large_in_own_process(spec, law, length))
+            print(f"{spec}\n" + "\t".join(LARGE_HEADER) + "\n" + "\t".join(large_cells(larges[-1])), flush=True)
+    if chosen.markdown:
+        Path(chosen.markdown).write_text(page(about, rows, larges), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Runs that try a law on one output: the deviation beside a proof, the search for a witness, the first place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import Tensor
+from torch.fx import Node
+
+from orderproof.audit.attempt import Attempt, Weights, attempt
+from orderproof.audit.examine import Examination
+from orderproof.audit.runs import Runs, Tokens
+from orderproof.errors import OrderproofError
+from orderproof.laws import Change, Law, TokenDim
+from orderproof.prover.capture import Captured
+from orderproof.prover.nodecheck import check_nodes
+from orderproof.prover.refute import Evidence, Pair, search
+from orderproof.prover.run import difference
+from orderproof.record import Deviation, Witness
+
+
+class Trial:
+    """Runs that try a law on one output."""
+
+    def __init__(
+        self, exam: Examination, law: Law, output: str, dims: tuple[TokenDim, ...], graph: Captured | None
+    ) -> None:
+        self.law, self.output, self.dims = law, output, dims
+        self.exam = exam if graph is not None else exam.numbers
+        self.graph = graph
+        self.weights = "given"
+        self.runs = self._runs("given", 0)
+        self._first: dict[tuple[int, bool], tuple[Tokens, Tokens, Tensor]] = {}
+
+    def _runs(self, weights: str, seed: int) -> Runs:
+        if self.graph is not None:
+            return Runs(self.exam.subject, self.graph, by_graph=True, weights=weights, seed=seed)
+        return self.exam.runs if weights == "given" else self.exam.random_runs(seed)
+
+    def tokens(self, length: int) -> tuple[Tokens, Tokens]:
+        """Tokens to start from, and others to replace them with."""
+        # A cut subject has its tokens behind the cut: `length` then counts them, and only one length exists.
+        asked = self.exam.length if self.runs.one_length else length
+        return self.runs.draw(asked, self.exam.seed + 1), self.runs.draw(asked, self.exam.seed + 2)
+
+    def pair(self, length: int, change: Change, *, double: bool) -> Pair | None:
+        """What the law asks of the second run, and what came."""
+        try:
+            if (length, double) not in self._first:
+                tokens, others = self.tokens(length)
+                self._first[length, double] = (
+                    tokens,
+                    others,
+                    self.runs.outputs(tokens.inputs, double=double)[self.output],
+                )
+            tokens, others, before = self._first[length, double]
+            changed = tuple(
+                x if axis is None else change.apply(x, y, axis)
+                for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True)
+            )
+            after = self.runs.outputs(changed, double=double)[self.output]
+            return self.law.compare(before, after, self.dims, change)
+        except (OrderproofError, RuntimeError, ValueError, IndexError, TypeError, KeyError):
+            return None  # the model does not run at this length
+
+    def deviation(self) -> Deviation:
+        """The largest difference over the law's generators or cases, in both precisions."""
+        worst: dict[bool, float | None] = {False: None, True: None}
+        for change, _, _ in self.law.cases(self.exam.tokens):
+            for double in (False, True):
+                made = self.pair(self.exam.tokens, change, double=double)
+                if made is not None:
+                    worst[double] = max(worst[double] or 0.0, difference(*made))
+        return Deviation(float32=worst[False], float64=worst[True])
+
+    def lengths(self) -> list[int]:
+        """Lengths to try, shortest first."""
+        return [self.exam.tokens] if self.runs.one_length else list(range(2, self.exam.tokens + 1))
+
+    def search(self, weights: Weights) -> Evidence | None:
+        """A witness with the weights given; failing that, and if the law is claimed for all, with others."""
+        found = search(self.lengths(), self.law.changes, self.pair)
+        seeds = (0, 1) if weights == "all" else ()
+        for seed in seeds:
+            if found is not None:
+                break
+            self.runs, self.weights, self._first = self._runs("random", seed), "random", {}
+            found = search([self.exam.tokens], self.law.changes, self.pair)
+        return found
+
+    def witness(self, evidence: Evidence) -> Witness:
+        """The record of a witness."""
+        tokens, others, _ = self._first[evidence.length, True]
+        change: Change = evidence.change
+        fresh = tuple(f"{y}'" if x == y else y for x, y in zip(tokens.labels, others.labels, strict=True))
+        return Witness(
+            before=tokens.labels,
+            after=change.labels(tokens.labels, fresh),
+            change=change.text,
+            permutation=None if change.permutation is None else tuple(int(i) for i in change.permutation),
+            output_index=evidence.index,
+            expected=evidence.expected,
+            found=evidence.found,
+            difference=evidence.float64,
+            weights="random" if self.weights == "random" else "given",
+            seed=self.exam.seed,
+        )
+
+    def first_place(self, repaired: Attempt | None, needed: set[Node]) -> Node | None:
+        """The first node whose value, in real runs, is not what the repairing walk claims."""
+        if repaired is None or self.exam.numbers is not self.exam or self.runs.weights != "given":
+            return None
+        try:
+            tokens, others = self.tokens(self.exam.tokens)
+            for change, generator, case in self.law.cases(self.exam.tokens):
+                for violation in self.violations(repaired, tokens, others, change, generator, case):
+                    if violation in needed:
+                        return violation
+        except (RuntimeError, ValueError):
+            return None
+        return None
+
+    def violations(
+        self, repaired: Attempt, tokens: Tokens, others: Tokens, change: Change, generator: int, case: int
+    ) -> Iterator[Node]:
+        """The nodes whose value, in these two runs, is not what the walk claims."""
+        second = tuple(
+            x if axis is None else change.apply(x, y, axis)
+            for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True)
+        )
+        base = self.runs._base
+        if self.exam.subject.cut:
+            found = check_nodes(
+                repaired.captured, repaired.walk.facts, base, base, generator=generator, case=case,
+                starts=(tokens.inputs[0], second[0]),
+            )  # fmt: skip
+        else:
+            found = check_nodes(
+                repaired.captured, repaired.walk.facts, tokens.inputs, second, generator=generator, case=case
+            )
+        for violation in found:
+            yield violation.node
+
+    def mixes(self) -> bool:
+        """Whether some token's output depends on another token."""
+        length = self.exam.tokens
+        dim = self.dims[0]
+        try:
+            tokens, others = self.tokens(length)
+            before = self.runs.outputs(tokens.inputs)[self.output]
+            for place in (0, length - 1):
+                inputs = []
+                for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True):
+                    changed = x.clone()
+                    if axis is not None:
+                        changed.select(axis, place).copy_(y.select(axis, place))
+                    inputs.append(changed)
+                after = self.runs.outputs(tuple(inputs))[self.output]
+                kept = [dim.offset + i for i in range(length) if i != place]
+                index = before.new_tensor(kept).long()
+                if difference(before.index_select(dim.dim, index), after.index_select(dim.dim, index)) > 1e-7:
+                    return True
+        except (RuntimeError, ValueError):
+            return True
+        return False
+
+
+def checked_nodes(exam: Examination, law: Law) -> str:
+    """Hold every fact at every node against real runs, and say what came of it in one line."""
+    there = exam.numbers
+    done = attempt(there, law, there.captured)
+    output, dims = next(iter(there.output_dims.items()))
+    trial = Trial(there, law, output, dims, None)
+    tokens, others = trial.tokens(there.tokens)
+    runs, bad = 0, []
+    for change, generator, case in law.cases(there.tokens):
+        runs += 1
+        bad += [node.name for node in trial.violations(done, tokens, others, change, generator, case)]
+    if bad:
+        return f"node check: {len(bad)} facts contradicted, first at {bad[0]}: an error in the prover; please report it"
+    return f"node check: the facts of {len(done.walk.facts)} nodes hold in {runs} pairs of float64 runs"

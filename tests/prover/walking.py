@@ -1,0 +1,82 @@
+"""Walk small programs, and hold what the walk says against real runs. Shared by the tests of the prover."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.audit.examine import Examination
+from orderproof.audit.prove import Attempt, attempt
+from orderproof.laws import Law
+from orderproof.prover.fact import Fact
+from orderproof.prover.nodecheck import Violation, check_nodes
+from orderproof.subjects import from_module
+
+TOKENS = 5
+WIDTH = 4
+
+
+class Program(nn.Module):
+    """A function of one tensor [2, TOKENS, WIDTH] as a module; keyword tensors become buffers or parameters."""
+
+    def __init__(self, function: Callable[..., Tensor], **state: Tensor) -> None:
+        super().__init__()
+        self.function = function
+        self.names = tuple(state)
+        for name, value in state.items():
+            if isinstance(value, nn.Parameter):
+                self.register_parameter(name, value)
+            else:
+                self.register_buffer(name, value)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x, *[getattr(self, name) for name in self.names])
+
+
+def examine(module: nn.Module, tokens: int = TOKENS, width: int = WIDTH) -> Examination:
+    """The examination of a module that takes [batch, token, width]."""
+    return Examination(from_module(module, (torch.zeros(2, tokens, width),), token_axis=1, length=tokens), tokens)
+
+
+def shortfall(exam: Examination, done: Attempt) -> str | None:
+    """Why the walk does not prove its law for some output; None where it proves it for all."""
+    for name, dims in exam.output_dims.items():
+        missing = done.law.shortfall(done.walk.fact(exam.captured.outputs[name]), dims, exam.tokens)
+        if missing is not None:
+            return missing
+    return None
+
+
+def violations(exam: Examination, done: Attempt) -> Iterator[Violation]:
+    """Every fact of a walk that two real runs contradict, for every generator and every cut."""
+    subject = exam.subject
+    first, other = (subject.sample(exam.length, seed).inputs for seed in (1, 2))
+    for change, generator, case in done.law.cases(exam.tokens):
+        second = tuple(
+            x if axis is None else change.apply(x, y, axis)
+            for x, y, axis in zip(first, other, subject.token_axes, strict=True)
+        )
+        yield from check_nodes(done.captured, done.walk.facts, first, second, generator=generator, case=case)
+
+
+def malformed(done: Attempt) -> list[str]:
+    """Facts whose moves or levels have not the rank of the tensor, or levels neither full nor of size 1."""
+    wrong = []
+    for node, facts in done.walk.facts.items():
+        for fact in facts if isinstance(facts, tuple) else (facts,):
+            arrays = [fact.level] + ([] if fact.known is None else [fact.known.status, fact.known.value])
+            fits = len(fact.moves) == len(fact.shape) and all(_fits(x.shape, fact) for x in arrays)
+            if not fits:
+                wrong.append(f"{node.name}: {len(fact.moves)} moves and {fact.level.shape} levels for {fact.shape}")
+    return wrong
+
+
+def _fits(shape: tuple[int, ...], fact: Fact) -> bool:
+    return len(shape) == len(fact.shape) and all(s in (1, n) for s, n in zip(shape, fact.shape, strict=True))
+
+
+def walk(exam: Examination, law: Law, *, weights: str = "all", repairing: bool = False) -> Attempt:
+    """A walk of the examination's own graph."""
+    return attempt(exam, law, exam.captured, weights=weights, repairing=repairing)  # type: ignore[arg-type]
