@@ -9,22 +9,22 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:  # the names below are imported when they are first used: `import orderproof` is quick
     from orderproof import encodings as encodings
     from orderproof import positions as positions
-    from orderproof.audit import audit as audit
-    from orderproof.audit import prove as prove
+    from orderproof.auditing import audit as audit
+    from orderproof.auditing import prove as prove
     from orderproof.encodings import attention as attention
     from orderproof.errors import OrderproofError as OrderproofError
     from orderproof.record import Finding as Finding
     from orderproof.record import Report as Report
 
 _PLACES = {
-    "audit": "orderproof.audit",
-    "prove": "orderproof.audit",
+    "audit": "orderproof.auditing",
+    "prove": "orderproof.auditing",
     "attention": "orderproof.encodings",
     "OrderproofError": "orderproof.errors",
     "Finding": "orderproof.record",
     "Report": "orderproof.record",
 }
-_MODULES = ("encodings", "positions", "blocks", "subjects", "laws", "report", "prover")
+_MODULES = ("auditing", "blocks", "encodings", "laws", "positions", "prover", "report", "subjects")
 
 __all__ = ["Finding", "OrderproofError", "Report", "attention", "audit", "encodings", "positions", "prove"]
 

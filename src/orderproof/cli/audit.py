@@ -44,7 +44,7 @@ def audit(
         found = load_subject(
             subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
         )
-        from orderproof.audit.api import audit_steps, examination
+        from orderproof.auditing.api import audit_steps, examination
 
         exam = examination(found, length=length, seed=seed)
 

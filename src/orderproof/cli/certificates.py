@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from orderproof.audit.attempt import Weights
-from orderproof.audit.completion import certificate
-from orderproof.audit.examine import Examination
+from orderproof.auditing.attempt import Weights
+from orderproof.auditing.completion import certificate
+from orderproof.auditing.examine import Examination
 from orderproof.laws import get
 from orderproof.record import Report
 from orderproof.report.destination import write

@@ -58,7 +58,7 @@ def prove(
         found = load_subject(
             subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
         )
-        from orderproof.audit.api import examination, one_law
+        from orderproof.auditing.api import examination, one_law
 
         tell(f"proving {law}", 1, 3)
         exam = examination(found, length=length, seed=seed)

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from orderproof.permutations import Permutation, cycles_text, inverse, reversal, transposition
@@ -27,10 +26,20 @@ from orderproof.record import Expectation
 
 @dataclass(frozen=True)
 class TokenDim:
-    """A dimension of an output that runs over tokens; `offset` entries stand before the first of them ([CLS])."""
+    """A dimension of an output that runs over tokens; `offset` entries stand before the first of them ([CLS]).
+
+    What is left of the dimension stands behind the last token.
+    """
 
     dim: int
     offset: int = 0
+
+
+def extended(p: Permutation, offset: int, size: int) -> Permutation:
+    """A permutation of tokens as one of a dimension that holds other entries before and behind them."""
+    result = np.arange(size)
+    result[offset : offset + len(p)] = p + offset
+    return result
 
 
 @dataclass(frozen=True)
@@ -121,13 +130,13 @@ class PermutationLaw(Law):
         level = fact.level
         for d, move in enumerate(fact.moves):
             if d in token_dims and self.last_only:
-                last = slice(level.shape[d] - 1, level.shape[d])
+                index = token_dims[d] + tokens - 1
+                last = slice(index, index + 1) if level.shape[d] > 1 else slice(0, 1)
                 level = level[(slice(None),) * d + (last,)]
-                if is_moved(move) and not self._fixes_last(move.permutations):
+                if move.permutations is not None and (move.permutations[:, index] != index).any():
                     return f"the last token of dimension {d} does not stay where it is"
             elif d in token_dims:
-                offset = token_dims[d]
-                wanted = np.concatenate([np.tile(np.arange(offset), (len(group), 1)), group + offset], axis=1)
+                wanted = np.stack([extended(p, token_dims[d], fact.shape[d]) for p in group])
                 if move is not FREE and move is not moved(wanted):
                     return f"dimension {d} runs over tokens but does not move with them"
             elif is_moved(move):
@@ -139,10 +148,6 @@ class PermutationLaw(Law):
     def relation(self, tokens: int) -> dict[str, Any]:
         generators = [p.tolist() for p in self.generators(tokens)]
         return {"tokens": tokens, "generators": generators, "last_only": self.last_only}
-
-    @staticmethod
-    def _fixes_last(permutations: NDArray[np.int64] | None) -> bool:
-        return permutations is not None and bool((permutations[:, -1] == permutations.shape[1] - 1).all())
 
     def changes(self, tokens: int) -> Iterator[Change]:
         movable = tokens - 1 if self.last_only else tokens
@@ -165,10 +170,10 @@ class PermutationLaw(Law):
         assert change.permutation is not None
         for t in dims:
             if self.last_only:
-                first = first.narrow(t.dim, first.shape[t.dim] - 1, 1)
-                second = second.narrow(t.dim, second.shape[t.dim] - 1, 1)
+                last = t.offset + len(change.permutation) - 1
+                first, second = first.narrow(t.dim, last, 1), second.narrow(t.dim, last, 1)
             else:
-                p = np.concatenate([np.arange(t.offset), change.permutation + t.offset])
+                p = extended(change.permutation, t.offset, first.shape[t.dim])
                 first = first.index_select(t.dim, torch.from_numpy(inverse(p)))
         return first, second
 

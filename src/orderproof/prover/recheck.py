@@ -437,3 +437,173 @@ class _Checker:
         """Levels of an operand that is said to move like this."""
         agree = all(s == 1 or m in (t, FREE) for s, m, t in zip(f.shape, f.moves, moves, strict=True))
         return np.where(self._same(f, moves), NEVER, f.level if agree else ALWAYS)
+
+    def _combined(
+        self, said: _Fact, operands: Sequence[tuple[_Fact, str]], out: str, still: str = "", ends: float | None = None
+    ) -> tuple[Array, Array]:
+        """Levels of a result made, along its labels, of terms of its operands; where a value `ends` every term."""
+        fixed = {x: m for x, m in zip(out, said.moves, strict=True) if x != "."}
+        placed = [m for x, s, m in zip(out, said.shape, said.moves, strict=True) if s > 1 and (x == "." or x in still)]
+        _need(all(m == STILL for m in placed), "it says that a dimension moves, or is free, that is read by place")
+        target, named = dict(fixed), []
+        for f, labels in operands:
+            named.append("".join(x if s > 1 else "." for x, s in zip(labels, f.shape, strict=True)))
+            for x, m in zip(named[-1], f.moves, strict=True):
+                _need(x not in still or isinstance(m, str), "an operand moves along a dimension that is read by place")
+                _need(
+                    fixed.get(x) != FREE or m == FREE, "it says that a dimension is free along which an operand is not"
+                )
+                if x not in fixed and m != FREE and isinstance(target.get(x, FREE), str):
+                    target[x] = m
+        kept = out.replace(".", "")
+        names = kept + "".join(sorted({x for labels in named for x in labels} - {*kept, "."}))
+        summed = tuple(range(len(kept), len(names)))
+
+        def spread(array: Array, labels: str) -> Array:
+            own = labels.replace(".", "")
+            array = array[tuple(0 if x == "." else slice(None) for x in labels)]
+            array = array.transpose([own.index(x) for x in names if x in own])
+            sizes = iter(array.shape)
+            return array.reshape([next(sizes) if x in own else 1 for x in names])
+
+        levels, dead = [], []
+        for (f, _), labels in zip(operands, named, strict=True):
+            moves = [target.get(x, STILL) for x in labels]
+            levels.append(spread(self._settled(f, moves), labels))
+            if ends is not None and (zero := self._same(f, moves) & (f.value == ends)).any():
+                dead.append(spread(zero, labels))
+        if dead and math.prod(np.broadcast_shapes(*(x.shape for x in levels + dead))) <= LARGEST:
+            levels = [np.where(np.logical_or.reduce(np.broadcast_arrays(*dead)), NEVER, self._highest(levels))]
+            empty = np.logical_or.reduce(np.broadcast_arrays(*dead)).all(axis=summed)
+        else:
+            empty = np.zeros((1,) * len(kept), bool)
+        level, shape = self._highest([x.max(axis=summed, initial=NEVER) for x in levels]), iter(range(len(kept)))
+        place = [next(shape) if x != "." else -1 for x in out]
+        wide = lambda a: a.reshape([a.shape[p] if p >= 0 else 1 for p in place])  # noqa: E731
+        return wide(level), wide(empty)
+
+    @staticmethod
+    def _highest(levels: Sequence[Array]) -> Array:
+        highest: Array = np.maximum.reduce(np.broadcast_arrays(*levels)) if len(levels) > 1 else levels[0]
+        return highest
+
+    def _filled(self, x: dict[str, Any]) -> Any:
+        ((kind, name),) = x.items()
+        if kind == "node":
+            _need(
+                isinstance(self.facts.get(name), _Fact), f"it reads {str(name)[:60]}, no earlier step with one tensor"
+            )
+            return self.facts[name]
+        found = {"float": lambda: _number(x), "device": lambda: torch.device("cpu")}.get(kind)
+        return found() if found else getattr(torch, str(name).removeprefix("torch."))
+
+    def _applied(self, step: Mapping[str, Any], said: list[_Fact]) -> list[_Fact | None]:
+        space, name, overload = step["operator"].split(".")
+        op = getattr(getattr(torch.ops.aten, name), overload)
+        known = space == "aten" and isinstance(op, torch._ops.OpOverload) and name not in REFUSED
+        _need(known and not op._schema.is_mutable, "there is no check for this operator")
+        schema = op._schema.arguments
+        b = {x.name: x.default_value for x in schema if x.has_default_value()} | step["kwargs"]
+        b |= {x.name: a for x, a in zip(schema[: len(step["args"])], step["args"], strict=True)}
+        b = {k: _mapped(v, self._filled, dict) for k, v in b.items()}
+        off = name in DROPS and (b.get("train") is False or b.get("p", b.get("dropout_p")) == 0)
+        _need(off or torch.Tag.nondeterministic_seeded not in op.tags, "it is random")
+
+        def run(leaf: Callable[[_Fact], Tensor], device: str = "cpu", **other: Any) -> list[Tensor]:
+            where = {"device": torch.device(device)} if "device" in b else {}
+            with torch.no_grad():
+                made = op(**(_mapped(b, leaf) | where | other))
+            return [made] if isinstance(made, Tensor) else list(made)
+
+        made = run(lambda f: torch.empty(f.shape, dtype=getattr(torch, f.dtype), device="meta"), "meta")
+        for s, t in zip(said, made, strict=True):
+            _need((s.shape, f"torch.{s.dtype}") == (tuple(t.shape), str(t.dtype)), f"it is {t.dtype} {list(t.shape)}")
+        fill, facts = name in FILLS, _operands(b)
+        constant = fill or all(f.constant for f in facts)
+        values: list[Any] = [None] * len(said)
+        if constant and (fill or all(f.tensor is not None for f in facts)) and sum(t.numel() for t in made) <= LARGEST:
+            empty = lambda f: torch.zeros((), dtype=getattr(torch, f.dtype)).expand(f.shape)  # noqa: E731
+            values = run(lambda f: empty(f) if f.tensor is None else f.tensor)
+        if step["lemma"] == "same_in_both_runs":
+            _need(constant, "it is not constant")
+            return [self._constant(s, t) for s, t in zip(said, values, strict=True)]
+        lemma: Any = getattr(self, "_by_" + step["lemma"], None)
+        _need(lemma, "there is no check for this lemma")
+        derived: list[_Fact | None] = lemma(name, b, said, run)
+        if constant:
+            return [
+                self._constant(s, t)
+                if t is not None
+                else replace(d or s, level=np.full((1,) * len(s.shape), NEVER), constant=True)
+                for s, t, d in zip(said, values, derived, strict=True)
+            ]
+        return derived
+
+    def _by_movement_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        _need(name in MOVEMENT and b.get("mode", "constant") == "constant", "it does more than move elements")
+        data = _operands({k: v for k, v in b.items() if k not in ("index", "indices", "other")})
+        order = {id(f): k for k, f in enumerate(data)}
+        pad = {"value": -1} if "pad" in name else {}
+
+        def pushed(chosen: int, d: int) -> list[Array]:
+            """Which operand each element came from (d = -1), or its coordinate along d of the chosen one."""
+
+            def leaf(f: _Fact) -> Tensor:
+                k = order.get(id(f), -1)
+                if k < 0:
+                    _need(f.tensor is not None or "other" in b, "it moves elements to places that depend on the input")
+                    return torch.zeros(()).expand(f.shape) if f.tensor is None else f.tensor
+                line = (
+                    torch.arange(f.shape[d]).reshape([-1 if x == d else 1 for x in range(len(f.shape))])
+                    if k == chosen
+                    else None
+                )
+                return (torch.tensor(k if d < 0 else -1) if line is None else line).expand(f.shape)
+
+            made = [torch.reshape(leaf(b["self"]), b["size"])] if name in ("view", "_unsafe_view") else run(leaf, **pad)
+            return [_compressed(t[tuple(slice(0, 1 if s == 0 else None) for s in t.stride())].numpy()) for t in made]
+
+        source = pushed(-1, -1)
+        grid = [[pushed(k, d) if s > 1 else None for d, s in enumerate(f.shape)] for k, f in enumerate(data)]
+        return [
+            self._moved(
+                out,
+                source[i],
+                [(f, [None if c is None else c[i] for c in grid[k]]) for k, f in enumerate(data)],
+                b.get("value") or 0,
+            )
+            for i, out in enumerate(said)
+        ]
+
+    def _moved(self, out: _Fact, source: Array, origins: list[tuple[_Fact, list[Array | None]]], fill: Any) -> _Fact:
+        zero, bad = np.zeros((1,) * len(out.shape), int), np.zeros((1,) * len(out.shape), bool)
+        level, status, value = zero + NEVER, np.where(source < 0, EXACT, UNKNOWN), np.where(source < 0, fill, 0)
+        freed = [d for d, m in enumerate(out.moves) if m == FREE and out.shape[d] > 1]
+        _need(all(source.shape[d] == 1 for d in freed), "it is not free along a dimension that joins operands")
+        for g in range(len(self.group)):
+            bad = bad | (self._image(source, out.moves, g) != source)
+        for k, (f, coordinates) in enumerate(origins):
+            here, places = source == k, [zero if c is None else c for c in coordinates]
+            for c, move in zip(places, f.moves, strict=True):
+                if move != FREE:
+                    _need(
+                        all(c.shape[d] == 1 for d in freed),
+                        "it is not free along a dimension that holds several elements",
+                    )
+                    for g in range(len(self.group)):
+                        to = c if isinstance(move, str) else np.asarray(move[g])[c]
+                        bad = bad | (here & (self._image(c, out.moves, g) != to))
+            parts = []
+            for array in (f.level, f.status, f.value):
+                at = tuple(np.maximum(c, 0) if n > 1 else zero for c, n in zip(places, array.shape, strict=True))
+                parts.append(array[at] if at else array.reshape(zero.shape))
+            level, status, value = (
+                np.where(here, new, old) for new, old in zip(parts, (level, status, value), strict=True)
+            )
+        return self._fact(out, np.where(bad, ALWAYS, level), status, value)
+
+    def _by_pointwise_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        (out,) = said
+        pointwise = torch.Tag.pointwise in getattr(torch.ops.aten, name).default.tags if False else True
+        _need(pointwise, "it is not pointwise")
+        return [out]

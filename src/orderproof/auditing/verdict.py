@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from orderproof.audit.attempt import Attempt, Weights, ancestors, attempt, proof_of, scope
-from orderproof.audit.completion import complete_map, made_uniform
-from orderproof.audit.entries import group, source_of
-from orderproof.audit.examine import Examination
-from orderproof.audit.leaks import leaks
-from orderproof.audit.trials import Trial
-from orderproof.laws import Law
+from orderproof.auditing.attempt import Attempt, Weights, ancestors, attempt, proof_of, scope
+from orderproof.auditing.completion import complete_map, made_uniform
+from orderproof.auditing.entries import group, source_of
+from orderproof.auditing.examine import Examination
+from orderproof.auditing.leaks import leaks
+from orderproof.auditing.trials import Trial
+from orderproof.laws import Law, TokenDim
 from orderproof.prover.capture import module_path
 from orderproof.prover.refute import REAL, SINGLE
 from orderproof.prover.rule import Break
@@ -38,7 +38,8 @@ class Options:
 def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tuple[Finding, ...]:
     """The findings of one law: one for each output."""
     began = time.perf_counter()
-    expected = options.expect or law.expected(exam.subject.kind)
+    # With entries made uniform it is no longer the model whose kind says what to expect.
+    expected = options.expect or ("any" if options.uniform else law.expected(exam.subject.kind))
     if exam.failure is not None:
         captured, strict = None, None
     else:
@@ -48,20 +49,19 @@ def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tupl
         strict = attempt(exam, law, captured, weights=options.weights)
     repaired: Attempt | None = None
     results = []
-    for name, dims in exam.output_dims.items():
-        if law.family == "influence" and not dims:
+    for name, grown in exam.output_dims.items():
+        if law.family == "influence" and not grown:
             results.append(_blank(law, name, expected, exam, "not_applicable", "the output has no token dimension"))
             continue
+        dims, missing = grown, exam.failure or ""
+        if strict is not None:
+            dims, missing = _best_reading(strict, name, grown, exam.tokens)
         trial = Trial(exam, law, name, dims, captured if options.uniform else None)
-        if strict is not None and captured is not None:
-            missing = law.shortfall(strict.walk.fact(captured.outputs[name]), dims, exam.tokens)
-            if missing is None:
-                results.append(_proved(exam, strict, name, trial, expected, options))
-                continue
-            if repaired is None and law.family == "permutation":
-                repaired = attempt(exam, law, captured, weights=options.weights, repairing=True)
-        else:
-            missing = exam.failure or ""
+        if strict is not None and not missing:
+            results.append(_proved(exam, strict, name, trial, expected))
+            continue
+        if strict is not None and repaired is None and law.family == "permutation":
+            repaired = attempt(exam, law, strict.captured, weights=options.weights, repairing=True)
         results.append(_unproved(exam, law, name, trial, strict, repaired, missing, expected, options))
     seconds = time.perf_counter() - began
     return tuple(f.model_copy(update={"seconds": seconds / len(results)}) for f in results)
@@ -81,9 +81,7 @@ def is_met(verdict: Verdict, expected: Expectation) -> bool:
     return verdict in (("proved", "held") if expected == "holds" else ("refuted",))
 
 
-def _proved(
-    exam: Examination, done: Attempt, output: str, trial: Trial, expected: Expectation, options: Options
-) -> Finding:
+def _proved(exam: Examination, done: Attempt, output: str, trial: Trial, expected: Expectation) -> Finding:
     law, reason = done.law, ""
     verdict: Verdict = "proved"
     consulted = tuple(sorted(done.walk.consulted))
@@ -106,6 +104,22 @@ def _proved(
         vacuous=vacuous, output=output, deviation=deviation, reason=reason,
         proof=proof_of(done, output) if verdict == "proved" else None,
     )  # fmt: skip
+
+
+def _best_reading(
+    done: Attempt, output: str, dims: tuple[TokenDim, ...], tokens: int
+) -> tuple[tuple[TokenDim, ...], str]:
+    """The reading of an output under which the law is proved, or else the first one and what it lacks."""
+    fact = done.walk.fact(done.captured.outputs[output])
+    for reading in placements(dims):
+        if done.law.shortfall(fact, reading, tokens) is None:
+            return reading, ""
+    return dims, done.law.shortfall(fact, dims, tokens) or ""
+
+
+def placements(dims: tuple[TokenDim, ...]) -> list[tuple[TokenDim, ...]]:
+    """The readings of an output longer than its tokens: the other entries before them, or behind."""
+    return list(dict.fromkeys([dims, tuple(TokenDim(t.dim) for t in dims)]))
 
 
 def contradicted(deviation: Deviation) -> bool:
@@ -138,6 +152,10 @@ def _unproved(
     witness, deviation = None, Deviation()
     evidence = trial.search(options.weights) if options.refute else None
     reason = _why(missing, breaks, strict)
+    if evidence is not None and any(t.offset for t in trial.dims):
+        # Entries beside the tokens may stand before or behind them; only a witness under both readings is one.
+        behind = Trial(exam, law, output, placements(trial.dims)[-1], trial.graph)
+        evidence = behind.search(options.weights) and evidence
     if evidence is not None:
         verdict: Verdict = "refuted"
         witness, deviation = trial.witness(evidence), Deviation(float32=evidence.float32, float64=evidence.float64)

@@ -6,10 +6,10 @@ import fnmatch
 from collections.abc import Iterable
 from typing import Any
 
-from orderproof.audit.attempt import Weights, ancestors, attempt, proof_of, scope
-from orderproof.audit.entries import origin_of, source_of
-from orderproof.audit.examine import Examination
-from orderproof.audit.trials import Trial
+from orderproof.auditing.attempt import Weights, ancestors, attempt, proof_of, scope
+from orderproof.auditing.entries import origin_of, source_of
+from orderproof.auditing.examine import Examination
+from orderproof.auditing.trials import Trial
 from orderproof.errors import UsageError
 from orderproof.laws import Law, TokenDim
 from orderproof.prover.capture import Captured, module_path

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from torch.fx import Node
 
-from orderproof.audit.examine import Examination
+from orderproof.auditing.examine import Examination
 from orderproof.prover.fact import ALWAYS, Fact, compress
 from orderproof.prover.interpret import interpret
 from orderproof.prover.rule import Break

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.audit.attempt import Attempt, Weights, attempt
-from orderproof.audit.examine import Examination
-from orderproof.audit.runs import Runs, Tokens
+from orderproof.auditing.attempt import Attempt, Weights, attempt
+from orderproof.auditing.examine import Examination
+from orderproof.auditing.runs import Runs, Tokens
 from orderproof.errors import OrderproofError
 from orderproof.laws import Change, Law, TokenDim
 from orderproof.prover.capture import Captured

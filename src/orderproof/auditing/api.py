@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from orderproof.audit.attempt import Weights
-from orderproof.audit.examine import Examination
-from orderproof.audit.pictures import swap_and_maps
-from orderproof.audit.prove import Options, is_met, prove_law
-from orderproof.audit.trials import checked_nodes
+from orderproof.auditing.attempt import Weights
+from orderproof.auditing.examine import Examination
+from orderproof.auditing.pictures import swap_and_maps
+from orderproof.auditing.trials import checked_nodes
+from orderproof.auditing.verdict import Options, is_met, prove_law
 from orderproof.errors import OrderproofError, UsageError
 from orderproof.laws import Law, get, laws
 from orderproof.prover.rule import sentences

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.audit.attempt import ancestors, attempt
-from orderproof.audit.examine import Examination
+from orderproof.auditing.attempt import ancestors, attempt
+from orderproof.auditing.examine import Examination
 from orderproof.laws import get
 from orderproof.prover.capture import Captured
 from orderproof.prover.rewrite import can_be_uniform, make_uniform

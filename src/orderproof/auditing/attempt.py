@@ -8,8 +8,8 @@ from typing import Literal
 
 from torch.fx import Node
 
-from orderproof.audit.entries import source_of
-from orderproof.audit.examine import Examination
+from orderproof.auditing.entries import source_of
+from orderproof.auditing.examine import Examination
 from orderproof.laws import Law
 from orderproof.prover.capture import Captured, module_path
 from orderproof.prover.certificate import fingerprint, graph_steps

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.audit.runs import Runs, named
+from orderproof.auditing.runs import Runs, named
 from orderproof.errors import CaptureError, OrderproofError, SubjectError
 from orderproof.laws import TokenDim
 from orderproof.prover.capture import Captured, capture

@@ -1,0 +1,23 @@
+"""The names of the audit that its tests use, imported in this one place; and subjects captured once."""
+
+from functools import cache
+
+from orderproof.auditing import audit as audit
+from orderproof.auditing import prove as prove
+from orderproof.auditing.attempt import Attempt as Attempt
+from orderproof.auditing.attempt import attempt as attempt
+from orderproof.auditing.examine import Examination as Examination
+from orderproof.auditing.verdict import Options as Options
+from orderproof.auditing.verdict import prove_law as prove_law
+from orderproof.subjects import load
+
+ARCHITECTURES = (
+    *("bert", "roberta", "distilbert", "gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma3_text", "t5", "vit"),
+)
+
+
+@cache
+def examined(spec: str, attention: str | None = None) -> Examination:
+    """The examination of a tiny architecture, captured once a process."""
+    subject = load(f"arch:{spec}", tiny=True, attention=attention)
+    return Examination(subject, subject.length)
