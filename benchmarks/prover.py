@@ -15,7 +15,7 @@ Median of three, after one run that is not counted; single numbers for --large.
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -218,7 +218,7 @@ def machine() -> Iterator[str]:
     """What the numbers were taken with; no name of any machine."""
     import transformers
 
-    yield f"date: {datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()}"
+    yield f"date: {dt.datetime.now(tz=dt.UTC).date().isoformat()}"
     yield f"machine: {platform.machine()}, {_processor()}, {os.cpu_count()} cores, other work on them not excluded"
     yield f"threads: {torch.get_num_threads()}"
     yield (
@@ -247,9 +247,11 @@ def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
         "Written by `python benchmarks/prover.py --large --markdown docs/benchmarks.md`; not edited by hand.",
         "\n".join(f"- {line}" for line in about),
         "## The prover",
-        "Seconds to capture a model's graph and to interpret it (the walks of all laws together, strict). "
-        f"Median of {REPEATS}, after one run that is not counted. Architectures have their default sizes and no "
-        f"weights. Interpreting is to take at most {LIMIT} of capturing.",
+        (
+            "Seconds to capture a model's graph and to interpret it (the walks of all laws together, strict). "
+            f"Median of {REPEATS}, after one run that is not counted. Architectures have their default sizes and no "
+            f"weights. Interpreting is to take at most {LIMIT} of capturing."
+        ),
         markdown(HEADER, [cells(row) for row in rows]),
         worst(rows) + ".",
     ]

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from orderproof import encodings
@@ -84,6 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="exit 1 if the README holds another table")
     parser.add_argument("--print", action="store_true", help="print the table only")
     chosen = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # the tensors are so small that a second thread only waits
     made = table()
     if chosen.print:
         sys.stdout.write(made + "\n")
@@ -91,7 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
     before, there, after = parts(README.read_text(encoding="utf-8"))
     if chosen.check:
         if there != made:
-            sys.stderr.write(f"README.md holds another table; run python scripts/fingerprints.py. It should be\n{made}\n")
+            sys.stderr.write(
+                f"README.md holds another table; run python scripts/fingerprints.py. It should be\n{made}\n"
+            )
         return int(there != made)
     README.write_text(f"{before}\n{made}\n{after}", encoding="utf-8")
     return 0

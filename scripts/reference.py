@@ -1,7 +1,7 @@
 """The reference page of the laws, from their files.
 
-    python scripts/reference.py            write docs/reference/laws.md
-    python scripts/reference.py --check    exit 1 if the page is not what the files say
+python scripts/reference.py            write docs/reference/laws.md
+python scripts/reference.py --check    exit 1 if the page is not what the files say
 """
 
 from __future__ import annotations

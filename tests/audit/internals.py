@@ -4,16 +4,17 @@ from functools import cache
 
 from orderproof.auditing import audit as audit
 from orderproof.auditing import prove as prove
+from orderproof.auditing.api import one_law as one_law
 from orderproof.auditing.attempt import Attempt as Attempt
 from orderproof.auditing.attempt import attempt as attempt
 from orderproof.auditing.examine import Examination as Examination
 from orderproof.auditing.verdict import Options as Options
 from orderproof.auditing.verdict import prove_law as prove_law
+from orderproof.auditing.trials import Trial as Trial
 from orderproof.subjects import load
 
-ARCHITECTURES = (
-    *("bert", "roberta", "distilbert", "gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma3_text", "t5", "vit"),
-)
+NAMES = ("bert", "roberta", "distilbert", "gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma3_text", "t5", "vit")
+ARCHITECTURES = tuple((name, attention) for name in NAMES for attention in ("sdpa", "eager"))
 
 
 @cache

@@ -29,8 +29,6 @@ PLAIN = {"text", "yaml"}
 LONG = {
     "make audit": "creates an environment and installs torch; its last step is run as `orderproof audit`",
     "make test": "runs the whole suite, which contains this test",
-    "python benchmarks/prover.py": "takes minutes; tests/benchmarks runs it on one model",
-    'orderproof prove "arch:llama?num_hidden_layers=126': "takes a minute and a gigabyte; docs/benchmarks.md has it",
 }
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
@@ -141,7 +139,7 @@ class Page:
                 return
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(block.body, where, "exec"), self.names)  # noqa: S102
+            exec(compile(block.body, where, "exec"), self.names)
         self.printed = printed.getvalue()
 
     def _import(self, title: str) -> None:

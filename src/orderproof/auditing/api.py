@@ -18,6 +18,7 @@ from orderproof.auditing.trials import checked_nodes
 from orderproof.auditing.verdict import Options, is_met, prove_law
 from orderproof.errors import OrderproofError, UsageError
 from orderproof.laws import Law, get, laws
+from orderproof.prover.capture import first_line
 from orderproof.prover.rule import sentences
 from orderproof.record import Expectation, Finding, HeatMap, Report, Scope, SubjectRecord, Swap
 from orderproof.subjects import Subject, bundled, from_module, load
@@ -168,6 +169,9 @@ def audit_steps(
             findings.extend(_described(f) for f in prove_law(exam, law, Options(expect=expected)))
         except OrderproofError as error:
             findings.append(_failed(law, exam, expected, str(error)))
+        except Exception as error:  # noqa: BLE001 - one law that crashes must not cost the others
+            reason = f"internal error, please report it: {type(error).__name__}: {first_line(error)}"
+            findings.append(_failed(law, exam, expected, reason))
         yield so_far()
     tell("the same words in another order", total - 1, total)
     try:

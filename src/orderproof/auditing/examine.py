@@ -18,7 +18,7 @@ from torch.fx import Node
 from orderproof.auditing.runs import Runs, named
 from orderproof.errors import CaptureError, OrderproofError, SubjectError
 from orderproof.laws import TokenDim
-from orderproof.prover.capture import Captured, capture
+from orderproof.prover.capture import Captured, capture, first_line
 from orderproof.prover.run import difference, run
 from orderproof.subjects import Subject
 
@@ -136,7 +136,10 @@ class Examination:
         sample = self.subject.sample(self.length, self.seed + 1)
         with torch.no_grad():
             real = named(self.subject.module(*[x.clone() for x in sample.inputs]))
-        recorded = run(self.captured, tuple(x.clone() for x in sample.inputs))
+        try:
+            recorded = run(self.captured, tuple(x.clone() for x in sample.inputs))
+        except Exception as error:  # noqa: BLE001 - a graph may hold what only the exporter can run
+            return f"the recorded graph could not be run: {type(error).__name__}: {first_line(error)}"
         return _compare(real, recorded)
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from orderproof.prover.capture import Captured
+from orderproof.prover.capture import named as leaves_by_name
 from orderproof.prover.run import run, steps
 from orderproof.subjects import Subject
 
@@ -121,9 +121,4 @@ def _perturbed(value: Tensor, generator: torch.Generator) -> Tensor:
 
 def named(made: Any) -> dict[str, Tensor]:
     """The tensors of whatever a module returned, by name."""
-    leaves, _ = pytree.tree_flatten_with_path(made)
-    return {_name(path): leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
-
-
-def _name(path: tuple[Any, ...]) -> str:
-    return ".".join(str(getattr(p, "key", getattr(p, "idx", getattr(p, "name", p)))) for p in path) or "output"
+    return {name: leaf for name, leaf in leaves_by_name(made).items() if isinstance(leaf, Tensor)}

@@ -68,3 +68,12 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
+    except Exception as error:
+        if os.environ.get("ORDERPROOF_TRACEBACK"):
+            raise
+        text = (str(error).strip().splitlines() or [""])[0]
+        sys.stderr.write(
+            f"orderproof: internal error, please report it: {type(error).__name__}: {text} "
+            "(ORDERPROOF_TRACEBACK=1 shows where)\n"
+        )
+        raise SystemExit(2) from None

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from orderproof.laws.law import Change, InfluenceLaw, TokenDim
+from orderproof.laws.law import Change, InfluenceLaw, TokenDim, spread
 from orderproof.prover.fact import ALWAYS, NEVER, Fact, Shape, uniform
 from orderproof.prover.move import STILL
 
@@ -68,7 +68,8 @@ class Causal(InfluenceLaw):
         return f"the output at token {i} may depend on {what}"
 
     def changes(self, tokens: int) -> Iterator[Change]:
-        for cut in range(tokens - 1, 0, -1):
+        for k in spread(tokens - 1):
+            cut = tokens - 1 - k
             yield Change(f"replace the tokens from {cut} on", cut=cut)
 
     def compare(

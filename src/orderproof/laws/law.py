@@ -42,6 +42,11 @@ def extended(p: Permutation, offset: int, size: int) -> Permutation:
     return result
 
 
+def spread(count: int, most: int = 16) -> list[int]:
+    """At most this many of the indices below `count`, evenly spread, the first and the last among them."""
+    return sorted({round(k * (count - 1) / (most - 1)) for k in range(most)}) if count > most else list(range(count))
+
+
 @dataclass(frozen=True)
 class Change:
     """What is done to the tokens of the first run to get the second."""
@@ -156,7 +161,7 @@ class PermutationLaw(Law):
             yield Change("reverse the tokens", permutation=group[0])
             return
         for distance in range(1, movable):
-            for i in range(movable - distance):
+            for i in spread(movable - distance):
                 j = i + distance
                 yield Change(f"swap tokens {i} and {j}", permutation=transposition(tokens, i, j))
             if distance >= 2 and tokens > 8:
@@ -192,6 +197,8 @@ class InfluenceLaw(Law):
         return {"tokens": tokens, "generators": [], "last_only": False}
 
     def cases(self, tokens: int) -> Iterator[tuple[Change, int, int]]:
-        for change in self.changes(tokens):
+        changes = list(self.changes(tokens))
+        for k in spread(len(changes), 8):
+            change = changes[k]
             assert change.cut is not None
             yield change, 0, change.cut

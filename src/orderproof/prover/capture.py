@@ -94,6 +94,8 @@ def capture(
             if name in by_name and isinstance(by_name[name].meta.get("val"), Tensor):
                 given.append(by_name[name])
             continue
+        if kind not in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+            continue  # an effect token or an opaque object: no tensor
         qualified = str(spec.target)
         state[name] = qualified
         if kind == "PARAMETER":
@@ -125,19 +127,24 @@ def _output_names(module: nn.Module, inputs: tuple[Tensor, ...]) -> list[str]:
         except Exception as error:
             shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in inputs)
             raise SubjectError(
-                f"the model could not be called with {shapes}: {type(error).__name__}: {_first_line(error)}; "
+                f"the model could not be called with {shapes}: {type(error).__name__}: {first_line(error)}; "
                 "give example inputs it accepts"
             ) from error
-    leaves, _ = pytree.tree_flatten_with_path(made)
-    names = [_name(path) for path, leaf in leaves]
-    if not any(isinstance(leaf, Tensor) for _, leaf in leaves):
+    found = named(made)
+    if not any(isinstance(value, Tensor) for value in found.values()):
         raise SubjectError(f"the model returned {type(made).__name__} without a tensor; expected at least one tensor")
-    return names
+    return list(found)
+
+
+def named(made: Any) -> dict[str, Any]:
+    """The leaves of whatever a module returned, by name: a key, `output.0` of a tuple, `output` of one tensor."""
+    leaves, _ = pytree.tree_flatten_with_path(made)
+    return {_name(path): leaf for path, leaf in leaves}
 
 
 def _name(path: tuple[Any, ...]) -> str:
     parts = [str(getattr(p, "key", getattr(p, "idx", getattr(p, "name", p)))) for p in path]
-    return ".".join(parts) or "output"
+    return ".".join(["output", *parts] if not parts or parts[0].isdigit() else parts)
 
 
 def _outputs(program: Any, names: list[str]) -> dict[str, Node]:
@@ -164,7 +171,8 @@ def _find_cut(graph: Graph, path: str) -> Node:
     return found
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, cut to a readable length."""
     return (str(error).strip().splitlines() or [""])[0][:300]
 
 
@@ -175,7 +183,7 @@ def _why(error: Exception) -> str:
         frames = [x.strip() for x in text.splitlines() if x.strip().startswith("File ") and "torch" not in x]
         where = f" {frames[0]}" if frames else ""
         return f"the graph cannot be recorded: control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
-    return f"the graph cannot be recorded: {type(error).__name__}: {_first_line(error)}"
+    return f"the graph cannot be recorded: {type(error).__name__}: {first_line(error)}"
 
 
 def module_path(node: Node) -> str:

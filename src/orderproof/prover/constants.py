@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
+from orderproof.prover.fact import FLOAT16_LARGE
+
 # Operators whose result is not a function of their arguments: memory as it happens to be, or chance.
 UNINITIALISED = ("empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided")
 
@@ -36,7 +38,8 @@ def _filled_with(node: Node) -> Any:
         return None
     value: Any = FILLED[parts[1]]
     if value is None:
-        value = node.args[1] if parts[1] == "full_like" else node.args[2]
+        place = 1 if parts[1] == "full_like" else 2
+        value = node.args[place] if len(node.args) > place else node.kwargs.get("fill_value")
     return None if isinstance(value, Node) else value
 
 
@@ -87,6 +90,7 @@ class Constants:
         self._opaque: set[Node] = set()
         self._leaves: dict[Node, frozenset[str]] = {}
         self._masks: dict[Node, bool] = {}
+        self._large: dict[Node, bool] = {}
         self.nodes: set[Node] = set()
         self.consulted: set[str] = set()
         for node in graph.nodes:
@@ -151,6 +155,14 @@ class Constants:
             found = np.unique(array) if array is not None and array.size else np.zeros(3)
             self._masks[node] = len(found) <= 2 and bool((found == 0).any())
         return self._masks[node]
+
+    def is_large(self, node: Node) -> bool:
+        """Whether a floating constant has an entry as large as a mask: what it is combined with may be masked."""
+        if node not in self._large:
+            floating = isinstance(node.meta.get("val"), Tensor) and node.meta["val"].is_floating_point()
+            array = self.array(node) if floating else None
+            self._large[node] = array is not None and bool((~(np.abs(array) < FLOAT16_LARGE)).any())
+        return self._large[node]
 
     def consult(self, node: Node) -> None:
         """Note that a proof used the value of this constant."""

@@ -72,12 +72,11 @@ class Fact:
         """Whether no dimension is permuted."""
         return not any(is_moved(m) for m in self.moves)
 
-    def zeros(self) -> NDArray[np.bool_] | None:
+    def zeros(self, moves: tuple[Move, ...]) -> NDArray[np.bool_] | None:
         """Elements that are exactly zero in both runs, at e and at move(e); None where there are none."""
         if self.known is None:
             return None
-        zero = self.known.where(EXACT) & (self.known.value == 0)
-        zero = both_ends(zero, self.moves, self.shape)
+        zero = both_ends(self.known.where(EXACT) & (self.known.value == 0), moves, self.shape)
         return zero if zero.any() else None
 
     def describe(self) -> str:
@@ -97,6 +96,23 @@ class Fact:
         if self.known is not None:
             parts.append(f"{int(self.known.where(EXACT).sum())} known")
         return "; ".join(parts)
+
+
+def may_mask(known: Known | None) -> bool:
+    """Whether some element may be as negative as a mask, or infinite."""
+    if known is None:
+        return False
+    huge = known.where(EXACT) & (np.abs(known.value) >= FLOAT16_LARGE) if known.value.dtype.kind == "f" else False
+    return bool((known.status >= MASKED).any() or np.any(huge))
+
+
+def unsure(fact: Fact) -> Fact:
+    """The same fact, its ordinary elements no longer taken to be ordinary."""
+    one = (1,) * len(fact.shape)
+    if fact.known is None:
+        return Fact(fact.shape, fact.moves, fact.level, Known(np.full(one, UNSURE, dtype=np.uint8), np.zeros(one)))
+    status = np.where(fact.known.status == UNKNOWN, UNSURE, fact.known.status).astype(np.uint8)
+    return Fact(fact.shape, fact.moves, fact.level, Known(status, fact.known.value))
 
 
 def uniform(rank: int, level: int) -> Levels:

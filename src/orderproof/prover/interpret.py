@@ -10,30 +10,24 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
 from orderproof.prover.constants import Constants, is_arbitrary
-from orderproof.prover.fact import (
-    ALWAYS,
-    EXACT,
-    FLOAT16_LARGE,
-    MASKED,
-    NEVER,
-    UNSURE,
-    Fact,
-    Known,
-    constant,
-    still,
-    uniform,
-)
+from orderproof.prover.fact import ALWAYS, NEVER, Fact, constant, still, uniform, unsure
 from orderproof.prover.move import STILL, Move, is_moved
 from orderproof.prover.rule import Application, Break, Facts, NothingFollows, find
 
 # Lemmas whose results are bounded, or which say themselves what becomes of masked entries.
-_BOUNDED = {"pointwise_equivariant", "softmax_equivariant", "attention_equivariant", "normalisation_equivariant"}
+_CAREFUL = {
+    "pointwise_equivariant",
+    "movement_equivariant",
+    "contraction_equivariant",
+    "softmax_equivariant",
+    "attention_equivariant",
+    "normalisation_equivariant",
+}
 _INTERNAL = (IndexError, KeyError, TypeError, ValueError, AttributeError)
 
 
@@ -126,33 +120,20 @@ def _apply(a: Application, walk: Walk) -> Facts:
             pure = _by_purity(a, walk)
             if pure is None:
                 raise
-            return pure
+            return _tainted(a, pure)
         _check_shapes(node, made)
-        return made if rule.lemma in _BOUNDED else _unsure(node, made, walk)
+        return made if rule.lemma in _CAREFUL else _tainted(a, made)
     pure = _by_purity(a, walk)
     if pure is None:
         raise NothingFollows(f"operator {node.target} has no rule")
-    return _unsure(node, pure, walk)
+    return _tainted(a, pure)
 
 
-def _unsure(node: Node, made: Facts, walk: Walk) -> Facts:
+def _tainted(a: Application, made: Facts) -> Facts:
     """What is computed from masked entries may itself be as negative as a mask: it must not pass for ordinary."""
-    operands = [f for n in node.all_input_nodes for f in _flat(walk.facts.get(n))]
-    if not any(f.known is not None and _may_mask(f.known) for f in operands):
+    if not any(a.may_mask(n) for n in a.node.all_input_nodes):
         return made
-    return tuple(map(_all_unsure, made)) if isinstance(made, tuple) else _all_unsure(made)
-
-
-def _may_mask(known: Known) -> bool:
-    huge = known.where(EXACT) & (known.value <= -FLOAT16_LARGE)
-    return bool((known.status >= MASKED).any() or huge.any())
-
-
-def _all_unsure(fact: Fact) -> Fact:
-    if fact.known is not None:
-        return fact
-    one = (1,) * len(fact.shape)
-    return Fact(fact.shape, fact.moves, fact.level, Known(np.full(one, UNSURE, dtype=np.uint8), np.zeros(one)))
+    return tuple(map(unsure, made)) if isinstance(made, tuple) else unsure(made)
 
 
 def _by_purity(a: Application, walk: Walk) -> Facts | None:

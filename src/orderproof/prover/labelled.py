@@ -89,7 +89,7 @@ def settle(a: Application, operand: Operand, moves: dict[str, Move]) -> Levels:
     )
     if not wrong:
         return fact.level
-    target = tuple(moves[label] if label else move for label, move in zip(operand.labels, fact.moves, strict=True))
+    target = target_moves(operand, moves)
     # "Free" is a claim of constancy: an operand that does not make it cannot be said to satisfy it.
     symmetric = None if any(target[d] is FREE for d in wrong) else _symmetric(a, operand, target)
     if symmetric is not None and symmetric.all():
@@ -112,6 +112,13 @@ def settle(a: Application, operand: Operand, moves: dict[str, Move]) -> Levels:
     if symmetric is None:
         return np.full((1,) * len(fact.shape), ALWAYS, dtype=np.int64)
     return compress(np.where(symmetric, fact.level, ALWAYS))
+
+
+def target_moves(operand: Operand, moves: dict[str, Move]) -> tuple[Move, ...]:
+    """How each dimension of an operand is to move."""
+    return tuple(
+        moves[label] if label else move for label, move in zip(operand.labels, operand.fact.moves, strict=True)
+    )
 
 
 def _symmetric(a: Application, operand: Operand, target: tuple[Move, ...]) -> NDArray[np.bool_] | None:

@@ -20,12 +20,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from string import ascii_letters as ABC
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from orderproof.errors import CertificateError
@@ -34,118 +36,42 @@ Array = np.ndarray[Any, Any]
 STILL, FREE = "still", "free"  # any other move is a tuple: one permutation for each generator
 NEVER, ALWAYS, LARGEST = -1, 2**40, 1 << 26  # levels; elements of one array
 UNKNOWN, EXACT, MASKED, UNSURE = range(4)
-SMALL = 1e3  # added to a masking value, this leaves it one
 LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103", "causal": "OP201"}
 BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
-BROKEN = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+_ODD = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, StopIteration)
+BROKEN: tuple[type[Exception], ...] = (*_ODD, RuntimeError, TypeError, ValueError)
+SDPA = "scaled_dot_product_attention"
 
-REFUSED = set(["empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided", "from_file"])
-FILLS = set(["zeros_like", "ones_like", "new_zeros", "new_ones", "full_like", "new_full"])
-DROPS = set(["dropout", "feature_dropout", "alpha_dropout", "native_dropout", "scaled_dot_product_attention"])
-COPIES = (
-    set(["clone", "_to_copy", "to", "type_as", "contiguous", "alias", "lift_fresh_copy", "positive", "detach"]) | DROPS
+# Operators, by their names in ATen.
+_REFUSED = "empty new_empty empty_like empty_strided empty_permuted new_empty_strided from_file"  # not determined
+_FILLS = "zeros_like ones_like new_zeros new_ones full_like new_full"  # determined by a shape alone
+_DROPS = "dropout feature_dropout alpha_dropout"
+_COPIES = "clone _to_copy to type_as contiguous alias lift_fresh_copy positive detach " + _DROPS
+_POINTWISE = "where masked_fill tril triu __and__ __or__ multiply log_sigmoid _prelu_kernel " + _COPIES  # and tagged
+_VIEWS = (
+    "transpose t numpy_T permute movedim swapaxes unsqueeze squeeze expand expand_as broadcast_to slice select"
+    " split split_with_sizes chunk unbind tensor_split"
 )
-POINTWISE = COPIES | set(
-    ["where", "masked_fill", "tril", "triu", "__and__", "__or__", "multiply", "log_sigmoid"]
-)  # and all tagged so
+_MOVEMENT = (
+    "view _unsafe_view reshape flatten unflatten ravel reshape_as unsafe_split unsafe_chunk cat concat concatenate"
+    " stack flip roll repeat tile repeat_interleave index_select constant_pad_nd pad"
+    " slice_scatter select_scatter index "
+)
+_REDUCTIONS = "sum mean prod amax amin any all logsumexp var std nansum norm linalg_vector_norm count_nonzero max min"
+_SCANS = "cumsum cumprod logcumsumexp cummax cummin sort topk argsort conv1d conv2d conv3d convolution"
+REFUSED, FILLS, DROPS, COPIES, POINTWISE, VIEWS, MOVEMENT, REDUCTIONS, SCANS = (
+    frozenset(names.split())
+    for names in (
+        _REFUSED, _FILLS, _DROPS, _COPIES, _POINTWISE, _VIEWS, _MOVEMENT + _VIEWS, _REDUCTIONS, _SCANS
+    )
+)  # fmt: skip
 SELECTING = {"where", "masked_fill", "tril", "triu"}
+BITWISE = {"bitwise_and", "__and__", "bitwise_or", "__or__"}
 DECISIVE = dict.fromkeys(("mul", "multiply", "bitwise_and", "logical_and", "__and__"), 0.0) | {"add": -math.inf}
-DECISIVE |= dict.fromkeys(("bitwise_or", "logical_or", "__or__"), 1.0)
-MOVEMENT = set(
-    [
-        "view",
-        "_unsafe_view",
-        "reshape",
-        "flatten",
-        "unflatten",
-        "ravel",
-        "view_as",
-        "reshape_as",
-        "transpose",
-        "t",
-        "numpy_T",
-        "permute",
-        "movedim",
-        "swapaxes",
-        "unsqueeze",
-        "squeeze",
-        "expand",
-        "expand_as",
-        "broadcast_to",
-        "slice",
-        "select",
-        "split",
-        "split_with_sizes",
-        "chunk",
-        "unbind",
-        "tensor_split",
-        "unsafe_split",
-        "unsafe_chunk",
-        "cat",
-        "concat",
-        "concatenate",
-        "stack",
-        "flip",
-        "roll",
-        "repeat",
-        "tile",
-        "repeat_interleave",
-        "index_select",
-        "constant_pad_nd",
-        "pad",
-        "slice_scatter",
-        "select_scatter",
-        "index",
-    ]
-)
+DECISIVE |= dict.fromkeys(("bitwise_or", "logical_or", "__or__"), 1.0)  # an operand of this value decides alone
+NORMS = {"layer_norm", "rms_norm", "group_norm", "batch_norm"}
 PRODUCTS = {"mm": "ij,jk->ik", "bmm": "bij,bjk->bik", "mv": "ij,j->i", "dot": "i,i->", "linear": "", "matmul": ""}
 PRODUCTS |= {"addmm": "ij,jk->ik", "baddbmm": "bij,bjk->bik", "einsum": ""}
-NORMS = {"layer_norm": 0, "rms_norm": 0, "group_norm": 0, "batch_norm": 0}
-REDUCTIONS = set(
-    [
-        "sum",
-        "mean",
-        "prod",
-        "amax",
-        "amin",
-        "any",
-        "all",
-        "logsumexp",
-        "var",
-        "std",
-        "nansum",
-        "norm",
-        "linalg_vector_norm",
-        "max",
-        "min",
-    ]
-)
-PLACED = set(["argmax", "argmin"])  # reductions that give a place
-SCANS = set(
-    [
-        "cumsum",
-        "cumprod",
-        "logcumsumexp",
-        "cummax",
-        "cummin",
-        "sort",
-        "topk",
-        "argsort",
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "convolution",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -172,14 +98,16 @@ class _Fact:
     tensor: Tensor | None = None  # the value of a constant that can be computed
 
 
-class _Wrong(Exception):
+class _Wrong(ValueError):
     pass
 
 
 def recheck(certificate: Mapping[str, Any]) -> Checked:
     """Check every step of a certificate. Raises `CertificateError`, naming the first that does not follow."""
     try:
-        return _Checker(certificate).run()
+        with warnings.catch_warnings(), np.errstate(all="ignore"), torch.no_grad():
+            warnings.simplefilter("ignore")
+            return _Checker(certificate).run()
     except _Wrong as error:
         raise CertificateError(f"expected a certificate whose proof holds: {error}") from None
     except BROKEN as error:
@@ -209,7 +137,8 @@ def _array(data: Mapping[str, Any], shape: Sequence[int], kinds: str = "bif") ->
     _need(sum(counts) == math.prod(sizes) <= LARGEST, "an array whose runs do not add up to its shape")
     values = np.array([_number(v) for v, _ in data["runs"]] or np.zeros(0, int))
     _need(values.dtype.kind in kinds, "an array of the wrong kind of number")
-    return np.repeat(values, counts).reshape(sizes)
+    array: Array = np.repeat(values, counts).reshape(sizes)
+    return array
 
 
 def _equal(a: Array, b: Array) -> Array:
@@ -257,6 +186,12 @@ def _operands(x: Any) -> list[_Fact]:
     return found
 
 
+def _widened(array: Any, rank: int) -> Array:
+    array = np.asarray(array)
+    wide: Array = array.reshape((1,) * (rank - array.ndim) + array.shape)
+    return wide
+
+
 def _right(fact: _Fact, rank: int) -> str:
     """The labels of an operand that broadcasts against a result of this rank."""
     return ABC[rank - len(fact.shape) : rank]
@@ -281,6 +216,8 @@ class _Checker:
         family = "influence" if self.causal else "permutation"
         _need(stated == (list(self.group), self.last_only, family), "its relation between the runs is not its law's")
         self.facts: dict[str, Any] = {}
+        self.tagged = False  # whether torch calls the operator at hand pointwise
+        self.assumptions = [str(x) for x in c["assumptions"]]
 
     def run(self) -> Checked:
         for number, step in enumerate(self.c["steps"]):
@@ -288,16 +225,17 @@ class _Checker:
             try:
                 _need(isinstance(step["node"], str) and step["node"] not in self.facts, "its name is taken, or is none")
                 self.facts[step["node"]] = self._step(step)
-            except (_Wrong, *BROKEN) as error:
+            except BROKEN as error:
                 text = str(error) if isinstance(error, _Wrong) else f"{type(error).__name__}: {str(error)[:200]}"
                 raise _Wrong(f"step {number + 1} ({where}) does not follow: {text}") from error
-        output, assumptions = self.c["output"], tuple(str(x) for x in self.c["assumptions"])
+        output = self.c["output"]
         _need(set(self.inputs) <= set(self.facts), "an input is no step")
         fact = self.facts.get(output["node"])
-        _need(isinstance(fact, _Fact), "the output is no step with one tensor")
+        if not isinstance(fact, _Fact):
+            raise _Wrong("the output is no step with one tensor")
         self._last_word(fact, {int(d): offset for d, offset in output["dims"]}, f"the output, {output['node']}, ")
         texts = (str(self.c["law"]), str(output["name"]), str(self.c["subject"]))
-        return Checked(*texts, len(self.facts), assumptions, str(self.c["weights"]))
+        return Checked(*texts, len(self.facts), tuple(self.assumptions), str(self.c["weights"]))
 
     def _last_word(self, fact: _Fact, dims: dict[int, Any], the: str) -> None:
         level, rank = fact.level, len(fact.shape)
@@ -341,15 +279,15 @@ class _Checker:
         data, lemma, operator = step["fact"], step["lemma"], step["operator"]
         if data is None:
             return None  # no tensor; whoever reads it is refused
+        _need(lemma == "given" or step["node"] not in self.inputs, "it is an input, and not given")
         several = isinstance(data, list)
-        each = (
-            zip(data, step["shape"], step["dtype"], strict=True) if several else [(data, step["shape"], step["dtype"])]
-        )
-        said, derived = [self._said(*x) for x in each], []
+        shapes, dtypes = (step["shape"], step["dtype"]) if several else ([step["shape"]], [step["dtype"]])
+        said = [self._said(*x) for x in zip(data if several else [data], shapes, dtypes, strict=True)]
+        derived: list[_Fact | None]
         if lemma == "nothing_follows":
             nothing = all((f.level >= ALWAYS).all() and FREE not in f.moves and not f.status.any() for f in said)
             _need(nothing, "its fact says something")
-            derived = said
+            derived = list(said)
         elif lemma == "given":
             derived = [self._given(step["node"], operator, said[0])]
         elif operator in ("parameter", "buffer") and lemma == "same_in_both_runs":
@@ -409,9 +347,18 @@ class _Checker:
         if derived.constant and not said.status.any():
             return derived
         exact = (derived.status == EXACT) & _equal(said.value, derived.value)
-        fits = np.choose(said.status, [_ordinary(derived), exact, _masked(derived), np.ones_like(exact)])
+        low = (
+            _masked(derived)
+            & (derived.value <= said.value)
+            & (said.value <= (-6e4 if said.dtype == "float16" else -1e8))
+        )
+        fits = np.choose(said.status, [_ordinary(derived), exact, low, np.ones_like(exact)])
         _need(fits.all(), "a value it says is known, or ordinary, need not be so")
-        return derived if derived.constant else replace(said, value=np.where(said.status == EXACT, derived.value, 0))
+        return (
+            derived
+            if derived.constant
+            else replace(said, value=np.where(said.status == EXACT, derived.value, said.value))
+        )
 
     def _image(self, array: Array, moves: Iterable[Any], g: int) -> Array:
         """The array read at the place each element moves to."""
@@ -429,8 +376,9 @@ class _Checker:
 
     def _fact(self, said: _Fact, level: Array, status: Any = UNKNOWN, value: Any = 0.0) -> _Fact:
         """A derived fact, moving as said; what is known to be the same depends on nothing."""
-        arrays = [np.asarray(x) if np.ndim(x) else np.full((1,) * len(said.shape), x) for x in (level, status, value)]
-        fact = _Fact(said.shape, said.dtype, said.moves, *arrays)
+        one = (1,) * len(said.shape)
+        level, status, value = (np.asarray(x) if np.ndim(x) else np.full(one, x) for x in (level, status, value))
+        fact = _Fact(said.shape, said.dtype, said.moves, level, status, value)
         return replace(fact, level=np.where(self._same(fact, fact.moves), NEVER, fact.level))
 
     def _settled(self, f: _Fact, moves: Sequence[Any]) -> Array:
@@ -479,8 +427,7 @@ class _Checker:
             empty = np.zeros((1,) * len(kept), bool)
         level, shape = self._highest([x.max(axis=summed, initial=NEVER) for x in levels]), iter(range(len(kept)))
         place = [next(shape) if x != "." else -1 for x in out]
-        wide = lambda a: a.reshape([a.shape[p] if p >= 0 else 1 for p in place])  # noqa: E731
-        return wide(level), wide(empty)
+        return tuple(a.reshape([a.shape[p] if p >= 0 else 1 for p in place]) for a in (level, empty))  # type: ignore[return-value]
 
     @staticmethod
     def _highest(levels: Sequence[Array]) -> Array:
@@ -490,12 +437,12 @@ class _Checker:
     def _filled(self, x: dict[str, Any]) -> Any:
         ((kind, name),) = x.items()
         if kind == "node":
-            _need(
-                isinstance(self.facts.get(name), _Fact), f"it reads {str(name)[:60]}, no earlier step with one tensor"
-            )
-            return self.facts[name]
-        found = {"float": lambda: _number(x), "device": lambda: torch.device("cpu")}.get(kind)
-        return found() if found else getattr(torch, str(name).removeprefix("torch."))
+            found = self.facts.get(name)
+            _need(isinstance(found, _Fact), f"it reads {str(name)[:60]}, no earlier step with one tensor")
+            return found
+        if kind in ("float", "device"):
+            return _number(x) if kind == "float" else torch.device("cpu")
+        return getattr(torch, str(name).removeprefix("torch."))
 
     def _applied(self, step: Mapping[str, Any], said: list[_Fact]) -> list[_Fact | None]:
         space, name, overload = step["operator"].split(".")
@@ -504,15 +451,20 @@ class _Checker:
         _need(known and not op._schema.is_mutable, "there is no check for this operator")
         schema = op._schema.arguments
         b = {x.name: x.default_value for x in schema if x.has_default_value()} | step["kwargs"]
-        b |= {x.name: a for x, a in zip(schema[: len(step["args"])], step["args"], strict=True)}
+        places = [x.name for x in schema if not x.kwarg_only]
+        b |= dict(zip(places[: len(step["args"])], step["args"], strict=True))
         b = {k: _mapped(v, self._filled, dict) for k, v in b.items()}
-        off = name in DROPS and (b.get("train") is False or b.get("p", b.get("dropout_p")) == 0)
+        for x in schema:  # torch may crash on a missing tensor, or on a number in the place of a dtype
+            v, real = b.get(x.name, 0), str(x.real_type)
+            gap = v is None or (isinstance(v, list) and None in v)
+            odd = isinstance(v, int) and any(k in real for k in ("ScalarType", "Layout", "MemoryFormat", "Device"))
+            _need(("Optional" in real or not gap) and not odd, f"its {x.name} is missing, or of another kind")
+        off = (name in DROPS and (b["train"] is False or b["p"] == 0)) or (name == SDPA and b["dropout_p"] == 0)
         _need(off or torch.Tag.nondeterministic_seeded not in op.tags, "it is random")
 
         def run(leaf: Callable[[_Fact], Tensor], device: str = "cpu", **other: Any) -> list[Tensor]:
             where = {"device": torch.device(device)} if "device" in b else {}
-            with torch.no_grad():
-                made = op(**(_mapped(b, leaf) | where | other))
+            made = op(**(_mapped(b, leaf) | where | other))
             return [made] if isinstance(made, Tensor) else list(made)
 
         made = run(lambda f: torch.empty(f.shape, dtype=getattr(torch, f.dtype), device="meta"), "meta")
@@ -522,26 +474,27 @@ class _Checker:
         constant = fill or all(f.constant for f in facts)
         values: list[Any] = [None] * len(said)
         if constant and (fill or all(f.tensor is not None for f in facts)) and sum(t.numel() for t in made) <= LARGEST:
-            empty = lambda f: torch.zeros((), dtype=getattr(torch, f.dtype)).expand(f.shape)  # noqa: E731
-            values = run(lambda f: empty(f) if f.tensor is None else f.tensor)
+            blank = {f.dtype: torch.zeros((), dtype=getattr(torch, f.dtype)) for f in facts}
+            values = run(lambda f: blank[f.dtype].expand(f.shape) if f.tensor is None else f.tensor)
         if step["lemma"] == "same_in_both_runs":
             _need(constant, "it is not constant")
             return [self._constant(s, t) for s, t in zip(said, values, strict=True)]
+        self.tagged = torch.Tag.pointwise in op.tags
+        nothing = all(FREE not in s.moves and not s.status.any() for s in said)
+        if constant and nothing and sum(t.numel() for t in made) > LARGEST:
+            return [self._constant(s, None) for s in said]
         lemma: Any = getattr(self, "_by_" + step["lemma"], None)
         _need(lemma, "there is no check for this lemma")
         derived: list[_Fact | None] = lemma(name, b, said, run)
-        if constant:
-            return [
-                self._constant(s, t)
-                if t is not None
-                else replace(d or s, level=np.full((1,) * len(s.shape), NEVER), constant=True)
-                for s, t, d in zip(said, values, derived, strict=True)
-            ]
+        for k, (s, v, d) in enumerate(zip(said, values, derived, strict=True) if constant else []):
+            level = np.full((1,) * len(s.shape), NEVER)
+            derived[k] = self._constant(s, v) if v is not None else d and replace(d, level=level, constant=True)
         return derived
 
     def _by_movement_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
         _need(name in MOVEMENT and b.get("mode", "constant") == "constant", "it does more than move elements")
-        data = _operands({k: v for k, v in b.items() if k not in ("index", "indices", "other")})
+        data = _operands([b[k] for k in ("self", "input", "tensors", "src") if k in b])
+        _need(name in VIEWS or sum(math.prod(f.shape) for f in said) <= LARGEST, "it is too large to be run")
         order = {id(f): k for k, f in enumerate(data)}
         pad = {"value": -1} if "pad" in name else {}
 
@@ -604,6 +557,252 @@ class _Checker:
 
     def _by_pointwise_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
         (out,) = said
-        pointwise = torch.Tag.pointwise in getattr(torch.ops.aten, name).default.tags if False else True
-        _need(pointwise, "it is not pointwise")
-        return [out]
+        self._only(self.tagged or name in POINTWISE)
+        if name in SELECTING:
+            if name in ("tril", "triu"):
+                ones = torch.ones(out.shape[-2:], dtype=torch.bool)
+                keep = (ones.tril if name == "tril" else ones.triu)(b["diagonal"])
+                return [self._selected(out, self._mask(keep), b["self"], _literal(0))]
+            no, yes = (b["self"], b["value"]) if name == "masked_fill" else (b["other"], b["self"])
+            return [self._selected(out, b["condition" if name == "where" else "mask"], _literal(yes), _literal(no))]
+        operands = [_literal(b[k]) for k in ("self", "other") if k in b and name not in COPIES] or [
+            b["self"] if "self" in b else b["input"]
+        ]
+        operands += [f for f in _operands(b) if not any(f is g for g in operands) and name not in COPIES]
+        name = name if b.get("alpha", 1) == 1 and b.get("rounding_mode") is None else ""
+        return [self._elementwise(out, name, operands, lambda at: run(lambda f: at[id(f)])[0])]
+
+    def _elementwise(self, out: _Fact, name: str, operands: list[_Fact], run: Callable[[Any], Tensor]) -> _Fact:
+        rank = len(out.shape)
+        ends = None if name in BITWISE and out.dtype != "bool" else DECISIVE.get(name)
+        level, _ = self._combined(out, [(f, _right(f, rank)) for f in operands], ABC[:rank], "", ends)
+        wide = [replace(f, status=_widened(f.status, rank), value=_widened(f.value, rank)) for f in operands]
+        exact = np.logical_and.reduce(np.broadcast_arrays(*(f.status == EXACT for f in wide)))
+        plain = np.logical_and.reduce(np.broadcast_arrays(*map(_ordinary, wide)))
+        bound = self._bound(name, wide[0], wide[-1]) if "float" in out.dtype else np.zeros((1,) * rank)
+        masked = bound <= (-6e4 if out.dtype == "float16" else -1e8)
+        status = np.where(exact, EXACT, np.where(masked, MASKED, np.where(plain, UNKNOWN, UNSURE)))
+        value: Array = np.where(masked, bound, 0)
+        if exact.any():
+            pairs = [(f, w) for f, w in zip(operands, wide, strict=True) if f.dtype]
+            made = run({id(f): torch.from_numpy(w.value.copy()).to(getattr(torch, f.dtype)) for f, w in pairs})
+            value = np.where(exact, (made.double() if made.dtype is torch.bfloat16 else made).numpy(), value)
+        for f in wide if ends is not None else []:
+            decided = (f.status == EXACT) & (f.value == ends) & ~exact
+            status, value = np.where(decided, EXACT, status), np.where(decided, float(ends or 0), value)
+        return self._fact(out, level, status, value)
+
+    def _bound(self, name: str, first: _Fact, last: _Fact) -> Array:
+        """An upper bound of the masked elements of a result; 0 where there is none."""
+        a, b = (np.where(f.status == UNKNOWN, 0.0, f.value) for f in (first, last))
+        if name == "add":
+            return np.where((first.status != UNSURE) & (last.status != UNSURE), a + b, 0)
+        if name in ("mul", "multiply") and (last.status == MASKED).any():
+            return self._bound("mul", last, first) if not (first.status == MASKED).any() else np.zeros((1,) * a.ndim)
+        factor = (first.status == MASKED) & (last.status == EXACT) & (b > 0)
+        bounds = {"mul": a * b, "multiply": a * b, "div": a / b}
+        return np.where(factor, bounds[name], 0) if name in bounds else np.where(name in COPIES, a, 0)
+
+    def _mask(self, keep: Tensor) -> _Fact:
+        blank = _Fact(tuple(keep.shape), "bool", (), np.array(0), np.array(0), np.array(0))
+        return self._constant(blank, keep)
+
+    def _selected(self, out: _Fact, c: _Fact, yes: _Fact, no: _Fact) -> _Fact:
+        """Choose yes where c, else no: the sum c yes + (1 - c) no."""
+        rank = len(out.shape)
+        true, false = replace(c, value=(c.value != 0) * 1), replace(c, value=(c.value == 0) * 1)
+        terms = [[(f, _right(f, rank)) for f in pair] for pair in ((true, yes), (false, no))]
+        level = self._highest([self._combined(out, pair, ABC[:rank], "", 0)[0] for pair in terms])
+        sure, taken, y, n = (
+            _widened(x, rank) for x in (c.status == EXACT, c.value != 0, _ordinary(yes), _ordinary(no))
+        )
+        status, value = (
+            np.where(taken, _widened(x, rank), _widened(z, rank))
+            for x, z in ((yes.status, no.status), (yes.value, no.value))
+        )
+        return self._fact(out, level, np.where(sure, status, np.where(y & n, UNKNOWN, UNSURE)), value)
+
+    def _by_softmax_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        self._only(name in ("softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax"))
+        return [self._softmaxed(b["self"], said[0], b["dim"], log="log" in name)]
+
+    def _softmaxed(self, f: _Fact, out: _Fact, dim: int, *, log: bool = False) -> _Fact:
+        level, _ = self._combined(out, [(f, ABC[: len(f.shape)])], ABC[: len(f.shape)])
+        gone = both = _masked(f) & _ordinary(f).any(axis=dim, keepdims=True)
+        for g in range(len(self.group)):
+            both = both & self._image(gone, f.moves, g)
+        high = np.where(both, NEVER, level).max(axis=dim, keepdims=True)
+        finite = (gone & ~((f.status == EXACT) & np.isneginf(f.value))).any()
+        _need(not finite or BOUNDED in self.assumptions, "it takes a finite number for a mask, and that is not assumed")
+        if log:
+            return self._fact(out, np.maximum(high, np.where(gone, level, NEVER)), np.where(gone, UNSURE, UNKNOWN))
+        return self._fact(out, high, np.where(gone, EXACT, UNKNOWN))
+
+    def _by_attention_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        self._only(name == SDPA)
+        (out,), (q, k, v), mask = said, [b["query"], b["key"], b["value"]], b["attn_mask"]
+        rank = len(out.shape)
+        _need(len(q.shape) == len(k.shape) == len(v.shape) == rank, "its operands differ in rank")
+        if b["enable_gqa"]:
+            k, v = (self._repeated(f, q.shape[-3]) for f in (k, v))
+        lead = ABC[: rank - 2]
+        along = next((f.moves[-2] for f in (k, v) if not isinstance(f.moves[-2], str)), STILL)
+        shape = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
+        moves = tuple(m if s > 1 else STILL for m, s in zip((*out.moves[:-1], along), shape, strict=True))
+        blank = replace(q, shape=shape, moves=moves, constant=False, tensor=None)
+        level, ended = self._combined(blank, [(q, lead + "WY"), (k, lead + "XY")], lead + "WX", "", 0)
+        scores, low = self._fact(blank, level, self._blur([q, k])), _literal(-math.inf)
+        if b["is_causal"]:
+            scores = self._selected(blank, self._mask(torch.ones(shape[-2:], dtype=torch.bool).tril()), scores, low)
+        if mask is not None and mask.dtype == "bool":
+            scores = self._selected(blank, mask, scores, low)
+        elif mask is not None:
+            doubt = np.where((mask.status == UNKNOWN) & (not mask.constant), UNSURE, mask.status)
+            both = [scores, replace(mask, status=doubt)]
+            scores = self._elementwise(blank, "add", both, lambda at: torch.add(*(at[id(f)] for f in both)))
+        weights = self._softmaxed(scores, blank, rank - 1)
+        level, ended = self._combined(out, [(weights, lead + "WX"), (v, lead + "XZ")], lead + "WZ", "", 0)
+        return [self._fact(out, level, np.where(ended, EXACT, self._blur([v])))]
+
+    def _repeated(self, f: _Fact, heads: int) -> _Fact:
+        d, times = len(f.shape) - 3, heads // f.shape[-3]
+        _need(isinstance(f.moves[d], str), "its heads move")
+        level, status, value = (x.repeat(times, d) if x.shape[d] > 1 else x for x in (f.level, f.status, f.value))
+        moves = (*f.moves[:d], STILL, *f.moves[d + 1 :])
+        return replace(
+            f, shape=(*f.shape[:d], heads, *f.shape[d + 1 :]), moves=moves, level=level, status=status, value=value
+        )
+
+    @staticmethod
+    def _blur(facts: Sequence[_Fact]) -> int:
+        return UNKNOWN if all(_ordinary(f).all() for f in facts) else UNSURE
+
+    @staticmethod
+    def _only(condition: object) -> None:
+        _need(condition, "this lemma does not cover the operator")
+
+    def _by_contraction_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        self._only(name in PRODUCTS)
+        (out,), bias = said, b.get("bias", b.get("self") if name in ("addmm", "baddbmm") else None)
+        facts = [f for f in _operands(b) if f is not bias] if name != "linear" else [b["input"], b["weight"]]
+        if name in ("linear", "matmul"):
+            p, q = (len(f.shape) for f in facts)
+            lead = ABC[: p - 1] if name == "linear" else ABC[: max(p, q, 2) - 2]
+            left, right = lead + "Y", "ZY"[2 - q :]
+            if name == "matmul":
+                left, right = (
+                    (lead[len(lead) - p + 2 :] + "XY")[-p:],
+                    lead[len(lead) - q + 2 :] + "YZ" if q > 1 else "Y",
+                )
+            terms, result = [left, right], lead + "X" * (name == "matmul" and p > 1) + "Z" * (q > 1)
+        else:
+            inputs, result = str(b["equation"] if name == "einsum" else PRODUCTS[name]).replace(" ", "").split("->")
+            terms = inputs.split(",")
+            _need(
+                all(t.isalpha() and len(set(t)) == len(t) for t in [*terms, result or "a"]),
+                "an equation without a check",
+            )
+            facts = (
+                b["tensors"] if name == "einsum" else [b[k] for k in b if isinstance(b[k], _Fact) and b[k] is not bias]
+            )
+        level, ended = self._combined(out, list(zip(facts, terms, strict=True)), result, "", 0)
+        if bias is None:
+            return [self._fact(out, level, np.where(ended, EXACT, self._blur(facts)))]
+        added, _ = self._combined(out, [(bias, result[len(result) - len(bias.shape) :])], result)
+        return [self._fact(out, np.maximum(level, added), self._blur([*facts, bias]))]
+
+    def _by_normalisation_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        self._only(name in NORMS and len(said) == 1 and not b.get("training"))
+        (out,), x, rank = said, b["input"], len(said[0].shape)
+        last = name in ("layer_norm", "rms_norm")
+        dims = range(rank - len(b["normalized_shape"]), rank) if last else range(1, rank if name == "group_norm" else 1)
+        labels = "".join(ABC[d] for d in dims) if last else "b"
+        operands = [(x, ABC[:rank]), *((f, labels) for f in _operands(b) if f is not x)]
+        level, _ = self._combined(out, operands, ABC[:rank], "b" if b.get("num_groups", 1) > 1 else "")
+        return [self._fact(out, level.max(axis=tuple(dims), keepdims=True))]
+
+    def _by_reduction_invariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[Any]:
+        self._only(name in REDUCTIONS | {"argmax", "argmin"} and "other" not in b)
+        x, dim, keep = b["self"], b.get("dim"), b.get("keepdim", False)
+        rank = len(x.shape)
+        dims = {d % rank for d in ([dim] if isinstance(dim, int) else dim or range(rank))}
+        out = "".join("." * keep if d in dims else ABC[d] for d in range(rank))
+        moved = any(not isinstance(x.moves[d], str) for d in dims)
+        _need(not (moved and name.startswith("arg")), "the place of an extreme element, among elements that move")
+        level, _ = self._combined(said[0], [(x, ABC[:rank])], out)
+        made = [self._fact(f, level, self._blur([x])) for f in said]
+        return [made[0], *(None if moved else f for f in made[1:])]
+
+    def _by_lookup_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        places: Any
+        (out,), places = said, b.get("indices", b.get("index"))
+        if name == "index" and all(f.tensor is not None for f in _operands(places)):
+            return self._by_movement_equivariant(name, b, said, run)
+        if name == "embedding":
+            rank = len(places.shape)
+            operands, labels = [(places, ABC[:rank]), (b["weight"], "YZ")], ABC[:rank] + "Z"
+        elif name == "gather":
+            x, i = b["self"], b["index"]
+            rank, dim = len(x.shape), b["dim"] % len(x.shape)
+            _need(all(d == dim or x.shape[d] == i.shape[d] for d in range(rank)), "an index shorter than its source")
+            labels = ABC[:rank]
+            operands = [(i, labels), (x, labels[:dim] + "Y" + labels[dim + 1 :])]
+        else:
+            self._only(name in ("index", "_unsafe_index"))
+            x, read = b["self"], [d for d, f in enumerate(places) if f is not None]
+            wide = max(len(places[d].shape) for d in read)
+            own = ["Y" if d in read else ABC[d + 26] for d in range(len(x.shape))]
+            first = read[0] if read == list(range(read[0], read[0] + len(read))) else 0
+            rest = [c for c in own if c != "Y"]
+            labels = "".join(rest[:first]) + ABC[:wide] + "".join(rest[first:])
+            _need(all(places[d].dtype != "bool" for d in read), "a boolean index")
+            for n, d in enumerate(read):
+                own[d] = "STUVWXYZ"[n]
+            operands = [(x, "".join(own)), *((places[d], _right(places[d], wide)) for d in read)]
+            level, _ = self._combined(out, operands, labels, "STUVWXYZ")
+            return [self._fact(out, level, self._blur([x]))]
+        level, _ = self._combined(out, operands, labels, "Y")
+        return [self._fact(out, level, self._blur([operands[1][0]]))]
+
+    def _by_scan_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        if name in ("slice_scatter", "select_scatter"):
+            return self._by_movement_equivariant(name, b, said, run)
+        self._only(name in SCANS)
+        if "conv" in name:
+            return [self._convolved(b, said[0])]
+        x, rank = b["self"], len(b["self"].shape)
+        dim = b["dim"] % rank
+        running = name.startswith(("cum", "logcum"))
+        labels = ABC[:rank] if running else ABC[:dim] + "." + ABC[dim + 1 : rank]
+        made = []
+        for out in said:
+            level, _ = self._combined(out, [(x, ABC[:rank])], labels, ABC[dim])
+            made.append(self._fact(out, np.maximum.accumulate(level, axis=dim) if running else level, self._blur([x])))
+        return made
+
+    def _convolved(self, b: dict[str, Any], out: _Fact) -> _Fact:
+        x, weight, rank = b["input"], b["weight"], len(out.shape)
+        _need(
+            len(x.shape) == rank and not b.get("transposed") and isinstance(b["padding"], list),
+            "a convolution without a check",
+        )
+        sizes = [[*b[k], *b[k] * rank][: rank - 2] for k in ("stride", "padding", "dilation")]
+        geometry = [(w, *(s[i] for s in sizes)) for i, w in enumerate(weight.shape[2:])]
+        wide = [d + 2 for d, (w, s, p, _) in enumerate(geometry) if (w, s, p) != (1, 1, 0)]
+        labels, single = ABC[2:rank], b["groups"] == 1
+        operands = [(x, ("aA" if single else "aC") + labels), (weight, "BA" + "KLMNO"[: rank - 2])]
+        operands += [(b["bias"], "B")] if b["bias"] is not None else []
+        level, _ = self._combined(out, operands, "aB" + labels, "C" + "".join(ABC[d] for d in wide))
+        for d in wide:
+            width, stride, padding, dilation = geometry[d - 2]
+            taps = np.arange(out.shape[d])[:, None] * stride - padding + np.arange(width) * dilation
+            inside = ((taps >= 0) & (taps < x.shape[d])).reshape([*taps.shape, *[1] * (rank - 1 - d)])
+            if level.shape[d] > 1:
+                level = np.where(inside, level.take(taps.clip(0, x.shape[d] - 1), d), NEVER).max(axis=d + 1)
+        return self._fact(out, level, self._blur(_operands(b)))
+
+    def _by_pure_function_of_unmoved(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        facts = _operands(b)
+        _need(all(isinstance(m, str) for f in facts for m in f.moves), "an operand moves")
+        level = max([NEVER, *(int(f.level.max(initial=NEVER)) for f in facts)])
+        return [self._fact(replace(f, moves=(STILL,) * len(f.shape)), np.array(level), self._blur(facts)) for f in said]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from orderproof.prover.fact import Fact, Shape
+from orderproof.prover.fact import Fact, Shape, may_mask
 
 if TYPE_CHECKING:
     from orderproof.prover.constants import Constants
@@ -83,6 +83,14 @@ class Application:
     def target(self) -> str:
         """The operator's full name, such as aten.add.Tensor."""
         return str(self.node.target)
+
+    def may_mask(self, node: Node) -> bool:
+        """Whether an operand may hold entries as negative as a mask, or infinite."""
+        if node in self.constants and not self.constants.opaque(node):
+            return self.constants.is_large(node)
+        found = self.facts.get(node)
+        facts = found if isinstance(found, tuple) else (found,)
+        return any(f is not None and may_mask(f.known) for f in facts)
 
     def report(self, found: Break) -> None:
         """Note a break; the caller decides what the result then is."""

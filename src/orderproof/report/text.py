@@ -114,7 +114,7 @@ class _Page:
         return False
 
     def _completion(self, finding: Finding, done: Completion) -> None:
-        made = f"{finding.law} {words.uniformed(done.uniform)}"
+        made = f"{finding.law} {words.uniformed(done.uniform)}" if done.uniform else f"{finding.law} without order"
         if done.proof:
             self._proof(made, done.verdict, done.scope, done.proof, done.deviation, vacuous=False)
         else:

@@ -13,15 +13,15 @@ Over the reals; in floating point case 2 may differ by the order of the sum, and
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 from torch.fx import Node
 
-from orderproof.prover.fact import EXACT, NEVER, Fact, Known, Levels, Shape, with_known
-from orderproof.prover.labelled import Labels, Operand, align, common_moves, highest, settle
+from orderproof.prover.fact import EXACT, NEVER, Fact, Known, Levels, Shape, may_mask, unsure, with_known
+from orderproof.prover.labelled import Labels, Operand, align, common_moves, highest, settle, target_moves
 from orderproof.prover.move import STILL
 from orderproof.prover.rule import Application, NothingFollows, rule, shape_of
 from orderproof.prover.rules.pointwise import broadcast_labels
@@ -35,22 +35,30 @@ def contract(a: Application, operands: Sequence[Operand], output: Labels, shape:
     moves = common_moves(a, operands)
     levels = [settle(a, o, moves) for o in operands]
     out_moves = tuple(moves.get(label, STILL) for label in output)
-    zeros = [o.fact.zeros() for o in operands]
-    if all(z is None for z in zeros):
-        reduced = [_reduced(level, o.labels, output) for level, o in zip(levels, operands, strict=True)]
-        return Fact(shape, out_moves, highest(reduced))
+    if any(_not_finite(a, o) for o in operands):  # zero times infinity is no zero, and the sum is not ordinary
+        return unsure(
+            Fact(shape, out_moves, highest([_reduced(x, o.labels, output) for x, o in _both(levels, operands)]))
+        )
+    zeros = [o.fact.zeros(target_moves(o, moves)) for o in operands]
     names = list(dict.fromkeys([*output, *(x for o in operands for x in o.labels if x)]))
-    aligned = [align(level, o.labels, names) for level, o in zip(levels, operands, strict=True)]
+    aligned = [align(level, o.labels, names) for level, o in _both(levels, operands)]
     gone = [align(z, o.labels, names) for z, o in zip(zeros, operands, strict=True) if z is not None]
-    if math.prod(np.broadcast_shapes(*[x.shape for x in [*aligned, *gone]])) > LARGEST:
-        reduced = [_reduced(level, o.labels, output) for level, o in zip(levels, operands, strict=True)]
-        return Fact(shape, out_moves, highest(reduced))
+    if not gone or math.prod(np.broadcast_shapes(*[x.shape for x in [*aligned, *gone]])) > LARGEST:
+        return Fact(shape, out_moves, highest([_reduced(x, o.labels, output) for x, o in _both(levels, operands)]))
     zero = reduce(np.logical_or, gone)
     level = np.where(zero, NEVER, highest(aligned))  # type: ignore[arg-type]
     summed = tuple(range(len(output), len(names)))
     level, empty = level.max(axis=summed), zero.all(axis=summed)
     known = Known(np.where(empty, EXACT, 0).astype(np.uint8), np.zeros((1,) * len(output)))
     return with_known(shape, out_moves, level, known)
+
+
+def _both(levels: Sequence[Levels], operands: Sequence[Operand]) -> Iterator[tuple[Levels, Operand]]:
+    return zip(levels, operands, strict=True)
+
+
+def _not_finite(a: Application, operand: Operand) -> bool:
+    return may_mask(operand.fact.known) or (operand.node is not None and a.may_mask(operand.node))
 
 
 def _reduced(level: Levels, labels: Labels, output: Labels) -> Levels:
@@ -68,7 +76,8 @@ def plus(a: Application, first: Fact, second: Operand, shape: Shape) -> Fact:
     moves = common_moves(a, operands)
     order = [str(d) for d in range(rank)]
     level = highest([align(settle(a, o, moves), o.labels, order) for o in operands])  # type: ignore[misc]
-    return Fact(shape, tuple(moves.get(x, STILL) for x in order), level)
+    result = Fact(shape, tuple(moves.get(x, STILL) for x in order), level)
+    return unsure(result) if may_mask(first.known) or _not_finite(a, second) else result
 
 
 def _operand(a: Application, node: Node, labels: Sequence[str], place: Any) -> Operand:
@@ -116,7 +125,7 @@ def _product(a: Application, left: Node, right: Node, places: tuple[int, int]) -
     )
 
 
-@rule(LEMMA, "addmm", "baddbmm", "addbmm_")
+@rule(LEMMA, "addmm", "baddbmm")
 def addmm(a: Application) -> Fact:
     """A product with something added to it."""
     product = _product(a, a.args[1], a.args[2], (1, 2))

@@ -1,6 +1,6 @@
 """Fibre operators: softmax and normalisation act on whole lines of elements, in any order within.
 
-Lemma (softmax_equivariant, normalisation_equivariant). Let C[i, :] = h(A[i, :]) where
+Lemma (softmax_equivariant, normalisation_equivariant, channelwise_equivariant). Let C[i, :] = h(A[i, :]) where
 h(P a) = P h(a) for every permutation P (softmax, log-softmax, layer norm and RMS norm without weights).
   1. A moved along i gives C moved along i.
   2. A moved along the fibre gives C moved along the fibre.
@@ -29,6 +29,7 @@ from orderproof.prover.fact import (
     Known,
     both_ends,
     constant,
+    unsure,
     with_known,
 )
 from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
@@ -66,7 +67,8 @@ def softmax_along(a: Application, fact: Fact, dim: int, dtype: Any, *, logarithm
     if (gone & finite).any():
         a.assume(BOUNDED)
     if logarithm:
-        return Fact(fact.shape, fact.moves, np.maximum(high, fact.level))  # a masked entry is no longer cut off
+        # A masked entry is as negative as before, and no longer cut off from its score.
+        return unsure(Fact(fact.shape, fact.moves, np.maximum(high, fact.level)))
     status = np.where(gone, EXACT, UNKNOWN).astype(np.uint8)
     return with_known(fact.shape, fact.moves, high, Known(status, np.zeros((1,) * len(fact.shape))))
 
@@ -107,7 +109,8 @@ def layer_norm(a: Application) -> Facts:
     moments = []
     for value in a.node.meta["val"][1:]:
         shape = tuple(int(s) for s in value.shape)
-        moments.append(Fact(shape, result.moves[: len(shape)], result.level.max(axis=dims, keepdims=True)))
+        moves = tuple(STILL if d in dims else m for d, m in enumerate(result.moves))
+        moments.append(Fact(shape, moves, result.level.max(axis=dims, keepdims=True)))
     return (result, *moments)
 
 
@@ -124,7 +127,7 @@ def group_norm(a: Application) -> Fact:
     return normalised(a, dims, [(a.argument(2, "weight"), 2, (1,)), (a.argument(3, "bias"), 3, (1,))])
 
 
-@rule("normalisation_equivariant", "batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm")
+@rule("channelwise_equivariant", "batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm")
 def batch_norm(a: Application) -> Facts:
     """In eval: a scale and a shift for each channel, from running statistics."""
     if ".batch_norm." in a.target and a.args[5]:

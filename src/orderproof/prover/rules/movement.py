@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.fx import Node
 
-from orderproof.prover.fact import NEVER, Fact, Known, Shape, compress, generators_of, uniform
+from orderproof.prover.fact import NEVER, Fact, Known, Shape, compress, generators_of, uniform, unsure
 from orderproof.prover.labelled import Operand, common_moves, settle
 from orderproof.prover.move import FREE, STILL, Move, is_moved, moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule, shape_of
 
 Array = NDArray[Any]
 LEMMA = "movement_equivariant"
+SMALL = 4096  # constants up to this size are joined with their values: they may be masks
 
 
 def rename(fact: Fact, shape: Shape, source: Sequence[int | None]) -> Fact:
@@ -345,20 +346,24 @@ def _followed(a: Application, nodes: list[Node], dim: int) -> list[Fact]:
             o.fact.shape,
             tuple(moves[label] if label else m for label, m in zip(o.labels, o.fact.moves, strict=True)),
             settle(a, o, moves),
-            o.fact.known or _values(a, o.node),
+            with_values(a, o.node).known if o.node is not None else o.fact.known,
         )
         for o in operands
     ]
 
 
-def _values(a: Application, node: Node | None) -> Known | None:
-    """The values of a constant among the joined tensors, when they are small enough to be masks."""
-    if node is None or node not in a.constants or math.prod(shape_of(node)) > 4096:
-        return None
+def with_values(a: Application, node: Node) -> Fact:
+    """The fact about an operand; of a small constant with its values, of a large one with what they could mask."""
+    fact = a.fact(node)
+    if fact.known is not None or node not in a.constants:
+        return fact
+    if math.prod(fact.shape) > SMALL:
+        return unsure(fact) if a.may_mask(node) else fact
     array = a.constants.array(node)
-    if array is not None:
-        a.constants.consult(node)
-    return None if array is None else Known(np.ones((1,) * array.ndim, dtype=np.uint8), array)
+    if array is None:
+        return fact
+    a.constants.consult(node)
+    return Fact(fact.shape, fact.moves, fact.level, Known(np.ones((1,) * array.ndim, dtype=np.uint8), array))
 
 
 @rule(LEMMA, "flip")

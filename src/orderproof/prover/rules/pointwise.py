@@ -109,13 +109,27 @@ def pointwise(a: Application) -> Fact:
     order = [str(d) for d in range(rank)]
     levels: list[Levels] = [align(settle(a, o, moves), o.labels, order) for o in operands]  # type: ignore[misc]
     out_moves = tuple(moves.get(label, STILL) for label in order)
-    if name in _ABSORBING or any(o.fact.known is not None for o in operands):
+    if name in _ABSORBING or any(o.fact.known is not None for o in operands) or _is_large(a, operands):
         return with_known(a.shape, out_moves, *_with_known(a, name, operands, levels, order))
     return Fact(a.shape, out_moves, highest(levels))
 
 
+def _is_large(a: Application, operands: list[Operand]) -> bool:
+    """Whether a constant or a literal here is as large as a mask."""
+    if any(o.node is not None and o.node in a.constants and a.constants.is_large(o.node) for o in operands):
+        return True
+    return any(abs(x) >= FLOAT16_LARGE for x in _literals(a))
+
+
+def _literals(a: Application) -> list[float]:
+    given = [*a.args, *a.node.kwargs.values()]
+    return [float(x) for x in given if isinstance(x, int | float) and not isinstance(x, bool)]
+
+
 def _operands(a: Application, rank: int) -> Any:
-    named = [(i, x) for i, x in enumerate(a.args)] + list(a.node.kwargs.items())
+    named: list[tuple[int | str, Any]] = [*enumerate(a.args), *a.node.kwargs.items()]
+    if a.target.startswith(("aten.type_as", "aten.to.other")):
+        named = named[:1]  # the other tensor lends its type, not its values
     for place, argument in named:
         if isinstance(argument, Node):
             fact = refined(a, argument) if a.node in a.constants else a.fact(argument)
@@ -134,13 +148,12 @@ def _with_known(
     """Levels and known elements of the result, using what is known of the operands' values."""
     knowns = [_known(a, o, order, table=name in _MULTIPLY) for o in operands]
     level = highest(levels)
-    if not any(k.status.any() for k in knowns):
+    if not any(k.status.any() for k in knowns) and not _is_large(a, operands):
         return level, None
     if name in ("where", "masked_fill"):
         _consult(a, operands, knowns)
         return _select(a, name, knowns, levels)
-    dtypes = [dtype_of(o.node) if o.node is not None else torch.float32 for o in operands]
-    status, bound = _bounds(a, name, knowns, dtypes)
+    status, bound = _bounds(a, name, operands, knowns)
     exact = reduce(np.logical_and, [k.status == EXACT for k in knowns])
     value: NDArray[Any] = bound
     if exact.any():
@@ -182,19 +195,22 @@ def _known(a: Application, operand: Operand, order: list[str], *, table: bool = 
 
 
 def _bounds(
-    a: Application, name: str, knowns: list[Known], dtypes: list[torch.dtype]
+    a: Application, name: str, operands: list[Operand], knowns: list[Known]
 ) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """Status and value of the elements not known exactly: a masked element carries an upper bound as its value.
 
     Ordinary + masked is masked (the assumption bounds what is ordinary); so is masked times a positive number,
     as long as the bound stays that of a mask. Anything else that meets a mask is unsure.
     """
+    dtype = a.node.meta["val"].dtype
+    dtypes = [dtype_of(o.node) if o.node is not None else torch.float32 for o in operands]
     masked = [mask_like(k, d) for k, d in zip(knowns, dtypes, strict=True)]
     unsure = reduce(np.logical_or, [k.status == UNSURE for k in knowns])
     any_masked = reduce(np.logical_or, masked)
     bound = np.zeros((1,) * len(a.shape))
     values = [np.where(k.status == UNKNOWN, 0.0, k.value.astype(np.float64)) for k in knowns]
     literals = [float(x) for x in a.args if isinstance(x, int | float) and not isinstance(x, bool)]
+    large = _is_large(a, operands) & dtype.is_floating_point
     keeps = np.zeros_like(any_masked)
     if name == "add" and a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3:
         keeps, bound = any_masked, reduce(np.add, values) + sum(literals)
@@ -202,10 +218,9 @@ def _bounds(
         keeps, bound = _scaled(a, name, knowns, masked, values, literals)
     elif name in _COPY:
         keeps, bound = any_masked, values[0]
-    dtype = a.node.meta["val"].dtype
     limit = FLOAT16_LARGE if dtype is torch.float16 else LARGE
     keeps = keeps & (bound <= -limit) & ~unsure & dtype.is_floating_point
-    status = np.where(keeps, MASKED, np.where(any_masked | unsure, UNSURE, UNKNOWN))
+    status = np.where(keeps, MASKED, np.where(any_masked | unsure | large, UNSURE, UNKNOWN))
     return status.astype(np.uint8), np.where(keeps, bound, 0.0)
 
 
@@ -239,16 +254,25 @@ def _decided(a: Application, name: str, knowns: list[Known]) -> tuple[NDArray[np
         found: NDArray[np.bool_] = reduce(np.logical_or, [(k.status == EXACT) & test(k.value) for k in knowns])
         return found
 
+    # Zero times infinity, and infinity minus infinity, are neither.
+    infinite = reduce(np.logical_or, [(k.status >= MASKED) | _infinite(k) for k in knowns])
+    positive = reduce(np.logical_or, [(k.status == UNSURE) | (_infinite(k) & (k.value > 0)) for k in knowns])
+
     boolean = a.node.meta["val"].dtype is torch.bool
     if name in _MULTIPLY:
-        return one_is(lambda v: v == 0), 0
+        return one_is(lambda v: v == 0) & ~infinite, 0
     if name == "add" and len(knowns) > 1 and a.node.kwargs.get("alpha", 1) == 1:
-        return one_is(lambda v: v == -np.inf), -np.inf
+        return one_is(lambda v: v == -np.inf) & ~positive, -np.inf
     if name in _AND and boolean:
         return one_is(lambda v: v == 0), False
     if name in _OR and boolean:
         return one_is(lambda v: v != 0), True
     return None, None
+
+
+def _infinite(known: Known) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = known.where(EXACT) & ~np.isfinite(known.value.astype(np.float64))
+    return found
 
 
 def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]) -> tuple[Levels, Known | None]:
@@ -271,7 +295,8 @@ def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]
 
 def _branches(a: Application, name: str, knowns: list[Known], levels: list[Levels], rank: int) -> Any:
     tensors = iter(zip(knowns, levels, strict=True))
-    parts = [next(tensors) if isinstance(x, Node) else _literal(x, rank) for x in a.args[:3]]
+    dtype = a.node.meta["val"].dtype
+    parts = [next(tensors) if isinstance(x, Node) else _literal(x, rank, dtype) for x in a.args[:3]]
     if len(parts) != 3:
         return None
     if name == "masked_fill":
@@ -280,19 +305,19 @@ def _branches(a: Application, name: str, knowns: list[Known], levels: list[Level
     return tuple(parts)
 
 
-def _literal(x: Any, rank: int) -> tuple[Known, Levels]:
+def _literal(x: Any, rank: int, dtype: torch.dtype) -> tuple[Known, Levels]:
     one = (1,) * rank
-    known = Known(np.full(one, EXACT, dtype=np.uint8), np.full(one, x))
+    known = Known(np.full(one, EXACT, dtype=np.uint8), np.full(one, torch.tensor(x, dtype=dtype).item()))
     return known, np.full(one, NEVER, dtype=np.int64)
 
 
 def _evaluate(a: Application, operands: list[Operand], knowns: list[Known]) -> NDArray[Any] | None:
     """The operator itself, on the operands' known values."""
-    values = {
-        o.node: torch.from_numpy(np.ascontiguousarray(k.value)).to(dtype_of(o.node))
-        for o, k in zip(operands, knowns, strict=True)
-        if o.node is not None
-    }
+    values = {}
+    for o, k in zip(operands, knowns, strict=True):
+        if o.node is not None:
+            value = torch.from_numpy(np.ascontiguousarray(k.value)).to(dtype_of(o.node))
+            values[o.node] = value.reshape(()) if not o.fact.shape else value  # rank 0 promotes types less
     kwargs = {k: torch.device("cpu") if k == "device" else v for k, v in a.node.kwargs.items()}
     try:
         with torch.no_grad():
@@ -301,7 +326,7 @@ def _evaluate(a: Application, operands: list[Operand], knowns: list[Known]) -> N
             )
     except (RuntimeError, TypeError):
         return None
-    if not isinstance(result, Tensor):
+    if not isinstance(result, Tensor) or result.dtype is not a.node.meta["val"].dtype:
         return None
     return (result.float() if result.dtype is torch.bfloat16 else result).numpy()
 

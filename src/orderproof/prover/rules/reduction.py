@@ -46,18 +46,11 @@ def reduced(fact: Fact, dims: tuple[int, ...], *, keep: bool, rank: int) -> Fact
 
 
 def _dims(a: Application, rank: int) -> tuple[tuple[int, ...], bool]:
-    overload = a.target.split(".")[2]
-    name = a.target.split(".")[1]
     everything = tuple(range(rank))
-    if overload == "default" and name not in ("amax", "amin", "logsumexp", "linalg_vector_norm"):
-        return everything, False
-    place = 2 if name in ("norm", "linalg_vector_norm") else 1
-    schema = a.node.target._schema.arguments  # type: ignore[union-attr]
-    names = [x.name for x in schema]
+    names = [x.name for x in a.node.target._schema.arguments]  # type: ignore[union-attr]
     if "dim" not in names:
         return everything, False
-    place = names.index("dim")
-    dims = a.argument(place, "dim")
+    dims = a.argument(names.index("dim"), "dim")
     keep = bool(a.argument(names.index("keepdim"), "keepdim", False)) if "keepdim" in names else False
     if dims is None or dims == []:
         return everything, keep

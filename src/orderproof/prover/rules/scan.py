@@ -16,7 +16,7 @@ from torch.fx import Node
 from orderproof.prover.fact import Fact, Levels, compress
 from orderproof.prover.move import FREE, STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule
-from orderproof.prover.rules.movement import reindex, rename
+from orderproof.prover.rules.movement import reindex, rename, with_values
 
 LEMMA = "scan_dependence"
 
@@ -58,7 +58,7 @@ def sort(a: Application) -> Facts:
 @rule(LEMMA, "slice_scatter", "select_scatter")
 def scatter(a: Application) -> Fact:
     """Some indices of one dimension overwritten."""
-    fact, new = a.fact(a.args[0]), a.fact(a.args[1])
+    fact, new = with_values(a, a.args[0]), with_values(a, a.args[1])
     rank = len(fact.shape)
     dim = int(a.argument(2, "dim", 0)) % rank
     size = fact.shape[dim]
@@ -84,8 +84,8 @@ def convolution(a: Application) -> Fact:
     fact, weight, bias = a.fact(a.args[0]), a.args[1], a.argument(2, "bias")
     if bool(a.argument(6, "transposed", False)) and ".convolution." in a.target:
         raise NothingFollows("a transposed convolution has no lemma")
-    spatial = len(a.shape) - 2
-    if len(fact.shape) != len(a.shape):
+    spatial = len(a.fact(weight).shape) - 2
+    if len(fact.shape) != spatial + 2:
         raise NothingFollows("a convolution without a batch dimension has no lemma")
     widths = a.fact(weight).shape[2:]
     stride, padding, dilation = (

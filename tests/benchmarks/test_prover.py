@@ -1,0 +1,45 @@
+"""The benchmark runs and prints rows that can be read; no time is asserted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import prover
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_it_runs_on_one_model_and_writes_what_it_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    page = tmp_path / "benchmarks.md"
+    assert prover.main(["--model", "nn.Multi", "--repeats", "1", "--markdown", str(page)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    head = lines.index("\t".join(prover.HEADER))
+    row = dict(zip(prover.HEADER, lines[head + 1].split("\t"), strict=True))
+    assert row["model"] == "nn.MultiheadAttention"
+    assert int(row["nodes"]) > 0
+    assert all(float(row[name]) >= 0 for name in ("capture [s]", "interpret [s]", "ratio"))
+    assert f"limit: interpret / capture at most {prover.LIMIT}" in lines
+    assert any(line.startswith("versions: Python ") for line in lines)
+    text = page.read_text(encoding="utf-8")
+    assert all(cell in text for cell in row.values())
+
+
+def test_every_model_of_the_promise_is_there():
+    names = {name for name, _ in prover.models()}
+    assert names == {*prover.ARCHITECTURES, "all-MiniLM-L6-v2", "nn.TransformerEncoder", "nn.MultiheadAttention"}
+    assert all((name, backend) in prover.models() for name in prover.ARCHITECTURES for backend in ("sdpa", "eager"))
+
+
+def test_an_unknown_model_is_one_clear_line(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        prover.main(["--model", "nothing"])
+    assert "no model's name holds 'nothing'; known: all-MiniLM" in capsys.readouterr().err
+
+
+def test_the_largest_ratio_is_held_against_the_limit():
+    row = prover.Row("m", "sdpa", 1, 1, 7, 9, capture=1.0, interpret=0.05)
+    slow = prover.Row("n", "sdpa", 1, 1, 7, 9, capture=1.0, interpret=0.2)
+    assert prover.worst([row]) == "largest ratio: 0.050 (m, sdpa); within the limit of 0.1"
+    assert prover.worst([row, slow]) == "largest ratio: 0.200 (n, sdpa); ABOVE the limit of 0.1"

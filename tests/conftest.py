@@ -1,0 +1,19 @@
+"""What every test runs under: one thread, one seed, and property tests that draw the same examples each time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import settings
+
+torch.set_num_threads(1)  # the tensors here are so small that a second thread only waits
+
+settings.register_profile("orderproof", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("orderproof")
+
+
+@pytest.fixture(autouse=True)
+def seed() -> int:
+    """The seed every test starts from."""
+    torch.manual_seed(0)
+    return 0

@@ -1,0 +1,79 @@
+"""The reference pages say what the code says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from scripts import reference
+
+from orderproof.report import schema
+from tests.docs.blocks import ROOT
+
+ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+TYPES = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "object": "object"}
+
+
+def documented() -> dict[str, dict[str, tuple[str, str]]]:
+    text = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## (\w+)$", text, flags=re.MULTILINE)[1:]
+    return {
+        name: {field: (kind, meaning) for field, kind, meaning in ROW.findall(body)}
+        for name, body in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+def records() -> dict[str, dict[str, dict]]:
+    made = schema()
+    return {"Report": made["properties"], **{name: each["properties"] for name, each in made["$defs"].items()}}
+
+
+def test_every_record_and_every_field_is_documented_and_no_other():
+    assert {k: set(v) for k, v in documented().items()} == {k: set(v) for k, v in records().items()}
+
+
+@pytest.mark.parametrize("record", records())
+def test_the_types_and_the_values_of_each_field_are_the_schemas(record: str):
+    for name, described in records()[record].items():
+        kind, meaning = documented()[record][name]
+        parts = described.get("anyOf", [described])
+        assert ("null" in [p.get("type") for p in parts]) <= ("null" in kind), name
+        for part in parts:
+            if "$ref" in part:
+                assert part["$ref"].rpartition("/")[2] in kind, name
+            elif part.get("type") == "array" and "$ref" in part.get("items", {}):
+                assert "list of" in kind, name
+                assert part["items"]["$ref"].rpartition("/")[2] in kind, name
+            elif part.get("type") == "array":
+                assert "list of" in kind, name
+            elif part.get("type") in TYPES:
+                assert TYPES[part["type"]] in kind, name
+            if not meaning.startswith("as in "):
+                assert all(f"`{value}`" in meaning for value in part.get("enum", ())), name
+
+
+def test_the_page_of_the_laws_is_what_their_files_say():
+    assert reference.main(["--check"]) == 0, "run python scripts/reference.py"
+
+
+def test_a_stale_page_is_reported(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reference, "PAGE", tmp_path / "laws.md")
+    assert reference.main(["--check"]) == 1
+    assert "run python scripts/reference.py" in capsys.readouterr().err
+    assert reference.main([]) == 0
+    assert reference.main(["--check"]) == 0
+
+
+def test_every_exit_code_of_the_command_line_is_documented():
+    import orderproof.cli.application as application
+
+    page = (ROOT / "docs/reference/exit_codes.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^(\d+) ", application.__doc__ or "", re.MULTILINE))
+    assert named <= set(re.findall(r"^\| (\d+) \|", page, re.MULTILINE))
+
+
+def test_words_are_listed_once():
+    page = (ROOT / "docs/reference/words.md").read_text(encoding="utf-8")
+    words = [w for cell in re.findall(r"^\| ([a-z, ]+) \|", page, re.MULTILINE)[1:] for w in cell.split(", ")]
+    assert len(words) == len(set(words))
+    assert {"fact", "lemma", "rule", "law", "claim", "subject", "finding", "entry", "witness", "verdict"} <= set(words)

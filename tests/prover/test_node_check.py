@@ -1,0 +1,112 @@
+"""Every fact at every node of real models, for every law, generator and cut, holds in two float64 runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof.laws import Law, laws
+from orderproof.prover.nodecheck import check_nodes
+from orderproof.prover.run import steps
+from orderproof.subjects import from_module
+from tests.audit.internals import ARCHITECTURES, Attempt, Examination, attempt, examined
+from tests.prover.walking import malformed
+
+
+class Attention(nn.Module):
+    """nn.MultiheadAttention of tokens to each other, causal or not, with its weights."""
+
+    def __init__(self, *, batch_first: bool, causal: bool = False) -> None:
+        super().__init__()
+        self.batch_first = batch_first
+        self.causal = causal
+        self.inner = nn.MultiheadAttention(16, 2, batch_first=batch_first)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[int(self.batch_first)]) if self.causal else None
+        found: tuple[Tensor, Tensor] = self.inner(x, x, x, attn_mask=mask, need_weights=True)
+        return found
+
+
+def layer(*, batch_first: bool, norm_first: bool) -> nn.TransformerEncoderLayer:
+    return nn.TransformerEncoderLayer(16, 2, 32, batch_first=batch_first, norm_first=norm_first)
+
+
+MODULES: dict[str, Callable[[], nn.Module]] = {
+    "encoder": lambda: nn.TransformerEncoder(layer(batch_first=True, norm_first=False), 2, enable_nested_tensor=False),
+    "encoder_tokens_first": lambda: nn.TransformerEncoder(
+        layer(batch_first=False, norm_first=True), 2, enable_nested_tensor=False
+    ),
+    "attention": lambda: nn.MultiheadAttention(16, 2, batch_first=True),
+    "attention_tokens_first": lambda: nn.MultiheadAttention(16, 2),
+    "attention_with_weights": lambda: Attention(batch_first=True),
+    "attention_with_weights_tokens_first": lambda: Attention(batch_first=False),
+    "causal_attention": lambda: Attention(batch_first=True, causal=True),
+    "causal_attention_tokens_first": lambda: Attention(batch_first=False, causal=True),
+}
+
+
+def module_examination(name: str) -> Examination:
+    torch.manual_seed(0)
+    module = MODULES[name]()
+    if isinstance(module, Attention):
+        shape = (2, 7, 16) if module.batch_first else (7, 2, 16)
+        subject = from_module(module, (torch.zeros(shape),), token_axis=int(module.batch_first))
+    else:
+        subject = from_module(module)
+    return Examination(subject, subject.length)
+
+
+def contradictions(exam: Examination, done: Attempt) -> tuple[int, list[str]]:
+    """How many pairs of runs were made, and every fact that one of them contradicts."""
+    captured, subject = done.captured, exam.subject
+    (axis,) = exam.starts.values()
+    assert axis is not None
+    first, other = (subject.sample(exam.length, seed).inputs for seed in (1, 2))
+    assert first[0].shape[1 if axis == 0 else 0] == 2, "a batch of two"
+    cut = captured.start is not None
+    x, y = (_start(exam, inputs) if cut else inputs[0] for inputs in (first, other))
+    pairs, wrong = 0, []
+    for change, generator, case in done.law.cases(exam.tokens):
+        pairs += 1
+        second = change.apply(x, y, axis)
+        found = check_nodes(
+            captured, done.walk.facts, first, first if cut else (second,), generator=generator, case=case,
+            starts=(x, second) if cut else (None, None),
+        )  # fmt: skip
+        wrong += [f"{change.text}: {v.node.name}: {v.claim} ({v.deviation:.2g})" for v in found]
+    return pairs, wrong
+
+
+def _start(exam: Examination, inputs: tuple[Tensor, ...]) -> Tensor:
+    """The value at the node a vision model's graph is cut at."""
+    captured = exam.captured
+    with torch.no_grad():
+        return next(v for n, v in steps(captured, inputs) if n is captured.start)
+
+
+def check(exam: Examination, law: Law) -> None:
+    done = attempt(exam, law, exam.captured)
+    pairs, wrong = contradictions(exam, done)
+    assert wrong == []
+    assert pairs == len(list(law.cases(exam.tokens)))
+    assert malformed(done) == []
+    assert [b.reason for b in done.walk.breaks if b.reason.startswith("internal")] == []
+    held = [f for f in done.walk.facts.values() if not isinstance(f, tuple) and (f.level < exam.tokens).any()]
+    assert len(held) > 20 if len(done.walk.facts) > 40 else held, "a walk that claims nothing cannot be wrong"
+
+
+@pytest.mark.parametrize("law", laws(), ids=lambda law: law.name)
+@pytest.mark.parametrize(("name", "attention"), ARCHITECTURES, ids="-".join)
+def test_every_fact_holds_in_every_architecture(name: str, attention: str, law: Law) -> None:
+    check(examined(name, attention), law)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_fact_holds_in_modules_of_torch(name: str) -> None:
+    exam = module_examination(name)
+    for law in laws():
+        check(exam, law)
