@@ -168,9 +168,13 @@ def _unproved(
             reason = exam.infidelity
         elif options.refute:
             reason += "; no witness was found"
+    assumptions: tuple[str, ...] = ()
+    if witness is not None and trial.exam is not exam:
+        assumptions = (f"the witness was found on a tiny twin with random weights: {trial.exam.subject.detail}",)
     return Finding(
         code=law.code, law=law.name, verdict=verdict, expected=expected, met=is_met(verdict, expected),
-        scope=Scope(length=exam.tokens, weights=options.weights), entries_complete=complete, output=output,
+        scope=Scope(length=exam.tokens, weights=options.weights, assumptions=assumptions),
+        entries_complete=complete, output=output,
         entries=entries, witness=witness, deviation=deviation, completion=completion, reason=reason,
     )  # fmt: skip
 

@@ -291,7 +291,9 @@ class _Checker:
         elif lemma == "given":
             derived = [self._given(step["node"], operator, said[0])]
         elif operator in ("parameter", "buffer") and lemma == "same_in_both_runs":
-            derived = [self._constant(said[0], self._stored(operator, step["args"][0], said[0]))]
+            (name,) = step["args"]
+            _need(isinstance(name, str) and not step["kwargs"], "it has no name")
+            derived = [self._constant(said[0], self._stored(operator, name, said[0]))]
         elif operator == "getitem" and lemma == "part_of_a_tuple":
             (whole, place), facts = step["args"], self.facts
             _need(isinstance(facts[whole["node"]], list) and type(place) is int and place >= 0, "it is no part")

@@ -185,5 +185,5 @@ def sentences() -> dict[str, str]:
     found = dict(PLAIN)
     for made in rules():
         text = importlib.import_module(made.module).__doc__ or ""
-        found[made.lemma] = text.strip().splitlines()[0]
+        found.setdefault(made.lemma, text.strip().splitlines()[0])
     return found

@@ -20,8 +20,8 @@ from orderproof.prover.move import STILL
 from orderproof.prover.rule import Application, Break, NothingFollows, dtype_of, rule
 from orderproof.prover.rules.contraction import contract
 from orderproof.prover.rules.fibre import softmax_along
-from orderproof.prover.rules.movement import reindex
 from orderproof.prover.rules.pointwise import broadcast_labels, mask_like
+from orderproof.prover.rules.reindexing import reindex
 
 
 @rule("attention_equivariant", "scaled_dot_product_attention")

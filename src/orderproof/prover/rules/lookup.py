@@ -15,8 +15,9 @@ from orderproof.prover.fact import Fact, Levels
 from orderproof.prover.labelled import Operand, align, common_moves, highest, refined, settle
 from orderproof.prover.move import FREE, STILL, is_moved
 from orderproof.prover.rule import Application, NothingFollows, rule, shape_of
-from orderproof.prover.rules.movement import reindex, rename
+from orderproof.prover.rules.movement import rename
 from orderproof.prover.rules.pointwise import broadcast_labels
+from orderproof.prover.rules.reindexing import reindex
 
 LEMMA = "lookup_equivariant"
 
