@@ -2,16 +2,28 @@
 
 from functools import cache
 
-from orderproof.auditing import audit as audit
-from orderproof.auditing import prove as prove
-from orderproof.auditing.api import one_law as one_law
-from orderproof.auditing.attempt import Attempt as Attempt
-from orderproof.auditing.attempt import attempt as attempt
-from orderproof.auditing.examine import Examination as Examination
-from orderproof.auditing.verdict import Options as Options
-from orderproof.auditing.verdict import prove_law as prove_law
-from orderproof.auditing.trials import Trial as Trial
+from orderproof.auditing import audit, prove
+from orderproof.auditing.api import one_law
+from orderproof.auditing.attempt import Attempt, attempt
+from orderproof.auditing.examine import Examination
+from orderproof.auditing.trials import Trial
+from orderproof.auditing.verdict import Options, prove_law
 from orderproof.subjects import load
+
+__all__ = [
+    "ARCHITECTURES",
+    "NAMES",
+    "Attempt",
+    "Examination",
+    "Options",
+    "Trial",
+    "attempt",
+    "audit",
+    "examined",
+    "one_law",
+    "prove",
+    "prove_law",
+]
 
 NAMES = ("bert", "roberta", "distilbert", "gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma3_text", "t5", "vit")
 ARCHITECTURES = tuple((name, attention) for name in NAMES for attention in ("sdpa", "eager"))

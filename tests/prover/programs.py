@@ -81,7 +81,7 @@ def symmetric_or_not(kind: int) -> Tensor:
         lambda: (place.float() * 0.7).sin()[:, None],
         lambda: (place - 2).abs().float(),
         lambda: torch.ones(TOKENS, TOKENS).tril(),
-        lambda: (place[:, None] == 0).float(),
+        (place[:, None] == 0).float,
         lambda: torch.ones(WIDTH) * 0.9,
         lambda: torch.arange(WIDTH).float() * 0.2,
         lambda: torch.arange(BATCH).float()[:, None, None] + 0.4,
@@ -463,7 +463,7 @@ def reduced(env: Env, a: int, b: int, c: int, d: int) -> Tensor:
         lambda: x.mean(k, keepdim=keep),
         lambda: x.amax(k, keepdim=keep),
         lambda: x.logsumexp(k, keepdim=keep),
-        lambda: x.var(k, keepdim=keep),
+        lambda: x.var(k, correction=0, keepdim=keep),
         lambda: x.mean((-1, -2), keepdim=keep) if x.dim() > 1 else x.mean(),
         lambda: x.norm(dim=k, keepdim=keep),
     ]

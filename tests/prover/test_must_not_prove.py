@@ -258,9 +258,12 @@ CASES = [
         plain(lambda x: attend(x) * x[..., 0].mean()),
     ),
     Case(
-        "uninitialised_memory", "order_blind", plain(lambda x: attend(x) + 0 * torch.empty_like(x)),
-        plain(lambda x: attend(x) + torch.zeros_like(x)), verdict="undecided",
-    ),  # fmt: skip
+        "uninitialised_memory",
+        "order_blind",
+        plain(lambda x: attend(x) + 0 * torch.empty_like(x)),
+        plain(lambda x: attend(x) + torch.zeros_like(x)),
+        verdict="undecided",
+    ),
     # ------------------------------------------------------------ mirror_blind and prompt_blind
     Case(
         "bias_by_signed_distance",
@@ -279,10 +282,15 @@ CASES = [
         lambda x, zero, *_: causal(x) + zero[0].tanh() * x.cumsum(1),
         weights="random",
     ),
-    Case("mask_off_by_one", "causal", attending(lambda s, m: s.masked_fill(m.roll(-1, 0).triu(1), -1e30).softmax(-1)),
-         attending(lambda s, m: s.masked_fill(m, -1e30).softmax(-1))),  # fmt: skip
-    Case("mask_the_wrong_way_round", "causal", attending(lambda s, m: s.masked_fill(m.T, -torch.inf).softmax(-1)),
-         CAUSAL),  # fmt: skip
+    Case(
+        "mask_off_by_one",
+        "causal",
+        attending(lambda s, m: s.masked_fill(m.roll(-1, 0).triu(1), -1e30).softmax(-1)),
+        attending(lambda s, m: s.masked_fill(m, -1e30).softmax(-1)),
+    ),
+    Case(
+        "mask_the_wrong_way_round", "causal", attending(lambda s, m: s.masked_fill(m.T, -torch.inf).softmax(-1)), CAUSAL
+    ),
     Case("mask_after_the_softmax", "causal", attending(lambda s, m: s.softmax(-1).masked_fill(m, 0.0)), CAUSAL),
     Case("mask_times_scores", "causal", attending(lambda s, m: (s * ~m).softmax(-1)), CAUSAL),
     Case("scores_masked_with_zero", "causal", attending(lambda s, m: s.masked_fill(m, 0.0).softmax(-1)), CAUSAL),
@@ -302,7 +310,7 @@ CASES = [
     Case(
         "finite_mask_with_a_row_wholly_masked",
         "causal",
-        attending(lambda s, m: (s + torch.zeros(m.shape).masked_fill(m | torch.eye(len(m)).bool(), LOWEST)).softmax(-1)),
+        attending(lambda s, m: (s + torch.zeros(m.shape).masked_fill((~m).tril(-1).logical_not(), LOWEST)).softmax(-1)),
         attending(lambda s, m: (s + torch.zeros(m.shape).masked_fill(m, LOWEST)).softmax(-1)),
     ),
     Case("mask_on_one_head", "causal", plain(lambda x: heads(x, only(x, 1))), plain(lambda x: heads(x, past(x)))),
@@ -313,16 +321,29 @@ CASES = [
         plain(lambda x: summary(x, x.mean(1, keepdim=True))),
         lambda x, zero, one, *_: summary(x, one[:1]),
     ),
-    Case("renormalised_after_the_softmax", "causal",
-         attending(lambda s, m: s.softmax(-1) * ~m / (s.softmax(-1) * ~m).sum(-1, keepdim=True)),
-         CAUSAL, verdict="undecided"),  # fmt: skip
-    Case("largest_score_subtracted", "causal",
-         attending(lambda s, m: (s - s.amax((1, 2), keepdim=True)).masked_fill(m, -torch.inf).softmax(-1)),
-         attending(lambda s, m: (s - s.masked_fill(m, -torch.inf).amax(-1, keepdim=True))
-                   .masked_fill(m, -torch.inf).softmax(-1)), verdict="undecided"),  # fmt: skip
-    Case("total_less_the_future", "causal",
-         plain(lambda x: x.sum(1, keepdim=True) - x.flip(1).cumsum(1).flip(1) + x),
-         plain(lambda x: x.cumsum(1)), verdict="undecided"),  # fmt: skip
+    Case(
+        "renormalised_after_the_softmax",
+        "causal",
+        attending(lambda s, m: s.softmax(-1) * ~m / (s.softmax(-1) * ~m).sum(-1, keepdim=True)),
+        CAUSAL,
+        verdict="undecided",
+    ),
+    Case(
+        "largest_score_subtracted",
+        "causal",
+        attending(lambda s, m: (s - s.amax((1, 2), keepdim=True)).masked_fill(m, -torch.inf).softmax(-1)),
+        attending(
+            lambda s, m: (s - s.masked_fill(m, 0.0).amax(-1, keepdim=True)).masked_fill(m, -torch.inf).softmax(-1)
+        ),
+        verdict="undecided",
+    ),
+    Case(
+        "total_less_the_future",
+        "causal",
+        plain(lambda x: x.sum(1, keepdim=True) - x.flip(1).cumsum(1).flip(1) + x),
+        plain(lambda x: x.cumsum(1)),
+        verdict="undecided",
+    ),
     Case("best_scores_of_all_keys", "causal", plain(lambda x: only_the_best(x, scores(x))), CAUSAL),
     Case(
         "scale_of_the_whole_tensor",
@@ -369,10 +390,15 @@ CASES = [
         lambda x, zero, one, square, kernel, *_: conv(x, kernel, (2, 0)),
     ),
     Case("roll", "causal", plain(lambda x: x + x.roll(1, 1)), plain(shifted)),
-    Case("running_sum_from_the_end", "causal", plain(lambda x: x.flip(1).cumsum(1).flip(1)),
-         plain(lambda x: x.cumsum(1))),  # fmt: skip
-    Case("pooling_over_windows", "causal", plain(lambda x: F.avg_pool1d(x.transpose(1, 2), 3, 1, 1).transpose(1, 2)),
-         CAUSAL),  # fmt: skip
+    Case(
+        "running_sum_from_the_end", "causal", plain(lambda x: x.flip(1).cumsum(1).flip(1)), plain(lambda x: x.cumsum(1))
+    ),
+    Case(
+        "pooling_over_windows",
+        "causal",
+        plain(lambda x: F.avg_pool1d(x.transpose(1, 2), 3, 1, 1).transpose(1, 2)),
+        CAUSAL,
+    ),
     Case("sorted_tokens", "causal", plain(lambda x: x.sort(1).values), plain(lambda x: causal(x).sort(-1).values)),
     Case("last_token_added", "causal", plain(lambda x: x + x[:, -1:]), plain(lambda x: x + x[:, :1])),
     Case(
@@ -381,8 +407,13 @@ CASES = [
         plain(lambda x: x * float(x[0, -1, 0].item())),
         plain(lambda x: x * x[:, :1, :1]),
     ),
-    Case("uninitialised_memory", "causal", plain(lambda x: x + 0 * torch.empty_like(x)),
-         plain(lambda x: x + torch.zeros_like(x).cumsum(1)), verdict="undecided"),  # fmt: skip
+    Case(
+        "uninitialised_memory",
+        "causal",
+        plain(lambda x: x + 0 * torch.empty_like(x)),
+        plain(lambda x: x + torch.zeros_like(x).cumsum(1)),
+        verdict="undecided",
+    ),
 ]
 
 
@@ -429,5 +460,7 @@ def test_chance_is_never_proved(law: str) -> None:
 
 
 def test_random_operator_that_draws_nothing_is_proved() -> None:
-    (finding,) = prove_law(examine(Program(lambda x: F.dropout(attend(x), 0.5, training=False))), laws.get("order_blind"))
+    (finding,) = prove_law(
+        examine(Program(lambda x: F.dropout(attend(x), 0.5, training=False))), laws.get("order_blind")
+    )
     assert finding.verdict == "proved"

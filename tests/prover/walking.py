@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
+from orderproof.auditing.attempt import Attempt, attempt
 from orderproof.auditing.examine import Examination
-from orderproof.auditing.verdict import Attempt, attempt
 from orderproof.laws import Law
 from orderproof.prover.fact import Fact
 from orderproof.prover.nodecheck import Violation, check_nodes

@@ -53,6 +53,10 @@ def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tupl
         if law.family == "influence" and not grown:
             results.append(_blank(law, name, expected, exam, "not_applicable", "the output has no token dimension"))
             continue
+        if any(t.offset < 0 for t in grown):
+            why = "the output has fewer entries than there are tokens: which token each belongs to is not known"
+            results.append(_blank(law, name, expected, exam, "undecided", why))
+            continue
         dims, missing = grown, exam.failure or ""
         if strict is not None:
             dims, missing = _best_reading(strict, name, grown, exam.tokens)

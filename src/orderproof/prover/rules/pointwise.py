@@ -121,6 +121,18 @@ def _is_large(a: Application, operands: list[Operand]) -> bool:
     return any(abs(x) >= FLOAT16_LARGE for x in _literals(a))
 
 
+def _large_elements(a: Application, operands: list[Operand], knowns: list[Known]) -> NDArray[np.bool_]:
+    """The elements at which a constant or a literal is as large as a mask; all of them where that is not known."""
+    found = np.full((1,) * len(a.shape), any(abs(x) >= FLOAT16_LARGE for x in _literals(a)))
+    for operand, known in zip(operands, knowns, strict=True):
+        if known.where(EXACT).any():
+            with np.errstate(invalid="ignore"):
+                found = found | (known.where(EXACT) & ~(np.abs(known.value.astype(np.float64)) < FLOAT16_LARGE))
+        elif operand.node is not None and operand.node in a.constants and a.constants.is_large(operand.node):
+            found = np.ones_like(found)
+    return found
+
+
 def _literals(a: Application) -> list[float]:
     given = [*a.args, *a.node.kwargs.values()]
     return [float(x) for x in given if isinstance(x, int | float) and not isinstance(x, bool)]
@@ -210,7 +222,7 @@ def _bounds(
     bound = np.zeros((1,) * len(a.shape))
     values = [np.where(k.status == UNKNOWN, 0.0, k.value.astype(np.float64)) for k in knowns]
     literals = [float(x) for x in a.args if isinstance(x, int | float) and not isinstance(x, bool)]
-    large = _is_large(a, operands) & dtype.is_floating_point
+    large = _large_elements(a, operands, knowns) & dtype.is_floating_point
     keeps = np.zeros_like(any_masked)
     if name == "add" and a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3:
         keeps, bound = any_masked, reduce(np.add, values) + sum(literals)

@@ -1,0 +1,272 @@
+"""The command line: exit codes, what goes to which stream, and errors of one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import jsonschema
+import pytest
+import torch
+
+from orderproof import __version__, encodings, laws
+from orderproof.cli import main
+from orderproof.report.schema import schema
+
+HERE = Path(__file__).parent
+FILE = str(HERE / "audit" / "examples.py")
+CAUSAL, BLIND, BROKEN = f"{FILE}:Causal", f"{FILE}:Attention", f"{FILE}:NotANumber"
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command, run in this process."""
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["orderproof", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return Outcome(int(ended.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+def one_line(done: Outcome) -> str:
+    """The single line on standard error of a refused call."""
+    assert (done.code, done.out) == (2, "")
+    assert "Traceback" not in done.err
+    (line,) = done.err.strip().splitlines()
+    return line
+
+
+# ---------------------------------------------------------------- exit codes
+
+
+@pytest.mark.parametrize(
+    ("subject", "law", "expect", "code"),
+    [
+        (CAUSAL, "causal", "holds", 0),
+        (CAUSAL, "OP201", "any", 0),
+        (CAUSAL, "causal", "fails", 1),
+        (BLIND, "causal", "holds", 1),
+        (BLIND, "causal", "fails", 0),
+        (BROKEN, "causal", "holds", 3),
+        (BROKEN, "causal", "any", 0),
+    ],
+)
+def test_exit_code_says_whether_expectations_are_met(run: Run, subject: str, law: str, expect: str, code: int) -> None:
+    done = run("prove", subject, "--law", law, "--expect", f"causal={expect}")
+    assert done.code == code
+    assert {0: "every expectation is met", 1: "should", 3: "should hold"}[code] in done.out
+    assert done.err == ""
+
+
+def test_kind_decides_what_is_expected(run: Run) -> None:
+    assert run("prove", "arch:llama?num_hidden_layers=1", "--tiny", "--law", "causal", "-q").code == 0
+    done = run("prove", "arch:llama?num_hidden_layers=1", "--tiny", "--law", "causal", "--expect", "causal=fails", "-q")
+    assert (done.code, done.out, done.err) == (1, "", "")
+
+
+def test_audit_reports_every_law(run: Run) -> None:
+    done = run("audit", CAUSAL)
+    assert (done.code, done.err) == (0, "")
+    for law in laws.laws():
+        assert f"{law.code} {law.name}" in done.out or law.code in done.out
+    assert "PROVED" in done.out
+    assert "REFUTED" in done.out
+
+
+def test_chosen_laws_only(run: Run) -> None:
+    done = run("audit", CAUSAL, "--law", "causal", "--law", "OP103", "--json", "-", "-q")
+    assert [f["law"] for f in json.loads(done.out)["findings"]] == ["causal", "mirror_blind"]
+
+
+# ---------------------------------------------------------------- streams
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_json_alone_is_on_standard_output(run: Run, quiet: list[str]) -> None:
+    done = run("audit", CAUSAL, "--law", "causal", "--json", "-", *quiet)
+    data = json.loads(done.out)
+    jsonschema.validate(data, schema())
+    assert data["findings"][0]["verdict"] == "proved"
+    assert done.code == 0
+    assert ("PROVED" in done.err) == (not quiet)
+
+
+def test_quiet_prints_nothing(run: Run) -> None:
+    done = run("prove", BLIND, "--law", "causal", "--expect", "causal=holds", "--quiet")
+    assert (done.code, done.out, done.err) == (1, "", "")
+
+
+def test_files_are_written_and_named(run: Run, tmp_path: Path) -> None:
+    paths = {name: tmp_path / f"report.{name}" for name in ("json", "html")}
+    done = run("audit", BLIND, *[x for name, path in paths.items() for x in (f"--{name}", str(path))])
+    assert done.code == 0
+    assert "written:" in done.out
+    jsonschema.validate(json.loads(paths["json"].read_text()), schema())
+    assert paths["html"].read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)])
+def test_no_color_is_obeyed(run: Run, monkeypatch: pytest.MonkeyPatch, no_color: str | None, coloured: bool) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    done = run("prove", CAUSAL, "--law", "causal")
+    assert bool(re.search(r"\x1b\[[\d;]*3[0-7]", done.out)) == coloured
+
+
+def test_nothing_is_coloured_where_there_is_no_terminal(run: Run) -> None:
+    assert "\x1b" not in run("prove", CAUSAL, "--law", "causal").out
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["prove", CAUSAL, "--law", "causl"], r"expected a law, one of .*; got 'causl'; did you mean 'causal'\?"),
+        (["audit", CAUSAL, "--law", "nothing"], "expected a law, one of .*; got 'nothing'"),
+        (["prove", CAUSAL, "--law", "causal", "--expect", "causal"], "expected --expect law=holds, .*; got 'causal'"),
+        (["prove", CAUSAL, "--law", "causal", "--expect", "causal=maybe"], "got 'causal=maybe'"),
+        (["audit", CAUSAL, "--expect", "order=holds"], "expected a law, one of .*; got 'order'"),
+        (["audit", "arch:lama"], r"no architecture 'lama'; did you mean .*llama"),
+        (["audit", "arch:llama?layers=3"], "has no key 'layers'"),
+        (["audit", CAUSAL, "--length", "1"], "expected a length of at least 2 tokens; got 1"),
+        (["audit", "arch:bert", "--tiny", "--length", "100000"], "expected a length of at most"),
+        (["audit", str(HERE / "no_such_folder")], "no such folder"),
+        (["audit", f"{FILE}:Missing"], "Missing"),
+        (["audit", f"{FILE}:WIDTH"], "expected a torch.nn.Module or a function that returns one"),
+        (["audit", str(HERE / "missing.py") + ":model"], "missing.py"),
+        (["audit", "--tiny"], "--tiny shrinks an architecture"),
+        (["prove", CAUSAL, "--law", "causal", "--uniform", "rotary"], "expected --uniform to match an entry"),
+        (["recheck", str(HERE / "no_such_file.json")], "cannot be read"),
+        (["recheck", __file__], "not JSON"),
+    ],
+)
+def test_refusal_is_one_line(run: Run, arguments: list[str], message: str) -> None:
+    line = one_line(run(*arguments))
+    assert line.startswith("orderproof: ")
+    assert re.search(message, line)
+
+
+def test_unknown_option_and_missing_law_are_usage_errors(run: Run) -> None:
+    for arguments in (["audit", "--nonsense"], ["prove", CAUSAL], ["list", "nonsense"], ["nonsense"]):
+        done = run(*arguments)
+        assert (done.code, done.out) == (2, "")
+        assert "Traceback" not in done.err
+        assert "Usage:" in done.err
+
+
+def test_pickled_checkpoint_is_refused_unopened(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    torch.save({"x": torch.zeros(1)}, tmp_path / "pytorch_model.bin")
+    assert "only pickled weights" in one_line(run("audit", str(tmp_path)))
+    assert "a pickle can run code" in one_line(run("audit", str(tmp_path / "pytorch_model.bin")))
+
+
+# ---------------------------------------------------------------- certificates
+
+
+@pytest.fixture
+def certificate(run: Run, tmp_path: Path) -> Path:
+    path = tmp_path / "causal.json"
+    assert run("prove", CAUSAL, "--law", "causal", "--certificate", str(path), "-q").code == 0
+    return path
+
+
+def test_certificate_is_accepted(run: Run, certificate: Path) -> None:
+    done = run("recheck", str(certificate))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("accepted: causal of ")
+    assert "all weights" in done.out
+    assert run("recheck", str(certificate), "-q").out == ""
+
+
+def test_tampered_certificate_is_refused(run: Run, certificate: Path) -> None:
+    text = certificate.read_text()
+    assert "aten.softmax.int" in text
+    certificate.write_text(text.replace("aten.softmax.int", "aten.cumsum.default"))
+    done = run("recheck", str(certificate))
+    assert (done.code, done.out) == (1, "")
+    (line,) = done.err.strip().splitlines()
+    assert line.startswith("refused: certificate 1: ")
+
+
+def test_certificate_of_what_is_not_proved_holds_nothing(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "none.json"
+    run("prove", BLIND, "--law", "causal", "--certificate", str(path), "-q")
+    assert json.loads(path.read_text()) == []
+    assert run("recheck", str(path)).code == 2
+
+
+def test_certificate_of_a_model_without_its_positions(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "blind.json"
+    arguments = ["prove", "arch:gpt2?n_layer=1", "--tiny", "--law", "prompt_blind", "--uniform", "wpe"]
+    assert run(*arguments, "--certificate", str(path), "-q").code == 0
+    assert run("recheck", str(path)).code == 0
+
+
+# ---------------------------------------------------------------- the rest
+
+
+def test_lists_name_everything(run: Run) -> None:
+    done = run("list", "laws")
+    assert done.code == 0
+    assert all(law.code in done.out and law.name in done.out for law in laws.laws())
+    done = run("list", "encodings")
+    assert all(name in done.out for name in encodings.names())
+    done = run("list", "rules")
+    assert "softmax_equivariant" in done.out
+    assert "movement_equivariant" in done.out
+
+
+def test_node_check_is_reported(run: Run) -> None:
+    done = run("prove", CAUSAL, "--law", "causal", "--check-nodes")
+    assert done.code == 0
+    assert "node check: the facts of" in done.out
+
+
+def test_weights_these(run: Run) -> None:
+    subject = f"{FILE}:ZeroTable"
+    assert run("prove", subject, "--law", "order_blind", "--expect", "order_blind=holds", "-q").code == 1
+    done = run("prove", subject, "--law", "order_blind", "--expect", "order_blind=holds", "--weights", "these")
+    assert done.code == 0
+    assert "for these weights" in done.out
+    assert "table" in done.out
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").out.strip() == f"orderproof {__version__}"
+    for command in ([], ["audit"], ["prove"], ["list"], ["recheck"]):
+        done = run(*command, "--help")
+        assert done.code == 0
+        assert "Usage:" in done.out
+
+
+def test_help_needs_no_torch() -> None:
+    code = "import sys; sys.argv = ['orderproof', '--help']\nfrom orderproof.cli import main\n"
+    code += "try:\n    main()\nexcept SystemExit:\n    sys.exit(3 if 'torch' in sys.modules else 0)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
