@@ -2,6 +2,8 @@
 
 from functools import cache
 
+import pytest
+
 from orderproof.auditing import audit, prove
 from orderproof.auditing.api import one_law
 from orderproof.auditing.attempt import Attempt, attempt
@@ -26,7 +28,14 @@ __all__ = [
 ]
 
 NAMES = ("bert", "roberta", "distilbert", "gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma3_text", "t5", "vit")
-ARCHITECTURES = tuple((name, attention) for name in NAMES for attention in ("sdpa", "eager"))
+QUICK = {(name, "sdpa") for name in NAMES} | {(name, "eager") for name in ("bert", "gpt2", "gemma3_text")}
+ARCHITECTURES = [
+    pytest.param(
+        name, attention, id=f"{name}-{attention}", marks=[] if (name, attention) in QUICK else pytest.mark.slow
+    )
+    for name in NAMES
+    for attention in ("sdpa", "eager")
+]
 
 
 @cache

@@ -41,7 +41,7 @@ def test_order_enters_llama_by_rotation_and_by_its_mask() -> None:
     assert (found.verdict, found.entries_complete) == ("refuted", True)
 
 
-@pytest.mark.parametrize(("name", "attention"), ARCHITECTURES, ids="-".join)
+@pytest.mark.parametrize(("name", "attention"), ARCHITECTURES)
 def test_map_is_complete(name: str, attention: str) -> None:
     """With the constants at the entries the same for every position the model is order-blind, for all weights."""
     found = blindness(name, attention)
@@ -57,7 +57,7 @@ def test_map_is_complete(name: str, attention: str) -> None:
     assert found.completion.deviation.float64 < 1e-6
 
 
-@pytest.mark.parametrize(("name", "attention"), ARCHITECTURES, ids="-".join)
+@pytest.mark.parametrize(("name", "attention"), ARCHITECTURES)
 def test_only_causal_language_models_are_proved_causal(name: str, attention: str) -> None:
     exam = examined(name, attention)
     found = prove_law(exam, laws.get("causal"), Options(refute=False))[0]

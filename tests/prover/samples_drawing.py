@@ -7,6 +7,7 @@ facts alone two runs are built; whatever a rule concludes of the result is then 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,12 +36,13 @@ from orderproof.prover.fact import (
     with_known,
 )
 from orderproof.prover.interpret import Walk, interpret
-from orderproof.prover.move import FREE, STILL, Move, is_moved, moved
+from orderproof.prover.move import FREE, STILL, Move, moved
 
 Array = NDArray[Any]
 TOLERANCE = 1e-7
 ORDINARY = 6e4  # an element said to be ordinary is smaller than this on ordinary inputs
 SCALES = (1.0, 0.03, 20.0, 1.0)  # one a pair of runs; ordinary numbers are checked where the scale is at most 1
+INFINITE = False  # +inf and NaN as known values or buffers; see UNBOUNDED in test_contradictions.py
 TIERS = (0.0, 0.0, 1.0, 2.5, -np.inf, -np.inf, -1e9, -1e4, -1.7e308, 1e9, np.inf, np.nan)
 
 
@@ -200,7 +202,7 @@ def _known(rng: np.random.Generator, operand: In, moves: list[Move]) -> Known:
     if rng.random() < 0.5:  # one kind of known element, as after a mask
         status = np.where(status > UNKNOWN, rng.choice([EXACT, EXACT, MASKED]) if real else EXACT, UNKNOWN)
     value = _tiers(rng, sizes) if real else _values(rng, operand, sizes, 1.0)
-    if rng.random() < 0.5:
+    if value.size and rng.random() < 0.5:
         value = np.broadcast_to(value.reshape(-1)[:1].reshape([1] * len(sizes)), sizes)
     if real:
         value = np.where(status == MASKED, rng.choice([-1e9, -2e8, -1e30]), value)
@@ -210,7 +212,7 @@ def _known(rng: np.random.Generator, operand: In, moves: list[Move]) -> Known:
 
 def _tiers(rng: np.random.Generator, shape: Any) -> Array:
     """Masks of every tier, zeros, ones; seldom infinity, seldom what is no number."""
-    weights = np.array([4, 4, 3, 3, 4, 4, 4, 2, 2, 1, 0.5, 0.25])
+    weights = np.array([4, 4, 3, 3, 4, 4, 4, 2, 2, 1, 0.5 * INFINITE, 0.25 * INFINITE])
     return rng.choice(np.array(TIERS), size=shape, p=weights / weights.sum())
 
 
@@ -241,7 +243,7 @@ def _drawn(rng: np.random.Generator, given: Given, scale: float) -> Array:
         status, value = fact.known.status, fact.known.value
         if operand.kind == "real":
             below = value - np.abs(rng.normal(size=shape)) * 10.0 ** rng.integers(0, 12)
-            anything = rng.choice([1.0, -1e9, -1e4, -np.inf, 1e9, np.inf], size=shape)
+            anything = rng.choice([1.0, -1e9, -1e4, 1e9, *([np.inf, -np.inf] if INFINITE else [])], size=shape)
             made = np.where(status == MASKED, below, np.where(status == UNSURE, anything, made))
         made = np.where(status == EXACT, value, made)
     return np.array(np.broadcast_to(made, fact.shape))
@@ -350,7 +352,7 @@ def trial(sample: Sample, relation: Relation, roles: list[Given]) -> Trial:
     if _returns_list(target) and len(made) == 1:
         node.meta["val"] = [made[0].to("meta")]
     for k in sample.reads:
-        graph.call_function(__import__("operator").getitem, (node, k)).meta["val"] = made[k].to("meta")
+        graph.call_function(operator.getitem, (node, k)).meta["val"] = made[k].to("meta")
     constants = Constants(graph, state, values, parameters=parameters)
     return Trial(sample, relation, roles, interpret(graph, constants, facts), node, constants)
 
@@ -369,7 +371,10 @@ def _dtype(operand: In) -> torch.dtype:
 def apply(sample: Sample, arrays: list[Array]) -> list[Tensor]:
     """The operator itself, on numbers."""
     tensors = iter(
-        [torch.from_numpy(np.ascontiguousarray(a)).to(_dtype(o)) for a, o in zip(arrays, sample.operands(), strict=True)]
+        [
+            torch.from_numpy(np.ascontiguousarray(a)).to(_dtype(o))
+            for a, o in zip(arrays, sample.operands(), strict=True)
+        ]
     )
     args, kwargs = filled(sample.args, tensors), filled(sample.kwargs, tensors)
     with torch.no_grad():
@@ -402,7 +407,7 @@ def unequal(a: Array, b: Array) -> Array:
     if a.dtype.kind in "biu":
         found: Array = a != b
         return found
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         scale = np.maximum(np.abs(a), np.abs(b))
         usual = np.abs(np.concatenate([a.reshape(-1), b.reshape(-1)]))
@@ -425,7 +430,9 @@ def contradictions(tried: Trial, runs: Runs) -> Iterator[str]:
             if wrong.any():
                 yield f"result {k}: {_where(wrong)} changes under {generator}, {case}"
             for x in (a, b):
-                yield from _denied(fact, x, k, ordinary=scale <= 1 and not constant)
+                yield from _denied(fact, x, k)
+                if scale <= 1 and not constant:
+                    yield from _not_ordinary(fact, x, k, broken=tried.walk.lemmas[tried.node] == "nothing_follows")
 
 
 def malformed(fact: Fact, shape: tuple[int, ...]) -> Iterator[str]:
@@ -440,7 +447,7 @@ def malformed(fact: Fact, shape: tuple[int, ...]) -> Iterator[str]:
             yield f"malformed: dimension {d} of {shape} moves by permutations of {move.permutations.shape[1]}"
 
 
-def _denied(fact: Fact, x: Array, k: int, *, ordinary: bool) -> Iterator[str]:
+def _denied(fact: Fact, x: Array, k: int) -> Iterator[str]:
     for d, move in enumerate(fact.moves):
         if move is FREE and unequal(x, np.broadcast_to(np.take(x, [0], axis=d), x.shape)).any():
             yield f"result {k}: not constant along dimension {d}"
@@ -454,10 +461,15 @@ def _denied(fact: Fact, x: Array, k: int, *, ordinary: bool) -> Iterator[str]:
             wrong = (status == MASKED) & ~(x <= np.minimum(0.9 * value, -0.9 * LARGE))
             if wrong.any():
                 yield f"result {k}: {_where(wrong)} is {x[wrong][0]}, no mask"
-    if ordinary and x.dtype.kind == "f":
+
+
+def _not_ordinary(fact: Fact, x: Array, k: int, *, broken: bool) -> Iterator[str]:
+    if x.dtype.kind == "f":
+        status = np.broadcast_to(UNKNOWN if fact.known is None else fact.known.status, x.shape)
         wrong = (status == UNKNOWN) & ~(np.abs(x) < ORDINARY)
         if wrong.any():
-            yield f"result {k}: {_where(wrong)} passes for ordinary and is {x[wrong][0]}"
+            what = "ordinary after a break" if broken else "ordinary"
+            yield f"result {k}: {_where(wrong)} passes for {what} and is {x[wrong][0]}"
 
 
 def _where(mask: Array) -> list[int]:
@@ -504,12 +516,7 @@ def trials(sample: Sample, count: int, seed: int) -> Iterator[tuple[Trial, np.ra
         relation = Relation(family, int(rng.choice(sizes or [2])))
         known = sample.known and rng.random() < 0.6
         fixed = int(rng.integers(len(operands))) if len(operands) > 1 and rng.random() < 0.5 else -1
-        roles = [
-            draw_role(rng, o, relation, constant=i == fixed, known=known) for i, o in enumerate(operands)
-        ]
+        roles = [draw_role(rng, o, relation, constant=i == fixed, known=known) for i, o in enumerate(operands)]
         if all(g.fact is None for g in roles):
             continue
         yield trial(sample, relation, roles), rng
-
-
-__all__ = ["In", "Relation", "Sample", "X", "contradictions", "is_moved", "missed", "runs_of", "trials"]

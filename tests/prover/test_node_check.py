@@ -100,7 +100,7 @@ def check(exam: Examination, law: Law) -> None:
 
 
 @pytest.mark.parametrize("law", laws(), ids=lambda law: law.name)
-@pytest.mark.parametrize(("name", "attention"), ARCHITECTURES, ids="-".join)
+@pytest.mark.parametrize(("name", "attention"), ARCHITECTURES)
 def test_every_fact_holds_in_every_architecture(name: str, attention: str, law: Law) -> None:
     check(examined(name, attention), law)
 

@@ -27,8 +27,9 @@ from orderproof.prover.rewrite import can_be_uniform, make_uniform
 from orderproof.prover.run import steps
 from tests.prover.programs import BATCH, OPERATIONS, TOKENS, WIDTH, Machine, recorded
 
-TOLERANCE = 1e-9  # of the largest ordinary value met so far, in float64
+TOLERANCE = 1e-9  # of the largest ordinary value of the run, in float64
 SINGLE = 1e-6  # known values are computed in the model's own float32
+MASK_ROUNDING = 1e-6  # what is left of a number that stood beside a mask of 1e9, over the tolerance
 ORDINARY = 1e6  # a larger value is a mask
 SCORES = 2e4  # larger ordinary values break the assumption that masks rest on
 
@@ -108,11 +109,22 @@ def apart(a: NDArray[Any], b: NDArray[Any], where: NDArray[Any], scale: float, t
     return not bool(close.all())
 
 
+def scale_of(values: Values) -> float:
+    """What rounding is measured against: the largest ordinary value of a run."""
+    largest = 1.0
+    for value in values.values():
+        for a in arrays(value):
+            if a is not None and a.dtype.kind == "f":
+                finite = np.abs(a[np.isfinite(a) & (np.abs(a) < 1e12)])
+                usual = float(finite[finite < ORDINARY].max(initial=0.0))
+                largest = max(largest, usual, MASK_ROUNDING * float(finite.max(initial=0.0)))
+    return largest
+
+
 def wrong_claims(
-    walk: Walk, captured: Captured, generator: int, case: int, first: Values, second: Values
+    walk: Walk, captured: Captured, generator: int, case: int, first: Values, second: Values, scale: float
 ) -> Iterator[str]:
     """Every claim of a walk that two runs contradict."""
-    scale = 1.0
     for node in captured.graph.nodes:
         facts = walk.facts.get(node)
         if facts is None or node not in first or node.name in captured.state:
@@ -121,8 +133,6 @@ def wrong_claims(
         for fact, a, b in zip(flat, arrays(first[node]), arrays(second[node]), strict=True):
             if a is None or b is None:
                 continue
-            usual = np.abs(a[np.isfinite(a) & (np.abs(a) < ORDINARY)]) if a.dtype.kind == "f" else np.ones(1)
-            scale = max(scale, float(usual.max(initial=0.0)))
             assert len(fact.moves) == a.ndim == fact.level.ndim, f"{node.name} ({node.target}): rank of the fact"
             for what in _wrong(fact, a, b, generator, case, scale):
                 yield f"{node.name} ({node.target}) by {walk.lemmas.get(node)}: {what} [{fact.describe()}]"
@@ -151,14 +161,13 @@ def claims(law: Law, fact: Fact) -> Iterator[tuple[TokenDim, ...]]:
 
 
 def wrong_proofs(
-    walk: Walk, captured: Captured, law: Law, change: Change, first: Values, second: Values
+    walk: Walk, captured: Captured, law: Law, change: Change, first: Values, second: Values, scale: float
 ) -> Iterator[str]:
     """Every proof of the law, for an output, that two runs contradict."""
     for node in captured.outputs.values():
         for dims in claims(law, walk.fact(node)):
             expected, found = law.compare(first[node], second[node], dims, change)
-            scale = max(1.0, float(expected.abs().max())) if expected.numel() else 1.0
-            if apart(expected.numpy(), found.numpy(), np.array(True), min(scale, SCORES)):
+            if apart(expected.numpy(), found.numpy(), np.array(True), scale):
                 yield f"{node.name} ({node.target}): {law.name} is proved for {dims}, but {change.text} shows otherwise"
 
 
@@ -170,9 +179,10 @@ def wrong(captured: Captured, law: Law) -> Iterator[str]:
     strict, trusting = walked(captured, law), walked(captured, law, trusting=True)
     for walks, state in (((strict, trusting), 0), ((strict,), 1)):
         for change, generator, case, first, second in runs.pairs(law, state=state):
+            scale = scale_of(first)
             for walk in walks:
-                yield from wrong_claims(walk, captured, generator, case, first, second)
-                yield from wrong_proofs(walk, captured, law, change, first, second)
+                yield from wrong_claims(walk, captured, generator, case, first, second, scale)
+                yield from wrong_proofs(walk, captured, law, change, first, second, scale)
 
 
 def without_order(captured: Captured, law: Law) -> Captured | None:
@@ -192,20 +202,20 @@ def check(captured: Captured) -> None:
 COMMON = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=150, derandomize=True, **COMMON)
+@settings(max_examples=100, derandomize=True, **COMMON)
 @given(PROGRAMS)
 def test_nothing_said_of_a_random_program_is_contradicted(program: list[Any]) -> None:
     check(recorded(Machine(program)))
 
 
-@settings(max_examples=6, derandomize=True, **COMMON)
+@settings(max_examples=4, derandomize=True, **COMMON)
 @given(PROGRAMS)
 def test_nothing_said_of_a_random_module_as_captured_is_contradicted(program: list[Any]) -> None:
     check(capture(Machine(program), (tokens(0).float(),)))
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, print_blob=True, **COMMON)
+@settings(max_examples=1000, derandomize=False, print_blob=True, **COMMON)
 @given(PROGRAMS)
 def test_nothing_said_of_many_random_programs_is_contradicted(program: list[Any]) -> None:
     check(recorded(Machine(program)))
@@ -229,3 +239,13 @@ def test_random_programs_prove_and_refuse() -> None:
     assert values >= 100
     for name, count in proved.items():
         assert 0.1 * values < count < 0.9 * values, (name, count, values)
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="scaled_dot_product_attention: the rule fails on operands of unlike rank"
+)
+def test_attention_of_operands_of_unlike_rank_is_no_internal_failure() -> None:
+    captured = recorded(Machine([("widened", 0, 0, 1, 0), ("attend_whole", 0, 1, 0, 0)]))
+    assert any("scaled_dot_product" in str(n.target) for n in captured.graph.nodes)
+    for law in laws():
+        assert [b.reason for b in walked(captured, law).breaks if b.reason.startswith("internal")] == []

@@ -14,6 +14,7 @@ import sys
 
 import typer
 
+from orderproof.cli.atlas import atlas
 from orderproof.cli.audit import audit
 from orderproof.cli.listing import list_
 from orderproof.cli.prove import prove
@@ -50,6 +51,7 @@ def _root(
 
 app.command("audit", epilog=EPILOG)(audit)
 app.command("prove", epilog=EPILOG)(prove)
+app.command("atlas")(atlas)
 app.command("list")(list_)
 app.command("recheck")(recheck)
 

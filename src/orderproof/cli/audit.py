@@ -19,6 +19,8 @@ def audit(
     expect: options.Expect = None,
     json: options.Json = None,
     html: options.Html = None,
+    junit: options.Junit = None,
+    sarif: options.Sarif = None,
     certificate: options.Certificate = None,
     seed: options.Seed = 0,
     tiny: options.Tiny = False,
@@ -56,20 +58,19 @@ def audit(
             interrupted = True
     if report is None:
         raise KeyboardInterrupt
-    from orderproof.report import render_text, write_html, write_json
+    from orderproof.report import render_text, write_html, write_json, write_junit, write_sarif
 
-    if json is not None:
-        write_json(report, json)
-    if html is not None:
-        write_html(report, html)
+    for path, write in ((json, write_json), (html, write_html), (junit, write_junit), (sarif, write_sarif)):
+        if path is not None:
+            write(report, path)
     if certificate is not None:
         from orderproof.cli.certificates import write_all
 
         write_all(exam, report, certificate)
     if not quiet:
-        console = report_console([json, html, certificate])
+        console = report_console([json, html, junit, sarif, certificate])
         render_text(report, console)
-        written = [path for path in (html, json, certificate) if path not in (None, "-")]
+        written = [path for path in (html, json, junit, sarif, certificate) if path not in (None, "-")]
         if written:
             console.print(f"written: {', '.join(str(p) for p in written)}", highlight=False)
     if interrupted:

@@ -33,6 +33,18 @@ Json = Annotated[
 Html = Annotated[
     str | None, typer.Option("--html", metavar="PATH", help="Write one self-contained page; - for standard output.")
 ]
+Junit = Annotated[
+    str | None,
+    typer.Option(
+        "--junit", metavar="PATH", help="Write JUnit XML, a test case for each finding; - for standard output."
+    ),
+]
+Sarif = Annotated[
+    str | None,
+    typer.Option(
+        "--sarif", metavar="PATH", help="Write SARIF 2.1.0, a result for each unmet finding; - for standard output."
+    ),
+]
 Certificate = Annotated[
     str | None,
     typer.Option(

@@ -29,6 +29,8 @@ def prove(
     ] = None,
     json: options.Json = None,
     html: options.Html = None,
+    junit: options.Junit = None,
+    sarif: options.Sarif = None,
     certificate: options.Certificate = None,
     check_nodes: Annotated[
         bool, typer.Option("--check-nodes", help="Check every fact at every node against real runs.")
@@ -66,16 +68,15 @@ def prove(
             exam, law, expect=expected, weights=weights, uniform=tuple(uniform or ()), check_nodes=check_nodes
         )
     report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
-    from orderproof.report import render_text, write_html, write_json
+    from orderproof.report import render_text, write_html, write_json, write_junit, write_sarif
 
-    if json is not None:
-        write_json(report, json)
-    if html is not None:
-        write_html(report, html)
+    for path, write in ((json, write_json), (html, write_html), (junit, write_junit), (sarif, write_sarif)):
+        if path is not None:
+            write(report, path)
     if certificate is not None:
         from orderproof.cli.certificates import write_all
 
         write_all(exam, report, certificate, uniform=tuple(uniform or ()), weights=weights)
     if not quiet:
-        render_text(report, report_console([json, html, certificate]))
+        render_text(report, report_console([json, html, junit, sarif, certificate]))
     raise typer.Exit(report.exit_code)

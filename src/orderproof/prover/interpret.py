@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
@@ -26,7 +27,6 @@ _CAREFUL = {
     "contraction_equivariant",
     "softmax_equivariant",
     "attention_equivariant",
-    "normalisation_equivariant",
 }
 _INTERNAL = (IndexError, KeyError, TypeError, ValueError, AttributeError)
 
@@ -67,13 +67,14 @@ def interpret(
         if text not in walk.assumptions:
             walk.assumptions.append(text)
 
-    for node in graph.nodes:
-        if node in inputs:
-            walk.facts[node], walk.lemmas[node] = inputs[node], "given"
-        elif node.op in ("placeholder", "call_function"):
-            made = _visit(node, walk, constants, repairing=repairing, assume=assume)
-            if made is not None:
-                walk.facts[node] = mend(node, made) if mend is not None and isinstance(made, Fact) else made
+    with np.errstate(all="ignore"):  # values of masks overflow, and their infinities are looked at on purpose
+        for node in graph.nodes:
+            if node in inputs:
+                walk.facts[node], walk.lemmas[node] = inputs[node], "given"
+            elif node.op in ("placeholder", "call_function"):
+                made = _visit(node, walk, constants, repairing=repairing, assume=assume)
+                if made is not None:
+                    walk.facts[node] = mend(node, made) if mend is not None and isinstance(made, Fact) else made
     walk.consulted = frozenset(constants.consulted)
     return walk
 
@@ -156,12 +157,12 @@ def _nothing(a: Application, walk: Walk, reason: str, before: int) -> Facts:
     if node in a.constants:  # the same in both runs, whatever it is
         del walk.breaks[before:]
         walk.lemmas[node] = "same_in_both_runs"
-        return _each(node.meta["val"], constant)
+        return _tainted(a, _each(node.meta["val"], constant))
     del walk.breaks[before:]
     a.report(Break(node, None, None, (), (), constant=False, reason=reason))
     walk.lemmas[node] = "nothing_follows"
     if not a.repairing:
-        return _each(node.meta["val"], lambda shape: still(shape, ALWAYS))
+        return _tainted(a, _each(node.meta["val"], lambda shape: still(shape, ALWAYS)))
     moves: dict[int, Move] = {}
     levels = [NEVER]
     for n in node.all_input_nodes:
@@ -170,7 +171,7 @@ def _nothing(a: Application, walk: Walk, reason: str, before: int) -> Facts:
             for size, move in zip(f.shape, f.moves, strict=True):
                 if is_moved(move):
                     moves.setdefault(size, move)
-    return _each(node.meta["val"], lambda shape: _guess(shape, moves, max(levels)))
+    return _tainted(a, _each(node.meta["val"], lambda shape: _guess(shape, moves, max(levels))))
 
 
 def _guess(shape: tuple[int, ...], moves: dict[int, Move], level: int) -> Fact:

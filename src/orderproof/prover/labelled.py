@@ -8,6 +8,7 @@ C[move(e)] == C[e] holds for those values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,11 +27,13 @@ from orderproof.prover.fact import (
     carry,
     compress,
     generators_of,
+    unsure,
 )
 from orderproof.prover.move import FREE, STILL, Move, is_moved
 from orderproof.prover.rule import Application, Break, Place
 
 Labels = tuple[str, ...]
+SMALL = 4096  # constants up to this size are moved about with their values: they may be masks
 
 
 @dataclass(slots=True)
@@ -61,6 +64,20 @@ def refined(a: Application, node: Node) -> Fact:
                 moves = tuple(FREE if f else m for f, m in zip(free, fact.moves, strict=True))
                 return Fact(fact.shape, moves, fact.level)
     return fact
+
+
+def with_values(a: Application, node: Node) -> Fact:
+    """The fact about an operand; of a small constant with its values, of a large one with what they could mask."""
+    fact = a.fact(node)
+    if fact.known is not None or node not in a.constants:
+        return fact
+    if math.prod(fact.shape) > SMALL:
+        return unsure(fact) if a.may_mask(node) else fact
+    array = a.constants.array(node)
+    if array is None:
+        return fact
+    a.constants.consult(node)
+    return Fact(fact.shape, fact.moves, fact.level, Known(np.ones((1,) * array.ndim, dtype=np.uint8), array))
 
 
 def common_moves(a: Application, operands: Sequence[Operand]) -> dict[str, Move]:

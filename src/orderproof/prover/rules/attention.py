@@ -14,7 +14,17 @@ import numpy as np
 import torch
 from torch.fx import Node
 
-from orderproof.prover.fact import EXACT, MASKED, NEVER, UNKNOWN, UNSURE, Fact, Known, with_known
+from orderproof.prover.fact import (
+    EXACT,
+    FLOAT16_LARGE,
+    MASKED,
+    NEVER,
+    UNKNOWN,
+    UNSURE,
+    Fact,
+    Known,
+    with_known,
+)
 from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
 from orderproof.prover.move import STILL
 from orderproof.prover.rule import Application, Break, NothingFollows, dtype_of, rule
@@ -101,29 +111,37 @@ def _masked(a: Application, scores: Fact, mask: Node | Fact, place: int | str, d
             a.constants.consult(node)
             known = Known(np.full((1,) * array.ndim, EXACT, np.uint8), array)
     boolean = node is None or dtype_of(node) is torch.bool
+    one = (1,) * rank
+    before_mask = scores.known or Known(np.full(one, UNKNOWN, np.uint8), np.zeros(one))
+    if known is None and (node is None or node in a.constants):  # a constant whose values may not be used
+        return Fact(scores.shape, out_moves, level, scores.known)
     if known is None:
-        if node is None or node in a.constants:
-            return Fact(scores.shape, out_moves, level)
-        unsure = Known(np.full((1,) * rank, UNSURE, np.uint8), np.zeros((1,) * rank))
-        return with_known(scores.shape, out_moves, level, unsure)
+        known = Known(np.full((1,) * len(fact.shape), UNSURE, np.uint8), np.zeros((1,) * len(fact.shape)))
     status, value = (align(x, operand.labels, order) for x in (known.status, known.value))
-    if boolean:
-        hidden = (status == EXACT) & (value == 0)
-        visible = (status == EXACT) & (value != 0)
-        out = np.where(hidden, EXACT, np.where(visible, UNKNOWN, UNSURE)).astype(np.uint8)
-        filled = np.where(hidden, -np.inf, 0.0)
-    else:
-        masks = mask_like(Known(status.astype(np.uint8), value), dtype)
-        exact = (status == EXACT) & (value == -np.inf)
-        out = np.where(exact, EXACT, np.where(masks, MASKED, np.where(status == UNSURE, UNSURE, UNKNOWN))).astype(
-            np.uint8
-        )
-        filled = np.where(exact, -np.inf, np.where(masks, value, 0.0))
-    if scores.known is not None:  # two masks, one after the other: hidden by either is hidden
-        hidden = (scores.known.status == EXACT) & (scores.known.value == -np.inf)
-        out = np.where(hidden, EXACT, out).astype(np.uint8)
-        filled = np.where(hidden, -np.inf, filled)
-    return with_known(scores.shape, out_moves, level, Known(out, filled))
+    mask_known = Known(status.astype(np.uint8), value)
+    combined = _visible_or_hidden(before_mask, mask_known) if boolean else _added(before_mask, mask_known, dtype)
+    return with_known(scores.shape, out_moves, level, combined)
+
+
+def _visible_or_hidden(scores: Known, mask: Known) -> Known:
+    """A boolean mask: what it hides is -inf, what it shows is as it was, what is not known is unsure."""
+    hidden, visible = mask.where(EXACT) & (mask.value == 0), mask.where(EXACT) & (mask.value != 0)
+    status = np.where(hidden, EXACT, np.where(visible, scores.status, UNSURE)).astype(np.uint8)
+    return Known(status, np.where(hidden, -np.inf, scores.value))
+
+
+def _added(scores: Known, mask: Known, dtype: torch.dtype) -> Known:
+    """An additive mask: -inf stays -inf, a large negative number stays a mask, what was unsure stays unsure."""
+    unsure = (scores.status == UNSURE) | (mask.status == UNSURE)
+    infinite = [k.where(EXACT) & (k.value == -np.inf) for k in (scores, mask)]
+    masks = [mask_like(k, dtype) for k in (scores, mask)]
+    large = mask.where(EXACT) & ~(np.abs(mask.value.astype(np.float64)) < FLOAT16_LARGE)
+    status = np.where(
+        unsure, UNSURE, np.where(infinite[0] | infinite[1], EXACT, np.where(masks[0] | masks[1], MASKED, UNKNOWN))
+    )
+    status = np.where(large & (status == UNKNOWN), UNSURE, status).astype(np.uint8)
+    bound = np.minimum(np.where(masks[0], scores.value, 0.0), np.where(masks[1], mask.value, 0.0))
+    return Known(status, np.where(status == EXACT, -np.inf, np.where(status == MASKED, bound, 0.0)))
 
 
 def _flag(found: Break) -> Break:

@@ -22,9 +22,9 @@ from torch.fx import Node
 
 from orderproof.prover.fact import (
     EXACT,
-    MASKED,
     NEVER,
     UNKNOWN,
+    UNSURE,
     Fact,
     Known,
     both_ends,
@@ -55,22 +55,26 @@ def softmax_along(a: Application, fact: Fact, dim: int, dtype: Any, *, logarithm
         return Fact(fact.shape, fact.moves, fact.level.max(axis=dim, keepdims=True))
     masked = mask_like(known, dtype)
     # Alive: so far above every mask that the gap alone makes the masked entries underflow.
-    ordinary = (known.status == UNKNOWN) | ((known.status == EXACT) & ~mask_like(known, dtype, share=0.1))
-    alive = ordinary.any(axis=dim, keepdims=True)
+    finite = (known.status != EXACT) | np.isfinite(known.value.astype(np.float64))
+    ordinary = (known.status == UNKNOWN) | (known.where(EXACT) & finite & ~mask_like(known, dtype, share=0.1))
+    infinite = known.where(EXACT) & ~finite & ~(known.value == -np.inf)  # one makes the whole line NaN
+    alive = ordinary.any(axis=dim, keepdims=True) & ~infinite.any(axis=dim, keepdims=True)
+    # A line that may be -inf throughout, or holds +inf or NaN, is no ordinary line of weights: it is NaN.
+    number = ((known.status != UNSURE) & finite).any(axis=dim, keepdims=True) & ~infinite.any(axis=dim, keepdims=True)
+    ill = np.where(number, UNKNOWN, UNSURE).astype(np.uint8)
     gone = masked & alive
     dropped = both_ends(gone, fact.moves, fact.shape)  # gone in the first run at e, in the second at move(e)
     level, dropped = np.broadcast_arrays(fact.level, dropped)
     high = np.where(dropped, NEVER, level).max(axis=dim, keepdims=True)
-    if not gone.any():
-        return Fact(fact.shape, fact.moves, high)
-    finite = (known.status == MASKED) | ((known.status == EXACT) & ~np.isneginf(known.value.astype(np.float64)))
-    if (gone & finite).any():
-        a.assume(BOUNDED)
-    if logarithm:
+    zero = np.zeros((1,) * len(fact.shape))
+    if logarithm and masked.any():
         # A masked entry is as negative as before, and no longer cut off from its score.
         return unsure(Fact(fact.shape, fact.moves, np.maximum(high, fact.level)))
-    status = np.where(gone, EXACT, UNKNOWN).astype(np.uint8)
-    return with_known(fact.shape, fact.moves, high, Known(status, np.zeros((1,) * len(fact.shape))))
+    if not gone.any():
+        return with_known(fact.shape, fact.moves, high, Known(ill, zero))
+    if (gone & finite).any():
+        a.assume(BOUNDED)
+    return with_known(fact.shape, fact.moves, high, Known(np.where(gone, EXACT, ill).astype(np.uint8), zero))
 
 
 def normalised(a: Application, dims: tuple[int, ...], affine: list[tuple[Node | None, int, tuple[int, ...]]]) -> Fact:

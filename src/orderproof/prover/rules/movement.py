@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orderproof.prover.fact import NEVER, Fact, Known, Shape, compress, generators_of, uniform
+from orderproof.prover.labelled import with_values
 from orderproof.prover.move import FREE, STILL, Move, is_moved, moved
 from orderproof.prover.rule import Application, NothingFollows, rule
 
@@ -109,7 +110,7 @@ def expand(a: Application) -> Fact:
 @rule(LEMMA, "view", "_unsafe_view", "reshape", "flatten", "unflatten", "view_as", "reshape_as", "ravel")
 def view(a: Application) -> Fact:
     """Dimensions regrouped, group by group."""
-    return regroup(a.fact(a.args[0]), a.shape)
+    return regroup(with_values(a, a.args[0]), a.shape)
 
 
 @rule(LEMMA, "view.dtype")

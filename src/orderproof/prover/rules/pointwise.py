@@ -37,7 +37,7 @@ from orderproof.prover.fact import (
 )
 from orderproof.prover.labelled import Labels, Operand, align, common_moves, highest, refined, settle
 from orderproof.prover.move import STILL
-from orderproof.prover.rule import Application, dtype_of, rule
+from orderproof.prover.rule import Application, NothingFollows, dtype_of, rule
 
 _ADD = {"add", "sub"}
 _MULTIPLY = {"mul", "multiply"}
@@ -91,7 +91,6 @@ def mask_like(known: Known, dtype: torch.dtype, *, share: float = 1.0) -> NDArra
     "silu",
     "gelu",
     "log_sigmoid",
-    "log_sigmoid_forward",
     "square",
     "relu",
     "_prelu_kernel",
@@ -103,6 +102,8 @@ def pointwise(a: Application) -> Fact:
     name = a.target.split(".")[1]
     if name in ("tril", "triu"):
         return _triangle(a, name)
+    if not isinstance(a.node.meta["val"], Tensor):
+        raise NothingFollows("an elementwise operator with several results has no lemma")
     rank = len(a.shape)
     operands = list(_operands(a, rank))
     moves = common_moves(a, operands)
@@ -223,6 +224,8 @@ def _bounds(
     values = [np.where(k.status == UNKNOWN, 0.0, k.value.astype(np.float64)) for k in knowns]
     literals = [float(x) for x in a.args if isinstance(x, int | float) and not isinstance(x, bool)]
     large = _large_elements(a, operands, knowns) & dtype.is_floating_point
+    if name in _DIVIDE and len(knowns) == 2:
+        large = large | (knowns[1].where(EXACT) & (knowns[1].value == 0))
     keeps = np.zeros_like(any_masked)
     if name == "add" and a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3:
         keeps, bound = any_masked, reduce(np.add, values) + sum(literals)
@@ -268,7 +271,7 @@ def _decided(a: Application, name: str, knowns: list[Known]) -> tuple[NDArray[np
 
     # Zero times infinity, and infinity minus infinity, are neither.
     infinite = reduce(np.logical_or, [(k.status >= MASKED) | _infinite(k) for k in knowns])
-    positive = reduce(np.logical_or, [(k.status == UNSURE) | (_infinite(k) & (k.value > 0)) for k in knowns])
+    positive = reduce(np.logical_or, [(k.status == UNSURE) | (_infinite(k) & ~(k.value == -np.inf)) for k in knowns])
 
     boolean = a.node.meta["val"].dtype is torch.bool
     if name in _MULTIPLY:
@@ -330,6 +333,8 @@ def _evaluate(a: Application, operands: list[Operand], knowns: list[Known]) -> N
         if o.node is not None:
             value = torch.from_numpy(np.ascontiguousarray(k.value)).to(dtype_of(o.node))
             values[o.node] = value.reshape(()) if not o.fact.shape else value  # rank 0 promotes types less
+    for node in a.node.all_input_nodes:  # a tensor that lends only its type
+        values.setdefault(node, torch.zeros((), dtype=dtype_of(node)))
     kwargs = {k: torch.device("cpu") if k == "device" else v for k, v in a.node.kwargs.items()}
     try:
         with torch.no_grad():

@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.fx import Node
 
-from orderproof.prover.fact import NEVER, Fact, Known, Shape, compress, generators_of, uniform, unsure
-from orderproof.prover.labelled import Operand, common_moves, settle
+from orderproof.prover.fact import NEVER, Fact, Known, Shape, compress, generators_of, uniform
+from orderproof.prover.labelled import Operand, common_moves, settle, with_values
 from orderproof.prover.move import FREE, STILL, Move, is_moved, moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule, shape_of
 from orderproof.prover.rules.movement import LEMMA, rename
 
 Array = NDArray[Any]
-SMALL = 4096  # constants up to this size are joined with their values: they may be masks
 
 
 def reindex(facts: Sequence[Fact], dim: int, source: NDArray[np.int64], shape: Shape) -> Fact:
@@ -177,20 +176,6 @@ def _followed(a: Application, nodes: list[Node], dim: int) -> list[Fact]:
         )
         for o in operands
     ]
-
-
-def with_values(a: Application, node: Node) -> Fact:
-    """The fact about an operand; of a small constant with its values, of a large one with what they could mask."""
-    fact = a.fact(node)
-    if fact.known is not None or node not in a.constants:
-        return fact
-    if math.prod(fact.shape) > SMALL:
-        return unsure(fact) if a.may_mask(node) else fact
-    array = a.constants.array(node)
-    if array is None:
-        return fact
-    a.constants.consult(node)
-    return Fact(fact.shape, fact.moves, fact.level, Known(np.ones((1,) * array.ndim, dtype=np.uint8), array))
 
 
 @rule(LEMMA, "flip")

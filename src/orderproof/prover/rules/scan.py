@@ -14,10 +14,11 @@ import numpy as np
 from torch.fx import Node
 
 from orderproof.prover.fact import Fact, Levels, compress
+from orderproof.prover.labelled import with_values
 from orderproof.prover.move import FREE, STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule
 from orderproof.prover.rules.movement import rename
-from orderproof.prover.rules.reindexing import reindex, with_values
+from orderproof.prover.rules.reindexing import reindex
 
 LEMMA = "scan_dependence"
 
