@@ -39,10 +39,9 @@ from orderproof.prover.interpret import Walk, interpret
 from orderproof.prover.move import FREE, STILL, Move, moved
 
 Array = NDArray[Any]
-TOLERANCE = 1e-7
 ORDINARY = 6e4  # an element said to be ordinary is smaller than this on ordinary inputs
 SCALES = (1.0, 0.03, 20.0, 1.0)  # one a pair of runs; ordinary numbers are checked where the scale is at most 1
-INFINITE = False  # +inf and NaN as known values or buffers; see UNBOUNDED in test_contradictions.py
+INFINITE = True  # +inf and NaN as known values or buffers
 TIERS = (0.0, 0.0, 1.0, 2.5, -np.inf, -np.inf, -1e9, -1e4, -1.7e308, 1e9, np.inf, np.nan)
 
 
@@ -402,6 +401,11 @@ def runs_of(tried: Trial, rng: np.random.Generator) -> Runs:
     return Runs(pairs)
 
 
+def tolerance(*arrays: Array) -> float:
+    """How far numbers may differ by rounding alone: half of the digits of the coarsest dtype, less three bits."""
+    return 8 * float(np.sqrt(max(np.finfo(x.dtype).eps for x in arrays if x.dtype.kind == "f")))
+
+
 def unequal(a: Array, b: Array) -> Array:
     """Elements that differ by more than rounding."""
     if a.dtype.kind in "biu":
@@ -413,7 +417,7 @@ def unequal(a: Array, b: Array) -> Array:
         usual = np.abs(np.concatenate([a.reshape(-1), b.reshape(-1)]))
         usual = usual[usual < ORDINARY]
         scale = np.maximum(scale, usual.max() if usual.size else 0.0)
-        return ~same & ~(np.abs(a - b) <= TOLERANCE * scale)
+        return ~same & ~(np.abs(a - b) <= tolerance(a, b) * scale)
 
 
 def contradictions(tried: Trial, runs: Runs) -> Iterator[str]:

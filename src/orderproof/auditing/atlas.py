@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -20,7 +20,7 @@ from torch import nn
 
 from orderproof.auditing import atlas_rows
 from orderproof.auditing.api import audit
-from orderproof.auditing.atlas_child import Child, Limits, settle, start, uninterrupted
+from orderproof.auditing.atlas_child import Child, Limits, settled, start, uninterrupted
 from orderproof.auditing.atlas_rows import SCHEMA, Row
 from orderproof.auditing.atlas_store import Store
 from orderproof.errors import UsageError
@@ -79,27 +79,33 @@ def run(asked: Asked, store: Store, tell: Tell = lambda running, done, total: No
     if not queue:
         return
     warm_up()
-    settle()
     running: list[Child] = []
-    try:
-        while queue or running:
-            while queue and len(running) < asked.workers:
-                with uninterrupted():
-                    running.append(_started(queue.popleft(), asked, store))
-            tell([child.blank.name for child in running], len(known) - len(queue) - len(running), len(known))
-            time.sleep(PAUSE)
-            for child in [*running]:
-                with uninterrupted():
-                    row = child.row()
-                    if row is None:
-                        continue
-                    running.remove(child)
-                    store.append(row)
-                _follow(row.same_as or row.name, known, queue, asked, store)
-        tell([], len(known), len(known))
-    finally:
-        for child in running:
-            child.stop()
+    with settled():
+        try:
+            while queue or running:
+                while queue and len(running) < asked.workers:
+                    with uninterrupted():
+                        running.append(_started(queue.popleft(), asked, store))
+                tell([child.blank.name for child in running], len(known) - len(queue) - len(running), len(known))
+                time.sleep(PAUSE)
+                for row in _finished(running, store):
+                    _follow(row.same_as or row.name, known, queue, asked, store)
+        finally:
+            for child in running:
+                child.stop()
+    tell([], len(known), len(known))
+
+
+def _finished(running: list[Child], store: Store) -> Iterator[Row]:
+    """The rows of the children that are done, each on the disk before it is seen."""
+    for child in [*running]:
+        with uninterrupted():
+            row = child.row()
+            if row is None:
+                continue
+            running.remove(child)
+            store.append(row)
+        yield row
 
 
 def _follow(name: str, known: set[str], queue: deque[str], asked: Asked, store: Store) -> None:

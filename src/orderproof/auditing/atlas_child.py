@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import IO
@@ -112,7 +113,10 @@ def start(blank: Row, work: Callable[[], Row], limits: Limits, let_go: Callable[
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     sys.stdout.flush()
     sys.stderr.flush()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        # numpy's idle threads are no danger: the child uses one thread, and locks of theirs are reset by fork handlers
+        warnings.filterwarnings("ignore", message=".*multi-threaded.*fork", category=DeprecationWarning)
+        pid = os.fork()
     if pid:
         return Child(pid, blank, limits, time.monotonic(), result, trace)
     code = 70
@@ -166,7 +170,12 @@ def uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def settle() -> None:
-    """Before the first fork: what exists now is shared, and not walked over by the children's collectors."""
+@contextlib.contextmanager
+def settled() -> Iterator[None]:
+    """While there are forks: what exists now is shared, and not walked over by the children's collectors."""
     gc.collect()
     gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -75,7 +75,7 @@ def summary(rows: Sequence[Row], *, asked: int) -> str:
     lines = [f"{len(rows):,} of {words.count(asked, 'architecture')} finished"]
     for (law, kind, expected), found in counts(rows).items():
         shown = ", ".join(f"{found[verdict]:,} {verdict.replace('_', ' ')}" for verdict in COUNTED if found[verdict])
-        lines.append(f"{law:<18} {kind:<10} should {SHOULD[expected]:<6} {shown}")
+        lines.append(f"{law:<18} {kind:<10} {'should ' + SHOULD[expected]:<14} {shown}")
     failed = Counter(row.failed.category for row in rows if row.failed)
     if failed:
         lines.append("failures: " + ", ".join(f"{failed[c]:,} {c}" for c in CATEGORIES if failed[c]))

@@ -9,6 +9,7 @@ from orderproof.auditing.atlas_rows import CATEGORIES, LawRow, Row
 from orderproof.laws import get
 from orderproof.report import words
 
+ADVICE = "; give example inputs it accepts"
 EXAMPLES = 3  # how many architectures are named beside a reason
 _ERRORS = ("error in the prover", "internal error", "contradict")
 
@@ -94,7 +95,7 @@ def _errors(rows: Sequence[Row]) -> Iterator[str]:
 def _unexpected(rows: Sequence[Row]) -> str:
     lines = [
         [row.name, row.kind, law_of(each), f"{each.verdict}, should {SHOULD[each.expected]}",
-         code(each.witness or each.reason), code(_short(each))]
+         code(_seen(each)), code(_short(each))]
         for row in rows
         for each in row.laws
         if not each.met and each.verdict != "undecided"
@@ -113,6 +114,11 @@ def _unexpected(rows: Sequence[Row]) -> str:
 
 def _short(each: LawRow) -> str:
     return each.reason.split(": ", 1)[0] if each.operator else ""
+
+
+def _seen(each: LawRow) -> str:
+    largest = each.deviation.float64 if each.deviation.float64 is not None else each.deviation.float32
+    return each.witness or each.reason or (f"two runs differ by {words.size(largest)}" if largest is not None else "")
 
 
 def _vacuous(rows: Sequence[Row]) -> str:
@@ -202,8 +208,9 @@ def _failures(rows: Sequence[Row]) -> str:
 
 
 def _reason(row: Row) -> str:
+    """The reason, without the advice for who asked about this one model."""
     assert row.failed is not None
-    return row.failed.reason.removeprefix(f"arch:{row.name}: ")
+    return row.failed.reason.removeprefix(f"arch:{row.name}: ").split("; wrap ")[0].removesuffix(ADVICE)
 
 
 def _same(rows: Sequence[Row]) -> str:

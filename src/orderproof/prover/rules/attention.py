@@ -26,11 +26,12 @@ from orderproof.prover.fact import (
     with_known,
 )
 from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
+from orderproof.prover.masking import mask_like
 from orderproof.prover.move import STILL
 from orderproof.prover.rule import Application, Break, NothingFollows, dtype_of, rule
 from orderproof.prover.rules.contraction import contract
 from orderproof.prover.rules.fibre import softmax_along
-from orderproof.prover.rules.pointwise import broadcast_labels, mask_like
+from orderproof.prover.rules.pointwise import broadcast_labels
 from orderproof.prover.rules.reindexing import reindex
 
 

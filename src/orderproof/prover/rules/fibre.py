@@ -33,9 +33,9 @@ from orderproof.prover.fact import (
     with_known,
 )
 from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
+from orderproof.prover.masking import mask_like
 from orderproof.prover.move import STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, dtype_of, rule
-from orderproof.prover.rules.pointwise import mask_like
 
 BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
 

@@ -1,0 +1,368 @@
+"""The pytest plugin: what an assertion says, and the report of a session, with and without workers."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import warnings
+from pathlib import Path
+
+import jsonschema
+import pytest
+import torch
+from torch import nn
+
+from orderproof.errors import SubjectError, UsageError
+from orderproof.pytest_plugin import OPTION, Orderproof, assert_law, combined
+from orderproof.record import Report
+from orderproof.report import schema
+from tests.audit.examples import Attention, Causal, NotANumber, SeveralOutputs
+from tests.report import examples
+
+pytest_plugins = ["pytester"]
+
+X = torch.randn(2, 7, 8, generator=torch.Generator().manual_seed(0))
+
+
+# ---------------------------------------------------------------- the assertion
+
+
+def test_what_is_as_expected_passes_and_gives_the_findings():
+    (finding,) = assert_law(Causal(), "causal", X)
+    assert (finding.verdict, finding.expected, finding.met) == ("proved", "holds", True)
+    (finding,) = assert_law(Attention(), "OP201", inputs=X, expect="fails", length=5)
+    assert (finding.verdict, finding.scope.length) == ("refuted", 5)
+    assert assert_law(Attention(), "causal", X, expect="any")
+
+
+def test_a_refuted_law_says_the_two_runs_and_the_line():
+    with pytest.raises(AssertionError) as raised:
+        assert_law(Attention(), "causal", X)
+    text = str(raised.value)
+    assert text.startswith("OP201 causal should hold and is REFUTED: Attention\n")
+    for line in (
+        r"law +Tokens from j on replaced by anything: outputs before j unchanged, for every j\.",
+        r"output +output",
+        r"length +7",
+        r"change +replace the tokens from 1 on",
+        r"before +x0 «x1»",
+        r"after +x0 «x1'»",
+        r"differs +output\[.*\]: the law asks for .*, the model gives .*, by .* \(float32 .*, float64 .*\)",
+        r"entry +aten\.matmul\.default in \(the model itself\) \(examples\.py:\d+\): token 0 comes to depend on .*",
+        r"reason +aten\.matmul\.default \(examples\.py:\d+\): .*",
+    ):
+        assert re.search(rf"^  {line}$", text, re.MULTILINE), line
+
+
+class Nested(nn.Module):
+    """Causal attention, then attention that is not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Causal()
+        self.second = Attention()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self.second(self.first(x))
+        return made
+
+
+def test_the_first_module_that_leaks_is_named():
+    with pytest.raises(AssertionError, match=r"(?m)^  first seen +second$"):
+        assert_law(Nested(), "causal", X)
+
+
+def test_a_law_that_should_fail_and_is_proved_fails_the_test():
+    with pytest.raises(
+        AssertionError, match=r"OP101 order_blind should fail and is PROVED: Attention(.|\n)*proof +\d+ st"
+    ):
+        assert_law(Attention(), "order_blind", X, expect="fails")
+
+
+def test_what_is_undecided_fails_the_test_with_its_reason():
+    with pytest.raises(AssertionError, match=r"OP201 causal should hold and is UNDECIDED: NotANumber(.|\n)*reason +\S"):
+        assert_law(NotANumber(), "causal", X)
+
+
+def test_every_output_is_asserted_and_one_without_tokens_is_no_obstacle():
+    assert [f.verdict for f in assert_law(SeveralOutputs(), "order_blind", X, expect="any")] != []
+    with pytest.raises(AssertionError, match=r"(?m)^  output +tokens$") as raised:
+        assert_law(SeveralOutputs(), "causal", X)
+    assert str(raised.value).count("should hold") == 1
+
+
+class Pooled(Causal):
+    """A vector for a whole sequence."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x).mean(1)
+
+
+def test_an_assertion_that_would_assert_nothing_fails():
+    with pytest.raises(
+        AssertionError, match=r"OP201 causal says nothing of Pooled, so nothing was asserted: output: the"
+    ):
+        assert_law(Pooled(), "causal", X)
+    assert [f.verdict for f in assert_law(Pooled(), "causal", X, expect="any")] == ["not_applicable"]
+
+
+def test_a_wrong_call_is_an_error_and_no_failed_assertion():
+    with pytest.raises(UsageError, match="got 'causl'; did you mean 'causal'"):
+        assert_law(Causal(), "causl", X)
+    with pytest.raises(UsageError, match="expected expect to be one of holds, fails, any; got 'hold'"):
+        assert_law(Causal(), "causal", X, expect="hold")  # type: ignore[arg-type]
+    with pytest.raises(SubjectError, match="no example inputs|is not known"):
+        assert_law(Causal(), "causal", ())
+
+
+def test_a_model_is_given_back_in_the_mode_it_came_in():
+    model = Nested().train()
+    model.first.eval()
+    assert_law(model, "causal", X, expect="fails")
+    assert (model.training, model.first.training, model.second.qkv.training) == (True, False, True)
+
+
+class Warns(Causal):
+    """A model that warns whenever it runs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        warnings.warn("old", DeprecationWarning, stacklevel=2)
+        return super().forward(x)
+
+
+def test_warnings_made_errors_do_not_decide_the_verdict():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_law(Warns(), "causal", X)
+        with pytest.raises(DeprecationWarning):
+            warnings.warn("the test's own filters stand", DeprecationWarning, stacklevel=1)
+
+
+# ---------------------------------------------------------------- the plugin
+
+TWO = """
+from orderproof.pytest_plugin import keep
+from tests.report import examples
+
+def test_first():
+    keep(examples.everyday())
+
+def test_second():
+    keep(examples.undecided_only())
+    assert False, "the findings of a test that fails are kept too"
+"""
+
+
+@pytest.fixture
+def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A suite of its own, with this plugin and no other."""
+    root = str(Path(__file__).parents[1])
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("PYTHONPATH", root)
+    monkeypatch.syspath_prepend(root)
+    pytester.plugins = ["orderproof.pytest_plugin"]
+    return pytester
+
+
+def written(path: Path) -> Report:
+    text = path.read_text(encoding="utf-8")
+    jsonschema.validate(json.loads(text), schema())
+    return Report.from_json(text)
+
+
+def test_the_entry_point_is_declared():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["pytest11"] == {"orderproof": "orderproof.pytest_plugin"}
+
+
+def test_loading_the_plugin_imports_nothing_heavy():
+    heavy = ["torch", "transformers", "numpy", "pydantic", "jinja2", "rich", "orderproof.record", "orderproof.auditing"]
+    code = f"import sys, orderproof.pytest_plugin; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_suite_uses_the_fixture_and_sees_why_it_failed(inner: pytest.Pytester):
+    inner.makeini("[pytest]\nfilterwarnings = error")
+    inner.makepyfile(
+        """
+        import sys
+        import pytest
+
+        def test_torch_is_not_imported_before_it_is_needed():
+            assert "torch" not in sys.modules
+
+        @pytest.fixture(scope="module")
+        def asserting(orderproof):
+            return orderproof.assert_law
+
+        def test_holds(asserting):
+            from tests.audit.examples import Causal
+            import torch
+            asserting(Causal(), "causal", inputs=torch.randn(2, 7, 8))
+
+        def test_leaks(orderproof):
+            from tests.audit.examples import Attention
+            import torch
+            orderproof.assert_law(Attention(), "causal", inputs=torch.randn(2, 7, 8))
+        """
+    )
+    done = inner.runpytest_subprocess(OPTION, "order.json")
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.re_match_lines(
+        [
+            r"E +AssertionError: OP201 causal should hold and is REFUTED: Attention",
+            r"E +before +x0 «x1»",
+            r"E +after +x0 «x1'»",
+            r"orderproof: 2 findings written to .*order\.json",
+        ]
+    )
+    assert "one_law" not in done.stdout.str()  # the traceback ends at the assertion
+    report = written(inner.path / "order.json")
+    assert [(f.output, f.verdict, f.met) for f in report.findings] == [
+        ("test_a_suite_uses_the_fixture_and_sees_why_it_failed.py::test_holds: Causal, output", "proved", True),
+        ("test_a_suite_uses_the_fixture_and_sees_why_it_failed.py::test_leaks: Attention, output", "refuted", False),
+    ]
+    assert report.exit_code == 1
+    assert report.versions["torch"]
+
+
+def test_the_session_has_one_report(inner: pytest.Pytester):
+    inner.makepyfile(TWO)
+    done = inner.runpytest(OPTION, "order.json")
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(["orderproof: 8 findings written to *order.json"])
+    report = written(inner.path / "order.json")
+    assert len(report.findings) == 8
+    assert report.subject.kind == "test session"
+    assert report.subject.detail == "tests that asserted laws: 2; subjects: 2"
+    assert report.exit_code == 3
+    assert report.lemmas == examples.everyday().lemmas
+    assert [p.name for p in inner.path.iterdir() if "order.json" in p.name] == ["order.json"]
+
+
+def test_a_page_is_written_where_the_name_says_so(inner: pytest.Pytester):
+    inner.makepyfile(TWO)
+    inner.runpytest(OPTION, "order.HTML").assert_outcomes(passed=1, failed=1)
+    page = (inner.path / "order.HTML").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "::test_second: arch:toy" in page
+
+
+def test_workers_send_what_they_found(inner: pytest.Pytester):
+    inner.makepyfile(TWO)
+    inner.runpytest(OPTION, "alone.json")
+    done = inner.runpytest("-p", "xdist", "-n", "2", OPTION, "order.json")
+    done.assert_outcomes(passed=1, failed=1)
+    assert done.stdout.str().count("orderproof: 8 findings written") == 1
+    assert written(inner.path / "order.json") == written(inner.path / "alone.json")
+
+
+def test_a_worker_that_dies_takes_no_finished_test_along(inner: pytest.Pytester):
+    inner.makepyfile(TWO + "\ndef test_third():\n    import os\n    os._exit(9)\n")
+    done = inner.runpytest("-p", "xdist", "-n", "1", "--max-worker-restart=0", OPTION, "order.json")
+    done.stdout.fnmatch_lines(["*crashed*"])
+    assert len(written(inner.path / "order.json").findings) == 8
+
+
+def test_an_interrupted_session_still_writes(inner: pytest.Pytester):
+    inner.makepyfile(TWO + "\ndef test_third():\n    raise KeyboardInterrupt\n")
+    inner.runpytest(OPTION, "order.json", no_reraise_ctrlc=True)
+    assert len(written(inner.path / "order.json").findings) == 8
+
+
+def test_what_is_not_a_number_survives_the_way_to_the_report(inner: pytest.Pytester):
+    inner.makepyfile(
+        """
+        from orderproof.pytest_plugin import keep
+        from orderproof.record import Deviation
+        from tests.report import examples
+
+        def test_nan():
+            report = examples.everyday()
+            finding = report.findings[0]
+            witness = finding.witness.model_copy(update={"difference": float("nan"), "found": float("inf")})
+            keep(report.model_copy(update={"findings": (finding.model_copy(update={"witness": witness}),)}))
+        """
+    )
+    inner.runpytest(OPTION, "order.html").assert_outcomes(passed=1)
+    assert "the model gives inf" in (inner.path / "order.html").read_text(encoding="utf-8")
+
+
+def test_findings_of_fixtures_belong_to_the_test_that_asked(inner: pytest.Pytester):
+    inner.makepyfile(
+        """
+        import pytest
+        from orderproof.pytest_plugin import keep
+        from tests.report import examples
+
+        @pytest.fixture(scope="module")
+        def audited():
+            keep(examples.undecided_only())
+            yield
+            keep(examples.undecided_only())
+
+        def test_one(audited): pass
+        def test_two(audited): pass
+        """
+    )
+    inner.runpytest(OPTION, "order.json").assert_outcomes(passed=2)
+    tests = [f.output.partition(": ")[0].partition("::")[2] for f in written(inner.path / "order.json").findings]
+    assert tests == ["test_one"] * 2 + ["test_two"] * 2
+
+
+def test_a_session_without_laws_says_so_in_its_report(inner: pytest.Pytester):
+    inner.makepyfile("def test_nothing(): pass")
+    done = inner.runpytest(OPTION, "order.json")
+    done.stdout.fnmatch_lines(["orderproof: 0 findings written to *"])
+    assert written(inner.path / "order.json").findings == ()
+
+
+def test_nothing_is_kept_and_nothing_written_without_the_option(inner: pytest.Pytester):
+    inner.makepyfile(TWO)
+    done = inner.runpytest()
+    done.assert_outcomes(passed=1, failed=1)
+    assert "orderproof" not in done.stdout.lines[-3]
+    inner.makefile(".json", order="old")
+    inner.runpytest("--collect-only", OPTION, "order.json")
+    assert (inner.path / "order.json").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("order.xml", r"--orderproof-report: expected a name that ends in \.html or \.json; got 'order\.xml'"),
+        ("order", r"expected a name that ends in \.html or \.json; got 'order'"),
+        ("absent/order.json", r"there is no folder '.*absent' to write 'order\.json' into"),
+    ],
+)
+def test_a_report_that_cannot_be_is_refused_before_the_tests_run(inner: pytest.Pytester, name: str, message: str):
+    inner.makepyfile(TWO)
+    done = inner.runpytest(OPTION, name)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert re.search(message, done.stderr.str())
+    assert "test_first" not in done.stdout.str()
+
+
+def test_a_report_that_cannot_be_written_in_the_end_fails_the_session_in_one_line(inner: pytest.Pytester):
+    inner.makepyfile("def test_it(tmp_path): pass")
+    (inner.path / "order.json").mkdir()
+    done = inner.runpytest(OPTION, "order.json")
+    done.assert_outcomes(passed=1)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stdout.fnmatch_lines(["orderproof: cannot write the report to *it is a folder*"])
+
+
+def test_the_fixture_is_the_function():
+    assert Orderproof().assert_law is assert_law
+
+
+def test_reports_are_combined_in_one_that_renders():
+    report = combined([("a.py::test", examples.hostile()), ("b.py::test", examples.causal_proof())], "project")
+    assert Report.from_json(report.to_json()) == report
+    assert report.seconds == 0.0
+    assert report.subject.parameters == 2
