@@ -14,6 +14,7 @@ imported before a law is asserted.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,8 +65,7 @@ def assert_law(
 
     if expect not in get_args(Expectation):
         raise UsageError(f"expected expect to be one of {', '.join(get_args(Expectation))}; got {expect!r}")
-    with warnings.catch_warnings(), _modes_kept(model):
-        warnings.simplefilter("ignore")  # of torch's recorder; as errors they would decide the verdict
+    with _quiet(), _modes_kept(model):
         subject = as_subject(model, inputs=inputs, token_axis=token_axis)
         exam = examination(subject, length=length, seed=seed)
         report = one_law(exam, law, expect={get(law).name: expect}, weights=weights)
@@ -74,6 +74,25 @@ def assert_law(
     if complaint:
         raise AssertionError(complaint)
     return report.findings
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence torch while it records a graph: made errors, its warnings would decide the verdict.
+
+    pytest listens to torch's trace too, thousands of empty lines; who sets TORCH_TRACE gets that as ever.
+    """
+    trace = logging.getLogger("torch.__trace")
+    listening = [handler for handler in trace.handlers if type(handler).__module__.startswith("_pytest.")]
+    for handler in listening:
+        trace.removeHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for handler in listening:
+            trace.addHandler(handler)
 
 
 @contextmanager
@@ -198,6 +217,9 @@ class _Collector:
         except OrderproofError as error:
             self.told = f"orderproof: {error}"
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
+        except Exception as error:  # noqa: BLE001 - what pytest has to say of the tests must be said all the same
+            self.told = f"orderproof: internal error, please report it: {type(error).__name__}: {error}"
+            session.exitstatus = session.exitstatus or pytest.ExitCode.INTERNAL_ERROR
         else:
             findings = sum(len(report.findings) for _, report in pairs)
             self.told = f"orderproof: {findings} finding{'s' * (findings != 1)} written to {self.target}"

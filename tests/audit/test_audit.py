@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import laws
-from orderproof.errors import CaptureError, SubjectError, UsageError
+from orderproof.errors import SubjectError, UsageError
 from orderproof.record import Finding, Report
 from orderproof.report.schema import schema
 from orderproof.subjects import from_module
@@ -130,9 +130,6 @@ def test_module_that_cannot_be_recorded_is_refuted_by_its_runs() -> None:
     assert any("the graph cannot be recorded" in note for note in report.notes)
 
 
-@pytest.mark.xfail(
-    strict=True, raises=CaptureError, reason="prove raises CaptureError where the graph cannot be recorded"
-)
 def test_prove_of_a_module_that_cannot_be_recorded_gives_a_finding() -> None:
     finding = found(examples.DependsOnData(), "causal")
     assert finding.verdict == "refuted"

@@ -53,7 +53,7 @@ POINTWISE = [
     S("div.Tensor", (X(3, 2), 8.0)),
     S("div.Tensor", (X(3, 2), -2.0)),
     S("div.Tensor", (X(3, 2), X(3, 1, kind="positive"))),
-    S("div.Tensor", (X(3, 2), X(3, 2))),
+    S("div.Tensor", (X(3, 2), X(3, 2)), bounded=False),
     S("true_divide.Tensor", (X(3, 2), X(3, 2, kind="positive"))),
     S("div.Tensor_mode", (X(3, 2), X(3, 2, kind="positive")), {"rounding_mode": "floor"}),
     S("rsub.Scalar", (X(3, 2), 1.0)),
@@ -383,4 +383,6 @@ SCAN = [
     S("convolution", (X(2, 2, 4), X(2, 3, 2), None, [1], [0], [1], True, [0], 1)),
 ]
 
-SAMPLES = [*POINTWISE, *CONTRACTION, *FIBRE, *MOVEMENT, *ATTENTION, *LOOKUP, *REDUCTION, *SCAN]
+ADDED = [S("group_norm", (X(2, 4, 2), 2))]  # at the end: the place of a sample is its seed
+
+SAMPLES = [*POINTWISE, *CONTRACTION, *FIBRE, *MOVEMENT, *ATTENTION, *LOOKUP, *REDUCTION, *SCAN, *ADDED]

@@ -71,6 +71,7 @@ class Sample:
     reads: tuple[int, ...] = ()  # which of several results are read by somebody
     known: bool = True  # whether operands may be given with known values
     dense: bool = True  # whether what an element may depend on, it does depend on
+    bounded: bool = True  # whether ordinary operands give an ordinary result, not only a finite one
 
     @property
     def target(self) -> Any:
@@ -426,7 +427,10 @@ def contradictions(tried: Trial, runs: Runs) -> Iterator[str]:
     constant = tried.node in tried.constants
     for k, fact in enumerate(tried.facts()):
         shape = runs.pairs[0][3][k].shape
-        yield from malformed(fact, shape)
+        wrong_form = list(malformed(fact, shape))
+        yield from wrong_form
+        if wrong_form:
+            continue
         for generator, case, scale, one, two in runs.pairs:
             a, b = one[k], two[k]
             held = np.broadcast_to(fact.level < case, shape)
@@ -436,7 +440,7 @@ def contradictions(tried: Trial, runs: Runs) -> Iterator[str]:
             for x in (a, b):
                 yield from _denied(fact, x, k)
                 if scale <= 1 and not constant:
-                    yield from _not_ordinary(fact, x, k, broken=tried.walk.lemmas[tried.node] == "nothing_follows")
+                    yield from _not_ordinary(fact, x, k, tried)
 
 
 def malformed(fact: Fact, shape: tuple[int, ...]) -> Iterator[str]:
@@ -467,13 +471,12 @@ def _denied(fact: Fact, x: Array, k: int) -> Iterator[str]:
                 yield f"result {k}: {_where(wrong)} is {x[wrong][0]}, no mask"
 
 
-def _not_ordinary(fact: Fact, x: Array, k: int, *, broken: bool) -> Iterator[str]:
+def _not_ordinary(fact: Fact, x: Array, k: int, tried: Trial) -> Iterator[str]:
     if x.dtype.kind == "f":
         status = np.broadcast_to(UNKNOWN if fact.known is None else fact.known.status, x.shape)
-        wrong = (status == UNKNOWN) & ~(np.abs(x) < ORDINARY)
+        wrong = (status == UNKNOWN) & ~(np.abs(x) < (ORDINARY if tried.sample.bounded else np.inf))
         if wrong.any():
-            what = "ordinary after a break" if broken else "ordinary"
-            yield f"result {k}: {_where(wrong)} passes for {what} and is {x[wrong][0]}"
+            yield f"result {k}: {_where(wrong)} passes for ordinary and is {x[wrong][0]}"
 
 
 def _where(mask: Array) -> list[int]:

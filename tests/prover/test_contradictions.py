@@ -376,6 +376,12 @@ def unless_number(a: Tensor, x: Tensor) -> Tensor:
     return x + torch.where(a.isnan(), rare(x).sum(-1)[:, None], 0.0).sum(-1, keepdim=True)
 
 
+def weights_beside(a: Tensor, x: Tensor, count: int = 1) -> Tensor:
+    """Softmax weights of scores that hide every token, beside the first entries of a."""
+    made: Tensor = torch.cat([a[..., :count], scores(x) + torch.full((TOKENS, TOKENS), -1e9)], -1).softmax(-1)
+    return made[..., count:]
+
+
 def hide(x: Tensor) -> Tensor:
     """Scores of the future are -inf."""
     return scores(x).masked_fill(FUTURE, -torch.inf)
@@ -424,10 +430,35 @@ PASSED_FOR_ORDINARY = {
 }
 
 
+STILL_PROVED = {
+    "plus_infinity_filled_where_the_input_says": Case(
+        "", "causal", lambda x: unless_number(weights_beside(scores(x).masked_fill(scores(x) > 0, torch.inf), x), x)
+    ),
+    "unsure_entry_that_overflows_beside_masked_ones": Case(
+        "",
+        "causal",
+        lambda x: unless_number(weights_beside(torch.cat([x[..., :1], (x * 1e300 * 1e300)[..., :1]], -1), x, 2), x),
+    ),
+    "layer_norm_with_a_weight_filled_with_nan": Case(
+        "",
+        "causal",
+        lambda x: unless_number(
+            weights_beside(F.layer_norm(x, (WIDTH,), x[0, 0].masked_fill(LOW < 0, torch.nan)), x), x
+        ),
+    ),
+}
+
+
 @pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")
-@pytest.mark.parametrize("name", PASSED_FOR_ORDINARY)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *PASSED_FOR_ORDINARY,
+        *(pytest.param(name, marks=pytest.mark.xfail(strict=True, raises=AssertionError)) for name in STILL_PROVED),
+    ],
+)
 def test_leak_behind_a_masked_or_infinite_entry_is_not_reported_as_proved(name: str) -> None:
-    case = PASSED_FOR_ORDINARY[name]
+    case = (PASSED_FOR_ORDINARY | STILL_PROVED)[name]
     program = build(case)
     first = torch.ones(2, TOKENS, WIDTH) + torch.rand(2, TOKENS, WIDTH)
     if case.law == "causal":

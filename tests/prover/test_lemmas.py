@@ -17,45 +17,48 @@ from tests.prover.samples import SAMPLES
 from tests.prover.samples_drawing import Sample, contradictions, runs_of, trials
 
 COUNT = 24  # trials of each sample
+FEW = 8  # of them where the answer is to come soon
 NAMES = [name for name, _ in groupby(SAMPLES, key=lambda s: s.operator)]
 RUNS_NOWHERE_HERE = {
     "cudnn_batch_norm",  # refused by its rule, and needs a GPU to run
     "_unsafe_expand",  # no such operator in torch 2.13
 }
 
-WRONG: dict[str, str] = {}  # operators said something false of, and what: the mistakes that are still there
+# Operators that something false is said of, and what: the mistakes that are still there.
+INFINITE_BESIDE = "an unsure entry that is +inf makes the line NaN, which passes for ordinary or for zero"
+NAN = "what is known to be NaN is not taken for as large as a mask: what is made of it passes for ordinary"
+WRONG = {
+    **dict.fromkeys(("softmax.int", "_safe_softmax"), INFINITE_BESIDE),
+    **dict.fromkeys(("mm", "group_norm"), NAN),
+}
 
 
-def said_wrongly(sample: Sample) -> Iterator[tuple[str, str]]:
+def said_wrongly(sample: Sample, trials_of_each: int) -> Iterator[tuple[str, str]]:
     """What is said of the result that runs deny, and the trial it was said in."""
-    for tried, rng in trials(sample, COUNT, SAMPLES.index(sample)):
+    for tried, rng in trials(sample, trials_of_each, SAMPLES.index(sample)):
         for text in contradictions(tried, runs_of(tried, rng)):
             yield text, tried.describe()
 
 
 def cases() -> list[object]:
-    return [
-        pytest.param(
-            name,
-            marks=[pytest.mark.xfail(strict=True, raises=(AssertionError, RuntimeWarning), reason=WRONG[name])]
-            if name in WRONG
-            else [],
-        )
-        for name in dict.fromkeys(NAMES)
-    ]
+    """Each operator with few trials, and with all of them; where a mistake is known, with all of them only."""
+    found: list[object] = []
+    for name in dict.fromkeys(NAMES):
+        if name in WRONG:
+            wrong = pytest.mark.xfail(strict=True, raises=AssertionError, reason=WRONG[name])
+            found.append(pytest.param(name, COUNT, marks=wrong, id=name))
+        else:
+            found.append(pytest.param(name, FEW, id=f"{name}-few"))
+            found.append(pytest.param(name, COUNT, marks=pytest.mark.slow, id=name))
+    return found
 
 
-@pytest.mark.parametrize("name", cases())
-def test_what_a_rule_says_of_an_operator_holds_in_every_run(name: str) -> None:
+@pytest.mark.parametrize(("name", "count"), cases())
+def test_what_a_rule_says_of_an_operator_holds_in_every_run(name: str, count: int) -> None:
     for sample in SAMPLES:
         if sample.operator == name:
-            for text, trial in said_wrongly(sample):
-                assert "after a break" in text, f"{text}\n{trial}"  # a mistake of the walk, which has its own test
-
-
-def test_result_of_which_nothing_follows_does_not_pass_for_ordinary() -> None:
-    sample = next(s for s in SAMPLES if s.operator == "slice.Tensor")
-    assert [text for text, _ in said_wrongly(sample) if "after a break" in text] == []
+            for text, trial in said_wrongly(sample, count):
+                raise AssertionError(f"{text}\n{trial}")
 
 
 @pytest.mark.parametrize("rule", list(rules()), ids=lambda r: f"{r.lemma}-{r.apply.__name__}")

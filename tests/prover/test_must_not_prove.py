@@ -421,25 +421,7 @@ def named(case: Case) -> str:
     return f"{case.name}-{case.law}"
 
 
-def cases(cases: list[Case], mistakes: dict[str, str]) -> list[object]:
-    """The cases, those with a mistake that is still there marked."""
-    return [
-        pytest.param(c, id=named(c), marks=[pytest.mark.xfail(strict=True, reason=mistakes[named(c)])])
-        if named(c) in mistakes
-        else pytest.param(c, id=named(c))
-        for c in cases
-    ]
-
-
-UNRECORDED = "prove_law raises CaptureError where the graph cannot be recorded (examine.tokens asks for the graph)"
-WRONG = {
-    "number_taken_from_the_data-order_blind": UNRECORDED,
-    "number_taken_from_the_data-causal": UNRECORDED,
-}
-MISSING = {"in_place_write_to_one_row-order_blind": "aten.copy, a write into a slice, has no rule"}
-
-
-@pytest.mark.parametrize("case", cases(CASES, WRONG))
+@pytest.mark.parametrize("case", CASES, ids=named)
 def test_model_that_breaks_the_law_is_not_proved(case: Case) -> None:
     finding = case.finding(case.broken, case.law)
     assert "error in the prover" not in finding.reason
@@ -454,7 +436,7 @@ def test_model_that_breaks_the_law_is_not_proved(case: Case) -> None:
         assert finding.witness is None
 
 
-@pytest.mark.parametrize("case", cases([case for case in CASES if case.twin is not None], MISSING))
+@pytest.mark.parametrize("case", [case for case in CASES if case.twin is not None], ids=named)
 def test_its_twin_without_the_fault_is_proved(case: Case) -> None:
     assert case.twin is not None
     finding = case.finding(case.twin, case.twin_law or case.law)

@@ -150,6 +150,19 @@ def test_the_evidence_is_there_for_a_reader():
     assert "no token can see another" in (failed.text or "")
 
 
+def test_long_witnesses_are_cut_with_a_count_and_drawn_weights_are_named():
+    tokens = tuple(f"x{i}" for i in range(100))
+    witness = Witness(before=tokens, after=tokens[::-1], change="reverse", difference=1.0, weights="random", seed=3)
+    entry = Entry(kind="operator", operator="aten.flip.default", sites=12, module="layers.*")
+    finding = Finding(
+        code="OP103", law="mirror_blind", verdict="refuted", scope=Scope(length=100), witness=witness, entries=(entry,)
+    )
+    out = cases(one(finding))["OP103 mirror_blind"].findtext("system-out") or ""
+    assert "«x63» and 36 more tokens" in out
+    assert re.search(r"^weights +drawn anew with seed 3$", out, re.MULTILINE)
+    assert re.search(r"^entry +aten\.flip\.default in layers\.\* at 12 sites$", out, re.MULTILINE)
+
+
 def test_the_suite_says_what_it_is_of():
     (suite,) = ET.fromstring(render_junit(examples.everyday()).encode())
     shown = properties(suite)

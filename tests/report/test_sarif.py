@@ -194,6 +194,12 @@ def test_a_result_stands_where_the_law_is_first_broken():
     assert "depend on token 6" in result["relatedLocations"][0]["message"]["text"]
 
 
+def test_an_entry_of_several_layers_is_found_by_the_layer_of_the_witness():
+    other = LEAK.model_copy(update={"module": "embeddings", "source": "modeling_toy.py:9"})
+    (result,) = results(refuted(entries=(other, LEAK.model_copy(update={"module": "layers.*.mixer"}))))
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 30
+
+
 def test_a_proof_that_should_not_be_stands_at_its_last_line():
     (result, _) = results(examples.causal_proof())
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "modeling_bert.py"

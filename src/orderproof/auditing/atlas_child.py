@@ -57,21 +57,32 @@ class Child:
         late = not pid and time.monotonic() - self.began > self.limits.seconds
         if not pid and not late:
             return None
-        self.stop(gone=bool(pid))
+        self._end(gone=bool(pid))
+        with self.result, self.trace:
+            return self._made(
+                late=late, status=status, peak=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / GIB
+            )
+
+    def _made(self, *, late: bool, status: int, peak: float) -> Row:
         made = self._left()
         if late:
             seconds = f"{self.limits.seconds:g}"
             made = failure(self.blank, "timeout", f"not done after {seconds} s", limit=self.limits.seconds)
         elif status != 0 or made is None:
-            made = self._died(status, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / GIB)
+            made = self._died(status, peak)
         if made.failed is not None and made.failed.category == "memory":
             made = failure(made, "memory", made.failed.reason, limit=self.limits.memory)
         if not made.seconds:
             made = made.model_copy(update={"seconds": time.monotonic() - self.began})
         return made
 
-    def stop(self, *, gone: bool = False) -> None:
-        """End the child and all that it started."""
+    def stop(self) -> None:
+        """End the child and all that it started, and forget what it made."""
+        self._end(gone=False)
+        with self.result, self.trace:
+            pass
+
+    def _end(self, *, gone: bool) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         if not gone:
@@ -83,7 +94,6 @@ class Child:
     def _left(self) -> Row | None:
         self.result.seek(0)
         text = self.result.read()
-        self.result.close()
         try:
             row = Row.model_validate_json(text)
         except ValidationError:
@@ -93,7 +103,6 @@ class Child:
     def _died(self, status: int, peak: float) -> Row:
         self.trace.seek(0)
         told = self.trace.read(65536).decode(errors="replace")
-        self.trace.close()
         frame = _FRAME.search(told)
         where = f" in {frame[3]} ({frame[1].rsplit('/', 1)[-1]}:{frame[2]})" if frame else ""
         if not os.WIFSIGNALED(status):

@@ -41,6 +41,16 @@ def undecided(rows: Iterable[Row]) -> list[tuple[str, str, str, list[tuple[str, 
     return sorted(((*key, who) for key, who in groups.items()), key=lambda g: (-len(g[3]), g[:3]))
 
 
+def assumptions(rows: Iterable[Row]) -> list[tuple[tuple[str, str], int]]:
+    """How many proofs rest on each assumption: ((law, assumption), times), by law, the most frequent first."""
+    found: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        for each in row.laws:
+            if each.verdict == "proved":
+                found.update((law_of(each), _NUMBER.sub("N", text)) for text in dict.fromkeys(each.assumptions))
+    return sorted(found.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
+
+
 def places(entries: Iterable[Entry]) -> list[str]:
     """An entry map in short: what enters, by which operator and at which line; layers and repetitions folded."""
     found: dict[tuple[str, str], list[Entry]] = {}

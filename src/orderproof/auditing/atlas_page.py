@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from orderproof.auditing.atlas_counts import COUNTED, SHOULD, code, counts, law_of, places, undecided
+from orderproof.auditing.atlas_counts import COUNTED, SHOULD, assumptions, code, counts, law_of, places, undecided
 from orderproof.auditing.atlas_rows import CATEGORIES, LawRow, Row
 from orderproof.laws import get
 from orderproof.report import words
@@ -15,13 +15,13 @@ _ERRORS = ("error in the prover", "internal error", "contradict")
 
 HEAD = """# The atlas
 
-Written by `orderproof atlas --markdown docs/atlas.md`; not edited by hand. The rows are in [atlas.json](atlas.json).
+Written by `orderproof atlas --markdown docs/atlas.md`; not edited by hand. The rows are in `atlas.json`.
 
 The text and vision architectures that transformers knows. Each is built from its default configuration made tiny (two
 layers, a few dozen features), with random weights and every parameter moved off its initial value, in a process of its
 own with a limit on time and memory, and audited: every law that can be proved, on its first output and on the others.
-*Proved* rests on the recorded graph and holds for every input; *refuted* on two runs that differ beyond rounding.
-*Undecided* is neither, and says which operator was the last word."""
+*Proved* rests on the recorded graph and holds for every input of that length under the assumptions listed; *refuted*
+rests on two runs that differ beyond rounding. *Undecided* is neither, and says which operator had the last word."""
 
 Cells = Sequence[str]
 
@@ -37,6 +37,7 @@ def page(rows: Sequence[Row], *, asked: int, date: str, machine: str) -> str:
         _unexpected(audited),
         _vacuous(audited),
         _undecided(audited),
+        _assumptions(audited),
         _maps(audited),
         _others(audited),
         _failures(rows),
@@ -142,6 +143,14 @@ def _undecided(rows: Sequence[Row]) -> str:
     return f"## Undecided\n\n{text}\n\n" + _table(["times", "law", "operator", "reason", "examples"], lines, left=4)
 
 
+def _assumptions(rows: Sequence[Row]) -> str:
+    lines = [[f"{times:,}", law, text.replace("|", "\\|")] for (law, text), times in assumptions(rows)]
+    if not lines:
+        return ""
+    text = "What the proofs of the first output rest on, with the number of proofs that do."
+    return f"## Assumptions\n\n{text}\n\n" + _table(["proofs", "law", "assumption"], lines, left=3)
+
+
 def _plain(each: LawRow) -> str:
     return each.reason.removesuffix("; no witness was found")
 
@@ -165,8 +174,8 @@ def _maps(rows: Sequence[Row]) -> str:
     text = (
         "P proved, R refuted, ? undecided, - not applicable; ! not what is expected. An entry map is complete where "
         "the graph with the constants at its entries made the same for every position is proved order-blind: order "
-        f"enters there and nowhere else. That is so for {complete:,} of {mapped:,} architectures. Named is what a constant is "
-        "made of, with the operator where it meets the tokens."
+        f"enters there and nowhere else. That is so for {complete:,} of {mapped:,} architectures. Named is what a "
+        "constant is made of, with the operator where it meets the tokens."
     )
     head = ["architecture", "kind", *(f"{c} {law}" for c, law in laws), "map complete", "where order enters"]
     return f"## Architectures\n\n{text}\n\n" + _table(head, lines)

@@ -37,7 +37,7 @@ CATEGORIES: dict[Category, str] = {
     "cannot be run": "it was built and could not be called",
     "cannot be recorded": "it runs, and its graph cannot be recorded",
     "timeout": "it took longer than the time limit",
-    "memory": "it needed more memory than the limit",
+    "memory": "it needed more memory than the limit; of a model of several parts only the outermost is made tiny",
     "crash": "its process ended on its own, or the audit itself failed",
 }
 SCHEMA = 1
@@ -196,7 +196,7 @@ def same_as(name: str) -> str:
 
 def _why_not_loaded(error: Exception) -> Category:
     text = str(error)
-    if "transformers has no base model" in text:
+    if "transformers has no base model" in text or text.startswith("Could not find"):
         return "no base model"
     if any(sign in text for sign in _UNREADABLE):
         return "no token input"

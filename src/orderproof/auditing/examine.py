@@ -60,6 +60,11 @@ class Examination:
     @cached_property
     def tokens(self) -> int:
         """How many tokens the walk's input has (for vision: patches)."""
+        if self.failure is not None and self.subject.cut is None:  # no graph, but the model can still be run
+            sample = self.subject.sample(self.length, self.seed)
+            sizes = [x.shape[d] for x, d in zip(sample.inputs, self.subject.token_axes, strict=True) if d is not None]
+            if sizes:
+                return int(sizes[0])
         for node, axis in self.starts.items():
             if axis is not None:
                 return int(node.meta["val"].shape[axis])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def atlas(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Architectures by name. All by default.")
+        list[str] | None, typer.Argument(metavar="NAME", help="Architectures by name. All by default.")
     ] = None,
     store: Annotated[
         str, typer.Option("--store", metavar="PATH", help="Where finished rows are kept, one a line; it is resumed.")
@@ -35,14 +35,14 @@ def atlas(
     ] = None,
     workers: Annotated[int, typer.Option("--workers", help="Architectures at a time.")] = 1,
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time for one architecture.")] = 300,
-    memory: Annotated[float, typer.Option("--memory", metavar="GIB", help="Address space for one architecture.")] = 8,
+    memory: Annotated[float, typer.Option("--memory", metavar="GIB", help="Address space for one architecture.")] = 4,
     attention: options.Backend = None,
     date: Annotated[
         str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="The date on the page; that of the last row.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress.")] = False,
 ) -> None:
-    r"""Audit every text and vision architecture of transformers, tiny and with random weights.
+    """Audit every text and vision architecture of transformers, tiny and with random weights.
 
     Each is audited in a process of its own; one that crashes, hangs or eats memory costs one row. Killed at any
     moment and started again with the same store, it goes on where it was.
@@ -51,7 +51,7 @@ def atlas(
     Examples:
       orderproof atlas --workers 4 --markdown docs/atlas.md --json docs/atlas.json
       orderproof atlas bert llama mamba
-    """
+    """  # noqa: D301 - help needs the character, not its name
     if json == markdown == "-":
         raise UsageError("expected --json or --markdown on standard output; got both")
     checked(date)
@@ -128,7 +128,7 @@ def progress(*, quiet: bool) -> Iterator[Callable[[Sequence[str], int, int], Non
             if not counting and running:  # a task of its own: what was done before this run says nothing of its speed
                 display.remove_task(task)
                 task, counting = display.add_task("", completed=done, total=total), True
-            text = ", ".join(running) or "loading"
+            text = ", ".join(running) if counting else "loading"
             display.update(task, description=f"{text[:40]:<40}", completed=done, total=total if counting else None)
             display.refresh()
 

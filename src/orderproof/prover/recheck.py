@@ -49,7 +49,7 @@ _DROPS = "dropout feature_dropout alpha_dropout"
 _COPIES = "clone _to_copy to type_as contiguous alias lift_fresh_copy positive detach " + _DROPS
 _POINTWISE = "where masked_fill tril triu __and__ __or__ multiply log_sigmoid _prelu_kernel " + _COPIES  # and tagged
 _VIEWS = (
-    "transpose t numpy_T permute movedim swapaxes unsqueeze squeeze expand expand_as broadcast_to slice select"
+    "transpose t numpy_T permute movedim swapaxes unsqueeze squeeze expand expand_as broadcast_to copy slice select"
     " split split_with_sizes chunk unbind tensor_split"
 )
 _MOVEMENT = (

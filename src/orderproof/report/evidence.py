@@ -52,14 +52,14 @@ def _witness(finding: Finding, witness: Witness) -> list[tuple[str, str]]:
     marked = words.changed(witness)
     ladder = finding.deviation
     measured = f"float32 {words.size(ladder.float32)}, float64 {words.size(ladder.float64)}"
-    own = "its own" if witness.weights == "given" else f"drawn with seed {witness.seed}"
+    drawn = "" if witness.weights == "given" else f"drawn anew with seed {witness.seed}"
     return [
         ("change", witness.change),
         ("before", _tokens(witness.before, marked)),
         ("after", _tokens(witness.after, marked)),
         ("differs", f"{words.outcome(witness, finding.output)}, by {words.size(witness.difference)} ({measured})"),
         ("first seen", witness.module),
-        ("weights", own),
+        ("weights", drawn),
     ]
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -122,10 +123,13 @@ def _result(subject: str, finding: Finding, rule: int) -> dict[str, Any]:
 
 
 def _first_entry(finding: Finding) -> Entry | None:
-    """The entry in the module where the witness is first seen, or else the first one whose file is known."""
+    """The entry in the module where the witness is first seen, or else the first one whose file is known.
+
+    An entry of several layers has * for their number.
+    """
     known = [e for e in finding.entries if _file(e.source)]
     first = finding.witness.module if finding.witness else ""
-    return next((e for e in known if first and e.module == first), known[0] if known else None)
+    return next((e for e in known if first and fnmatchcase(first, e.module)), known[0] if known else None)
 
 
 def _file(source: str) -> str:

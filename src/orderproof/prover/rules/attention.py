@@ -43,6 +43,8 @@ def attention(a: Application) -> Fact:
     if float(a.argument(4, "dropout_p", 0.0)) > 0:
         raise NothingFollows("attention with dropout is random")
     rank = len(query.shape)
+    if len(key.shape) != rank or len(value.shape) != rank:
+        raise NothingFollows("attention whose operands have different ranks has no lemma")
     if bool(a.argument(7, "enable_gqa", False)):
         key, value = _repeat_heads(query, key), _repeat_heads(query, value)
     leading = [str(d) for d in range(rank - 2)]

@@ -96,10 +96,11 @@ def squeeze(a: Application) -> Fact:
     return rename(fact, a.shape, [d for d in range(rank) if not (d in chosen and fact.shape[d] == 1)])
 
 
-@rule(LEMMA, "expand", "expand_as", "broadcast_to", "_unsafe_expand")
+@rule(LEMMA, "expand", "expand_as", "broadcast_to", "_unsafe_expand", "copy")
 def expand(a: Application) -> Fact:
     """A dimension of size 1 repeated: the result is constant along it, so it is free."""
-    fact = a.fact(a.args[0])
+    # `copy` writes its second argument over the first, of which nothing is left.
+    fact = with_values(a, a.args[1 if ".copy." in a.target else 0])
     added = len(a.shape) - len(fact.shape)
     source: list[int | None] = [None] * added + list(range(len(fact.shape)))
     made = rename(fact, tuple(1 if d is None else fact.shape[d] for d in source), source)

@@ -1,0 +1,326 @@
+"""One-line edits of the prover, each of which makes it say something false: the samples and programs must see it.
+
+An edit is made in the process: the file that holds its line is compiled anew, and the functions that differ run
+the new code until the test ends. A line that is no longer there, or there twice, fails as stale.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from orderproof import laws, prover
+from orderproof.auditing.examine import Examination
+from orderproof.prover.rule import rules
+from tests.prover.samples import SAMPLES
+from tests.prover.samples_drawing import Sample, contradictions, runs_of, trials
+from tests.prover.test_contradictions import FALSE_PROOFS, FUTURE, WRONG_FACTS, attend, big, build
+from tests.prover.walking import TOKENS, WIDTH, Program, examine, shortfall, violations, walk
+
+FOLDER = Path(inspect.getfile(prover)).parent
+TRIALS = 48  # of each sample, a sixth of them first
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A line, what it becomes, and the operators or the program that must see it."""
+
+    name: str
+    before: str
+    after: str
+    operators: tuple[str, ...] = ()
+    program: str = ""  # one of PROGRAMS, or a case of test_contradictions
+    quick: bool = False  # whether it is tried where the answer is to come soon
+
+
+def M(name: str, before: str, after: str, *operators: str, program: str = "", quick: bool = False) -> Mutant:
+    """A mutant."""
+    return Mutant(name, before, after, operators, program, quick)
+
+
+SDPA = "scaled_dot_product_attention"
+MASKED = ("masked_fill.Scalar", "where.self", "where.ScalarOther", "where.ScalarSelf")
+POINTWISE = [
+    M("operand_that_moves_otherwise", "levels: list[Levels] = [align(settle(a, o, moves), o", "levels: list[Levels] = [align(o.fact.level, o", "add.Tensor", quick=True),
+    M("first_operand_alone", "return Fact(a.shape, out_moves, highest(levels))", "return Fact(a.shape, out_moves, levels[0])", "maximum", "atan2"),
+    M("the_other_branch", "branch = np.where(true, yes_level, no_level)", "branch = np.where(true, no_level, yes_level)", *MASKED, quick=True),
+    M("condition_forgotten", "np.where(sure, highest([condition_level, branch]),", "np.where(sure, branch,", *MASKED),
+    M("unsure_branch", "np.where(risky, UNSURE, UNKNOWN))", "UNKNOWN)", *MASKED),
+    M("value_of_the_other_branch", "value = np.where(true, yes.value, no.value)", "value = np.where(true, no.value, yes.value)", *MASKED),
+    M("triangle_without_its_diagonal", "else ones.triu(diagonal)).numpy()", "else ones.triu()).numpy()", "triu"),
+    M("triangle_the_wrong_way", "status = np.where(shaped, status, EXACT)", "status = np.where(shaped, EXACT, status)", "tril"),
+    M("known_by_one_operand", "exact = reduce(np.logical_and, [k.status == EXACT", "exact = reduce(np.logical_or, [k.status == EXACT", "add.Tensor", "maximum"),
+    M("broadcast_from_the_left", 'return tuple(str(d + shift) if size > 1 else ""', 'return tuple(str(d) if size > 1 else ""', "add.Tensor", "mul.Tensor"),
+    M("literal_in_its_own_type", "np.full(one, torch.tensor(x, dtype=dtype).item())", "np.full(one, x)", "masked_fill.Scalar"),
+    M("number_given_a_rank", "value.reshape(()) if not o.fact.shape else value", "value", program="eight_bits_added_to_a_number-causal"),
+    M("zero_times_infinity", "return one_is(lambda v: v == 0) & ~infinite, 0", "return one_is(lambda v: v == 0), 0", "mul.Tensor", quick=True),
+    M("infinity_minus_infinity", "return one_is(lambda v: v == -np.inf) & ~positive,", "return one_is(lambda v: v == -np.inf),", "add.Tensor"),
+    M("or_of_integers", "if name in OR and boolean:", "if name in OR:", "bitwise_or.Tensor"),
+    M("divided_by_zero", "large = large | (knowns[1].where(EXACT) & (knowns[1].value == 0))", "pass", "div.Tensor"),
+    M("literal_not_added", "reduce(np.add, values) + sum(literals)", "reduce(np.add, values)", "add.Tensor"),
+    M("alpha_ignored", 'if name == "add" and a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3:', 'if name == "add" and len(a.args) < 3:', "add.Tensor"),
+    M("alpha_ignored_at_minus_infinity", 'and len(knowns) > 1 and a.node.kwargs.get("alpha", 1) == 1:', "and len(knowns) > 1:", "add.Tensor"),
+    M("factor_not_known", "sure = (knowns[1 - place].status == EXACT) & (factor > 0)", "sure = factor >= 0", "mul.Tensor", "div.Tensor"),
+    M("unsure_plus_masked", "keeps = keeps & (bound <= -limit) & ~unsure", "keeps = keeps & (bound <= -limit)", "add.Tensor"),
+    M("bound_no_longer_a_mask", "keeps = keeps & (bound <= -limit) & ~unsure", "keeps = keeps & ~unsure", "mul.Tensor", "add.Tensor"),
+    M("masked_passes_for_ordinary", "np.where(any_masked | unsure | large, UNSURE, UNKNOWN))", "np.where(unsure | large, UNSURE, UNKNOWN))", "sub.Tensor", "mul.Tensor", "neg"),
+    M("large_passes_for_ordinary", "np.where(any_masked | unsure | large, UNSURE, UNKNOWN))", "np.where(any_masked | unsure, UNSURE, UNKNOWN))", "add.Tensor", "mul.Tensor"),
+]  # fmt: skip
+LABELLED = [
+    M("any_move_agrees", "return move is target or move is FREE", "return True", "add.Tensor", "matmul", quick=True),
+    M("symmetric_somewhere", "if symmetric is not None and symmetric.all():", "if symmetric is not None and symmetric.any():", "add.Tensor"),
+    M("asymmetric_kept", "return compress(np.where(symmetric, fact.level, ALWAYS))", "return fact.level", "add.Tensor", "mul.Tensor"),
+    M("values_not_compared", "agree = agree & same & (carry(", "agree = agree & (carry(", "add.Tensor", quick=True),
+    M("image_not_known", "agree = agree & same & (carry(known.status, target, fact.shape, g) == EXACT)", "agree = agree & same", "add.Tensor", "mul.Tensor", "maximum"),
+    M("one_generator_of_many", "for g in range(generators_of(target) or generators_of(fact.moves)):", "for g in range(2):", "add.Tensor", "mul.Tensor"),
+    M("never_at_its_first_element", "if level.size == 1 and level.flat[0] == NEVER:", "if level.flat[0] == NEVER:", "add.Tensor", "maximum"),
+    M("lower_of_two_levels", "result = np.maximum(result, level)", "result = np.minimum(result, level)", "add.Tensor"),
+    M("constant_along_everything", "free = [s == 1 and n > 1 for", "free = [n > 1 for", "embedding"),
+    M("large_constant_passes_for_ordinary", "return unsure(fact) if a.may_mask(node) else fact", "return fact", program="mask_joined_from_a_large_constant-causal"),
+]  # fmt: skip
+FACT = [
+    M("zeros_of_the_first_run", "zero = both_ends(self.known.where(EXACT) & (self.known.value == 0), moves, self.shape)", "zero = self.known.where(EXACT) & (self.known.value == 0)", "matmul", "einsum", "linear"),
+    M("large_is_no_mask", "return bool((known.status >= MASKED).any() or np.any(huge))", "return bool((known.status >= MASKED).any())", "matmul", "linear", "relu", "cumsum"),
+    M("masked_is_no_mask", "return bool((known.status >= MASKED).any() or np.any(huge))", "return bool(np.any(huge))", "matmul", "linear", "sum"),
+    M("nothing_unsure", "Known(np.full(one, UNSURE, dtype=np.uint8), np.zeros(one))", "None", "layer_norm", "sum", "matmul"),
+    M("image_of_another_value", "(carry(known.status, moves, shape, g) == EXACT) & (image == known.value)", "(carry(known.status, moves, shape, g) == EXACT)", "add.Tensor", "where.self", "maximum", quick=True),
+    M("image_not_known_in_a_result", "same = same & (carry(known.status, moves, shape, g) == EXACT) & (image == known.value)", "same = same & (image == known.value)", "add.Tensor", "mul.Tensor", "masked_fill.Scalar"),
+    M("known_is_never_changed", "level = np.where(same, NEVER, level)", "level = np.where(known.where(EXACT), NEVER, level)", "add.Tensor", "where.self"),
+    M("compressed_too_far", "same = bool((array == first).all())", "same = bool((array == first).any())", "softmax.int", "cumsum", "cat"),
+    M("either_end", "result = result & carry(mask, moves, shape, g)", "result = result | carry(mask, moves, shape, g)", "softmax.int", "matmul"),
+]  # fmt: skip
+CONTRACTION = [
+    M("sum_of_infinite_terms", "if any(_not_finite(a, o) for o in operands):", "if False:", "matmul", "einsum"),
+    M("constant_that_masks", "return may_mask(operand.fact.known) or (operand.node is not None and a.may_mask(operand.node))", "return may_mask(operand.fact.known)", "matmul", "linear", "addmm"),
+    M("one_zero_makes_the_sum_zero", "zero.all(axis=summed)", "zero.any(axis=summed)", "matmul", "einsum", quick=True),
+    M("lowest_level_of_a_sum_with_zeros", "level, empty = level.max(axis=summed),", "level, empty = level.min(axis=summed),", "matmul", "einsum"),
+    M("zeros_under_the_own_move", "zeros = [o.fact.zeros(target_moves(o, moves))", "zeros = [o.fact.zeros(o.fact.moves)", program="known_zeros_of_an_operand_retargeted-order_blind"),
+    M("lowest_level_of_a_sum", "        level = level.max(axis=summed)\n", "        level = level.min(axis=summed)\n", "matmul", "linear"),
+    M("masked_bias", "return unsure(result) if may_mask(first.known) or _not_finite(a, second) else result", "return result", "linear", "addmm", "baddbmm"),
+    M("columns_summed", '"sum", "column"]', '"column", "sum"]', "mm", "bmm", "matmul"),
+]  # fmt: skip
+FIBRE = [
+    M("line_wholly_masked", "gone = masked & alive", "gone = masked", "softmax.int", SDPA, quick=True),
+    M("masked_in_the_first_run", "dropped = both_ends(gone, fact.moves, fact.shape)", "dropped = gone", "softmax.int", SDPA, "add.Tensor"),
+    M("infinity_beside_masked", "alive = ordinary.any(axis=dim, keepdims=True) & ~infinite.any(axis=dim, keepdims=True)", "alive = ordinary.any(axis=dim, keepdims=True)", "softmax.int", "_softmax"),
+    M("own_level_behind_a_mask", "high = np.where(dropped, NEVER, level).max(axis=dim, keepdims=True)", "high = np.where(dropped, NEVER, level)", "softmax.int", "_softmax"),
+    M("own_level_of_a_softmax", "return Fact(fact.shape, fact.moves, fact.level.max(axis=dim, keepdims=True))", "return fact", "softmax.int", quick=True),
+    M("line_that_is_no_number", "ill = np.where(number, UNKNOWN, UNSURE)", "ill = np.where(number, UNKNOWN, UNKNOWN)", "softmax.int"),
+    M("logarithm_of_zero", "if logarithm and masked.any():", "if False:", "log_softmax.int", "_log_softmax"),
+    M("mask_beside_a_mask_as_large", "dtype, share=0.1)", "dtype)", program="mask_beside_entries_nearly_as_large"),
+    M("groups_by_place", "if is_moved(fact.moves[1]) and groups > 1:", "if False:", "group_norm"),
+    M("own_level_of_a_normalisation", "inner = Fact(fact.shape, fact.moves, fact.level.max(axis=dims, keepdims=True))", "inner = fact", "layer_norm", "rms_norm", quick=True),
+    M("batch_statistics", 'if ".batch_norm." in a.target and a.args[5]:', "if False:", "batch_norm"),
+    M("weights_that_move_otherwise", "level = highest([align(settle(a, o, moves), o.labels, order) for o in operands])  # type: ignore[misc]\n    return Fact(fact.shape,", "level = highest([align(o.fact.level, o.labels, order) for o in operands])\n    return Fact(fact.shape,", "layer_norm", "batch_norm"),
+    M("moments_that_move", "moves = tuple(STILL if d in dims else m for d, m in enumerate(result.moves))", "moves = result.moves", "native_layer_norm", "_fused_rms_norm"),
+]  # fmt: skip
+LOOKUP = [
+    M("table_that_moves", "if not table.unmoved:", "if False:", "embedding"),
+    M("table_that_depends", "level = np.maximum(index.level[..., None], table.level.max())", "level = index.level[..., None]", "embedding", quick=True),
+    M("moved_dimension_read", "if any(is_moved(fact.moves[d]) for d in places):", "if False:", "index.Tensor"),
+    M("lowest_level_read", "inner: Levels = fact.level.max(axis=tuple(places), keepdims=True)", "inner: Levels = fact.level.min(axis=tuple(places), keepdims=True)", "index.Tensor"),
+    M("index_forgotten", "return Fact(a.shape, rest_moves[:at] + head + rest_moves[at:], np.maximum(before, wide))", "return Fact(a.shape, rest_moves[:at] + head + rest_moves[at:], before)", "index.Tensor"),
+    M("short_index", "if any(index.shape[d] != fact.shape[d] for d in range(rank) if d != dim):", "if False:", "gather"),
+    M("lowest_level_gathered", "np.maximum(first.max(axis=dim, keepdims=True), second)", "np.maximum(first.min(axis=dim, keepdims=True), second)", "gather"),
+]  # fmt: skip
+MOVEMENT = [
+    M("free_by_being_long", "moves = tuple(FREE if made.shape[d] == 1 and a.shape[d] > 1 else", "moves = tuple(FREE if a.shape[d] > 1 else", "expand"),
+    M("split_permutation", "if not (part == line.reshape(", "if False and (part == line.reshape(", "view", quick=True),
+    M("one_free_dimension", "if all(m is FREE for m, _ in real):", "if any(m is FREE for m, _ in real):", "view"),
+    M("known_bits", "    return Fact(fact.shape, fact.moves, fact.level)\n\n\ndef regroup", "    return fact\n\n\ndef regroup", "view.dtype"),
+    M("not_transposed", "order[i], order[j] = order[j], order[i]", "order[i], order[j] = order[i], order[j]", "swapaxes", "transpose.int"),
+    M("inverse_match", "result[left] = right", "result[right] = left", "flip", "roll", "index_select", "cat", "index.Tensor"),
+    M("joined_that_move_differently", "if any(m is not real[0] for m in real):", "if False:", "slice_scatter"),
+    M("free_when_joined", "return FREE if len(parts) == 1 and parts[0][0] is FREE and len(source) > 1 else STILL", "return FREE if parts[0][0] is FREE and len(source) > 1 else STILL", "cat", "stack"),
+    M("not_flipped", "np.arange(fact.shape[d])[::-1].copy()", "np.arange(fact.shape[d])", "flip"),
+    M("rolled_backwards", "np.roll(np.arange(fact.shape[d]), shift)", "np.roll(np.arange(fact.shape[d]), -shift)", "roll", quick=True),
+    M("tiled_not_repeated", "np.repeat(np.arange(fact.shape[d]), a.args[1])", "np.tile(np.arange(fact.shape[d]), a.args[1])", "repeat_interleave.self_int"),
+    M("padded_with_zeros", "np.full(one, value))\n    filler", "np.full(one, 0.0))\n    filler", "constant_pad_nd", "pad"),
+    M("padded_on_the_other_side", "[np.full(before, size), np.arange(size), np.full(after, size)]", "[np.full(after, size), np.arange(size), np.full(before, size)]", "pad", "constant_pad_nd"),
+    M("joined_as_the_first", "array.size == 1 and array.flat[0] == arrays[0].flat[0] for array in arrays", "array.size == 1 for array in arrays", "cat", "stack"),
+    M("joined_unsettled", "            settle(a, o, moves),\n", "            o.fact.level,\n", "cat", "stack"),
+]  # fmt: skip
+REDUCTION = [
+    M("lowest_level_reduced", "level = fact.level.max(axis=dims, keepdims=keep) if dims", "level = fact.level.min(axis=dims, keepdims=keep) if dims", "sum.dim_IntList", "amax", quick=True),
+    M("index_of_a_moved_maximum", "for d in dims) and not (both and _only_value_used(a)):", "for d in dims) and False:", "argmax", "max.dim"),
+    M("unread_index", "index = Fact(result.shape, result.moves, np.full((1,) * len(result.shape), ALWAYS, dtype=np.int64))", "pass", "max.dim", "min.dim", "median.dim"),
+]  # fmt: skip
+SCAN = [
+    M("scan_of_what_moves", 'raise NothingFollows(f"{what} along dimension {dim}, which moves: the result depends on the order")', "pass", "cumsum", "sort", quick=True),
+    M("scan_stays_free", "\n    return Fact(fact.shape, moves, fact.level)", "\n    return fact", "cumsum", "topk", "sort"),
+    M("scan_without_the_past", "np.maximum.accumulate(fact.level, axis=dim)", "fact.level", "cumsum"),
+    M("sorted_in_place", "level = fact.level.max(axis=dim, keepdims=True)\n    values", "level = fact.level\n    values", "sort", "msort"),
+    M("scattered_backwards", "place[chosen] = size + np.arange(len(chosen))", "place[chosen] = size + np.arange(len(chosen))[::-1]", "slice_scatter"),
+    M("wide_window", "single = widths[k] == 1 and stride[k] == 1 and padding[k] == 0", "single = True", "conv1d", "conv2d"),
+    M("lowest_level_of_a_channel", "level: Levels = fact.level.max(axis=1, keepdims=True)", "level: Levels = fact.level.min(axis=1, keepdims=True)", "conv1d", "conv2d"),
+    M("padded_the_other_way", "index = np.arange(size) * stride - padding +", "index = np.arange(size) * stride + padding +", "conv1d", "convolution"),
+    M("dilation_forgotten", "stride - padding + k * dilation", "stride - padding + k", "conv1d"),
+    M("weight_that_moves", "if not own.unmoved:", "if False:", "conv1d", "conv2d", "convolution"),
+    M("channels_that_move", "if is_moved(fact.moves[1]):", "if False:", "conv1d", "conv2d"),
+    M("weight_that_depends", "level = np.maximum(level, own.level.max())", "pass", "conv1d"),
+]  # fmt: skip
+ATTENTION = [
+    M("mask_that_is_not_known", "np.where(visible, scores.status, UNSURE))", "scores.status)", SDPA),
+    M("mask_upside_down", "hidden, visible = mask.where(EXACT) & (mask.value == 0), mask.where(EXACT) & (mask.value != 0)", "visible, hidden = mask.where(EXACT) & (mask.value == 0), mask.where(EXACT) & (mask.value != 0)", SDPA, quick=True),
+    M("upper_triangle", "keep = np.tril(np.ones(shape[-2:], dtype=bool))", "keep = np.triu(np.ones(shape[-2:], dtype=bool))", SDPA),
+    M("mask_that_depends", "level = highest([scores_level, mask_level])", "level = highest([scores_level])", SDPA),
+    M("heads_in_another_order", "source = np.repeat(np.arange(own), heads // own)", "source = np.tile(np.arange(own), heads // own)", SDPA),
+    M("softmax_along_the_queries", "weights = softmax_along(a, scores, rank - 1, dtype)", "weights = softmax_along(a, scores, rank - 2, dtype)", SDPA),
+]  # fmt: skip
+WALK = [
+    M("parameter_read", "opaque = (name in self._parameters and not self._trust) or value is None", "opaque = value is None", "add.Tensor", "linear", "index_select", quick=True),
+    M("random_is_determined", 'getattr(node.target, "tags", ()) and not _switched_off(node)', 'getattr(node.target, "tags", ()) and False', program="random"),
+    M("dropout_in_training", "return train is False or bool(p == 0)", "return True", program="dropout"),
+    M("large_constant_is_ordinary", "array is not None and bool((~(np.abs(array) < FLOAT16_LARGE)).any())", "False", "sum", "layer_norm", "linear", "mul.Tensor"),
+    M("nan_is_ordinary", "array is not None and bool((~(np.abs(array) < FLOAT16_LARGE)).any())", "array is not None and bool((np.abs(array) >= FLOAT16_LARGE).any())", "linear", "batch_norm", "matmul", "layer_norm"),
+    M("pure_function_of_what_moves", "if not all(f.unmoved for f in facts):", "if False:", "movedim.intlist", "sort", "argmax", "roll", quick=True),
+    M("pure_function_of_the_least", "level = max((int(f.level.max()) for f in facts), default=NEVER)", "level = min((int(f.level.max()) for f in facts), default=NEVER)", "native_group_norm", "einsum", "gather"),
+    M("nothing_tainted", "if not any(a.may_mask(n) for n in a.node.all_input_nodes):", "if True:", "layer_norm", "sum", quick=True),
+    M("no_rule_tainted", "return made if rule.lemma in _CAREFUL else _tainted(a, made)", "return made", "layer_norm", "sum"),
+    M("purity_untainted", "            return _tainted(a, pure)\n", "            return pure\n", "movedim.intlist", "roll", "native_group_norm"),
+    M("nothing_follows_untainted", 'return _tainted(a, _each(node.meta["val"], lambda shape: still(shape, ALWAYS)))', 'return _each(node.meta["val"], lambda shape: still(shape, ALWAYS))', "slice.Tensor", "roll", "movedim.intlist"),
+]  # fmt: skip
+MUTANTS = [
+    *(POINTWISE + LABELLED + FACT + CONTRACTION + FIBRE + LOOKUP + MOVEMENT + REDUCTION + SCAN + ATTENTION + WALK)
+]
+PROGRAMS = {  # name -> law, function
+    "random": ("causal", lambda x: x + torch.rand(TOKENS, WIDTH)),
+    "dropout": ("causal", lambda x: x + F.dropout(torch.ones(TOKENS, WIDTH), 0.5, training=True)),
+    "mask_beside_entries_nearly_as_large": (
+        "causal",
+        attend(lambda s: (s + big(-1e8)).masked_fill(~FUTURE, -99999992.0).softmax(-1)),
+    ),
+}
+
+
+@cache
+def sources() -> dict[Path, str]:
+    """The text of every file of the prover."""
+    return {path: path.read_text() for path in sorted(FOLDER.rglob("*.py"))}
+
+
+def place_of(mutant: Mutant) -> Path:
+    """The file that holds the line of a mutant, once."""
+    found = [path for path, text in sources().items() for _ in range(text.count(mutant.before))]
+    assert len(found) == 1, f"stale: the line is there {len(found)} times"
+    return found[0]
+
+
+def module_of(path: Path) -> ModuleType:
+    """The module of a file of the prover."""
+    return importlib.import_module(".".join(["orderproof.prover", *path.relative_to(FOLDER).with_suffix("").parts]))
+
+
+def functions_of(code: CodeType) -> dict[str, CodeType]:
+    """The functions and methods of a compiled module, by qualified name."""
+    found: dict[str, CodeType] = {}
+    for part in code.co_consts:
+        if isinstance(part, CodeType) and "<" not in part.co_qualname:
+            found |= functions_of(part)
+            if part.co_flags & inspect.CO_OPTIMIZED:  # not the body of a class
+                found[part.co_qualname] = part
+    return found
+
+
+def function_at(module: ModuleType, name: str) -> FunctionType:
+    """A function or method of a module, by qualified name."""
+    found: object = module
+    for part in name.split("."):
+        found = vars(found)[part]
+    found = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+    assert isinstance(found, FunctionType)
+    return found
+
+
+def changes(mutant: Mutant) -> list[tuple[FunctionType, CodeType]]:
+    """The functions that a mutant changes, and the code they then run."""
+    path = place_of(mutant)
+    text = sources()[path]
+    own, new = (
+        functions_of(compile(source, str(path), "exec", dont_inherit=True))
+        for source in (text, text.replace(mutant.before, mutant.after))
+    )
+    found = [(function_at(module_of(path), name), code) for name, code in new.items() if code != own[name]]
+    assert found, "the mutant changes no function"
+    return found
+
+
+@contextmanager
+def mutated(changed: list[tuple[FunctionType, CodeType]]) -> Iterator[None]:
+    """The prover as the mutant has it."""
+    before = [function.__code__ for function, _ in changed]
+    try:
+        for function, code in changed:
+            function.__code__ = code
+        yield
+    finally:
+        for (function, _), code in zip(changed, before, strict=True):
+            function.__code__ = code
+
+
+def denied(sample: Sample, count: int) -> list[set[str]]:
+    """For each trial what the prover says that runs deny; a rule that fails says nothing."""
+    found: list[set[str]] = []
+    for tried, rng in trials(sample, count, SAMPLES.index(sample)):
+        with np.errstate(all="ignore"):
+            found.append({x for x in contradictions(tried, runs_of(tried, rng)) if not x.startswith("internal")})
+    return found
+
+
+def caught_by_sample(sample: Sample, changed: list[tuple[FunctionType, CodeType]]) -> bool:
+    """Whether runs deny what the mutant says of a sample, and not what the prover says of it."""
+    for count in (TRIALS // 6, TRIALS):
+        with mutated(changed):
+            found = denied(sample, count)
+        if any(found) and any(mutant - own for mutant, own in zip(found, denied(sample, count), strict=True)):
+            return True
+    return False
+
+
+@cache
+def examined(name: str) -> tuple[str, Examination]:
+    """A program's law and examination, which no mutant changes."""
+    for case in [*FALSE_PROOFS, *WRONG_FACTS]:
+        if f"{case.name}-{case.law}" == name:
+            return case.law, examine(build(case))
+    law, function = PROGRAMS[name]
+    return law, examine(Program(function))
+
+
+def caught_by_program(name: str, changed: list[tuple[FunctionType, CodeType]]) -> bool:
+    """Whether the mutant proves a program that breaks the law, or two runs contradict one of its facts."""
+    law, exam = examined(name)
+    with mutated(changed):
+        done = walk(exam, laws.get(law))
+        return shortfall(exam, done) is None or any(True for _ in violations(exam, done))
+
+
+def cases() -> list[object]:
+    return [pytest.param(m, id=m.name, marks=() if m.quick else pytest.mark.slow) for m in MUTANTS]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("mutant", cases())
+def test_mutant_is_caught(mutant: Mutant) -> None:
+    list(rules())  # loaded before the first edit
+    changed = changes(mutant)
+    samples = [s for operator in mutant.operators for s in SAMPLES if s.operator == operator]
+    assert any(caught_by_sample(s, changed) for s in samples) or (
+        mutant.program != "" and caught_by_program(mutant.program, changed)
+    )
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
+def test_line_of_a_mutant_is_there_once(mutant: Mutant) -> None:
+    assert place_of(mutant).suffix == ".py"
