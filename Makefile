@@ -2,6 +2,7 @@
 #
 #   make audit    audit the bundled real model; writes report.html and report.json
 #   make test     linters, types, import directions and the whole test suite
+#   make soak     the same properties over far more random programs, and every mutant
 #
 # Python 3.11 or later and make are all that must be there. pip reads its own settings (PIP_INDEX_URL
 # and so on) from the environment. Another interpreter: make test PYTHON=python3.12
@@ -31,7 +32,7 @@ ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))
 # One torch thread a worker: the workers are the parallelism. Nothing is fetched at run time.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 HF_HUB_OFFLINE=1
 
-.PHONY: help audit test lint format coverage clean
+.PHONY: help audit test soak lint format coverage clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -40,8 +41,11 @@ help: ## show this list
 audit: $(ENOUGH_FOR_DEMO) ## audit the bundled model, or ARGS="SUBJECT --law causal"; writes report.html and report.json
 	@$(BIN)/orderproof audit --html $(HTML) --json $(JSON) $(ARGS)
 
-test: lint ## linters, types, import directions, then every test; ARGS="-k causal" goes to pytest
-	@$(TEST_ENV) $(RUN) pytest -q -n $(WORKERS) $(ARGS)
+test: lint ## linters, types, import directions, then the test suite; ARGS="-k causal" goes to pytest
+	@$(TEST_ENV) $(RUN) pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
+
+soak: $(DEV) ## the long runs behind the suite: thousands of random programs, every mutant (half an hour and more)
+	@$(TEST_ENV) $(RUN) pytest -q -n $(WORKERS) -m slow $(ARGS)
 
 lint: $(DEV) ## ruff, mypy and import directions
 	@$(RUN) ruff check .

@@ -383,6 +383,10 @@ SCAN = [
     S("convolution", (X(2, 2, 4), X(2, 3, 2), None, [1], [0], [1], True, [0], 1)),
 ]
 
-ADDED = [S("group_norm", (X(2, 4, 2), 2))]  # at the end: the place of a sample is its seed
+ADDED = [  # at the end: the place of a sample is its seed
+    S("group_norm", (X(2, 4, 2), 2)),
+    S("copy", (X(3, 2), X(3, 2)), dense=False),
+    S("copy", (X(3, 2), X(2)), dense=False),
+]
 
 SAMPLES = [*POINTWISE, *CONTRACTION, *FIBRE, *MOVEMENT, *ATTENTION, *LOOKUP, *REDUCTION, *SCAN, *ADDED]

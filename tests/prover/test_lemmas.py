@@ -17,7 +17,7 @@ from tests.prover.samples import SAMPLES
 from tests.prover.samples_drawing import Sample, contradictions, runs_of, trials
 
 COUNT = 24  # trials of each sample
-FEW = 8  # of them where the answer is to come soon
+FEW = 5  # of them where the answer is to come soon
 NAMES = [name for name, _ in groupby(SAMPLES, key=lambda s: s.operator)]
 RUNS_NOWHERE_HERE = {
     "cudnn_batch_norm",  # refused by its rule, and needs a GPU to run
@@ -25,12 +25,7 @@ RUNS_NOWHERE_HERE = {
 }
 
 # Operators that something false is said of, and what: the mistakes that are still there.
-INFINITE_BESIDE = "an unsure entry that is +inf makes the line NaN, which passes for ordinary or for zero"
-NAN = "what is known to be NaN is not taken for as large as a mask: what is made of it passes for ordinary"
-WRONG = {
-    **dict.fromkeys(("softmax.int", "_safe_softmax"), INFINITE_BESIDE),
-    **dict.fromkeys(("mm", "group_norm"), NAN),
-}
+WRONG: dict[str, str] = {}  # operators of which something wrong is said, and why: strict xfails until it is not
 
 
 def said_wrongly(sample: Sample, trials_of_each: int) -> Iterator[tuple[str, str]]:

@@ -83,6 +83,7 @@ def capture(
             program = _decomposed(program)
         except Exception as error:
             raise CaptureError(_why(error)) from error
+    _refuse_sizes_from_data(program.graph)
     signature = program.graph_signature
     state, parameters, real = {}, set(), dict(values or {})
     given: list[Node] = []
@@ -117,6 +118,16 @@ def _decomposed(program: Any) -> Any:
     unknown = {n.target for n in program.graph.nodes if n.op == "call_function" and find(n.target) is None}
     chosen = {target: table[target] for target in unknown if target in table}
     return program.run_decompositions(chosen) if chosen else program
+
+
+def _refuse_sizes_from_data(graph: Graph) -> None:
+    for node in graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, Tensor) and not all(isinstance(s, int) for s in value.shape):
+                raise CaptureError(
+                    f"the graph cannot be recorded: the size of a tensor depends on data ({node.target} in "
+                    f"{module_path(node) or 'the top module'})"
+                )
 
 
 def _output_names(module: nn.Module, inputs: tuple[Tensor, ...]) -> list[str]:

@@ -102,7 +102,7 @@ def may_mask(known: Known | None) -> bool:
     """Whether some element may be as negative as a mask, or infinite."""
     if known is None:
         return False
-    huge = known.where(EXACT) & (np.abs(known.value) >= FLOAT16_LARGE) if known.value.dtype.kind == "f" else False
+    huge = known.where(EXACT) & ~(np.abs(known.value) < FLOAT16_LARGE) if known.value.dtype.kind == "f" else False
     return bool((known.status >= MASKED).any() or np.any(huge))
 
 

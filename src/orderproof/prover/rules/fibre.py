@@ -58,9 +58,11 @@ def softmax_along(a: Application, fact: Fact, dim: int, dtype: Any, *, logarithm
     finite = (known.status != EXACT) | np.isfinite(known.value.astype(np.float64))
     ordinary = (known.status == UNKNOWN) | (known.where(EXACT) & finite & ~mask_like(known, dtype, share=0.1))
     infinite = known.where(EXACT) & ~finite & ~(known.value == -np.inf)  # one makes the whole line NaN
-    alive = ordinary.any(axis=dim, keepdims=True) & ~infinite.any(axis=dim, keepdims=True)
-    # A line that may be -inf throughout, or holds +inf or NaN, is no ordinary line of weights: it is NaN.
-    number = ((known.status != UNSURE) & finite).any(axis=dim, keepdims=True) & ~infinite.any(axis=dim, keepdims=True)
+    # An entry of which nothing is sure may be infinite, and then nothing in its line is zero.
+    spoilt = (infinite | (known.status == UNSURE)).any(axis=dim, keepdims=True)
+    alive = ordinary.any(axis=dim, keepdims=True) & ~spoilt
+    # A line that may be -inf throughout, or may hold +inf or NaN, is no ordinary line of weights: it may be NaN.
+    number = ((known.status != UNSURE) & finite).any(axis=dim, keepdims=True) & ~spoilt
     ill = np.where(number, UNKNOWN, UNSURE).astype(np.uint8)
     gone = masked & alive
     dropped = both_ends(gone, fact.moves, fact.shape)  # gone in the first run at e, in the second at move(e)

@@ -38,6 +38,7 @@ from orderproof.prover.masking import (
     MULTIPLY,
     bounds,
     decided_by_one,
+    is_infinite,
     is_large,
     mask_like,
 )
@@ -172,7 +173,7 @@ def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]
     branch = np.where(true, yes_level, no_level)
     level = np.where(sure, highest([condition_level, branch]), highest([condition_level, yes_level, no_level]))
     dtype = a.node.meta["val"].dtype
-    risky = mask_like(yes, dtype) | mask_like(no, dtype) | (yes.status == UNSURE) | (no.status == UNSURE)
+    risky = reduce(np.logical_or, [mask_like(k, dtype) | (k.status == UNSURE) | is_infinite(k) for k in (yes, no)])
     status = np.where(sure, np.where(true, yes.status, no.status), np.where(risky, UNSURE, UNKNOWN))
     value = np.where(true, yes.value, no.value)
     return level, Known(status.astype(np.uint8), value)
