@@ -423,6 +423,7 @@ def sample_rows() -> list[Row]:
         *rows,
         failure(blank("c", None), "crash", "ended by SIGSEGV"),
         failure(blank("d", None), "no base model", "arch:d: none"),
+        failure(blank("f", None), "memory", "arch:f: can't allocate; wrap it", limit=2.5),
         blank("e", None).model_copy(update={"same_as": "a"}),
     ]
 
@@ -431,8 +432,8 @@ def test_the_page_counts_groups_and_lists() -> None:
     rows = sample_rows()
     made = page(rows, asked=7, date="2026-01-02", machine="x86_64, 2 cores")
     assert "date: 2026-01-02" in made
-    assert "finished: **5, the others are not yet done** of 7 architectures" in made
-    assert "of these 2 have verdicts, 1 are another one by another name, 2 have none" in made
+    assert "finished: **6, the others are not yet done** of 7 architectures" in made
+    assert "of these 2 have verdicts, 1 are another one by another name, 3 have none" in made
     assert "| OP101 order_blind | causal_lm | fail | 2 | 1 | 1 | 0 |" in made
     assert "| OP201 causal | causal_lm | hold | 2 | 0 | 0 | 2 |" in made
     assert "| 2 | OP201 causal | `aten.sort.default` | `token 3 sees 12` | a, b |" in made
@@ -441,11 +442,12 @@ def test_the_page_counts_groups_and_lists() -> None:
     assert "`rope.inv_freq: mul, add, modeling_a.py:3 and 1 other line`" in made
     assert "`operator: conv1d, modeling_a.py:7`" in made
     assert "| c | - | `ended by SIGSEGV` |" in made
+    assert "| f | - | `can't allocate (limit 2.5 GiB)` |" in made
     assert "| e | a |" in made
     assert "| 1 | OP101 order_blind | for tensors of N tokens |" in made
     assert "Faults of orderproof" not in made
     assert [(n, len(who)) for _, n, _, who in undecided(rows)] == [("aten.sort.default", 2)]
-    assert "failures: 1 no base model, 1 crash" in summary(rows, asked=7)
+    assert "failures: 1 no base model, 1 memory, 1 crash" in summary(rows, asked=7)
 
 
 def test_a_contradicted_proof_stands_out() -> None:
@@ -471,7 +473,7 @@ def test_the_same_rows_give_the_same_page_whatever_their_order(tmp_path: Path) -
             (page(found, asked=total, date="-", machine="-"), to_json(found, asked=total, date="-", machine="-"))
         )
     assert pages[0] == pages[1]
-    assert [Row.model_validate(each) for each in json.loads(pages[0][1])["rows"]] == rows
+    assert [Row.model_validate(each) for each in json.loads(pages[0][1])["rows"]] == sorted(rows, key=lambda r: r.name)
 
 
 def test_an_empty_atlas_has_a_page(tmp_path: Path) -> None:

@@ -219,7 +219,8 @@ def _failures(rows: Sequence[Row]) -> str:
 def _reason(row: Row) -> str:
     """The reason, without the advice for who asked about this one model."""
     assert row.failed is not None
-    return row.failed.reason.removeprefix(f"arch:{row.name}: ").split("; wrap ")[0].removesuffix(ADVICE)
+    text = row.failed.reason.removeprefix(f"arch:{row.name}: ").split("; wrap ")[0].removesuffix(ADVICE)
+    return text + (f" (limit {row.failed.limit:g} GiB)" if row.failed.category == "memory" and row.failed.limit else "")
 
 
 def _same(rows: Sequence[Row]) -> str:

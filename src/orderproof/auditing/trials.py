@@ -100,7 +100,7 @@ class Trial:
             after=change.labels(tokens.labels, fresh),
             change=change.text,
             permutation=None if change.permutation is None else tuple(int(i) for i in change.permutation),
-            output_index=evidence.index,
+            output_index=self.law.place(evidence.index, self.dims, len(tokens.labels)),
             expected=evidence.expected,
             found=evidence.found,
             difference=evidence.float64,

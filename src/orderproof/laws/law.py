@@ -18,7 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from orderproof.permutations import Permutation, cycles_text, inverse, reversal, transposition
+from orderproof.permutations import (
+    Permutation,
+    cycles_text,
+    inverse,
+    reversal,
+    symmetric_generators,
+    transposition,
+)
 from orderproof.prover.fact import NEVER, Fact, Shape, uniform
 from orderproof.prover.move import FREE, STILL, is_moved, moved
 from orderproof.record import Expectation
@@ -110,6 +117,10 @@ class Law(ABC):
     ) -> tuple[Tensor, Tensor]:
         """What the law asks of the second output, and what came."""
 
+    def place(self, index: tuple[int, ...], dims: tuple[TokenDim, ...], tokens: int) -> tuple[int, ...]:
+        """An index into what `compare` gives, as an index into the whole output."""
+        return index
+
     def cases(self, tokens: int) -> Iterator[tuple[Change, int, int]]:
         """Changes that stand for a generator or a case of the facts: (change, generator, case)."""
         yield from ()
@@ -150,6 +161,10 @@ class PermutationLaw(Law):
             return "nothing follows for some of its elements" if (level == NEVER).any() else "nothing follows for it"
         return None
 
+    def place(self, index: tuple[int, ...], dims: tuple[TokenDim, ...], tokens: int) -> tuple[int, ...]:
+        last = {t.dim: t.offset + tokens - 1 for t in dims} if self.last_only else {}
+        return tuple(last.get(d, i) for d, i in enumerate(index))
+
     def relation(self, tokens: int) -> dict[str, Any]:
         generators = [p.tolist() for p in self.generators(tokens)]
         return {"tokens": tokens, "generators": generators, "last_only": self.last_only}
@@ -157,10 +172,12 @@ class PermutationLaw(Law):
     def changes(self, tokens: int) -> Iterator[Change]:
         movable = tokens - 1 if self.last_only else tokens
         group = self.generators(tokens)
-        if len(group) == 1 and not self.last_only:
+        if len(group) == 1 and np.array_equal(group[0], reversal(tokens)) and not self.last_only:
             yield Change("reverse the tokens", permutation=group[0])
             return
-        for distance in range(1, movable):
+        # A transposition may be tried only where the group has it: where it is that of all orders.
+        every_order = [p.tolist() for p in group] == [p.tolist() for p in symmetric_generators(tokens, movable)]
+        for distance in range(1, movable if every_order else 1):
             for i in spread(movable - distance):
                 j = i + distance
                 yield Change(f"swap tokens {i} and {j}", permutation=transposition(tokens, i, j))

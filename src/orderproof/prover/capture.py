@@ -7,9 +7,12 @@ Operators that have no rule here but a decomposition in torch are decomposed, an
 
 from __future__ import annotations
 
+import io
+import logging
+import re
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +79,7 @@ def capture(
 ) -> Captured:
     """Record the graph of a module on these inputs. Raises `CaptureError` with the reason where that fails."""
     names = _output_names(module, inputs)
-    with quiet(), torch.no_grad(), warnings.catch_warnings():
+    with quiet(), torch.no_grad(), warnings.catch_warnings(), _silent_exporter():
         warnings.simplefilter("ignore")
         try:
             program = torch.export.export(module, inputs, strict=False)
@@ -110,6 +113,18 @@ def capture(
     if cut is not None:
         captured.start = _find_cut(graph_module.graph, cut)
     return captured
+
+
+@contextmanager
+def _silent_exporter() -> Iterator[None]:
+    """The exporter logs and prints pages about what it cannot record; the error it raises says it in a line."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _decomposed(program: Any) -> Any:
@@ -192,7 +207,8 @@ def _why(error: Exception) -> str:
     text = str(error)
     if "data-dependent" in text or "GuardOnDataDependent" in type(error).__name__:
         frames = [x.strip() for x in text.splitlines() if x.strip().startswith("File ") and "torch" not in x]
-        where = f" {frames[0]}" if frames else ""
+        found = re.search(r'File "(?:.*[/\\])?([^"]+)", line (\d+)', frames[0]) if frames else None
+        where = f", {found[1]}:{found[2]}" if found else ""
         return f"the graph cannot be recorded: control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
     return f"the graph cannot be recorded: {type(error).__name__}: {first_line(error)}"
 

@@ -7,6 +7,7 @@ about 2**-29 from float32 to float64, a real one stays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -59,7 +60,8 @@ def search(lengths: Iterable[int], changes: Callable[[int], Iterable[Any]], pair
             if double is None:
                 continue
             kept = difference(*double)
-            if kept > REAL and kept > STAYS * gap:
+            # A run that overflows or divides by zero is evidence of nothing.
+            if math.isfinite(kept) and kept > REAL and kept > STAYS * gap:
                 return _evidence(change, length, double, gap, kept)
     return None
 
