@@ -307,6 +307,15 @@ class Trial:
         found = self.walk.facts[self.node]
         return list(found) if isinstance(found, tuple) else [found]
 
+    def ordinary(self) -> bool:
+        """Whether a permutation acts on plain numbers, of which all is said and nothing known, and gives such."""
+        plain = all(g.operand.kind in ("real", "positive", "unit") and not g.wild for g in self.roles)
+        facts = [g.fact for g in self.roles if g.fact is not None]
+        sure = all((f.level == NEVER).all() and f.known is None for f in facts)
+        value = self.node.meta["val"]
+        results = value if isinstance(value, list | tuple) else [value]
+        return self.relation.family == "permutation" and plain and sure and all(v.is_floating_point() for v in results)
+
     def describe(self) -> str:
         lines = [f"{self.sample.operator}{self.sample.args}{self.sample.kwargs or ''} {self.relation}"]
         for k, given in enumerate(self.roles):

@@ -12,9 +12,10 @@ from itertools import groupby
 
 import pytest
 
+from orderproof.prover.fact import ALWAYS
 from orderproof.prover.rule import rules
 from tests.prover.samples import SAMPLES
-from tests.prover.samples_drawing import Sample, contradictions, runs_of, trials
+from tests.prover.samples_drawing import Sample, contradictions, missed, runs_of, trials
 
 COUNT = 24  # trials of each sample
 FEW = 5  # of them where the answer is to come soon
@@ -62,3 +63,52 @@ def test_every_operator_of_a_rule_has_a_sample(rule: object) -> None:
     sampled = {re.sub(r"\.default$", "", s.operator) for s in SAMPLES}
     sampled |= {name.split(".")[0] for name in sampled} | {f"{name}.default" for name in sampled}
     assert operators - sampled == set()
+
+
+# ---------------------------------------------------------------- the other direction: what is refused is really false
+
+TRIED = 10  # trials of each sample
+# Operators that refuse something true of ordinary operands, and why: lemmas that could still be found.
+INCOMPLETE = {
+    "add.Tensor": "alpha=0 makes the other operand irrelevant",
+    "einsum": "an ellipsis, a repeated index and an implicit output have no lemma",
+    "_fused_rms_norm": "its second result, of another dtype and shape, has no lemma",
+    "group_norm": "groups of one channel each may move with it",
+    "native_group_norm": "the functional form has no lemma; group_norm has",
+    "batch_norm": "in training mode it could be treated as a reduction over the batch",
+    "log_sigmoid_forward": "an elementwise operator with several results has no lemma",
+    "movedim.intlist": "several dimensions at once have no lemma",
+    "roll": "a roll of the flattened tensor has no lemma",
+    "msort": "sorting forgets the order of what it sorts; only the unmoved case has a lemma",
+    "slice_scatter": "a write over everything leaves nothing of what was there",
+    "conv1d": "a width of 1 with weights that are the same for every channel",
+    "conv1d.padding": "moved output channels, and padding given by name",
+    "convolution": "a transposed convolution has no lemma",
+}
+
+
+def refused_without_need(name: str) -> tuple[int, list[str]]:
+    """How often a rule said nothing of ordinary operands, and the refusals that real runs do not bear out."""
+    refusals, needless = 0, []
+    for sample in (s for s in SAMPLES if s.operator == name):
+        for tried, rng in trials(sample, TRIED, SAMPLES.index(sample)):
+            if tried.ordinary() and any(bool((f.level >= ALWAYS).all()) for f in tried.facts()):
+                refusals += 1
+                found = [m for m in missed(tried, runs_of(tried, rng)) if "nothing said" in m]
+                needless += [f"{m}\n{tried.describe()}" for m in found[:1]]
+    return refusals, needless
+
+
+@pytest.mark.parametrize("name", list(dict.fromkeys(NAMES)))
+def test_what_a_rule_refuses_is_really_false(name: str) -> None:
+    _, needless = refused_without_need(name)
+    if name in INCOMPLETE:
+        assert needless, f"{name} refuses nothing true any more: take it off the list"
+    else:
+        assert needless == []
+
+
+def test_rules_refuse_often_enough_for_that_to_mean_something() -> None:
+    refusals = [refused_without_need(name)[0] for name in list(dict.fromkeys(NAMES))[::3]]
+    assert sum(refusals) > 30
+    assert sum(count > 0 for count in refusals) > 12
