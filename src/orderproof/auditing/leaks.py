@@ -13,6 +13,7 @@ import numpy as np
 from torch.fx import Node
 
 from orderproof.auditing.examine import Examination
+from orderproof.prover.constants import is_arbitrary
 from orderproof.prover.fact import ALWAYS, Fact, compress
 from orderproof.prover.interpret import interpret
 from orderproof.prover.rule import Break
@@ -27,8 +28,8 @@ def leaks(done: Any, needed: set[Node], exam: Examination) -> list[Break]:
 
     def mend(node: Node, fact: Fact) -> Fact:
         dims = [d for d, size in enumerate(fact.shape) if size == tokens]
-        if len(dims) != 1 or int(fact.level.max()) < 0:
-            return fact
+        if len(dims) != 1 or int(fact.level.max()) < 0 or is_arbitrary(node):
+            return fact  # uninitialised memory is no leak where it is overwritten; where it is not, its reader is
         d = dims[0]
         place = np.arange(tokens).reshape([-1 if k == d else 1 for k in range(len(fact.shape))])
         over = fact.level > place

@@ -51,7 +51,7 @@ def atlas(
     Examples:
       orderproof atlas --workers 4 --markdown docs/atlas.md --json docs/atlas.json
       orderproof atlas bert llama mamba
-    """  # noqa: D301 - help needs the character, not its name
+    """
     if json == markdown == "-":
         raise UsageError("expected --json or --markdown on standard output; got both")
     checked(date)

@@ -29,7 +29,7 @@ def audit(
     allow_network: options.Network = False,
     quiet: options.Quiet = False,
 ) -> None:
-    r"""Audit a model: prove or refute each law of order, and map where order enters.
+    """Audit a model: prove or refute each law of order, and map where order enters.
 
     \b
     Examples:

@@ -13,7 +13,7 @@ from rich.table import Table
 def list_(
     what: Annotated[Literal["laws", "encodings", "rules"], typer.Argument(help="What to list.")],
 ) -> None:
-    r"""List the laws, the encodings, or the prover's rules.
+    """List the laws, the encodings, or the prover's rules.
 
     \b
     Examples:

@@ -42,7 +42,7 @@ def prove(
     allow_network: options.Network = False,
     quiet: options.Quiet = False,
 ) -> None:
-    r"""Prove or refute one law.
+    """Prove or refute one law.
 
     \b
     Examples:

@@ -14,7 +14,7 @@ def recheck(
     certificate: Annotated[Path, typer.Argument(help="A file written by --certificate.")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the exit code.")] = False,
 ) -> None:
-    r"""Check every step of a certificate, independently of the prover.
+    """Check every step of a certificate, independently of the prover.
 
     \b
     Example:
