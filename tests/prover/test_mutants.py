@@ -599,7 +599,6 @@ SCAN = [
     M("weight_that_depends", "level = np.maximum(level, own.level.max())", "pass", "conv1d"),
 ]
 ATTENTION = [
-    M("mask_that_is_not_known", "np.where(visible, scores.status, UNSURE))", "scores.status)", SDPA),
     M(
         "mask_upside_down",
         "hidden, visible = mask.where(EXACT) & (mask.value == 0), mask.where(EXACT) & (mask.value != 0)",
@@ -625,6 +624,7 @@ ATTENTION = [
         "weights = softmax_along(a, scores, rank - 1, dtype)",
         "weights = softmax_along(a, scores, rank - 2, dtype)",
         SDPA,
+        program="one_value_that_is_not_zero",
     ),
 ]
 WALK = [
@@ -716,6 +716,12 @@ MUTANTS = [
     *(POINTWISE + LABELLED + FACT + CONTRACTION + FIBRE + LOOKUP + MOVEMENT + REDUCTION + SCAN + ATTENTION + WALK)
 ]
 PROGRAMS = {  # name -> law, function
+    "one_value_that_is_not_zero": (
+        "causal",
+        lambda x: F.scaled_dot_product_attention(
+            torch.ones_like(x), x, x * (torch.arange(TOKENS) == 0).to(x.dtype)[:, None]
+        ),
+    ),
     "random": ("causal", lambda x: x + torch.rand(TOKENS, WIDTH)),
     "dropout": ("causal", lambda x: x + F.dropout(torch.ones(TOKENS, WIDTH), 0.5, training=True)),
     "mask_beside_entries_nearly_as_large": (
