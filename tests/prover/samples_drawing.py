@@ -25,6 +25,7 @@ from orderproof.prover.fact import (
     ALWAYS,
     EXACT,
     LARGE,
+    LOW,
     MASKED,
     NEVER,
     UNKNOWN,
@@ -198,7 +199,7 @@ def _levels(rng: np.random.Generator, shape: tuple[int, ...], moves: list[Move],
 def _known(rng: np.random.Generator, operand: In, moves: list[Move]) -> Known:
     sizes = _part(rng, operand.shape, moves)
     real = operand.kind == "real"
-    status = rng.choice([UNKNOWN, UNKNOWN, EXACT, EXACT, *([MASKED, UNSURE] if real else [])], size=sizes)
+    status = rng.choice([UNKNOWN, UNKNOWN, EXACT, EXACT, *([MASKED, UNSURE, LOW] if real else [])], size=sizes)
     if rng.random() < 0.5:  # one kind of known element, as after a mask
         status = np.where(status > UNKNOWN, rng.choice([EXACT, EXACT, MASKED]) if real else EXACT, UNKNOWN)
     value = _tiers(rng, sizes) if real else _values(rng, operand, sizes, 1.0)
@@ -244,7 +245,9 @@ def _drawn(rng: np.random.Generator, given: Given, scale: float) -> Array:
         if operand.kind == "real":
             below = value - np.abs(rng.normal(size=shape)) * 10.0 ** rng.integers(0, 12)
             anything = rng.choice([1.0, -1e9, -1e4, 1e9, *([np.inf, -np.inf] if INFINITE else [])], size=shape)
+            least = rng.choice([1.0, -1e9, -1e4, *([-np.inf] if INFINITE else [])], size=shape)
             made = np.where(status == MASKED, below, np.where(status == UNSURE, anything, made))
+            made = np.where((status == LOW) & (least < 1.0), least, made)
         made = np.where(status == EXACT, value, made)
     return np.array(np.broadcast_to(made, fact.shape))
 
@@ -478,11 +481,17 @@ def _denied(fact: Fact, x: Array, k: int) -> Iterator[str]:
             wrong = (status == MASKED) & ~(x <= np.minimum(0.9 * value, -0.9 * LARGE))
             if wrong.any():
                 yield f"result {k}: {_where(wrong)} is {x[wrong][0]}, no mask"
+            wrong = (status == LOW) & ~(x < np.inf)
+            if wrong.any():
+                yield f"result {k}: {_where(wrong)} passes for low and is {x[wrong][0]}"
 
 
 def _not_ordinary(fact: Fact, x: Array, k: int, tried: Trial) -> Iterator[str]:
     if x.dtype.kind == "f":
         status = np.broadcast_to(UNKNOWN if fact.known is None else fact.known.status, x.shape)
+        wrong = (status == LOW) & ~(x < ORDINARY)
+        if wrong.any():
+            yield f"result {k}: {_where(wrong)} passes for low and is {x[wrong][0]}"
         wrong = (status == UNKNOWN) & ~(np.abs(x) < (ORDINARY if tried.sample.bounded else np.inf))
         if wrong.any():
             yield f"result {k}: {_where(wrong)} passes for ordinary and is {x[wrong][0]}"

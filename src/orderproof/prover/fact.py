@@ -34,7 +34,8 @@ ALWAYS: Final = 2**40  # every case may change it: nothing follows
 UNKNOWN: Final = 0  # an ordinary number
 EXACT: Final = 1  # exactly `value`
 MASKED: Final = 2  # so negative that a softmax with any ordinary entry beside it makes it exactly zero
-UNSURE: Final = 3  # may be masked, may be ordinary: depends on data
+UNSURE: Final = 3  # anything: may be masked, infinite or no number
+LOW: Final = 4  # ordinary, or as negative as a mask (-inf included): never +inf, never NaN; data decide which
 
 LARGE: Final = 1e8  # a mask at least this negative is a mask, under the assumption on the scores
 FLOAT16_LARGE: Final = 6e4  # float16 has nothing larger than 65504
@@ -111,7 +112,8 @@ def unsure(fact: Fact) -> Fact:
     one = (1,) * len(fact.shape)
     if fact.known is None:
         return Fact(fact.shape, fact.moves, fact.level, Known(np.full(one, UNSURE, dtype=np.uint8), np.zeros(one)))
-    status = np.where(fact.known.status == UNKNOWN, UNSURE, fact.known.status).astype(np.uint8)
+    vague = (fact.known.status == UNKNOWN) | (fact.known.status == LOW)
+    status = np.where(vague, UNSURE, fact.known.status).astype(np.uint8)
     return Fact(fact.shape, fact.moves, fact.level, Known(status, fact.known.value))
 
 

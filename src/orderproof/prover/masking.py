@@ -15,13 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch.fx import Node
 
-from orderproof.prover.fact import EXACT, FLOAT16_LARGE, LARGE, MASKED, UNKNOWN, UNSURE, Known
+from orderproof.prover.fact import EXACT, FLOAT16_LARGE, LARGE, LOW, MASKED, UNKNOWN, UNSURE, Known
 from orderproof.prover.labelled import Operand
 from orderproof.prover.rule import Application, dtype_of
 
 ADD = {"add", "sub"}
 MULTIPLY = {"mul", "multiply"}
 DIVIDE = {"div", "true_divide"}
+EXPONENTIAL = {"exp", "exp2"}
+TAMING = EXPONENTIAL | {"sigmoid", "relu", "softplus", "expm1", "elu"}  # bounded below: no mask comes through
 AND = {"bitwise_and", "logical_and", "__and__"}
 OR = {"bitwise_or", "logical_or", "__or__"}
 COPY = {
@@ -36,6 +38,7 @@ COPY = {
     "positive",
     "dropout",
 }
+BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
 ABSORBING = ADD | MULTIPLY | AND | OR | {"where", "masked_fill"}
 
 
@@ -79,29 +82,39 @@ def bounds(
     """Status and value of the elements not known exactly: a masked element carries an upper bound as its value.
 
     Ordinary + masked is masked (the assumption bounds what is ordinary); so is masked times a positive number,
-    as long as the bound stays that of a mask. Anything else that meets a mask is unsure.
+    as long as the bound stays that of a mask. What is low stays low under the same operations. Anything else
+    that meets a mask is unsure.
     """
     dtype = a.node.meta["val"].dtype
     dtypes = [dtype_of(o.node) if o.node is not None else torch.float32 for o in operands]
     masked = [mask_like(k, d) for k, d in zip(knowns, dtypes, strict=True)]
     unsure = reduce(np.logical_or, [k.status == UNSURE for k in knowns])
     any_masked = reduce(np.logical_or, masked)
+    low = reduce(np.logical_or, [k.status == LOW for k in knowns])
     bound = np.zeros((1,) * len(a.shape))
-    values = [np.where(k.status == UNKNOWN, 0.0, k.value.astype(np.float64)) for k in knowns]
+    values = [np.where((k.status == EXACT) | (k.status == MASKED), k.value.astype(np.float64), 0.0) for k in knowns]
     literals = [float(x) for x in a.args if isinstance(x, int | float) and not isinstance(x, bool)]
     large = large_elements(a, operands, knowns) & dtype.is_floating_point
     if name in DIVIDE and len(knowns) == 2:
         large = large | (knowns[1].where(EXACT) & (knowns[1].value == 0))
-    keeps = np.zeros_like(any_masked)
-    if name == "add" and a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3:
-        keeps, bound = any_masked, reduce(np.add, values) + sum(literals)
+    keeps = stays = np.zeros_like(any_masked)
+    plain = a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3
+    if name == "add" and plain:
+        keeps, bound, stays = any_masked, reduce(np.add, values) + sum(literals), low & ~any_masked & ~large
+    elif name == "sub" and plain and isinstance(a.args[0], Node):
+        taken = (knowns[1].status == UNKNOWN) | (knowns[1].status == EXACT) if len(knowns) == 2 else ~stays
+        keeps, bound = masked[0] & taken, values[0] - (values[1] if len(knowns) == 2 else sum(literals))
+        stays = (knowns[0].status == LOW) & taken & ~large
     elif name in MULTIPLY | DIVIDE and "rounding_mode" not in a.node.kwargs:
-        keeps, bound = _scaled(a, name, knowns, masked, values, literals)
+        keeps, bound, stays = _scaled(a, name, knowns, masked, values, literals)
+        stays = stays & ~large
     elif name in COPY:
-        keeps, bound = any_masked, values[0]
+        keeps, bound, stays = any_masked, values[0], low
     limit = FLOAT16_LARGE if dtype is torch.float16 else LARGE
     keeps = keeps & (bound <= -limit) & ~unsure & dtype.is_floating_point
-    status = np.where(keeps, MASKED, np.where(any_masked | unsure | large, UNSURE, UNKNOWN))
+    stays = stays & ~unsure & dtype.is_floating_point
+    doubtful = unsure | large if name in TAMING else unsure | large | any_masked | low
+    status = np.where(keeps, MASKED, np.where(stays, LOW, np.where(doubtful, UNSURE, UNKNOWN)))
     return status.astype(np.uint8), np.where(keeps, bound, 0.0)
 
 
@@ -112,20 +125,23 @@ def _scaled(
     masked: list[NDArray[np.bool_]],
     values: list[Any],
     literals: list[float],
-) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """A masked operand times, or divided by, one positive number: which elements, and their bounds."""
+) -> tuple[NDArray[np.bool_], NDArray[Any], NDArray[np.bool_]]:
+    """A masked or low operand times, or divided by, one positive number: which stay masked, their bounds, which low."""
+    low = [k.status == LOW for k in knowns]
+    hiding = [bool((m | x).any()) for m, x in zip(masked, low, strict=True)]
     if len(knowns) == 1 and literals and isinstance(a.args[0], Node):
         place, factor = 0, np.asarray(literals[0])
         sure = np.asarray(literals[0] > 0)
-    elif len(knowns) == 2 and (name in DIVIDE or masked[0].any() != masked[1].any()):
-        place = 0 if name in DIVIDE or masked[0].any() else 1
+    elif len(knowns) == 2 and (name in DIVIDE or hiding[0] != hiding[1]):
+        place = 0 if name in DIVIDE or hiding[0] else 1
         factor = values[1 - place]
         sure = (knowns[1 - place].status == EXACT) & (factor > 0)
     else:
-        return np.zeros_like(masked[0]), np.zeros((1,) * len(a.shape))
+        return np.zeros_like(masked[0]), np.zeros((1,) * len(a.shape)), np.zeros_like(masked[0])
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = values[place] / factor if name in DIVIDE else values[place] * factor
-    return masked[place] & sure, np.nan_to_num(scaled, nan=0.0, posinf=0.0, neginf=-np.inf)
+    bound = np.nan_to_num(scaled, nan=0.0, posinf=0.0, neginf=-np.inf)
+    return masked[place] & sure, bound, low[place] & sure & (np.abs(factor) < np.inf)
 
 
 def decided_by_one(a: Application, name: str, knowns: list[Known]) -> tuple[NDArray[np.bool_] | None, Any]:
@@ -140,6 +156,9 @@ def decided_by_one(a: Application, name: str, knowns: list[Known]) -> tuple[NDAr
     positive = reduce(np.logical_or, [(k.status == UNSURE) | (is_infinite(k) & ~(k.value == -np.inf)) for k in knowns])
 
     boolean = a.node.meta["val"].dtype is torch.bool
+    if name in EXPONENTIAL and (knowns[0].status == MASKED).any():  # it underflows
+        a.assume(BOUNDED)
+        return knowns[0].status == MASKED, 0
     if name in MULTIPLY:
         return one_is(lambda v: v == 0) & ~infinite, 0
     if name == "add" and len(knowns) > 1 and a.node.kwargs.get("alpha", 1) == 1:

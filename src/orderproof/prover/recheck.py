@@ -35,7 +35,7 @@ from orderproof.errors import CertificateError
 Array = np.ndarray[Any, Any]
 STILL, FREE = "still", "free"  # any other move is a tuple: one permutation for each generator
 NEVER, ALWAYS, LARGEST = -1, 2**40, 1 << 26  # levels; elements of one array
-UNKNOWN, EXACT, MASKED, UNSURE = range(4)
+UNKNOWN, EXACT, MASKED, UNSURE, LOW = range(5)
 LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103", "causal": "OP201"}
 BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
 _ODD = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, StopIteration)
@@ -166,6 +166,12 @@ def _ordinary(f: _Fact) -> Array:
     return ordinary
 
 
+def _low(f: _Fact) -> Array:
+    """Elements that are neither +inf nor NaN, nor as large as a mask."""
+    low: Array = np.isin(f.status, (UNKNOWN, MASKED, LOW)) | ((f.status == EXACT) & (f.value < 6e4))
+    return low
+
+
 def _literal(x: Any) -> _Fact:
     if isinstance(x, _Fact):
         return x
@@ -273,7 +279,7 @@ class _Checker:
         level, known = _array(data["level"], shape, "i"), data["known"] or {}
         status = _array(known["status"], shape, "i") if known else np.zeros((1,) * len(shape), int)
         value = _array(known["value"], shape) if known else np.zeros((1,) * len(shape))
-        _need((level >= NEVER).all() and ((status >= 0) & (status <= UNSURE)).all(), "a level or status that is none")
+        _need((level >= NEVER).all() and ((status >= 0) & (status <= LOW)).all(), "a level or status that is none")
         return _Fact(tuple(shape), dtype, moves, level, status, value)
 
     def _step(self, step: Mapping[str, Any]) -> Any:
@@ -355,7 +361,7 @@ class _Checker:
             & (derived.value <= said.value)
             & (said.value <= (-6e4 if said.dtype == "float16" else -1e8))
         )
-        fits = np.choose(said.status, [_ordinary(derived), exact, low, np.ones_like(exact)])
+        fits = np.choose(said.status, [_ordinary(derived), exact, low, np.ones_like(exact), _low(derived)])
         _need(fits.all(), "a value it says is known, or ordinary, need not be so")
         return (
             derived
@@ -586,12 +592,25 @@ class _Checker:
         plain = np.logical_and.reduce(np.broadcast_arrays(*map(_ordinary, wide)))
         bound = self._bound(name, wide[0], wide[-1]) if "float" in out.dtype else np.zeros((1,) * rank)
         masked = bound <= (-6e4 if out.dtype == "float16" else -1e8)
-        status = np.where(exact, EXACT, np.where(masked, MASKED, np.where(plain, UNKNOWN, UNSURE)))
+        rests = [_low(f) for f in wide[:1]] + [_ordinary(f) if name == "sub" else _low(f) for f in wide[1:]]
+        stays = name in {"add", "sub", *COPIES} and "float" in out.dtype
+        if name in ("mul", "multiply", "div") and len(wide) == 2:
+            k = 0 if name == "div" or (wide[0].status == LOW).any() else 1
+            factor = wide[1 - k]
+            rests = [_low(wide[k]), (factor.status == EXACT) & (factor.value > 0) & (factor.value < 6e4)]
+            stays = "float" in out.dtype
+        elif name in ("exp", "exp2", "sigmoid", "relu", "softplus", "expm1", "elu"):
+            plain = _low(wide[0])
+        vague = np.where(np.logical_and.reduce(np.broadcast_arrays(*rests)) & stays, LOW, UNSURE)
+        status = np.where(exact, EXACT, np.where(masked, MASKED, np.where(plain, UNKNOWN, vague)))
         value: Array = np.where(masked, bound, 0)
         if exact.any():
             pairs = [(f, w) for f, w in zip(operands, wide, strict=True) if f.dtype]
             made = run({id(f): torch.from_numpy(w.value.copy()).to(getattr(torch, f.dtype)) for f, w in pairs})
             value = np.where(exact, (made.double() if made.dtype is torch.bfloat16 else made).numpy(), value)
+        if name in ("exp", "exp2") and (under := (wide[0].status == MASKED)).any():
+            _need(BOUNDED in self.assumptions, "it takes a finite number for a mask, and that is not assumed")
+            status, value = np.where(under, EXACT, status), np.where(under, 0.0, value)
         for f in wide if ends is not None else []:
             decided = (f.status == EXACT) & (f.value == ends) & ~exact
             status, value = np.where(decided, EXACT, status), np.where(decided, float(ends or 0), value)
@@ -625,23 +644,30 @@ class _Checker:
             np.where(taken, _widened(x, rank), _widened(z, rank))
             for x, z in ((yes.status, no.status), (yes.value, no.value))
         )
-        return self._fact(out, level, np.where(sure, status, np.where(y & n, UNKNOWN, UNSURE)), value)
+        both = _widened(_low(yes), rank) & _widened(_low(no), rank) & ("float" in out.dtype)
+        vague = np.where(y & n, UNKNOWN, np.where(both, LOW, UNSURE))
+        return self._fact(out, level, np.where(sure, status, vague), np.where(sure, value, 0))
 
     def _by_softmax_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
         self._only(name in ("softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax"))
-        return [self._softmaxed(b["self"], said[0], b["dim"], log="log" in name)]
+        return [self._softmaxed(b["self"], said[0], b["dim"], log="log" in name, safe="safe" in name)]
 
-    def _softmaxed(self, f: _Fact, out: _Fact, dim: int, *, log: bool = False) -> _Fact:
+    def _softmaxed(self, f: _Fact, out: _Fact, dim: int, *, log: bool = False, safe: bool = False) -> _Fact:
         level, _ = self._combined(out, [(f, ABC[: len(f.shape)])], ABC[: len(f.shape)])
-        gone = both = _masked(f) & _ordinary(f).any(axis=dim, keepdims=True)
+        absent, sound = (f.status == EXACT) & np.isneginf(f.value), _low(f).all(axis=dim, keepdims=True)
+        gone = both = sound & ((_masked(f) & _ordinary(f).any(axis=dim, keepdims=True)) | (absent & safe))
+        finite = sound & (np.isin(f.status, (UNKNOWN, MASKED)) | (_low(f) & (f.status == EXACT) & ~absent))
+        number = (sound & safe) | finite.any(axis=dim, keepdims=True)
         for g in range(len(self.group)):
             both = both & self._image(gone, f.moves, g)
         high = np.where(both, NEVER, level).max(axis=dim, keepdims=True)
-        finite = (gone & ~((f.status == EXACT) & np.isneginf(f.value))).any()
-        _need(not finite or BOUNDED in self.assumptions, "it takes a finite number for a mask, and that is not assumed")
+        _need(
+            not (gone & ~absent).any() or BOUNDED in self.assumptions,
+            "it takes a finite number for a mask, and that is not assumed",
+        )
         if log:
             return self._fact(out, np.maximum(high, np.where(gone, level, NEVER)), np.where(gone, UNSURE, UNKNOWN))
-        return self._fact(out, high, np.where(gone, EXACT, UNKNOWN))
+        return self._fact(out, high, np.where(gone, EXACT, np.where(number, UNKNOWN, UNSURE)))
 
     def _by_attention_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
         self._only(name == SDPA)
@@ -656,18 +682,24 @@ class _Checker:
         moves = tuple(m if s > 1 else STILL for m, s in zip((*out.moves[:-1], along), shape, strict=True))
         blank = replace(q, shape=shape, moves=moves, constant=False, tensor=None)
         level, ended = self._combined(blank, [(q, lead + "WY"), (k, lead + "XY")], lead + "WX", "", 0)
-        scores, low = self._fact(blank, level, self._blur([q, k])), _literal(-math.inf)
+        scores = self._fact(blank, level, self._blur([q, k]))
         if b["is_causal"]:
-            scores = self._selected(blank, self._mask(torch.ones(shape[-2:], dtype=torch.bool).tril()), scores, low)
+            scores = self._hidden(blank, self._mask(torch.ones(shape[-2:], dtype=torch.bool).tril()), scores)
         if mask is not None and mask.dtype == "bool":
-            scores = self._selected(blank, mask, scores, low)
+            scores = self._hidden(blank, mask, scores)
         elif mask is not None:
             doubt = np.where((mask.status == UNKNOWN) & (not mask.constant), UNSURE, mask.status)
             both = [scores, replace(mask, status=doubt)]
             scores = self._elementwise(blank, "add", both, lambda at: torch.add(*(at[id(f)] for f in both)))
-        weights = self._softmaxed(scores, blank, rank - 1)
+        weights = self._softmaxed(scores, blank, rank - 1, safe=True)
         level, ended = self._combined(out, [(weights, lead + "WX"), (v, lead + "XZ")], lead + "WZ", "", 0)
         return [self._fact(out, level, np.where(ended, EXACT, self._blur([v])))]
+
+    def _hidden(self, out: _Fact, visible: _Fact, scores: _Fact) -> _Fact:
+        """Scores plus -inf where not visible: no number where the score may be +inf."""
+        made = self._selected(out, visible, scores, _literal(-math.inf))
+        shown = _widened((visible.status == EXACT) & (visible.value != 0), len(out.shape))
+        return replace(made, status=np.where(~shown & ~_low(scores), UNSURE, made.status))
 
     def _repeated(self, f: _Fact, heads: int) -> _Fact:
         d, times = len(f.shape) - 3, heads // f.shape[-3]

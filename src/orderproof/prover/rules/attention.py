@@ -5,7 +5,7 @@ a contraction. So for a permutation P of the tokens with Q' = PQ, K' = PK, V' = 
     Q'K'^T + M = P (Q K^T + M) P^T,   softmax(P S P^T) = P softmax(S) P^T,   (P A P^T)(P V) = P (A V).
 Proof. contraction_equivariant, pointwise_equivariant, softmax_equivariant, contraction_equivariant.
 A mask that is not symmetric under P breaks it at the second step; one that is symmetric on some rows only
-keeps it on those rows.
+keeps it on those rows. A row hidden throughout by -inf gives zeros: torch's softmax here is the safe one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch.fx import Node
 from orderproof.prover.fact import (
     EXACT,
     FLOAT16_LARGE,
+    LOW,
     MASKED,
     NEVER,
     UNKNOWN,
@@ -59,7 +60,7 @@ def attention(a: Application) -> Fact:
         scores = _masked(a, scores, _triangle(scores.shape), "is_causal", dtype)
     if mask is not None:
         scores = _masked(a, scores, mask, 3 if len(a.args) > 3 else "attn_mask", dtype)
-    weights = softmax_along(a, scores, rank - 1, dtype)
+    weights = softmax_along(a, scores, rank - 1, dtype, safe=True)
     return contract(
         a,
         [_operand(weights, [*leading, "i", "j"]), _operand(value, [*leading, "j", "e"], a.args[2], 2)],
@@ -127,10 +128,15 @@ def _masked(a: Application, scores: Fact, mask: Node | Fact, place: int | str, d
 
 
 def _visible_or_hidden(scores: Known, mask: Known) -> Known:
-    """A boolean mask: what it hides is -inf, what it shows is as it was, what is not known is unsure."""
+    """A boolean mask: what it hides is -inf, what it shows is as it was, what is not known is as it was or -inf."""
     hidden, visible = mask.where(EXACT) & (mask.value == 0), mask.where(EXACT) & (mask.value != 0)
-    status = np.where(hidden, EXACT, np.where(visible, scores.status, UNSURE)).astype(np.uint8)
-    return Known(status, np.where(hidden, -np.inf, scores.value))
+    high = scores.status == UNSURE
+    if scores.where(EXACT).any():
+        high = high | (scores.where(EXACT) & ~(scores.value < FLOAT16_LARGE))
+    # torch adds -inf where the mask hides: to a score that may be +inf that gives no number.
+    status = np.where(hidden, EXACT, np.where(visible, scores.status, LOW))
+    status = np.where(high & ~visible, UNSURE, status).astype(np.uint8)
+    return Known(status, np.where(hidden & ~high, -np.inf, np.where(visible, scores.value, 0.0)))
 
 
 def _added(scores: Known, mask: Known, dtype: torch.dtype) -> Known:
@@ -142,7 +148,9 @@ def _added(scores: Known, mask: Known, dtype: torch.dtype) -> Known:
     status = np.where(
         unsure, UNSURE, np.where(infinite[0] | infinite[1], EXACT, np.where(masks[0] | masks[1], MASKED, UNKNOWN))
     )
-    status = np.where(large & (status == UNKNOWN), UNSURE, status).astype(np.uint8)
+    low = (scores.status == LOW) | (mask.status == LOW)
+    status = np.where(low & (status == UNKNOWN), LOW, status)
+    status = np.where(large & ((status == UNKNOWN) | (status == LOW)), UNSURE, status).astype(np.uint8)
     bound = np.minimum(np.where(masks[0], scores.value, 0.0), np.where(masks[1], mask.value, 0.0))
     return Known(status, np.where(status == EXACT, -np.inf, np.where(status == MASKED, bound, 0.0)))
 

@@ -7,7 +7,8 @@ h(P a) = P h(a) for every permutation P (softmax, log-softmax, layer norm and RM
   3. If A depends on a token anywhere in a fibre, C may depend on it everywhere in that fibre.
   4. softmax: an entry of -inf is exactly zero and counts for nothing in its fibre, provided that the
      fibre has an ordinary entry. A fibre wholly masked keeps all its dependences: softmax of
-     [m, m] is [1/2, 1/2] for every m.
+     [m, m] is [1/2, 1/2] for every m. A safe softmax gives zeros where all are -inf: there an entry of
+     -inf is zero whatever stands beside it.
 Proof. 1: i is free. 2: sum_j exp(a_j) and the moments do not depend on the order of j. 4: exp(-inf) = 0.
 Over the reals. An entry masked by a large finite number, not by -inf, is zero in floating point only if the
 scores are small beside it: that is an assumption, and it is listed.
@@ -22,6 +23,7 @@ from torch.fx import Node
 
 from orderproof.prover.fact import (
     EXACT,
+    LOW,
     NEVER,
     UNKNOWN,
     UNSURE,
@@ -33,11 +35,9 @@ from orderproof.prover.fact import (
     with_known,
 )
 from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
-from orderproof.prover.masking import mask_like
+from orderproof.prover.masking import BOUNDED, mask_like
 from orderproof.prover.move import STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, dtype_of, rule
-
-BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
 
 
 @rule("softmax_equivariant", "softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax")
@@ -45,11 +45,14 @@ def softmax(a: Application) -> Fact:
     """exp(a_j) / sum_k exp(a_k), or its logarithm."""
     fact = a.fact(a.args[0])
     dim = int(a.argument(1, "dim")) % max(len(fact.shape), 1)
-    return softmax_along(a, fact, dim, dtype_of(a.args[0]), logarithm="log_softmax" in a.target)
+    safe = "_safe_softmax" in a.target
+    return softmax_along(a, fact, dim, dtype_of(a.args[0]), logarithm="log_softmax" in a.target, safe=safe)
 
 
-def softmax_along(a: Application, fact: Fact, dim: int, dtype: Any, *, logarithm: bool = False) -> Fact:
-    """The fact about a softmax of `fact` along `dim`."""
+def softmax_along(
+    a: Application, fact: Fact, dim: int, dtype: Any, *, logarithm: bool = False, safe: bool = False
+) -> Fact:
+    """The fact about a softmax of `fact` along `dim`; a safe one gives zeros where a whole line is -inf."""
     known = fact.known
     if known is None:
         return Fact(fact.shape, fact.moves, fact.level.max(axis=dim, keepdims=True))
@@ -57,14 +60,16 @@ def softmax_along(a: Application, fact: Fact, dim: int, dtype: Any, *, logarithm
     # Alive: so far above every mask that the gap alone makes the masked entries underflow.
     finite = (known.status != EXACT) | np.isfinite(known.value.astype(np.float64))
     ordinary = (known.status == UNKNOWN) | (known.where(EXACT) & finite & ~mask_like(known, dtype, share=0.1))
-    infinite = known.where(EXACT) & ~finite & ~(known.value == -np.inf)  # one makes the whole line NaN
+    absent = known.where(EXACT) & (known.value == -np.inf)
+    infinite = known.where(EXACT) & ~finite & ~absent  # one makes the whole line NaN
     # An entry of which nothing is sure may be infinite, and then nothing in its line is zero.
     spoilt = (infinite | (known.status == UNSURE)).any(axis=dim, keepdims=True)
     alive = ordinary.any(axis=dim, keepdims=True) & ~spoilt
     # A line that may be -inf throughout, or may hold +inf or NaN, is no ordinary line of weights: it may be NaN.
-    number = ((known.status != UNSURE) & finite).any(axis=dim, keepdims=True) & ~spoilt
+    sure = (known.status != UNSURE) & (known.status != LOW) & finite
+    number = (sure.any(axis=dim, keepdims=True) | safe) & ~spoilt
     ill = np.where(number, UNKNOWN, UNSURE).astype(np.uint8)
-    gone = masked & alive
+    gone = (masked & alive) | (absent & ~spoilt & safe)
     dropped = both_ends(gone, fact.moves, fact.shape)  # gone in the first run at e, in the second at move(e)
     level, dropped = np.broadcast_arrays(fact.level, dropped)
     high = np.where(dropped, NEVER, level).max(axis=dim, keepdims=True)

@@ -24,6 +24,9 @@ from torch.fx import Node
 
 from orderproof.prover.fact import (
     EXACT,
+    FLOAT16_LARGE,
+    LOW,
+    MASKED,
     NEVER,
     UNKNOWN,
     UNSURE,
@@ -173,10 +176,20 @@ def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]
     branch = np.where(true, yes_level, no_level)
     level = np.where(sure, highest([condition_level, branch]), highest([condition_level, yes_level, no_level]))
     dtype = a.node.meta["val"].dtype
-    risky = reduce(np.logical_or, [mask_like(k, dtype) | (k.status == UNSURE) | is_infinite(k) for k in (yes, no)])
-    status = np.where(sure, np.where(true, yes.status, no.status), np.where(risky, UNSURE, UNKNOWN))
-    value = np.where(true, yes.value, no.value)
+    risky = reduce(np.logical_or, [mask_like(k, dtype) | (k.status >= MASKED) | is_infinite(k) for k in (yes, no)])
+    nowhere_high = _not_high(yes) & _not_high(no) & dtype.is_floating_point
+    either = np.where(risky, np.where(nowhere_high, LOW, UNSURE), UNKNOWN)
+    status = np.where(sure, np.where(true, yes.status, no.status), either)
+    value = np.where(sure, np.where(true, yes.value, no.value), np.zeros_like(yes.value))
     return level, Known(status.astype(np.uint8), value)
+
+
+def _not_high(known: Known) -> NDArray[np.bool_]:
+    """The elements that are ordinary or as negative as a mask, and neither +inf nor NaN."""
+    vague: NDArray[np.bool_] = (known.status == UNKNOWN) | (known.status == MASKED) | (known.status == LOW)
+    if known.value.dtype.kind != "f":
+        return vague | known.where(EXACT)
+    return vague | (known.where(EXACT) & (known.value < FLOAT16_LARGE))
 
 
 def _branches(a: Application, name: str, knowns: list[Known], levels: list[Levels], rank: int) -> Any:
