@@ -110,6 +110,7 @@ class Finding(Record):
     entries_complete: bool | None = None
     vacuous: bool = False
     output: str = ""
+    setting: str = ""  # how the model was called: "" with its tokens alone, or padded, packed, blocked, labelled
     entries: tuple[Entry, ...] = ()
     witness: Witness | None = None
     deviation: Deviation = Deviation()

@@ -125,6 +125,9 @@ def test_module_that_cannot_be_recorded_is_refuted_by_its_runs() -> None:
     report = audit(examples.DependsOnData())
     assert [f.law for f in report.findings] == [law.name for law in laws.laws()]
     for finding in report.findings:
+        if finding.reason.startswith("it takes no "):
+            assert finding.verdict == "not_applicable"
+            continue
         assert finding.verdict in ("undecided", "refuted")
         assert "the graph cannot be recorded: control flow depends on data" in finding.reason
     assert any("the graph cannot be recorded" in note for note in report.notes)

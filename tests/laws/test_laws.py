@@ -11,6 +11,7 @@ import torch
 from orderproof import laws
 from orderproof.errors import UsageError
 from orderproof.laws import Change, Law, TokenDim
+from orderproof.laws.replacement import ReplacementLaw
 from orderproof.permutations import cycle, inverse, reversal, transposition
 from orderproof.prover.fact import ALWAYS, NEVER, Fact, still
 from orderproof.prover.move import FREE, STILL, moved
@@ -76,7 +77,8 @@ def test_codes_and_names_are_unique_and_in_order() -> None:
     codes = [law.code for law in LAWS]
     assert codes == sorted(set(codes))
     assert len(set(NAMES)) == len(NAMES)
-    assert NAMES == ["order_blind", "prompt_blind", "mirror_blind", "causal"]
+    first = ["order_blind", "prompt_blind", "mirror_blind", "position_labelled"]
+    assert [*first, "causal", "padding", "packing", "batch"] == NAMES
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,11 @@ def test_unknown_law_is_refused_with_the_names(given: str, hint: str) -> None:
         ("order_blind", "fails", "fails", "fails"),
         ("prompt_blind", "fails", "fails", "any"),
         ("mirror_blind", "fails", "fails", "fails"),
+        ("position_labelled", "any", "any", "any"),
         ("causal", "fails", "holds", "fails"),
+        ("padding", "holds", "holds", "any"),
+        ("packing", "any", "any", "any"),
+        ("batch", "holds", "holds", "holds"),
     ],
 )
 def test_expectation_by_kind(law: str, encoder: str, causal_lm: str, vision: str) -> None:
@@ -139,9 +145,12 @@ def test_change_acts_along_the_axis_it_is_given(axis: int) -> None:
 @each_law
 @pytest.mark.parametrize("tokens", [2, 3, 5, 9])
 def test_changes_obey_the_relation_of_the_law(law: Law, tokens: int) -> None:
-    changes = list(law.changes(tokens))
+    changes = list(law.changes(tokens, 2))
     assert changes
     for change in changes:
+        if isinstance(law, ReplacementLaw):
+            assert np.array_equal(change.slots, law.replaced(2, tokens))
+            continue
         if law.family == "influence":
             assert change.cut in range(1, tokens)
             continue
@@ -224,6 +233,51 @@ def test_causal_asks_for_the_tokens_before_the_cut(offset: int) -> None:
         expected, found = law.compare(FIRST, changed, (TokenDim(1, offset),), change)
         assert expected.shape[1] == end
         assert torch.equal(expected, found)
+
+
+REPLACING = [part for law in LAWS if isinstance(law, ReplacementLaw) for part in law.parts]
+
+
+@pytest.mark.parametrize("law", REPLACING, ids=lambda law: f"{law.name} {law.told(6)}")
+@pytest.mark.parametrize("offset", [0, 1])
+def test_replacing_slots_asks_for_the_others_only(law: ReplacementLaw, offset: int) -> None:
+    tokens = 6 - offset
+    (change,) = law.changes(tokens, 2)
+    replaced, asked = law.replaced(2, tokens), law.asked(2, tokens)
+    assert replaced.any()
+    assert asked.any()
+    assert not (replaced & asked).any()
+    changed = FIRST.clone()
+    changed[:, offset:] = change.apply(FIRST[:, offset:], OTHER[:, offset:], 1)
+    assert torch.equal(changed[:, offset:][torch.from_numpy(~replaced)], FIRST[:, offset:][torch.from_numpy(~replaced)])
+    expected, found = law.compare(FIRST, changed, (TokenDim(1, offset),), change)
+    assert torch.equal(expected, found)
+    assert expected.numel() == 3 * asked.sum()
+    index = law.place((0,), (TokenDim(1, offset),), tokens, (2, 6, 3))
+    assert asked[index[0], index[1] - offset]
+    assert FIRST[index] == expected[0]
+
+
+@pytest.mark.parametrize("law", REPLACING, ids=lambda law: f"{law.name} {law.told(6)}")
+def test_an_output_that_depends_on_what_is_replaced_falls_short(law: ReplacementLaw) -> None:
+    everywhere = Fact((2, 5, 4), (STILL,) * 3, np.zeros((1, 1, 1), dtype=np.int64))
+    assert "may depend on what is replaced" in (law.shortfall(everywhere, (TokenDim(1),), 5) or "")
+    assert "may depend on anything" in (law.shortfall(still((2, 5, 4), ALWAYS), (TokenDim(1),), 5) or "")
+    assert law.shortfall(still((2, 5, 4)), (TokenDim(1),), 5) is None
+
+
+def test_pads_lie_left_and_right_by_turns_and_a_single_row_has_both() -> None:
+    padding = laws.get("padding")
+    assert isinstance(padding, ReplacementLaw)
+    assert padding.replaced(2, 7).astype(int).tolist() == [[1, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 1]]
+    assert padding.replaced(1, 7).astype(int).tolist() == [[1, 0, 0, 0, 0, 0, 1]]
+    assert padding.replaced(1, 2).astype(int).tolist() == [[1, 0]]
+
+
+def test_every_row_and_every_document_is_replaced_in_some_part() -> None:
+    for name in ("packing", "batch"):
+        parts = laws.get(name).parts
+        assert np.logical_or.reduce([p.replaced(2, 6) for p in parts]).all()  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------- when a fact is enough

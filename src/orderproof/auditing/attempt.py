@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from orderproof.auditing.entries import source_of
 from orderproof.auditing.examine import Examination
-from orderproof.laws import Law
+from orderproof.laws import Axis, Law
 from orderproof.prover.capture import Captured, module_path
 from orderproof.prover.certificate import fingerprint, graph_steps
 from orderproof.prover.constants import Constants
@@ -42,13 +42,18 @@ def attempt(
         parameters=captured.parameters,
         trust_parameters=weights == "these",
     )
-    starts = (
-        {captured.start: 1}
-        if captured.start is not None
-        else dict(zip(captured.inputs, exam.subject.token_axes, strict=True))
-    )
-    facts = {n: law.input_fact(tuple(int(s) for s in n.meta["val"].shape), axis) for n, axis in starts.items()}
+    facts = {
+        n: law.input_fact(tuple(int(s) for s in n.meta["val"].shape), axis)
+        for n, axis in starts_of(exam, captured).items()
+    }
     return Attempt(law, captured, constants, interpret(captured.graph, constants, facts, repairing=repairing))
+
+
+def starts_of(exam: Examination, captured: Captured) -> dict[Node, Axis]:
+    """The nodes a walk of this graph starts from (it may be a rewritten one), and the token axis of each."""
+    if captured.start is not None:
+        return {captured.start: 1}
+    return dict(zip(captured.inputs, exam.subject.token_axes, strict=True))
 
 
 def scope(exam: Examination, walk: Walk, weights: Weights) -> Scope:

@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Iterable
 from typing import Any
 
-from orderproof.auditing.attempt import Weights, ancestors, attempt, proof_of, scope
+from orderproof.auditing.attempt import Weights, ancestors, attempt, proof_of, scope, starts_of
 from orderproof.auditing.entries import origin_of, source_of
 from orderproof.auditing.examine import Examination
 from orderproof.auditing.trials import Trial
@@ -114,13 +114,9 @@ def certificate(
     dims = exam.output_dims[output]
     if law.shortfall(done.walk.fact(captured.outputs[output]), dims, exam.tokens) is not None:
         return None
-    starts = (
-        {captured.start: 1}
-        if captured.start is not None
-        else dict(zip(captured.inputs, exam.subject.token_axes, strict=True))
-    )
     return make(
-        captured, done.walk, law=law.name, code=law.code, family=law.family, relation=law.relation(exam.tokens),
-        output=output, dims=[(t.dim, t.offset) for t in dims], inputs=starts, subject=exam.subject.name,
+        captured, done.walk, law=law.name, code=law.code, family=law.family,
+        relation=law.relation(exam.tokens, exam.rows), output=output, dims=[(t.dim, t.offset) for t in dims],
+        inputs=starts_of(exam, captured), subject=exam.subject.name,
         weights=weights, needed=ancestors(captured.outputs[output]),
     )  # fmt: skip

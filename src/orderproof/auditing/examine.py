@@ -17,10 +17,11 @@ from torch.fx import Node
 
 from orderproof.auditing.runs import Runs, named
 from orderproof.errors import CaptureError, OrderproofError, SubjectError
-from orderproof.laws import TokenDim
+from orderproof.laws import Axis, TokenDim
 from orderproof.prover.capture import Captured, capture, first_line
 from orderproof.prover.run import difference, run
 from orderproof.subjects import Subject
+from orderproof.subjects.settings import PLAIN, in_setting
 
 FIDELITY = 1e-4  # relative; exported and real outputs of 212 architectures agreed to 5e-7
 
@@ -33,13 +34,35 @@ class Examination:
     length: int
     seed: int = 0
     notes: list[str] = field(default_factory=list)
+    _called: dict[str, Examination | str] = field(default_factory=dict, repr=False)
+
+    def called(self, setting: str) -> Examination | str:
+        """The same subject called in another setting; or why it cannot be."""
+        if setting == PLAIN:
+            return self
+        if setting not in self._called:
+            made = in_setting(self.subject, setting)
+            self._called[setting] = (
+                made if isinstance(made, str) else Examination(made, self.length, self.seed, notes=self.notes)
+            )
+        return self._called[setting]
+
+    @cached_property
+    def rows(self) -> int:
+        """The size of the batch; 1 where rows do not come first."""
+        if self.failure is None:
+            shapes = [(n.meta["val"].shape, axis) for n, axis in self.starts.items()]
+        else:
+            given = self.subject.sample(self.length, self.seed).inputs
+            shapes = [(x.shape, axis) for x, axis in zip(given, self.subject.token_axes, strict=True)]
+        return next((int(shape[0]) for shape, axis in shapes if axis == 1), 1)
 
     @cached_property
     def captured(self) -> Captured:
         """The graph. Raises `CaptureError` or `SubjectError`."""
         s = self.subject
         inputs = s.sample(self.length, self.seed).inputs
-        return capture(s.module, inputs, values=s.values, quiet=s.quiet, cut=s.cut)
+        return capture(s.module, inputs, values=s.values, quiet=s.quiet, cut=s.cut, inside=s.inside)
 
     @cached_property
     def failure(self) -> str | None:
@@ -51,7 +74,7 @@ class Examination:
         return None
 
     @cached_property
-    def starts(self) -> dict[Node, int | None]:
+    def starts(self) -> dict[Node, Axis]:
         """The nodes the walk starts from, and the token axis of each."""
         if self.captured.start is not None:
             return {self.captured.start: 1}
@@ -62,11 +85,13 @@ class Examination:
         """How many tokens the walk's input has (for vision: patches)."""
         if self.failure is not None and self.subject.cut is None:  # no graph, but the model can still be run
             sample = self.subject.sample(self.length, self.seed)
-            sizes = [x.shape[d] for x, d in zip(sample.inputs, self.subject.token_axes, strict=True) if d is not None]
+            sizes = [
+                x.shape[d] for x, d in zip(sample.inputs, self.subject.token_axes, strict=True) if isinstance(d, int)
+            ]
             if sizes:
                 return int(sizes[0])
         for node, axis in self.starts.items():
-            if axis is not None:
+            if isinstance(axis, int):
                 return int(node.meta["val"].shape[axis])
         raise SubjectError(f"{self.subject.name}: no input has a token axis; name it with token_axis=")
 

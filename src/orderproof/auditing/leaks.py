@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch.fx import Node
 
 from orderproof.auditing.examine import Examination
 from orderproof.prover.constants import is_arbitrary
-from orderproof.prover.fact import ALWAYS, Fact, compress
+from orderproof.prover.fact import ALWAYS, NEVER, Fact, Levels, compress
 from orderproof.prover.interpret import interpret
 from orderproof.prover.rule import Break
 
@@ -27,21 +28,18 @@ def leaks(done: Any, needed: set[Node], exam: Examination) -> list[Break]:
     tokens = exam.tokens
 
     def mend(node: Node, fact: Fact) -> Fact:
-        dims = [d for d, size in enumerate(fact.shape) if size == tokens]
-        if len(dims) != 1 or int(fact.level.max()) < 0 or is_arbitrary(node):
+        if int(fact.level.max(initial=NEVER)) < 0 or is_arbitrary(node):
             return fact  # uninitialised memory is no leak where it is overwritten; where it is not, its reader is
-        d = dims[0]
-        place = np.arange(tokens).reshape([-1 if k == d else 1 for k in range(len(fact.shape))])
-        over = fact.level > place
+        allowed = done.law.allowed(fact.shape, tokens, exam.rows)
+        if allowed is None:
+            return fact
+        level = np.broadcast_to(fact.level, np.broadcast_shapes(fact.level.shape, allowed.shape))
+        over = level > allowed
         if not over.any():
             return fact
-        where = np.argwhere(np.broadcast_to(over, np.broadcast_shapes(over.shape, place.shape)))[0]
-        i = int(where[d])
-        level = int(np.broadcast_to(fact.level, np.broadcast_shapes(fact.level.shape, place.shape))[tuple(where)])
         if node in needed:
-            on = "on anything" if level >= ALWAYS else f"on token {level}"
-            found.append(Break(node, None, None, (), (), constant=False, reason=f"token {i} comes to depend {on}"))
-        return Fact(fact.shape, fact.moves, compress(np.minimum(fact.level, place)), fact.known)
+            found.append(Break(node, None, None, (), (), constant=False, reason=_told(over, level, fact, tokens)))
+        return Fact(fact.shape, fact.moves, compress(np.minimum(fact.level, allowed)), fact.known)
 
     captured = done.captured
     facts = {
@@ -51,3 +49,13 @@ def leaks(done: Any, needed: set[Node], exam: Examination) -> list[Break]:
     }
     interpret(captured.graph, done.constants, facts, mend=mend)
     return found
+
+
+def _told(over: NDArray[np.bool_], level: Levels, fact: Fact, tokens: int) -> str:
+    """Which token first depends on what it must not, in words."""
+    where = tuple(int(i) for i in np.argwhere(over)[0])
+    dims = [d for d, size in enumerate(fact.shape) if size == tokens and over.shape[d] > 1]
+    who = f"token {where[dims[0]]}" if dims else f"row {where[0]}"
+    if int(level[where]) >= ALWAYS:
+        return f"{who} comes to depend on anything"
+    return f"{who} comes to depend on token {int(level[where])}"

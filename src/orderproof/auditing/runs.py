@@ -17,6 +17,7 @@ from orderproof.prover.capture import Captured
 from orderproof.prover.capture import named as leaves_by_name
 from orderproof.prover.run import run, steps
 from orderproof.subjects import Subject
+from orderproof.subjects.subject import Axis
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Runs:
         return self.by_graph or self.subject.cut is not None
 
     @property
-    def axes(self) -> tuple[int | None, ...]:
+    def axes(self) -> tuple[Axis, ...]:
         """The token axis of each tensor `draw` gives."""
         return (1,) if self.subject.cut else self.subject.token_axes
 

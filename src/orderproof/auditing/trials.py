@@ -67,7 +67,7 @@ class Trial:
     def deviation(self) -> Deviation:
         """The largest difference over the law's generators or cases, in both precisions."""
         worst: dict[bool, float | None] = {False: None, True: None}
-        for change, _, _ in self.law.cases(self.exam.tokens):
+        for change, _, _ in self.law.cases(self.exam.tokens, self.exam.rows):
             for double in (False, True):
                 made = self.pair(self.exam.tokens, change, double=double)
                 if made is not None:
@@ -81,14 +81,17 @@ class Trial:
 
     def search(self, weights: Weights) -> Evidence | None:
         """A witness with the weights given; failing that, and if the law is claimed for all, with others."""
-        found = search(self.lengths(), self.law.changes, self.pair)
+        found = search(self.lengths(), self._changes, self.pair)
         seeds = (0, 1) if weights == "all" else ()
         for seed in seeds:
             if found is not None:
                 break
             self.runs, self.weights, self._first = self._runs("random", seed), "random", {}
-            found = search([self.exam.tokens], self.law.changes, self.pair)
+            found = search([self.exam.tokens], self._changes, self.pair)
         return found
+
+    def _changes(self, length: int) -> Iterator[Change]:
+        return self.law.changes(length, self.exam.rows)
 
     def witness(self, evidence: Evidence) -> Witness:
         """The record of a witness."""
@@ -100,13 +103,17 @@ class Trial:
             after=change.labels(tokens.labels, fresh),
             change=change.text,
             permutation=None if change.permutation is None else tuple(int(i) for i in change.permutation),
-            output_index=self.law.place(evidence.index, self.dims, len(tokens.labels)),
+            output_index=self.law.place(evidence.index, self.dims, len(tokens.labels), self._shape(evidence)),
             expected=evidence.expected,
             found=evidence.found,
             difference=evidence.float64,
             weights="random" if self.weights == "random" else "given",
             seed=self.exam.seed,
         )
+
+    def _shape(self, evidence: Evidence) -> tuple[int, ...]:
+        before = self._first[evidence.length, True][2]
+        return tuple(before.shape)
 
     def first_place(self, repaired: Attempt | None, needed: set[Node]) -> Node | None:
         """The first node whose value, in real runs, is not what the repairing walk claims."""
@@ -116,7 +123,7 @@ class Trial:
             return None  # a graph without weights: the witness was found on its tiny twin
         try:
             tokens, others = self.tokens(self.exam.tokens)
-            for change, generator, case in self.law.cases(self.exam.tokens):
+            for change, generator, case in self.law.cases(self.exam.tokens, self.exam.rows):
                 for violation in self.violations(repaired, tokens, others, change, generator, case):
                     if violation in needed:
                         return violation
@@ -156,7 +163,7 @@ class Trial:
                 inputs = []
                 for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True):
                     changed = x.clone()
-                    if axis is not None:
+                    if isinstance(axis, int):
                         changed.select(axis, place).copy_(y.select(axis, place))
                     inputs.append(changed)
                 after = self.runs.outputs(tuple(inputs))[self.output]
@@ -177,7 +184,7 @@ def checked_nodes(exam: Examination, law: Law) -> str:
     trial = Trial(there, law, output, dims, None)
     tokens, others = trial.tokens(there.tokens)
     runs, bad = 0, []
-    for change, generator, case in law.cases(there.tokens):
+    for change, generator, case in law.cases(there.tokens, there.rows):
         runs += 1
         bad += [node.name for node in trial.violations(done, tokens, others, change, generator, case)]
     if bad:

@@ -8,6 +8,7 @@ capture -> check fidelity -> strict walk -> proved?   measure the deviation besi
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch.fx import Node
@@ -23,6 +24,7 @@ from orderproof.prover.capture import module_path
 from orderproof.prover.refute import REAL, SINGLE
 from orderproof.prover.rule import Break
 from orderproof.record import Completion, Deviation, Entry, Expectation, Finding, Scope, Verdict
+from orderproof.subjects.settings import PLAIN
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,38 @@ class Options:
 
 
 def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tuple[Finding, ...]:
-    """The findings of one law: one for each output."""
-    began = time.perf_counter()
-    # With entries made uniform it is no longer the model whose kind says what to expect.
-    expected = options.expect or ("any" if options.uniform else law.expected(exam.subject.kind))
+    """The findings of one law: one for each output, in each way of calling the subject that the law asks about."""
+    results: list[Finding] = []
+    settings = [s for s in law.settings if not isinstance(exam.called(s), str)] or law.settings[:1]
+    for setting in settings:
+        began = time.perf_counter()
+        there = exam.called(setting)
+        # With entries made uniform it is no longer the model whose kind says what to expect.
+        expected = options.expect or ("any" if options.uniform else law.expected(exam.subject.kind))
+        if isinstance(there, str):
+            found = [_blank(law, "", expected, exam, "not_applicable", there)]
+        else:
+            parts = [_prove_part(there, part, expected, options) for part in law.parts]
+            found = [_joined(each) for each in zip(*parts, strict=True)]
+        update = {"seconds": (time.perf_counter() - began) / len(found), "setting": "" if setting == PLAIN else setting}
+        results += [f.model_copy(update=update) for f in found]
+    return tuple(results)
+
+
+def _joined(findings: Sequence[Finding]) -> Finding:
+    """The finding of a law of several relations: proved if each is, else the worst of them."""
+    worst = min(findings, key=lambda f: ("refuted", "undecided", "not_applicable", "proved").index(f.verdict))
+    if len(findings) == 1 or worst.verdict != "proved":
+        return worst
+    gaps = [(f.deviation.float32 or 0.0, f.deviation.float64 or 0.0) for f in findings]
+    deviation = Deviation(float32=max(a for a, _ in gaps), float64=max(b for _, b in gaps))
+    return worst.model_copy(
+        update={"deviation": deviation, "reason": worst.reason or f"{len(findings)} relations, a walk for each"}
+    )
+
+
+def _prove_part(exam: Examination, law: Law, expected: Expectation, options: Options) -> list[Finding]:
+    """The findings of one relation: one for each output."""
     if exam.failure is not None:
         captured, strict = None, None
     else:
@@ -50,8 +80,11 @@ def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tupl
     repaired: Attempt | None = None
     results = []
     for name, grown in exam.output_dims.items():
-        if law.family == "influence" and not grown:
-            results.append(_blank(law, name, expected, exam, "not_applicable", "the output has no token dimension"))
+        not_asked = law.not_asked(grown)
+        if not_asked is None and not list(law.changes(exam.tokens, exam.rows)):
+            not_asked = f"there is nothing to replace in a batch of {exam.rows} with {exam.tokens} tokens"
+        if not_asked is not None:
+            results.append(_blank(law, name, expected, exam, "not_applicable", not_asked))
             continue
         if any(t.offset < 0 for t in grown):
             why = "the output has fewer entries than there are tokens: which token each belongs to is not known"
@@ -67,8 +100,7 @@ def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tupl
         if strict is not None and repaired is None and law.family == "permutation":
             repaired = attempt(exam, law, strict.captured, weights=options.weights, repairing=True)
         results.append(_unproved(exam, law, name, trial, strict, repaired, missing, expected, options))
-    seconds = time.perf_counter() - began
-    return tuple(f.model_copy(update={"seconds": seconds / len(results)}) for f in results)
+    return results
 
 
 def _blank(law: Law, output: str, expected: Expectation, exam: Examination, verdict: Verdict, reason: str) -> Finding:
@@ -99,7 +131,7 @@ def _proved(exam: Examination, done: Attempt, output: str, trial: Trial, expecte
         reason = (
             f"a proof was found, but two runs differ by {seen:.2g}: this is an error in the prover; please report it"
         )
-    vacuous = verdict == "proved" and bool(trial.dims) and not trial.mixes()
+    vacuous = verdict == "proved" and law.needs_mixing and bool(trial.dims) and not trial.mixes()
     if vacuous:
         reason = "vacuous: no token's output depends on another token"
     return Finding(

@@ -10,6 +10,7 @@ from orderproof.auditing.examine import Examination
 from orderproof.laws import get
 from orderproof.record import Report
 from orderproof.report.destination import write
+from orderproof.subjects.settings import PLAIN
 
 
 def write_all(
@@ -21,9 +22,10 @@ def write_all(
         completed = finding.verdict != "proved"
         if completed and (finding.completion is None or finding.completion.verdict != "proved"):
             continue
-        found = certificate(
-            exam, get(finding.law), finding.output, weights=weights, uniform=uniform, completed=completed
-        )
-        if found is not None:
-            made.append(found)
+        there = exam.called(finding.setting or PLAIN)
+        assert isinstance(there, Examination), there
+        for part in get(finding.law).parts:
+            found = certificate(there, part, finding.output, weights=weights, uniform=uniform, completed=completed)
+            if found is not None:
+                made.append(found)
     write(json.dumps(made[0] if len(made) == 1 else made, separators=(",", ":")) + "\n", path)

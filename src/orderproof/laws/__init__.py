@@ -1,5 +1,6 @@
 """The laws of order: one file each."""
 
+from orderproof.laws.law import Axis as Axis
 from orderproof.laws.law import Change as Change
 from orderproof.laws.law import InfluenceLaw as InfluenceLaw
 from orderproof.laws.law import Law as Law

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from orderproof.laws.law import Change, InfluenceLaw, TokenDim, spread
-from orderproof.prover.fact import ALWAYS, NEVER, Fact, Shape, uniform
+from orderproof.laws.law import Axis, Change, InfluenceLaw, TokenDim, along, spread
+from orderproof.prover.fact import ALWAYS, NEVER, Fact, Levels, Shape, uniform
 from orderproof.prover.move import STILL
 
 
@@ -46,11 +46,12 @@ class Faulty(Honest):
 class Causal(InfluenceLaw):
     """See the module's text."""
 
-    def input_fact(self, shape: Shape, axis: int | None) -> Fact:
+    def input_fact(self, shape: Shape, axis: Axis) -> Fact:
         rank = len(shape)
         moves = (STILL,) * rank
         if axis is None:
             return Fact(shape, moves, uniform(rank, NEVER))
+        (axis,) = along(axis)
         level = np.arange(shape[axis], dtype=np.int64).reshape([-1 if d == axis else 1 for d in range(rank)])
         return Fact(shape, moves, level)
 
@@ -67,7 +68,13 @@ class Causal(InfluenceLaw):
         what = "anything" if level >= ALWAYS else f"token {level}"
         return f"the output at token {i} may depend on {what}"
 
-    def changes(self, tokens: int) -> Iterator[Change]:
+    def allowed(self, shape: Shape, tokens: int, rows: int) -> Levels | None:
+        dims = [d for d, size in enumerate(shape) if size == tokens]
+        if len(dims) != 1:
+            return None
+        return np.arange(tokens).reshape([-1 if d == dims[0] else 1 for d in range(len(shape))])
+
+    def changes(self, tokens: int, rows: int = 1) -> Iterator[Change]:
         for k in spread(tokens - 1):
             cut = tokens - 1 - k
             yield Change(f"replace the tokens from {cut} on", cut=cut)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from orderproof.permutations import (
@@ -26,9 +27,16 @@ from orderproof.permutations import (
     symmetric_generators,
     transposition,
 )
-from orderproof.prover.fact import NEVER, Fact, Shape, uniform
+from orderproof.prover.fact import NEVER, Fact, Levels, Shape, uniform
 from orderproof.prover.move import FREE, STILL, is_moved, moved
 from orderproof.record import Expectation
+
+Axis = int | tuple[int, ...] | None  # the axis of an input that runs over tokens; both axes of a mask
+
+
+def along(axis: Axis) -> tuple[int, ...]:
+    """The axes named, as a tuple."""
+    return () if axis is None else (axis,) if isinstance(axis, int) else axis
 
 
 @dataclass(frozen=True)
@@ -61,19 +69,29 @@ class Change:
     text: str
     permutation: Permutation | None = None
     cut: int | None = None
+    slots: NDArray[np.bool_] | None = None  # [row, token]: which are replaced
 
-    def apply(self, x: Tensor, other: Tensor, axis: int) -> Tensor:
+    def apply(self, x: Tensor, other: Tensor, axis: Axis) -> Tensor:
         """The second run's input; `other` supplies new tokens where tokens are replaced."""
         if self.permutation is not None:
-            return x.index_select(axis, torch.from_numpy(inverse(self.permutation)))
+            for d in along(axis):
+                x = x.index_select(d, torch.from_numpy(inverse(self.permutation)))
+            return x
+        (axis,) = along(axis)
+        if self.slots is not None:  # rows along axis 0, tokens along `axis`
+            shape = [s if d in (0, axis) else 1 for d, s in enumerate(x.shape)]
+            return torch.where(torch.tensor(self.slots).reshape(shape), other, x)
         assert self.cut is not None
         kept = torch.arange(x.shape[axis]) < self.cut
         return torch.where(kept.reshape([-1 if d == axis else 1 for d in range(x.dim())]), x, other)
 
     def labels(self, tokens: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-        """The second run's tokens, by name."""
+        """The second run's tokens, by name: those of the first row in which something is replaced."""
         if self.permutation is not None:
             return tuple(tokens[i] for i in inverse(self.permutation))
+        if self.slots is not None:
+            row = self.slots[int(self.slots.any(axis=1).argmax())]
+            return tuple(y if new else x for x, y, new in zip(tokens, others, row, strict=True))
         assert self.cut is not None
         return tokens[: self.cut] + others[self.cut :]
 
@@ -89,14 +107,22 @@ class Law(ABC):
     honest: Callable[[], nn.Module]  # a small module that obeys it; takes [batch, token, width 8]
     faulty: Callable[[], nn.Module]  # the same with a planted fault
 
+    settings: tuple[str, ...] = ("plain",)  # the ways of calling the subject in which the law is asked
+
     family = "permutation"
+    needs_mixing = True  # where no token's output depends on another, a proof says nothing
+
+    @property
+    def parts(self) -> tuple[Law, ...]:
+        """The relations that together are the law, each settled by a walk of its own."""
+        return (self,)
 
     def expected(self, kind: str) -> Expectation:
         """Whether the law should hold for this kind of subject."""
         return self.expectation.get(kind, "any")
 
     @abstractmethod
-    def input_fact(self, shape: Shape, axis: int | None) -> Fact:
+    def input_fact(self, shape: Shape, axis: Axis) -> Fact:
         """The fact about an input whose tokens run along `axis`."""
 
     @abstractmethod
@@ -104,12 +130,12 @@ class Law(ABC):
         """Why the fact about an output is less than the law asks; None when it is enough."""
 
     @abstractmethod
-    def relation(self, tokens: int) -> dict[str, Any]:
+    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
         """The relation between the runs, as data for a certificate."""
 
     @abstractmethod
-    def changes(self, tokens: int) -> Iterator[Change]:
-        """Changes to try, smallest first."""
+    def changes(self, tokens: int, rows: int = 1) -> Iterator[Change]:
+        """Changes to try, smallest first; `rows` is the size of the batch."""
 
     @abstractmethod
     def compare(
@@ -117,11 +143,21 @@ class Law(ABC):
     ) -> tuple[Tensor, Tensor]:
         """What the law asks of the second output, and what came."""
 
-    def place(self, index: tuple[int, ...], dims: tuple[TokenDim, ...], tokens: int) -> tuple[int, ...]:
-        """An index into what `compare` gives, as an index into the whole output."""
+    def place(
+        self, index: tuple[int, ...], dims: tuple[TokenDim, ...], tokens: int, shape: Shape = ()
+    ) -> tuple[int, ...]:
+        """An index into what `compare` gives, as an index into the whole output of this shape."""
         return index
 
-    def cases(self, tokens: int) -> Iterator[tuple[Change, int, int]]:
+    def not_asked(self, dims: tuple[TokenDim, ...]) -> str | None:
+        """Why the law asks nothing of an output with these token dimensions; None where it does."""
+        return None
+
+    def allowed(self, shape: Shape, tokens: int, rows: int) -> Levels | None:
+        """The highest level each element of a tensor between input and output may have; None where it is not known."""
+        return None
+
+    def cases(self, tokens: int, rows: int = 1) -> Iterator[tuple[Change, int, int]]:
         """Changes that stand for a generator or a case of the facts: (change, generator, case)."""
         yield from ()
 
@@ -133,12 +169,12 @@ class PermutationLaw(Law):
     generators: Callable[[int], tuple[Permutation, ...]] = lambda n: (reversal(n),)
     last_only: bool = False  # the law speaks of the last token's output only
 
-    def input_fact(self, shape: Shape, axis: int | None) -> Fact:
+    def input_fact(self, shape: Shape, axis: Axis) -> Fact:
         rank = len(shape)
         if axis is None:
             return Fact(shape, (STILL,) * rank, uniform(rank, NEVER))
-        move = moved(np.stack(self.generators(shape[axis])))
-        return Fact(shape, tuple(move if d == axis else STILL for d in range(rank)), uniform(rank, NEVER))
+        move = moved(np.stack(self.generators(shape[along(axis)[0]])))
+        return Fact(shape, tuple(move if d in along(axis) else STILL for d in range(rank)), uniform(rank, NEVER))
 
     def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
         group = np.stack(self.generators(tokens))
@@ -161,15 +197,17 @@ class PermutationLaw(Law):
             return "nothing follows for some of its elements" if (level == NEVER).any() else "nothing follows for it"
         return None
 
-    def place(self, index: tuple[int, ...], dims: tuple[TokenDim, ...], tokens: int) -> tuple[int, ...]:
+    def place(
+        self, index: tuple[int, ...], dims: tuple[TokenDim, ...], tokens: int, shape: Shape = ()
+    ) -> tuple[int, ...]:
         last = {t.dim: t.offset + tokens - 1 for t in dims} if self.last_only else {}
         return tuple(last.get(d, i) for d, i in enumerate(index))
 
-    def relation(self, tokens: int) -> dict[str, Any]:
+    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
         generators = [p.tolist() for p in self.generators(tokens)]
         return {"tokens": tokens, "generators": generators, "last_only": self.last_only}
 
-    def changes(self, tokens: int) -> Iterator[Change]:
+    def changes(self, tokens: int, rows: int = 1) -> Iterator[Change]:
         movable = tokens - 1 if self.last_only else tokens
         group = self.generators(tokens)
         if len(group) == 1 and np.array_equal(group[0], reversal(tokens)) and not self.last_only:
@@ -199,7 +237,7 @@ class PermutationLaw(Law):
                 first = first.index_select(t.dim, torch.from_numpy(inverse(p)))
         return first, second
 
-    def cases(self, tokens: int) -> Iterator[tuple[Change, int, int]]:
+    def cases(self, tokens: int, rows: int = 1) -> Iterator[tuple[Change, int, int]]:
         for g, p in enumerate(self.generators(tokens)):
             yield Change(f"permute the tokens by {cycles_text(p)}", permutation=p), g, 0
 
@@ -210,11 +248,14 @@ class InfluenceLaw(Law):
 
     family = "influence"
 
-    def relation(self, tokens: int) -> dict[str, Any]:
+    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
         return {"tokens": tokens, "generators": [], "last_only": False}
 
-    def cases(self, tokens: int) -> Iterator[tuple[Change, int, int]]:
-        changes = list(self.changes(tokens))
+    def not_asked(self, dims: tuple[TokenDim, ...]) -> str | None:
+        return None if dims else "the output has no token dimension"
+
+    def cases(self, tokens: int, rows: int = 1) -> Iterator[tuple[Change, int, int]]:
+        changes = list(self.changes(tokens, rows))
         for k in spread(len(changes), 8):
             change = changes[k]
             assert change.cut is not None

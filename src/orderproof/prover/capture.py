@@ -76,8 +76,12 @@ def capture(
     values: Mapping[str, Tensor] | None = None,
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext,
     cut: str | None = None,
+    inside: str = "",
 ) -> Captured:
-    """Record the graph of a module on these inputs. Raises `CaptureError` with the reason where that fails."""
+    """Record the graph of a module on these inputs. Raises `CaptureError` with the reason where that fails.
+
+    `inside` is the path of the module meant within wrappers of ours; paths are told from there.
+    """
     names = _output_names(module, inputs)
     with quiet(), torch.no_grad(), warnings.catch_warnings(), _silent_exporter():
         warnings.simplefilter("ignore")
@@ -110,6 +114,11 @@ def capture(
     outputs = _outputs(program, names)
     graph_module = program.graph_module
     captured = Captured(graph_module, tuple(given), outputs, state, frozenset(parameters), real)
+    for node in graph_module.graph.nodes if inside else ():
+        stack = node.meta.get("nn_module_stack") or {}
+        node.meta["nn_module_stack"] = {
+            key: (path.removeprefix(inside).removeprefix("."), kind) for key, (path, kind) in stack.items()
+        }
     if cut is not None:
         captured.start = _find_cut(graph_module.graph, cut)
     return captured

@@ -16,6 +16,7 @@ from orderproof.subjects.images import Reading, read_images
 from orderproof.subjects.quieting import plain_branches, transformers_library
 from orderproof.subjects.subject import (
     SHORTEST,
+    Quiet,
     Sample,
     Subject,
     labels,
@@ -32,13 +33,17 @@ BATCH = 2
 
 
 class Adapter(nn.Module):
-    """A transformers model called with one tensor and nothing else, its cache off."""
+    """A transformers model called with its tokens and, where they are named, some extras; its cache off."""
 
-    def __init__(self, model: Any, argument: str, *, weightless: bool = False) -> None:
+    def __init__(
+        self, model: Any, argument: str, *, weightless: bool = False, extras: tuple[str, ...] = (), packed: bool = False
+    ) -> None:
         super().__init__()
         self.weightless = weightless  # no values to ask about packing: take the plain branches in every call
         self.model = model
         self.argument = argument
+        self.extras = tuple("attention_mask" if name == "block_mask" else name for name in extras)
+        self.packed = packed  # position ids may restart: let the library look whether they do
         accepted = inspect.signature(model.forward).parameters
         anything = any(kind.kind is inspect.Parameter.VAR_KEYWORD for kind in accepted.values())
         cached = "use_cache" in accepted or (anything and hasattr(model.config, "use_cache"))
@@ -46,13 +51,37 @@ class Adapter(nn.Module):
         if "return_dict" in accepted:
             self.options["return_dict"] = True
 
-    def forward(self, tokens: Tensor) -> dict[str, Tensor]:
+    def forward(self, tokens: Tensor, *extras: Tensor) -> dict[str, Tensor]:
         """Run the model and keep the outputs that are tensors."""
-        with plain_branches(self.model) if self.weightless else nullcontext():
-            outputs = self.model(**{self.argument: tokens}, **self.options)
+        more = dict(zip(self.extras, extras, strict=True))
+        with plain_branches(self.model, packed=self.packed) if self.weightless else nullcontext():
+            outputs = self.model(**{self.argument: tokens}, **more, **self.options)
         if isinstance(outputs, tuple):
             return {"last_hidden_state": outputs[0]}
         return {name: outputs[name] for name in OUTPUTS if isinstance(outputs.get(name), Tensor)}
+
+
+def called_with(
+    model: Any, argument: str, device: str, extras: tuple[str, ...], setting: str
+) -> tuple[nn.Module, Quiet] | None:
+    """The model called with these beside its tokens; None where its forward does not name them."""
+    adapter = Adapter(model, argument, weightless=device == "meta", extras=extras, packed=setting == "packed")
+    accepted = inspect.signature(model.forward).parameters
+    if not all(name in accepted for name in adapter.extras):
+        return None
+    return adapter, partial(plain_branches, adapter, packed=adapter.packed)
+
+
+def first_position(model: nn.Module) -> int:
+    """The position id of the first token: RoBERTa and its kin count from the one behind the padding's."""
+    return max(
+        (
+            part.padding_idx + 1
+            for path, part in model.named_modules()
+            if isinstance(part, nn.Embedding) and path.rpartition(".")[2] in TABLES and part.padding_idx is not None
+        ),
+        default=0,
+    )
 
 
 def model_class(config: Any) -> Any:
@@ -170,6 +199,8 @@ def subject_of(
         cut=reading.cut,
         detail=detail,
         twin=twin,
+        takes=None if reading.cut else partial(called_with, model, reading.argument, device),
+        first_position=first_position(model),
         quiet=partial(plain_branches, module),
     )
 

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from orderproof.errors import OrderproofError, SubjectError, UsageError
 from orderproof.subjects.drawing import Axes, Examples
-from orderproof.subjects.subject import SHORTEST, Sample, Subject, parameters_of, prime_length, sizes_of
+from orderproof.subjects.settings import extended
+from orderproof.subjects.subject import SHORTEST, Quiet, Sample, Subject, parameters_of, prime_length, sizes_of
 
 Inputs = Tensor | tuple[Tensor, ...] | list[Tensor] | Mapping[str, Tensor]
 BATCH = 2
@@ -163,10 +164,16 @@ def _subject(module: nn.Module, original: nn.Module, examples: Examples, length:
         device="cpu",
         draw=partial(examples.draw, BATCH),
         detail=f"{str(examples.tensors[0].dtype).removeprefix('torch.')}, as given",
+        takes=partial(_called_with, module),
         quiet=_quiet_for(original),
     )
     _try(subject, examples, fixed=length is not None)
     return subject
+
+
+def _called_with(module: nn.Module, extras: tuple[str, ...], setting: str) -> tuple[nn.Module, Quiet] | None:
+    made = extended(module, extras)
+    return None if made is None else (made, _quiet_for(module))
 
 
 def _try(subject: Subject, examples: Examples, *, fixed: bool) -> None:

@@ -62,6 +62,10 @@ def _no(*_args: object, **_options: object) -> bool:
     return False
 
 
+def _yes(*_args: object, **_options: object) -> bool:
+    return True
+
+
 def _nothing(*_args: object, **_options: object) -> None:
     return None
 
@@ -81,6 +85,17 @@ def _kept_where_unreadable(ignore: Callable[..., bool]) -> Callable[..., bool]:
     return answer
 
 
+def _as_recorded(find: Callable[..., object]) -> Callable[..., object]:
+    """Packed detection that gives its mask without looking whether there is anything to hide."""
+    from transformers import masking_utils
+
+    def answer(*args: Any, **options: Any) -> object:
+        with replaced(masking_utils, "is_tracing", _yes):
+            return find(*args, **options)
+
+    return answer
+
+
 def _modelling_modules(module: nn.Module) -> set[ModuleType]:
     names = {type(part).__module__ for part in module.modules()}
     return {sys.modules[name] for name in names if name.startswith("transformers.models.")}
@@ -92,11 +107,12 @@ def is_from_transformers(module: nn.Module) -> bool:
 
 
 @contextmanager
-def plain_branches(module: nn.Module) -> Iterator[None]:
+def plain_branches(module: nn.Module, *, packed: bool = False) -> Iterator[None]:
     """While recording, take the branches a plain call without position ids and without a mask takes.
 
-    Packed detection reads the values of position ids; the default ones never look packed. What the
-    modelling files themselves ask about exporting is left alone: it selects a formula, not a mask.
+    Packed detection reads the values of position ids; the default ones never look packed. With ``packed`` they
+    may be, and the mask that follows from them is recorded. What the modelling files themselves ask about
+    exporting is left alone: it selects a formula, not a mask.
     """
     from transformers import masking_utils, modeling_attn_mask_utils
 
@@ -108,7 +124,8 @@ def plain_branches(module: nn.Module) -> Iterator[None]:
 
         answer(masking_utils, "is_tracing", _no)
         answer(masking_utils, "is_torchdynamo_exporting", _no)
-        answer(masking_utils, "find_packed_sequence_indices", _nothing)
+        find = getattr(masking_utils, "find_packed_sequence_indices", _nothing)
+        answer(masking_utils, "find_packed_sequence_indices", _as_recorded(find) if packed else _nothing)
         for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
             if (ignore := getattr(masking_utils, name, None)) is not None:
                 answer(masking_utils, name, _kept_where_unreadable(ignore))

@@ -18,7 +18,11 @@ from orderproof.errors import UsageError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+Axis = int | tuple[int, ...] | None  # the axis of an input that runs over tokens; both axes of a mask
 SHORTEST = 7  # the least default length: room for a transposition, a cycle and a cut that differ from each other
+
+
+Quiet = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Subject:
     name: str
     kind: str  # "encoder" | "causal_lm" | "vision" | "module" | "encoding"
     module: nn.Module = field(repr=False)  # forward(*inputs) gives dict[str, Tensor]; a plain module what it gives
-    token_axes: tuple[int | None, ...]  # for each input the axis that runs over tokens
+    token_axes: tuple[Axis, ...]  # for each input the axis that runs over tokens
     parameters: int
     layers: int | None
     length: int  # default length of proofs: a prime that is no other size of the model
@@ -47,7 +51,12 @@ class Subject:
     cut: str | None = None  # vision: the submodule whose output is the [batch, token, width] input
     detail: str = ""
     twin: Callable[[], Subject] | None = field(default=None, repr=False)  # meta: the same, tiny, random, on the CPU
-    quiet: Callable[[], AbstractContextManager[object]] = field(default=nullcontext, repr=False)  # around capture
+    quiet: Quiet = field(default=nullcontext, repr=False)  # around capture
+    takes: Callable[[tuple[str, ...], str], tuple[nn.Module, Quiet] | None] | None = field(default=None, repr=False)
+    # the module that takes these beside its inputs (attention_mask, position_ids, block_mask), and what to put around
+    # its capture; None where it cannot. The second argument is the setting.
+    inside: str = ""  # the path, within wrappers of ours, of the module meant
+    first_position: int = 0  # the position id of the first token
     text: Callable[[str], Sample] | None = field(default=None, repr=False)  # a sentence -> inputs, batch of 1
 
     def sample(self, length: int, seed: int = 0) -> Sample:
