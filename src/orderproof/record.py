@@ -58,6 +58,7 @@ class Proof(Record):
     """A proof, as counts and as lines."""
 
     steps: int
+    distinct: int = 0  # of them, those that do not repeat another: identical layers are interpreted once
     lemmas: dict[str, int]  # lemma -> how often it was used
     lines: tuple[Step, ...] = ()
     fingerprint: str = ""  # of the graph it is about

@@ -53,7 +53,7 @@ def violations(exam: Examination, done: Attempt) -> Iterator[Violation]:
     """Every fact of a walk that two real runs contradict, for every generator and every cut."""
     subject = exam.subject
     first, other = (subject.sample(exam.length, seed).inputs for seed in (1, 2))
-    for change, generator, case in done.law.cases(exam.tokens):
+    for change, generator, case in done.law.cases(exam.tokens, exam.rows):
         second = tuple(
             x if axis is None else change.apply(x, y, axis)
             for x, y, axis in zip(first, other, subject.token_axes, strict=True)

@@ -69,12 +69,13 @@ def scope(exam: Examination, walk: Walk, weights: Weights) -> Scope:
 def proof_of(done: Attempt, output: str) -> Proof:
     """The steps the output rests on."""
     needed = ancestors(done.captured.outputs[output])
-    lines = []
+    lines, kinds = [], set()
     for node in done.captured.graph.nodes:
         lemma = done.walk.lemmas.get(node, "")
         if node not in needed or node.op != "call_function" or lemma in ("", "same_in_both_runs", "part_of_a_tuple"):
             continue
         fact = done.walk.facts[node]
+        kinds.add(done.walk.same.get(node, node))
         text = "; ".join(f.describe() for f in fact) if isinstance(fact, tuple) else fact.describe()
         lines.append(
             Step(
@@ -88,7 +89,7 @@ def proof_of(done: Attempt, output: str) -> Proof:
         )
     counts = Counter(line.lemma for line in lines)
     return Proof(
-        steps=len(lines), lemmas=dict(counts.most_common()), lines=tuple(lines),
+        steps=len(lines), distinct=len(kinds), lemmas=dict(counts.most_common()), lines=tuple(lines),
         fingerprint=fingerprint(graph_steps(done.captured, needed)),
     )  # fmt: skip
 

@@ -44,7 +44,7 @@ class ReplacementLaw(InfluenceLaw):
         if axis is None:
             return Fact(shape, (STILL,) * rank, uniform(rank, NEVER))
         (axis,) = along(axis)
-        slots = self.replaced(shape[0], shape[axis])
+        slots = self.replaced(shape[0] if axis else 1, shape[axis])  # rows that do not come first are not told apart
         level = np.where(slots, 0, NEVER).astype(np.int64).reshape(_laid(shape, axis))
         return Fact(shape, (STILL,) * rank, compress(level))
 
@@ -118,5 +118,5 @@ class ReplacementLaw(InfluenceLaw):
 
 
 def _laid(shape: Shape, axis: int) -> list[int]:
-    """The shape that lays [row, token] along axis 0 and `axis`."""
+    """The shape that lays [row, token] along axis 0 and `axis`; or, where tokens come first, [1, token] there."""
     return [s if d in (0, axis) else 1 for d, s in enumerate(shape)]

@@ -6,15 +6,16 @@
      "inputs": {node: token axis or null},
      "subject", "weights": "all" | "these", "assumptions": [...],
      "values": {buffer name: array},                 every stored value a step rests on
-     "steps": [{"node", "operator", "args", "kwargs", "shape", "dtype", "lemma", "fact"}, ...],
-     "graph": SHA-256 of the steps without lemma and fact,
+     "steps": [{"node", "operator", "args", "kwargs", "shape", "dtype", "lemma", "fact", "as"}, ...],
+     "graph": SHA-256 of the steps without lemma, fact and as,
      "digest": SHA-256 of everything above}
 
 One step for each node of the graph, in order. A fact is {"moves": [...], "level": array, "known": null or
 {"status": array, "value": array}}; a step with several results has a list in "shape", "dtype" and "fact"; a
-node without a tensor has "fact": null. A move is "still", "free", or one permutation for each generator. An
+node without a tensor has "fact": null. A step that repeats an earlier one (the same operator and literals on the same
+facts) names it in "as". A move is "still", "free", or one permutation for each generator. An
 array is {"shape": [...], "runs": [[value, count], ...]} in row-major order, each dimension full or 1.
-A level of -1 is NEVER, of 2**40 ALWAYS; status: 0 unknown, 1 exact, 2 masked, 3 unsure.
+A level of -1 is NEVER, of 2**40 ALWAYS; status: 0 unknown, 1 exact, 2 masked, 3 unsure, 4 low.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def graph_steps(captured: Captured, needed: set[Node] | None = None) -> list[dic
 
 def fingerprint(steps: Iterable[Mapping[str, Any]]) -> str:
     """SHA-256 of a graph's records: the same graph always has the same one."""
-    kept = [{k: v for k, v in s.items() if k not in ("lemma", "fact")} for s in steps]
+    kept = [{k: v for k, v in s.items() if k not in ("lemma", "fact", "as")} for s in steps]
     return hashlib.sha256(_canonical(kept)).hexdigest()
 
 
@@ -95,9 +96,15 @@ def make(
     """The certificate of one proved law about one output."""
     steps = graph_steps(captured, needed)
     by_name = {n.name: n for n in captured.graph.nodes}
+    first: dict[Node, Node] = {}
     for step in steps:
         node = by_name[step["node"]]
         step["lemma"] = walk.lemmas.get(node, "")
+        kind = walk.same.get(node, node)  # the first of its kind may not be needed for this output
+        if kind in walk.made and walk.facts[node] is walk.made[kind]:
+            if kind in first:
+                step["as"] = first[kind].name
+            first.setdefault(kind, node)
         facts = walk.facts.get(node)
         step["fact"] = (
             None if facts is None else [_fact(f) for f in facts] if isinstance(facts, tuple) else _fact(facts)

@@ -19,6 +19,7 @@ from orderproof.prover.constants import Constants, is_arbitrary
 from orderproof.prover.fact import ALWAYS, NEVER, Fact, constant, still, uniform, unsure
 from orderproof.prover.move import STILL, Move, is_moved
 from orderproof.prover.rule import Application, Break, Facts, NothingFollows, find
+from orderproof.prover.sharing import Sharing
 
 # Lemmas whose results are bounded, or which say themselves what becomes of masked entries.
 _CAREFUL = {
@@ -40,6 +41,8 @@ class Walk:
     breaks: list[Break] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
     consulted: frozenset[str] = frozenset()
+    made: dict[Node, Facts] = field(default_factory=dict)  # what was concluded of the steps that are shared
+    same: dict[Node, Node] = field(default_factory=dict)  # a step that repeats an earlier one, and that one
 
     def fact(self, node: Node) -> Fact:
         """The fact about a node that is one tensor."""
@@ -61,6 +64,7 @@ def interpret(
     `mend` may replace the fact about a tensor before the walk goes on (to find every leak, not only the first).
     """
     walk = Walk({}, {})
+    sharing = Sharing(constants)
     constants.consulted.clear()
 
     def assume(text: str) -> None:
@@ -72,15 +76,15 @@ def interpret(
             if node in inputs:
                 walk.facts[node], walk.lemmas[node] = inputs[node], "given"
             elif node.op in ("placeholder", "call_function"):
-                made = _visit(node, walk, constants, repairing=repairing, assume=assume)
+                made = _visit(node, walk, sharing, repairing=repairing, assume=assume)
                 if made is not None:
                     walk.facts[node] = mend(node, made) if mend is not None and isinstance(made, Fact) else made
     walk.consulted = frozenset(constants.consulted)
     return walk
 
 
-def _visit(node: Node, walk: Walk, constants: Constants, *, repairing: bool, assume: object) -> Facts | None:
-    value = node.meta.get("val")
+def _visit(node: Node, walk: Walk, sharing: Sharing, *, repairing: bool, assume: object) -> Facts | None:
+    value, constants = node.meta.get("val"), sharing.constants
     if node.op == "placeholder":
         if node not in constants:
             walk.lemmas[node] = "given"
@@ -96,10 +100,18 @@ def _visit(node: Node, walk: Walk, constants: Constants, *, repairing: bool, ass
         walk.lemmas[node] = "part_of_a_tuple"
         found = walk.facts.get(node.args[0])  # type: ignore[arg-type]
         return found[node.args[1]] if isinstance(found, tuple) else found  # type: ignore[index]
+    key = sharing.key(node, walk.facts)
+    if key in sharing.first:
+        first = walk.same[node] = sharing.first[key]
+        walk.lemmas[node] = walk.lemmas[first]
+        return walk.made[first]
     a = Application(node, walk.facts, constants, repairing, walk.breaks, assume)  # type: ignore[arg-type]
     before = len(walk.breaks)
     try:
-        return _apply(a, walk)
+        made = _apply(a, walk)
+        if key is not None and len(walk.breaks) == before:
+            sharing.first[key], walk.made[node] = node, made
+        return made
     except NothingFollows as reason:
         return _nothing(a, walk, str(reason), before)
     except _INTERNAL as error:

@@ -208,7 +208,7 @@ class _Checker:
     def __init__(self, c: Mapping[str, Any]) -> None:
         _need(c["certificate"] == 1, "its version is not 1")
         _need(c["digest"] == _hash({k: v for k, v in c.items() if k != "digest"}), "its digest is not that of its text")
-        bare = [{k: v for k, v in s.items() if k not in ("lemma", "fact")} for s in c["steps"]]
+        bare = [{k: v for k, v in s.items() if k not in ("lemma", "fact", "as")} for s in c["steps"]]
         _need(c["graph"] == _hash(bare), "its graph fingerprint is not that of its steps")
         self.c, law, n, self.inputs = c, c["law"], c["relation"]["tokens"], dict(c["inputs"])
         _need(c["code"] == LAWS.get(law) and c["weights"] in ("all", "these"), "its law, code and weights do not fit")

@@ -127,7 +127,14 @@ class _Page:
     ) -> None:
         self._verdict_line(title, verdict, scope)
         lemmas = ", ".join(f"{lemma} {count:,}" for lemma, count in words.lemmas(proof))
-        rows = [("steps", f"{proof.steps:,}, at length {scope.length}; {words.consulted(scope)}"), ("lemmas", lemmas)]
+        distinct = f" ({proof.distinct:,} distinct)" if 0 < proof.distinct < proof.steps else ""
+        rows = [
+            (
+                "steps",
+                f"{proof.steps:,}{distinct}, at length {scope.length}; {words.consulted(scope)}",
+            ),
+            ("lemmas", lemmas),
+        ]
         if vacuous:
             rows.append(("vacuous", "no token can see another, so the law says nothing about mixing"))
         rows.append(("measured", _ladder(deviation)))
