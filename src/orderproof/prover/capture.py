@@ -137,9 +137,17 @@ def _silent_exporter() -> Iterator[None]:
 
 
 def _decomposed(program: Any) -> Any:
+    """The functional graph; operators without a rule taken apart, where they act on what depends on the input."""
     program = program.run_decompositions({})
+    given = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"}
+    varying: set[Node] = set()
+    for node in program.graph.nodes:
+        if node.name in given or any(n in varying for n in node.all_input_nodes):
+            varying.add(node)
+    unknown = {n.target for n in varying if n.op == "call_function" and find(n.target) is None}
+    if not unknown:
+        return program
     table = torch.export.default_decompositions()
-    unknown = {n.target for n in program.graph.nodes if n.op == "call_function" and find(n.target) is None}
     chosen = {target: table[target] for target in unknown if target in table}
     return program.run_decompositions(chosen) if chosen else program
 
