@@ -39,7 +39,9 @@ class Entry(Record):
     module: str = ""  # dotted module path; * stands for a layer number when sites are folded
     source: str = ""  # modeling_bert.py:104
     text: str = ""  # the source line itself
-    origin: str = ""  # what the constant comes from: a parameter, a buffer, arange ...
+    origin: str = ""  # what the constant, or the mask, comes from: a parameter, a buffer, arange ...
+    made_at: str = ""  # the line that made it, where the model's own code did: modeling_bert.py:88
+    made_in: str = ""  # the module in which it did
     reason: str = ""
 
 

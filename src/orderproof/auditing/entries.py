@@ -35,8 +35,10 @@ def group(breaks: Iterable[Break], constants: Constants) -> tuple[Entry, ...]:
         kind = "constant" if b.constant else "operator"
         source, text = source_of(b.node)
         path = module_path(b.node)
-        origin = "" if b.operand is None or not b.constant else origin_of(b.operand, constants)
-        key = (kind, _operator(b.node), origin, _NUMBER.sub("*", path), source)
+        known = b.operand is not None and b.operand in constants
+        origin = origin_of(b.operand, constants) if known and b.operand is not None else ""
+        made, inside = made_at(b.operand) if known and b.operand is not None else ("", "")
+        key = (kind, _operator(b.node), origin, _NUMBER.sub("*", path), source, made, inside)
         found.setdefault(key, []).append((path, b, text))
     return tuple(
         Entry(
@@ -47,6 +49,8 @@ def group(breaks: Iterable[Break], constants: Constants) -> tuple[Entry, ...]:
             source=key[4],
             text=rows[0][2],
             origin=key[2],
+            made_at=key[5],
+            made_in=key[6],
             reason=rows[0][1].reason,
         )
         for key, rows in found.items()
@@ -59,6 +63,20 @@ def origin_of(node: Node, constants: Constants) -> str:
     stored = sorted(x for x in leaves if "." in x or constants.is_parameter(x))
     chosen = [x for x in stored if constants.is_parameter(x)] or stored or sorted(leaves)
     return ", ".join(_NUMBER.sub("*", x) for x in dict.fromkeys(chosen))
+
+
+def made_at(node: Node) -> tuple[str, str]:
+    """The line of the first operator that a constant is computed by, and its module; empty where it is stored."""
+    first, queue, seen = ("", ""), [node], {node}
+    while queue:
+        here = queue.pop()
+        if here.op == "call_function" and not here.all_input_nodes:
+            first = (source_of(here)[0], module_path(here)) if source_of(here)[0] else first
+        for n in here.all_input_nodes:
+            if n not in seen:
+                seen.add(n)
+                queue.append(n)
+    return first
 
 
 def _operator(node: Node) -> str:

@@ -10,14 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch.fx import Node
 
 from orderproof.auditing.examine import Examination
-from orderproof.prover.constants import is_arbitrary
+from orderproof.prover.constants import Constants, is_arbitrary
 from orderproof.prover.fact import ALWAYS, NEVER, Fact, Levels, compress
 from orderproof.prover.interpret import interpret
 from orderproof.prover.rule import Break
+
+NEAR = 8  # operators between a mask and the place where its leak shows
+_PRODUCTS = {torch.ops.aten.linear.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default}
 
 
 def leaks(done: Any, needed: set[Node], exam: Examination) -> list[Break]:
@@ -38,7 +42,8 @@ def leaks(done: Any, needed: set[Node], exam: Examination) -> list[Break]:
         if not over.any():
             return fact
         if node in needed:
-            found.append(Break(node, None, None, (), (), constant=False, reason=_told(over, level, fact, tokens)))
+            mask = mask_of(node, done.constants)
+            found.append(Break(node, mask, None, (), (), constant=False, reason=_told(over, level, fact, tokens)))
         return Fact(fact.shape, fact.moves, compress(np.minimum(fact.level, allowed)), fact.known)
 
     captured = done.captured
@@ -49,6 +54,29 @@ def leaks(done: Any, needed: set[Node], exam: Examination) -> list[Break]:
     }
     interpret(captured.graph, done.constants, facts, mend=mend)
     return found
+
+
+def mask_of(node: Node, constants: Constants) -> Node | None:
+    """The mask that let a leak through: the nearest constant that adds, selects or hides on the way to an operator."""
+    queue, seen = [node], {node}
+    for _ in range(NEAR):
+        if not queue:
+            return None
+        here = queue.pop(0)
+        for n in here.all_input_nodes:
+            if n in constants and not constants.opaque(n) and _hides(n, constants):
+                return n
+            if n not in seen and n not in constants and here.target not in _PRODUCTS:
+                seen.add(n)
+                queue.append(n)
+    return None
+
+
+def _hides(node: Node, constants: Constants) -> bool:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or value.dim() < 2:
+        return False
+    return value.dtype is torch.bool or constants.is_large(node) or constants.is_mask(node)
 
 
 def _told(over: NDArray[np.bool_], level: Levels, fact: Fact, tokens: int) -> str:

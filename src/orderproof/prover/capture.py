@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import logging
 import re
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.proxy import TracerBase
 from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError, SubjectError
@@ -83,7 +85,7 @@ def capture(
     `inside` is the path of the module meant within wrappers of ours; paths are told from there.
     """
     names = _output_names(module, inputs)
-    with quiet(), torch.no_grad(), warnings.catch_warnings(), _silent_exporter():
+    with quiet(), torch.no_grad(), warnings.catch_warnings(), _silent_exporter(), _lines_of_the_model():
         warnings.simplefilter("ignore")
         try:
             program = torch.export.export(module, inputs, strict=False)
@@ -134,6 +136,34 @@ def _silent_exporter() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
+
+
+@contextmanager
+def _lines_of_the_model() -> Iterator[None]:
+    """Have each operator remember the line that called it in the file of its module, not only that of `forward`.
+
+    The exporter keeps the frames of `forward` alone; a helper function in the same file would go unnamed.
+    """
+    keep = getattr(TracerBase, "_filter_traceback_frames", None)
+    if keep is None:  # a private hook: without it, the line of `forward` is named
+        yield
+        return
+
+    def kept(tracer: TracerBase, summary: traceback.StackSummary) -> traceback.StackSummary:
+        frames = list(keep(tracer, summary))
+        own = [f for f in frames if f.name == "forward" and "/torch/" not in f.filename.replace("\\", "/")]
+        if not own:
+            return traceback.StackSummary.from_list(frames)
+        everything = list(summary)
+        last = max(i for i, f in enumerate(everything) if (f.filename, f.lineno) == (own[-1].filename, own[-1].lineno))
+        within = [f for f in everything[last + 1 :] if f.filename == own[-1].filename]
+        return traceback.StackSummary.from_list([*frames, *within])
+
+    TracerBase._filter_traceback_frames = kept  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        TracerBase._filter_traceback_frames = keep  # type: ignore[method-assign]
 
 
 def _decomposed(program: Any) -> Any:

@@ -19,11 +19,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from torch.fx import Node
 
 from orderproof.prover.fact import (
     EXACT,
     LOW,
+    MASKED,
     NEVER,
     UNKNOWN,
     UNSURE,
@@ -66,7 +68,9 @@ def softmax_along(
     spoilt = (infinite | (known.status == UNSURE)).any(axis=dim, keepdims=True)
     alive = ordinary.any(axis=dim, keepdims=True) & ~spoilt
     # A line that may be -inf throughout, or may hold +inf or NaN, is no ordinary line of weights: it may be NaN.
-    sure = (known.status != UNSURE) & (known.status != LOW) & finite
+    # A mask added twice overflows: what is below every number of its dtype is -inf.
+    overflown = (known.status == MASKED) & (known.value < torch.finfo(dtype).min)
+    sure = (known.status != UNSURE) & (known.status != LOW) & finite & ~overflown
     number = (sure.any(axis=dim, keepdims=True) | safe) & ~spoilt
     ill = np.where(number, UNKNOWN, UNSURE).astype(np.uint8)
     gone = (masked & alive) | (absent & ~spoilt & safe)
