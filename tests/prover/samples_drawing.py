@@ -270,7 +270,8 @@ def _drawn(rng: np.random.Generator, given: Given, scale: Scale) -> Array:
         if operand.kind == "real":
             below = value - np.abs(rng.normal(size=shape)) * 10.0 ** rng.integers(0, 12)
             if isinstance(scale, str):
-                below = np.where(rng.random(shape) < 0.2, -np.inf, below * (1 + np.abs(rng.normal(size=shape))))
+                below = np.where(status == MASKED, value, 0.0) * (1 + np.abs(rng.normal(size=shape)))
+                below = np.where(rng.random(shape) < 0.2, -np.inf, below)
             anything = rng.choice([1.0, -1e9, -1e4, 1e9, *([np.inf, -np.inf] if INFINITE else [])], size=shape)
             made = np.where(status == MASKED, below, np.where(status == UNSURE, anything, made))
         made = np.where(status == EXACT, value, made)
