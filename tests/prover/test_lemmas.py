@@ -15,10 +15,9 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from orderproof.prover.fact import EXACT, LARGE, MASKED, UNSURE, Known, compress
-from orderproof.prover.interpret import _CAREFUL as CAREFUL
+from orderproof.prover.fact import EXACT, LARGE, MASKED, UNKNOWN, UNSURE, Known, compress
 from orderproof.prover.masking import ABSORBING, MULTIPLY
-from orderproof.prover.move import FREE
+from orderproof.prover.move import FREE, is_moved
 from orderproof.prover.rule import rules
 from tests.prover.samples import SAMPLES
 from tests.prover.samples_drawing import (
@@ -123,9 +122,22 @@ def values_known(tried: Trial) -> bool:
     return any(contents(g) is not None for g in tried.roles)
 
 
+def known_there(tried: Trial, claim: Claim) -> Array:
+    """The elements of an elementwise result at which something is known of an operand."""
+    found = np.zeros_like(claim.open)
+    for given in tried.roles[: 1 if packet(tried) == "type_as" else None]:  # the other lends its type alone
+        known = contents(given)
+        if known is not None:
+            found = found | np.broadcast_to(known.status != UNKNOWN, given.operand.shape)
+    return found
+
+
 def known_and_moved(tried: Trial, claim: Claim) -> bool:
-    facts = [g.fact for g in tried.roles if g.fact is not None]
-    return claim.together and any(not f.unmoved and f.known is not None and f.known.where(EXACT).any() for f in facts)
+    """Whether an operand that moves is wholly known; known in part, for the claim that nothing moves."""
+    still = not any(is_moved(m) for m in claim.moves)
+    knowns = [g.fact.known for g in tried.roles if g.fact is not None and not g.fact.unmoved]
+    exact = [known.where(EXACT) for known in knowns if known is not None]
+    return claim.together and any(x.any() if still else x.all() for x in exact)
 
 
 def level_line(tried: Trial) -> bool:
@@ -166,6 +178,10 @@ def one_visible(tried: Trial, claim: Claim) -> Array | bool:
 
 
 PRODUCT, SOFTMAX, ATTENTION = "contraction_equivariant", "softmax_equivariant", "attention_equivariant"
+EXTREMES = {
+    "all", "any", "amax", "amin", "max", "min", "argmax", "argmin", "median", "mode", "logsumexp", "logcumsumexp",
+    "cummax", "cummin", "sort", "argsort", "topk", "msort",
+}  # fmt: skip
 LINES = {
     PRODUCT, SOFTMAX, ATTENTION, "normalisation_equivariant", "reduction_invariant", "scan_dependence",
     "lookup_equivariant",
@@ -181,15 +197,20 @@ COARSE = [
     # Limits that were chosen: at any operator.
     SWALLOWED,
     Coarse(
-        "only the lemmas that follow masks take anything from known values",
+        "an extreme, an order, an any or an all is not told from what is known of some entries",
         ("known",),
-        where=lambda tried, claim: lemma(tried) not in {*CAREFUL, "nothing_follows"},
+        where=lambda tried, claim: packet(tried) in EXTREMES,
+    ),
+    Coarse(
+        "a normalisation takes nothing from known values",
+        ("known",),
+        where=lambda tried, claim: lemma(tried) == "normalisation_equivariant",
     ),
     Coarse(
         "of elementwise operators only some let one known operand decide; no other is told to be flat at a value",
         ("whole", "known", "cut"),
         where=lambda tried, claim: (
-            lemma(tried) == "pointwise_equivariant" and packet(tried) not in ABSORBING and values_known(tried)
+            lemma(tried) == "pointwise_equivariant" and packet(tried) not in ABSORBING and known_there(tried, claim)
         ),
     ),
     Coarse(
@@ -199,7 +220,7 @@ COARSE = [
     ),
     Coarse(
         "the zeros of a constant are used where it is a mask to multiply with, not where it is a table or a weight",
-        ("ordinary", "known"),
+        ("known",),
         where=lambda tried, claim: constant_zeros(tried) and (packet(tried) in MULTIPLY or lemma(tried) == PRODUCT),
     ),
     Coarse(
@@ -219,11 +240,11 @@ COARSE = [
     ),
     Coarse(
         "an operator without a lemma depends everywhere on all that it reads",
-        ("cut",),
+        ("known", "cut"),
         where=lambda tried, claim: lemma(tried) == "pure_function_of_unmoved",
     ),
     # Lemmas that could still be found: at some operators.
-    Coarse("an ordinary number is finite", ("whole", "cut"), ("isfinite", "isinf", "isnan", "isneginf")),
+    Coarse("an ordinary number is finite", ("whole", "known", "cut"), ("isfinite", "isinf", "isnan", "isneginf")),
     Coarse(
         "alpha=0 makes the other operand irrelevant",
         ("ordinary", "known", "cut"),
@@ -254,7 +275,9 @@ COARSE = [
     Coarse("bits regrouped into elements of another width", ("whole",), ("view.dtype",)),
     Coarse("a border that reflects moves along the other dimensions", ("ordinary",), ("pad",)),
     Coarse(
-        "several results of an elementwise operator", ("ordinary", "whole"), ("log_sigmoid_forward", "frexp.Tensor")
+        "several results of an elementwise operator",
+        ("ordinary", "whole", "known"),
+        ("log_sigmoid_forward", "frexp.Tensor"),
     ),
     Coarse("the functional form, as group_norm", ("ordinary", "known"), ("native_group_norm",)),
     Coarse("each group by itself, and groups of one channel, which may move", ("ordinary", "cut"), ("group_norm",)),
@@ -262,18 +285,19 @@ COARSE = [
     Coarse("the moments depend on no weight", ("ordinary", "cut"), ("native_layer_norm", "_fused_rms_norm")),
     Coarse(
         "the values, where only their places depend on the order",
-        ("ordinary", "whole", "known"),
+        ("ordinary", "whole"),
         ("max.dim", "sort", "sort.stable", "topk", "msort"),
     ),
-    Coarse("the place of the one entry that is not masked", ("known",), ("argmax",)),
     Coarse("the first place of a running extreme is its own", ("whole", "cut"), ("cummin", "cummax")),
     Coarse("a write over everything leaves nothing of what was there", ("ordinary", "known"), ("slice_scatter",)),
     Coarse("each output channel by itself", ("ordinary", "known", "cut"), ("conv1d", "conv2d")),
-    Coarse("padding given by name, and a transposed convolution", ("ordinary",), ("conv1d.padding", "convolution")),
+    Coarse(
+        "padding given by name, and a transposed convolution", ("ordinary", "known"), ("conv1d.padding", "convolution")
+    ),
     Coarse(
         "constant indices of several dimensions, place by place; an index that moves, into a table that is constant",
         ("whole", "known", "cut"),
-        ("index.Tensor", "gather", "index_select", "embedding"),
+        ("index.Tensor", "_unsafe_index.Tensor", "gather", "index_select", "embedding"),
     ),
 ]
 
@@ -349,7 +373,7 @@ def test_reason_to_say_less_is_still_needed(reason: Coarse, kinds: tuple[str, ..
     assert is_needed(reason, kinds, operators), "take it off the list"
 
 
-def test_refusals_of_every_kind_are_many_and_most_are_held_against_runs() -> None:
+def test_refusals_of_every_kind_are_many_and_often_held_against_runs() -> None:
     refused, held, operators = Counter[str](), Counter[str](), Counter[str]()
     for sample in SAMPLES[::3]:
         kinds = set()
@@ -361,5 +385,5 @@ def test_refusals_of_every_kind_are_many_and_most_are_held_against_runs() -> Non
         operators.update(kinds)
     for kind in KINDS:
         assert held[kind] > 50
-        assert held[kind] > refused[kind] / 2
+        assert held[kind] > refused[kind] / 3
         assert operators[kind] > 20
