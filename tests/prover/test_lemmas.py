@@ -1,7 +1,8 @@
 """Every rule against brute force: one operator on small operands, every permutation, every cut.
 
 What a rule concludes (moves, levels, known values, constancy, ordinariness) is held against real runs in
-float64, built from nothing but the facts about the operands.
+float64, built from nothing but the facts about the operands. What it refuses to say, runs must deny; where they
+do not, COARSE holds the reason, and a reason that excuses nothing is an error.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def test_every_operator_of_a_rule_has_a_sample(rule: object) -> None:
 
 TRIED, PAIRS = 10, 40  # trials of each sample; pairs of runs to see a refused claim denied
 TRIED_LONG, PAIRS_LONG = 30, 120
-KINDS = ("ordinary", "whole", "known", "cut")
+KINDS = ("ordinary", "whole", "known", "cut")  # of a trial: see Trial.kind
 
 
 @dataclass(frozen=True)
