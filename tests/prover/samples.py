@@ -387,6 +387,13 @@ ADDED = [  # at the end: the place of a sample is its seed
     S("group_norm", (X(2, 4, 2), 2)),
     S("copy", (X(3, 2), X(3, 2)), dense=False),
     S("copy", (X(3, 2), X(2)), dense=False),
+    S("einsum", ("ij->ji", [X(3, 3)])),
+    S("einsum", ("ijk->kij", [X(3, 3, 3)])),
+    S(
+        "scaled_dot_product_attention",
+        (X(3, 2), X(3, 2), X(3, 2), X(3, 3, kind="mask", buffer=True)),
+        known=False,
+    ),
 ]
 
 SAMPLES = [*POINTWISE, *CONTRACTION, *FIBRE, *MOVEMENT, *ATTENTION, *LOOKUP, *REDUCTION, *SCAN, *ADDED]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import permutations, product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -32,9 +32,8 @@ from orderproof.prover.fact import (
     UNSURE,
     Fact,
     Known,
-    carry,
+    compress,
     generators_of,
-    with_known,
 )
 from orderproof.prover.interpret import Walk, interpret
 from orderproof.prover.move import FREE, STILL, Move, moved
@@ -42,6 +41,7 @@ from orderproof.prover.move import FREE, STILL, Move, moved
 Array = NDArray[Any]
 ORDINARY = 6e4  # an element said to be ordinary is smaller than this on ordinary inputs
 SCALES = (1.0, 0.03, 20.0, 1.0)  # one a pair of runs; ordinary numbers are checked where the scale is at most 1
+Scale = float | Literal["few", "wide"]
 INFINITE = True  # +inf and NaN as known values or buffers
 TIERS = (0.0, 0.0, 1.0, 2.5, -np.inf, -np.inf, -1e9, -1e4, -1.7e308, 1e9, np.inf, np.nan)
 
@@ -51,7 +51,7 @@ class In:
     """An operand: its shape, what its values are like, and whether it must be a buffer."""
 
     shape: tuple[int, ...]
-    kind: str = "real"  # real, positive, unit, bool, int, or index (below `below`)
+    kind: str = "real"  # real, positive, unit, bool, int, index (below `below`), or mask (a buffer of what masks hold)
     below: int = 0
     buffer: bool = False
     dtype: torch.dtype = torch.float64
@@ -107,25 +107,30 @@ def filled(tree: Any, values: Iterator[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Relation:
-    """How the runs differ: permuted by every permutation of `size`, or redrawn from each cut on."""
+    """How the runs differ: permuted (by every permutation of `size`, or by one), or redrawn from each cut on."""
 
-    family: str  # permutation or influence
+    family: str  # permutation, turn (one cycle of all, which is not its own inverse) or influence
     size: int
 
     @property
     def move(self) -> Move:
-        return _everything(self.size)
+        return _everything(self.size) if self.family == "permutation" else _turn(self.size)
 
     def cases(self) -> list[tuple[int, int]]:
         """Pairs (generator, case)."""
-        if self.family == "permutation":
-            return [(g, 0) for g in range(len(_everything(self.size).permutations))]  # type: ignore[arg-type]
-        return [(0, cut) for cut in range(self.size + 1)]
+        if self.family == "influence":
+            return [(0, cut) for cut in range(self.size + 1)]
+        return [(g, 0) for g in range(len(self.move.permutations))]  # type: ignore[arg-type]
 
 
 @cache
 def _everything(size: int) -> Move:
     return moved(np.array(list(permutations(range(size)))))
+
+
+@cache
+def _turn(size: int) -> Move:
+    return moved(np.roll(np.arange(size), -1)[None])
 
 
 @dataclass
@@ -145,7 +150,7 @@ def draw_role(rng: np.random.Generator, operand: In, relation: Relation, *, cons
         shape = [1 if s == relation.size and rng.random() < 0.4 else s for s in operand.shape]
         if rng.random() < 0.2:
             shape = [1] * len(shape)
-        wild = known and operand.kind == "real" and rng.random() < 0.4
+        wild = operand.kind == "mask" or (known and operand.kind == "real" and rng.random() < 0.4)
         values = _tiers(rng, shape) if wild else _values(rng, operand, shape, 1.0)
         array = np.array(np.broadcast_to(values, operand.shape))
         return Given(operand, buffer=array, wild=bool((~(np.abs(array.astype(float)) < ORDINARY)).any()))
@@ -154,7 +159,7 @@ def draw_role(rng: np.random.Generator, operand: In, relation: Relation, *, cons
 
 def _given(rng: np.random.Generator, operand: In, relation: Relation, *, known: bool) -> Given:
     shape = operand.shape
-    permuting = relation.family == "permutation"
+    permuting = relation.family != "influence"
     moves = []
     for size in shape:
         if permuting and size == relation.size and rng.random() < 0.5:
@@ -165,14 +170,17 @@ def _given(rng: np.random.Generator, operand: In, relation: Relation, *, known: 
     if not (known and rng.random() < 0.45):
         return Given(operand, Fact(shape, tuple(moves), level))
     found = _known(rng, operand, moves)
-    count = generators_of(tuple(moves))
-    for g in range(count):  # an element and its image cannot be unequal and equal
-        same = carry(found.status, tuple(moves), shape, g) == found.status
-        image = carry(found.value, tuple(moves), shape, g)
-        same &= (image == found.value) | ((image != image) & (found.value != found.value)) | (found.status != EXACT)
+    status, value = (np.broadcast_to(x, shape) for x in (found.status, found.value))
+    exact = status == EXACT
+    for g in range(generators_of(tuple(moves)) or 1):  # an element and its image cannot be unequal and equal
+        image = read(value, tuple(moves), g)
+        same = (image == value) | ((image != image) & (value != value)) | (status != EXACT)
+        same &= read(status, tuple(moves), g) == status
         level = np.where(same, level, ALWAYS)
+        exact = exact & same
+    level = np.where(exact, NEVER, level)
     wild = bool((found.status >= MASKED).any() or (~(np.abs(found.value.astype(float)) < ORDINARY)).any())
-    return Given(operand, with_known(shape, tuple(moves), level, found), wild=wild)
+    return Given(operand, Fact(shape, tuple(moves), compress(level), found), wild=wild)
 
 
 def _part(rng: np.random.Generator, shape: tuple[int, ...], moves: list[Move]) -> list[int]:
@@ -182,7 +190,7 @@ def _part(rng: np.random.Generator, shape: tuple[int, ...], moves: list[Move]) -
 
 def _levels(rng: np.random.Generator, shape: tuple[int, ...], moves: list[Move], relation: Relation) -> Array:
     one = (1,) * len(shape)
-    if relation.family == "permutation":
+    if relation.family != "influence":
         if rng.random() < 0.7:
             return np.full(one, NEVER if rng.random() < 0.93 else ALWAYS, dtype=np.int64)
         return np.where(rng.random(_part(rng, shape, moves)) < 0.3, ALWAYS, NEVER).astype(np.int64)
@@ -217,7 +225,9 @@ def _tiers(rng: np.random.Generator, shape: Any) -> Array:
     return rng.choice(np.array(TIERS), size=shape, p=weights / weights.sum())
 
 
-def _values(rng: np.random.Generator, operand: In, shape: Any, scale: float) -> Array:
+def _values(rng: np.random.Generator, operand: In, shape: Any, scale: Scale) -> Array:
+    if isinstance(scale, str):
+        return _dense(rng, operand, shape, scale)
     if operand.kind == "bool":
         return rng.random(shape) < 0.5
     if operand.kind == "int":
@@ -231,10 +241,26 @@ def _values(rng: np.random.Generator, operand: In, shape: Any, scale: float) -> 
     return rng.normal(size=shape) * scale
 
 
+def _dense(rng: np.random.Generator, operand: In, shape: Any, scale: str) -> Array:
+    """Values such that what may change soon does: few that often meet, or ones as far apart as ordinary ones get."""
+    if operand.kind == "bool":
+        return rng.random(shape) < rng.choice([0.1, 0.5, 0.9])
+    if operand.kind == "int":
+        return rng.integers(*((0, 2) if scale == "few" else (-3, 4)), size=shape)
+    if operand.kind in ("index", "unit"):
+        return _values(rng, operand, shape, 1.0)
+    if scale == "few":
+        made = np.round(rng.normal(size=shape))
+    else:
+        made = rng.normal(size=shape) * rng.choice([0.3, 1.0, 4.0, 3e4])
+    made = np.clip(made, -0.9 * ORDINARY, 0.9 * ORDINARY)
+    return np.abs(made) + rng.choice([0.01, 1.0]) if operand.kind == "positive" else made
+
+
 # ---------------------------------------------------------------- two runs that fit
 
 
-def _drawn(rng: np.random.Generator, given: Given, scale: float) -> Array:
+def _drawn(rng: np.random.Generator, given: Given, scale: Scale) -> Array:
     """Values of an operand that fit its known elements."""
     operand, fact = given.operand, given.fact
     assert fact is not None
@@ -244,6 +270,9 @@ def _drawn(rng: np.random.Generator, given: Given, scale: float) -> Array:
         status, value = fact.known.status, fact.known.value
         if operand.kind == "real":
             below = value - np.abs(rng.normal(size=shape)) * 10.0 ** rng.integers(0, 12)
+            if isinstance(scale, str):
+                below = np.where(status == MASKED, value, 0.0) * (1 + np.abs(rng.normal(size=shape)))
+                below = np.where(rng.random(shape) < 0.2, -np.inf, below)
             anything = rng.choice([1.0, -1e9, -1e4, 1e9, *([np.inf, -np.inf] if INFINITE else [])], size=shape)
             least = rng.choice([1.0, -1e9, -1e4, *([-np.inf] if INFINITE else [])], size=shape)
             made = np.where(status == MASKED, below, np.where(status == UNSURE, anything, made))
@@ -266,7 +295,7 @@ def read(array: Array, moves: tuple[Move, ...], generator: int) -> Array:
 
 
 def two_runs(
-    rng: np.random.Generator, roles: list[Given], generator: int, case: int, scale: float, first: list[Array]
+    rng: np.random.Generator, roles: list[Given], generator: int, case: int, scale: Scale, first: list[Array]
 ) -> list[Array]:
     """The operands of the second run, given those of the first."""
     second = []
@@ -280,7 +309,7 @@ def two_runs(
     return second
 
 
-def first_run(rng: np.random.Generator, roles: list[Given], scale: float) -> list[Array]:
+def first_run(rng: np.random.Generator, roles: list[Given], scale: Scale) -> list[Array]:
     made = []
     for given in roles:
         if given.fact is not None:
@@ -310,14 +339,16 @@ class Trial:
         found = self.walk.facts[self.node]
         return list(found) if isinstance(found, tuple) else [found]
 
-    def ordinary(self) -> bool:
-        """Whether a permutation acts on plain numbers, of which all is said and nothing known, and gives such."""
-        plain = all(g.operand.kind in ("real", "positive", "unit") and not g.wild for g in self.roles)
-        facts = [g.fact for g in self.roles if g.fact is not None]
-        sure = all((f.level == NEVER).all() and f.known is None for f in facts)
+    def kind(self) -> str:
+        """What makes it hard to be exact: known elements and masks, cuts, whole numbers; ordinary where none does."""
         value = self.node.meta["val"]
         results = value if isinstance(value, list | tuple) else [value]
-        return self.relation.family == "permutation" and plain and sure and all(v.is_floating_point() for v in results)
+        if any(g.wild or (g.fact is not None and g.fact.known is not None) for g in self.roles):
+            return "known"
+        if self.relation.family == "influence":
+            return "cut"
+        real = all(g.operand.kind not in ("bool", "int", "index") for g in self.roles)
+        return "ordinary" if real and all(v.is_floating_point() for v in results) else "whole"
 
     def describe(self) -> str:
         lines = [f"{self.sample.operator}{self.sample.args}{self.sample.kwargs or ''} {self.relation}"]
@@ -430,7 +461,7 @@ def unequal(a: Array, b: Array) -> Array:
         usual = np.abs(np.concatenate([a.reshape(-1), b.reshape(-1)]))
         usual = usual[usual < ORDINARY]
         scale = np.maximum(scale, usual.max() if usual.size else 0.0)
-        return ~same & ~(np.abs(a - b) <= tolerance(a, b) * scale)
+        return ~same & ~((np.abs(a - b) <= tolerance(a, b) * scale) & np.isfinite(scale))
 
 
 def contradictions(tried: Trial, runs: Runs) -> Iterator[str]:
@@ -501,30 +532,57 @@ def _where(mask: Array) -> list[int]:
     return [int(i) for i in np.argwhere(mask)[0]] if mask.ndim else []
 
 
-def missed(tried: Trial, runs: Runs) -> Iterator[str]:
-    """What the runs bear out and the walk does not say."""
+@dataclass
+class Claim:
+    """What the walk does not say of a result, and could: that these elements stay as they were under these moves."""
+
+    result: int
+    moves: tuple[Move, ...]
+    case: int
+    open: Array  # the elements that no pair of runs has been seen to change
+    together: bool  # whether the claim is that none of them changes, and falls with the first
+    large: Array  # the elements that were infinite, no number, or as large as a mask in every run
+
+    def hear(self, one: list[Array], two: list[Array], generator: int) -> None:
+        """Close what a pair of results denies."""
+        first, second = one[self.result], read(two[self.result], self.moves, generator)
+        changed = self.open & unequal(first, second)
+        with np.errstate(invalid="ignore"):
+            self.large = self.large & ~(np.abs(first) < ORDINARY) & ~(np.abs(second) < ORDINARY)
+        self.open = np.zeros_like(self.open) if self.together and changed.any() else self.open & ~changed
+
+
+def unsaid(tried: Trial) -> Iterator[Claim]:
+    """What is refused: where nothing is said, each way to move; else each element that is said to change."""
     for k, fact in enumerate(tried.facts()):
-        shape = runs.pairs[0][3][k].shape
-        if not np.prod(shape):
-            continue
-        if tried.relation.family == "influence":
-            seen = np.full(shape, NEVER)
-            for _, case, _, one, two in runs.pairs:
-                seen = np.where(unequal(one[k], two[k]), np.maximum(seen, case), seen)
-            over = np.minimum(np.broadcast_to(fact.level, shape), tried.relation.size) > seen
-            if over.any():
-                yield f"result {k}: {_where(over)} said to depend on more than {seen[over][0]}"
-            continue
-        nothing = bool((fact.level >= ALWAYS).all())
-        readings = list(_readings(shape, tried.relation)) if nothing else [fact.moves]
-        for moves in readings:
-            changes = np.zeros(shape, dtype=bool)
-            for generator, _, _, one, two in runs.pairs:
-                changes |= unequal(one[k], read(two[k], moves, generator))
-            over = np.broadcast_to(fact.level >= ALWAYS, shape) & ~changes
-            if over.all() if nothing else over.any():
-                yield f"result {k}: nothing said of {_where(over)}, which holds for {[m.kind for m in moves]}"
-                break
+        level = np.minimum(np.broadcast_to(fact.level, fact.shape), tried.relation.size)
+        every = np.ones(fact.shape, dtype=bool)
+        if tried.relation.family != "influence" and level.size and (level > NEVER).all():
+            for moves in _readings(fact.shape, tried.relation):
+                yield Claim(k, moves, 0, every, True, every)
+        elif tried.relation.family != "influence" and (level > NEVER).any():
+            yield Claim(k, fact.moves, 0, level > NEVER, False, every)
+        elif tried.relation.family == "influence":
+            for case in np.unique(level[level > NEVER]):
+                yield Claim(k, fact.moves, int(case), level == case, False, every)
+
+
+def undenied(tried: Trial, claims: list[Claim], rng: np.random.Generator, most: int) -> list[Claim]:
+    """The claims that no pair of runs denies; pairs are drawn until none is left, but no more than so many."""
+    for k in range(most):
+        if not any(c.open.any() for c in claims):
+            break
+        scale: Scale = "few" if k % 2 else "wide"
+        first = first_run(rng, tried.roles, scale)
+        one = [np.asarray(x) for x in apply(tried.sample, first)]
+        for generator, case in tried.relation.cases():
+            asked = [c for c in claims if c.case == case and c.open.any()]
+            if asked:
+                second = two_runs(rng, tried.roles, generator, case, scale, first)
+                two = [np.asarray(x) for x in apply(tried.sample, second)]
+                for claim in asked:
+                    claim.hear(one, two, generator)
+    return [c for c in claims if c.open.any()]
 
 
 def _readings(shape: tuple[int, ...], relation: Relation) -> Iterator[tuple[Move, ...]]:
@@ -537,7 +595,7 @@ def trials(sample: Sample, count: int, seed: int) -> Iterator[tuple[Trial, np.ra
     sizes = sorted({s for o in operands for s in o.shape if 1 < s <= 4})
     for k in range(count):
         rng = np.random.default_rng([seed, k])
-        family = "influence" if k % 3 == 2 else "permutation"
+        family = "influence" if k % 3 == 2 else "turn" if k % 6 == 4 else "permutation"
         relation = Relation(family, int(rng.choice(sizes or [2])))
         known = sample.known and rng.random() < 0.6
         fixed = int(rng.integers(len(operands))) if len(operands) > 1 and rng.random() < 0.5 else -1

@@ -217,6 +217,13 @@ LABELLED = [
         "maximum",
     ),
     M("lower_of_two_levels", "result = np.maximum(result, level)", "result = np.minimum(result, level)", "add.Tensor"),
+    M("labels_in_their_own_order", "if present != list(range(len(present))):", "if False:", "einsum"),
+    M(
+        "labels_turned_the_other_way",
+        "array = array.transpose(present)",
+        "array = array.transpose(np.argsort(present))",
+        "einsum",
+    ),
     M("constant_along_everything", "free = [s == 1 and n > 1 for", "free = [n > 1 for", "embedding"),
     M(
         "large_constant_passes_for_ordinary",
@@ -290,6 +297,13 @@ FACT = [
         "softmax.int",
         "cumsum",
         "cat",
+    ),
+    M(
+        "carried_back",
+        "array = np.take(array, move.indices(generator, shape[d]), axis=d)",
+        "array = np.take(array, np.argsort(move.indices(generator, shape[d])), axis=d)",
+        "add.Tensor",
+        "clone",
     ),
     M(
         "either_end",
@@ -626,6 +640,18 @@ ATTENTION = [
         SDPA,
         program="one_value_that_is_not_zero",
     ),
+    M(
+        "mask_that_is_not_known",
+        "np.where(visible, scores.status, UNSURE)",
+        "scores.status",
+        program="mask_of_data_on_known_scores",
+    ),
+    M(
+        "infinite_mask_is_ordinary",
+        "status = np.where(large & (status == UNKNOWN), UNSURE, status).astype(np.uint8)",
+        "status = status.astype(np.uint8)",
+        SDPA,
+    ),
 ]
 WALK = [
     M(
@@ -720,6 +746,15 @@ PROGRAMS = {  # name -> law, function
         "causal",
         lambda x: F.scaled_dot_product_attention(
             torch.ones_like(x), x, x * (torch.arange(TOKENS) == 0).to(x.dtype)[:, None]
+        ),
+    ),
+    "mask_of_data_on_known_scores": (  # the first token is seen or not as a later one decides
+        "causal",
+        lambda x: F.scaled_dot_product_attention(
+            x * torch.zeros(TOKENS, WIDTH),
+            x,
+            x * (torch.arange(TOKENS) == 0).to(x.dtype)[:, None],
+            attn_mask=(x[..., 0] > 0)[:, None, :].expand(-1, TOKENS, -1),
         ),
     ),
     "random": ("causal", lambda x: x + torch.rand(TOKENS, WIDTH)),
