@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -149,6 +149,11 @@ def rows_of(asked: Asked, store: Store) -> tuple[tuple[Row, ...], int]:
 
 def to_json(rows: Sequence[Row], *, asked: int, date: str, machine: str) -> str:
     """The rows as one JSON document, one row a line."""
-    head = {"atlas": SCHEMA, "date": date, "machine": machine, "asked": asked, "finished": len(rows)}
-    lines = ",\n".join(row.to_line() for row in rows)
+    used = Counter(name for row in rows for name in row.operators)
+    operators = dict(sorted(used.items(), key=lambda item: (-item[1], item[0])))
+    head = {
+        "atlas": SCHEMA, "date": date, "machine": machine, "asked": asked, "finished": len(rows),
+        "operators": operators,
+    }  # fmt: skip
+    lines = ",\n".join(row.model_copy(update={"operators": ()}).to_line() for row in rows)
     return json.dumps(head)[:-1] + ', "rows": [\n' + lines + ("\n" if rows else "") + "]}\n"

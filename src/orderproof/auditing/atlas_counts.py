@@ -17,8 +17,8 @@ _NUMBER = re.compile(r"\d+")
 
 
 def law_of(each: LawRow) -> str:
-    """`OP101 order_blind`."""
-    return f"{each.code} {each.law}"
+    """`OP101 order_blind`, with the way the model was called where it is not the plain one."""
+    return f"{each.code} {each.law}" + (f" ({each.setting})" if each.setting else "")
 
 
 def counts(rows: Sequence[Row]) -> dict[tuple[str, str, Expectation], Counter[Verdict]]:

@@ -20,8 +20,9 @@ Written by `orderproof atlas --markdown docs/atlas.md`; not edited by hand. The 
 The text and vision architectures that transformers knows. Each is built from its default configuration made tiny (two
 layers, a few dozen features), with random weights and every parameter moved off its initial value, in a process of its
 own with a limit on time and memory, and audited: every law that can be proved, on its first output and on the others.
-*Proved* rests on the recorded graph and holds for every input of that length under the assumptions listed; *refuted*
-rests on two runs that differ beyond rounding. *Undecided* is neither, and says which operator had the last word."""
+*Proved* rests on the recorded graph and holds, over the real numbers and for finite activations, for every input of
+that length under the assumptions listed; *refuted* rests on two runs that differ beyond rounding. *Undecided* is
+neither, and says which operator had the last word."""
 
 Cells = Sequence[str]
 
@@ -74,7 +75,7 @@ def _summary(rows: Sequence[Row]) -> str:
         for (law, kind, expected), found in counted.items()
     ]
     head = ["law", "kind", "should", "architectures", *(verdict.replace("_", " ") for verdict in used)]
-    said = {law_of(each): get(each.law).statement for row in rows for each in row.laws}
+    said = {f"{each.code} {each.law}": get(each.law).statement for row in rows for each in row.laws}
     text = "\n".join(f"- {law}: {statement}" for law, statement in sorted(said.items()))
     return "\n\n".join(
         ["## Verdicts", "Of the first output, by law and kind of model.", text, _table(head, lines, right=3)]
@@ -156,18 +157,16 @@ def _plain(each: LawRow) -> str:
 
 
 def _maps(rows: Sequence[Row]) -> str:
-    laws = sorted({(each.code, each.law) for row in rows for each in row.laws})
+    laws = sorted({law_of(each) for row in rows for each in row.laws})
     signs = {"proved": "P", "refuted": "R", "undecided": "?", "held": "H", "not_applicable": "-"}
     lines, complete, mapped = [], 0, 0
     for row in rows:
-        verdicts = {each.code: each for each in row.laws}
-        blind = verdicts.get("OP101")
+        verdicts = {law_of(each): each for each in row.laws}
+        blind = next((each for each in row.laws if each.code == "OP101"), None)
         done = blind.entries_complete if blind is not None else None
         mapped += done is not None
         complete += done is True
-        marks = [
-            (signs[verdicts[c].verdict] + ("" if verdicts[c].met else "!")) if c in verdicts else "" for c, _ in laws
-        ]
+        marks = [(signs[verdicts[c].verdict] + ("" if verdicts[c].met else "!")) if c in verdicts else "" for c in laws]
         lines.append(
             [row.name, row.kind, *marks, {True: "yes", False: "no", None: "-"}[done], "; ".join(places(row.entries))]
         )
@@ -177,7 +176,7 @@ def _maps(rows: Sequence[Row]) -> str:
         f"enters there and nowhere else. That is so for {complete:,} of {mapped:,} architectures. Named is what a "
         "constant is made of, with the operator where it meets the tokens."
     )
-    head = ["architecture", "kind", *(f"{c} {law}" for c, law in laws), "map complete", "where order enters"]
+    head = ["architecture", "kind", *laws, "map complete", "where order enters"]
     return f"## Architectures\n\n{text}\n\n" + _table(head, lines)
 
 

@@ -11,7 +11,10 @@ import re
 import time
 from typing import Literal
 
+import torch
+
 from orderproof.auditing.api import audit_steps, examination, versions
+from orderproof.auditing.attempt import REALS
 from orderproof.auditing.examine import Examination
 from orderproof.errors import OrderproofError, SubjectError
 from orderproof.record import Deviation, Entry, Expectation, Finding, Record, Report, Verdict
@@ -40,7 +43,7 @@ CATEGORIES: dict[Category, str] = {
     "memory": "it needed more memory than the limit; of a model of several parts only the outermost is made tiny",
     "crash": "its process ended on its own, or the audit itself failed",
 }
-SCHEMA = 1
+SCHEMA = 2
 LONGEST = 400  # characters of a reason
 _MEMORY = re.compile(
     r"can't allocate memory|cannot allocate memory|MemoryError|bad_alloc|not enough memory|out of memory", re.IGNORECASE
@@ -62,6 +65,7 @@ class LawRow(Record):
 
     code: str
     law: str
+    setting: str = ""
     output: str
     verdict: Verdict
     expected: Expectation
@@ -103,6 +107,7 @@ class Row(Record):
     laws: tuple[LawRow, ...] = ()  # of the first output
     others: tuple[LawRow, ...] = ()  # of the others
     entries: tuple[Entry, ...] = ()  # where order enters the first output
+    operators: tuple[str, ...] = ()  # those of the recorded graph, each once
     notes: tuple[str, ...] = ()
     failed: Failure | None = None
     seconds: float = 0.0
@@ -215,10 +220,17 @@ def _filled(row: Row, exam: Examination, report: Report) -> Row:
             "laws": tuple(law_row(f) for f in main),
             "others": tuple(law_row(f) for f in report.findings if f not in main),
             "entries": tuple(e.model_copy(update={"text": ""}) for e in blind.entries) if blind else (),
+            "operators": tuple(sorted(operators(exam))) if exam.failure is None else (),
             "notes": tuple(one_line(n) for n in report.notes if n != exam.failure),
         }
     )
     return filled if exam.failure is None else failure(filled, "cannot be recorded", exam.failure)
+
+
+def operators(exam: Examination) -> set[str]:
+    """The operators of a recorded graph, by name."""
+    called = (n.target for n in exam.captured.graph.nodes if n.op == "call_function")
+    return {str(target) for target in called if isinstance(target, torch._ops.OperatorBase)}
 
 
 def law_row(finding: Finding) -> LawRow:
@@ -228,9 +240,10 @@ def law_row(finding: Finding) -> LawRow:
     seen = finding.witness
     where = f", first seen in {seen.module}" if seen and seen.module else ""
     return LawRow(
-        code=finding.code, law=finding.law, output=finding.output, verdict=finding.verdict,
+        code=finding.code, law=finding.law, setting=finding.setting, output=finding.output, verdict=finding.verdict,
         expected=finding.expected, met=finding.met, vacuous=finding.vacuous, weights=finding.scope.weights,
-        entries_complete=finding.entries_complete, assumptions=finding.scope.assumptions,
+        entries_complete=finding.entries_complete,
+        assumptions=tuple(text for text in finding.scope.assumptions if text != REALS),
         operator=ended.operator if ended else "", cause=one_line(ended.reason) if ended else "",
         reason=one_line(finding.reason), deviation=finding.deviation,
         witness=f"{seen.change}: differs by {words.size(seen.difference)}{where}" if seen else "",
