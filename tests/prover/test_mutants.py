@@ -598,6 +598,92 @@ SCAN = [
     M("channels_that_move", "if is_moved(fact.moves[1]):", "if False:", "conv1d", "conv2d"),
     M("weight_that_depends", "level = np.maximum(level, own.level.max())", "pass", "conv1d"),
 ]
+DENSE = [
+    M(
+        "place_that_moves",
+        "if label in placed and is_moved(move):",
+        "if False:",
+        "scatter.src",
+        "fft_fft",
+        "view_as_complex",
+        "index_put",
+        quick=True,
+    ),
+    M(
+        "lowest_level_of_a_line",
+        "align(level.max(axis=gone) if gone else level, kept, output)",
+        "align(level.min(axis=gone) if gone else level, kept, output)",
+        "scatter.src",
+        "_fft_r2c",
+        quick=True,
+    ),
+    M(
+        "index_forgotten",
+        "_operand(a, a.args[0], labels, 0), _operand(a, index, line, 2)]",
+        "_operand(a, a.args[0], labels, 0)]",
+        "scatter.value",
+    ),
+    M(
+        "source_read_at_its_own_place",
+        '[x if d != dim else "source" for d, x in enumerate(labels)], 3))',
+        "labels, 3))",
+        "scatter.src",
+        "scatter_add",
+    ),
+    M(
+        "lines_not_covered",
+        "if any(shape_of(n)[d] != fact.shape[d] for n in written for d in range(rank) if d != dim):",
+        "if False:",
+        "scatter.value",
+        "scatter.src",
+    ),
+    M(
+        "another_dimension_transformed",
+        'inner = [f"in {d}" if d in dims else str(d) for d in range(rank)]',
+        "inner = [str(d) for d in range(rank)]",
+        "fft_fft",
+        "_fft_r2c",
+    ),
+    M(
+        "written_number_is_ordinary",
+        "return any(isinstance(v, int | float) and not abs(v) < FLOAT16_LARGE for v in numbers)",
+        "return False",
+        "scatter.value",
+        "index_fill.int_Scalar",
+        quick=True,
+    ),
+    M(
+        "bound_of_a_clamp_is_ordinary",
+        "if made.known is None or not (low < FLOAT16_LARGE and high > -FLOAT16_LARGE):",
+        "if made.known is None:",
+        "clamp",
+        "clamp_max",
+        "hardtanh",
+        quick=True,
+    ),
+    M(
+        "masked_entry_clamped",
+        "plain = np.full((1,) * len(made.shape), True) if known is None else known.where(UNKNOWN)",
+        "plain = np.full((1,) * len(made.shape), True)",
+        "clamp",
+    ),
+    M(
+        "sum_with_one_zero",
+        "status = np.asarray(zero.all(axis=dims, keepdims=keep))",
+        "status = np.asarray(zero.any(axis=dims, keepdims=keep))",
+        "sum.dim_IntList",
+        "mean.dim",
+        "nansum",
+    ),
+    M(
+        "extreme_of_zeros",
+        'if a.target.split(".")[1] not in ("sum", "mean", "nansum") or not dims:',
+        "if not dims:",
+        "var.correction",
+        "logsumexp",
+        "all.dim",
+    ),
+]
 ATTENTION = [
     M(
         "mask_upside_down",
@@ -682,7 +768,7 @@ WALK = [
     ),
     M(
         "nothing_tainted",
-        "if not any(a.may_mask(n) for n in a.node.all_input_nodes):",
+        "if not masked and not has_large_number(a.node):",
         "if True:",
         "layer_norm",
         "sum",
@@ -697,7 +783,7 @@ WALK = [
     ),
     M(
         "purity_untainted",
-        "            return _tainted(a, pure)\n",
+        "            return _tainted(a, pure, pure=True)\n",
         "            return pure\n",
         "movedim.intlist",
         "roll",
@@ -713,7 +799,20 @@ WALK = [
     ),
 ]
 MUTANTS = [
-    *(POINTWISE + LABELLED + FACT + CONTRACTION + FIBRE + LOOKUP + MOVEMENT + REDUCTION + SCAN + ATTENTION + WALK)
+    *(
+        POINTWISE
+        + LABELLED
+        + FACT
+        + CONTRACTION
+        + FIBRE
+        + LOOKUP
+        + MOVEMENT
+        + REDUCTION
+        + SCAN
+        + DENSE
+        + ATTENTION
+        + WALK
+    )
 ]
 PROGRAMS = {  # name -> law, function
     "one_value_that_is_not_zero": (

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from orderproof.prover.constants import Constants, is_arbitrary
-from orderproof.prover.fact import ALWAYS, NEVER, Fact, constant, still, uniform, unsure
+from orderproof.prover.fact import ALWAYS, FLOAT16_LARGE, NEVER, Fact, constant, still, uniform, unsure
 from orderproof.prover.move import STILL, Move, is_moved
 from orderproof.prover.rule import Application, Break, Facts, NothingFollows, find
 
@@ -28,6 +28,7 @@ _CAREFUL = {
     "softmax_equivariant",
     "attention_equivariant",
 }
+_ORDERS = {"p", "ord"}  # of a norm
 _INTERNAL = (IndexError, KeyError, TypeError, ValueError, AttributeError)
 
 
@@ -121,20 +122,51 @@ def _apply(a: Application, walk: Walk) -> Facts:
             pure = _by_purity(a, walk)
             if pure is None:
                 raise
-            return _tainted(a, pure)
+            return _tainted(a, pure, pure=True)
         _check_shapes(node, made)
         return made if rule.lemma in _CAREFUL else _tainted(a, made)
     pure = _by_purity(a, walk)
     if pure is None:
         raise NothingFollows(f"operator {node.target} has no rule")
-    return _tainted(a, pure)
+    return _tainted(a, pure, pure=True)
 
 
-def _tainted(a: Application, made: Facts) -> Facts:
-    """What is computed from masked entries may itself be as negative as a mask: it must not pass for ordinary."""
-    if not any(a.may_mask(n) for n in a.node.all_input_nodes):
+def _tainted(a: Application, made: Facts, *, pure: bool = False) -> Facts:
+    """What is computed from masked entries, or with a number as large, must not pass for ordinary.
+
+    A place or a count (an integer made of other numbers by a rule) is as ordinary as ever.
+    """
+    masked = [n for n in a.node.all_input_nodes if a.may_mask(n)]
+    if not masked and not has_large_number(a.node):
         return made
-    return tuple(map(unsure, made)) if isinstance(made, tuple) else unsure(made)
+    given = [*a.node.args, *a.node.kwargs.values()]
+    integers = pure or not masked or any(isinstance(x, torch.dtype) for x in given)
+    integers = integers or any(not _floating(n.meta["val"]) for n in masked)
+    values = a.node.meta["val"]
+
+    def mark(fact: Fact, value: object) -> Fact:
+        return unsure(fact) if _floating(value) or integers else fact
+
+    if isinstance(made, tuple):
+        return tuple(mark(f, v) for f, v in zip(made, values, strict=True))
+    return mark(made, values)
+
+
+def _floating(value: object) -> bool:
+    return not isinstance(value, Tensor) or value.is_floating_point() or value.is_complex()
+
+
+def has_large_number(node: Node) -> bool:
+    """Whether a number that is combined with the elements is as large as a mask, infinite, or none."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return False
+    given = [(x.name, str(x.type)) for x in schema.arguments]
+    values = {name: v for (name, _), v in zip(given, node.args, strict=False)} | node.kwargs
+    numbers = [
+        values.get(name) for name, kind in given if name not in _ORDERS and ("number" in kind or "float" in kind)
+    ]
+    return any(isinstance(v, int | float) and not abs(v) < FLOAT16_LARGE for v in numbers)
 
 
 def _by_purity(a: Application, walk: Walk) -> Facts | None:

@@ -9,7 +9,8 @@ its operands is derived here (a level for each element, and what is known of its
     contraction_equivariant   the same with summed labels, for which any one move will do; a known zero ends a term
     softmax_equivariant       an entry counts for nothing if it is masked here and wherever it moves to
     attention_equivariant     contraction, mask, softmax, contraction
-    reduction_invariant, normalisation_equivariant, lookup_equivariant, scan_dependence: contractions of levels
+    reduction_invariant, normalisation_equivariant, lookup_equivariant, scan_dependence, dense_dependence:
+                              contractions of levels
     pure_function_of_unmoved  nothing moves; nothing_follows: the fact says nothing
 
 Shapes and dtypes are computed anew on the meta device. An operator without a check is refused.
@@ -48,6 +49,7 @@ _FILLS = "zeros_like ones_like new_zeros new_ones full_like new_full"  # determi
 _DROPS = "dropout feature_dropout alpha_dropout"
 _COPIES = "clone _to_copy to type_as contiguous alias lift_fresh_copy positive detach " + _DROPS
 _POINTWISE = "where masked_fill tril triu __and__ __or__ multiply log_sigmoid _prelu_kernel " + _COPIES  # and tagged
+_POINTWISE += " real imag conj _conj resolve_conj resolve_neg polar complex"
 _VIEWS = (
     "transpose t numpy_T permute movedim swapaxes unsqueeze squeeze expand expand_as broadcast_to copy slice select"
     " split split_with_sizes chunk unbind tensor_split"
@@ -65,6 +67,8 @@ REFUSED, FILLS, DROPS, COPIES, POINTWISE, VIEWS, MOVEMENT, REDUCTIONS, SCANS = (
         _REFUSED, _FILLS, _DROPS, _COPIES, _POINTWISE, _VIEWS, _MOVEMENT + _VIEWS, _REDUCTIONS, _SCANS
     )
 )  # fmt: skip
+WRITES = {"scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill"}
+SUMS = {"sum", "mean", "nansum"}
 SELECTING = {"where", "masked_fill", "tril", "triu"}
 BITWISE = {"bitwise_and", "__and__", "bitwise_or", "__or__"}
 DECISIVE = dict.fromkeys(("mul", "multiply", "bitwise_and", "logical_and", "__and__"), 0.0) | {"add": -math.inf}
@@ -570,12 +574,18 @@ class _Checker:
                 return [self._selected(out, self._mask(keep), b["self"], _literal(0))]
             no, yes = (b["self"], b["value"]) if name == "masked_fill" else (b["other"], b["self"])
             return [self._selected(out, b["condition" if name == "where" else "mask"], _literal(yes), _literal(no))]
-        operands = [_literal(b[k]) for k in ("self", "other") if k in b and name not in COPIES] or [
-            b["self"] if "self" in b else b["input"]
-        ]
+        first = next(k for k in ("self", "input", "abs", "real") if k in b)
+        operands = [_literal(b[k]) for k in ("self", "other") if k in b and name not in COPIES] or [b[first]]
         operands += [f for f in _operands(b) if not any(f is g for g in operands) and name not in COPIES]
-        name = name if b.get("alpha", 1) == 1 and b.get("rounding_mode") is None else ""
-        return [self._elementwise(out, name, operands, lambda at: run(lambda f: at[id(f)])[0])]
+        plain = name if b.get("alpha", 1) == 1 and b.get("rounding_mode") is None else ""
+        made = self._elementwise(out, plain, operands, lambda at: run(lambda f: at[id(f)])[0])
+        low, high = (b.get(k) if b.get(k) is not None else b.get(f"{k}_val") for k in ("min", "max"))
+        kept = name in ("clamp", "clamp_min", "clamp_max", "hardtanh") and not isinstance(low, _Fact)
+        kept = kept and not isinstance(high, _Fact) and (low is None or low < 6e4) and (high is None or high > -6e4)
+        odd = (
+            not kept and "float" in out.dtype and self._huge({k: v for k, v in b.items() if k not in ("self", "other")})
+        )
+        return [replace(made, status=np.where((made.status == UNKNOWN) & odd, UNSURE, made.status))]
 
     def _elementwise(self, out: _Fact, name: str, operands: list[_Fact], run: Callable[[Any], Tensor]) -> _Fact:
         rank = len(out.shape)
@@ -683,6 +693,16 @@ class _Checker:
         return UNKNOWN if all(_ordinary(f).all() for f in facts) else UNSURE
 
     @staticmethod
+    def _huge(b: dict[str, Any]) -> bool:
+        """Whether a number among the arguments is as large as a mask, infinite, or none."""
+        return any(isinstance(v, int | float) and not isinstance(v, bool) and not abs(v) < 6e4 for v in b.values())
+
+    def _vague(self, out: _Fact, facts: list[_Fact], b: dict[str, Any]) -> int:
+        """The status of what is computed from these: a place or a count, made of other numbers, is always ordinary."""
+        made = "int" in out.dtype and not any(isinstance(v, torch.dtype) for v in b.values())
+        return self._blur([f for f in facts if not made or "int" in f.dtype or "bool" in f.dtype])
+
+    @staticmethod
     def _only(condition: object) -> None:
         _need(condition, "this lemma does not cover the operator")
 
@@ -738,8 +758,8 @@ class _Checker:
         out = "".join("." * keep if d in dims else ABC[d] for d in range(rank))
         moved = any(not isinstance(x.moves[d], str) for d in dims)
         _need(not (moved and name.startswith("arg")), "the place of an extreme element, among elements that move")
-        level, _ = self._combined(said[0], [(x, ABC[:rank])], out)
-        made = [self._fact(f, level, self._blur([x])) for f in said]
+        level, ended = self._combined(said[0], [(x, ABC[:rank])], out, "", 0 if name in SUMS else None)
+        made = [self._fact(f, level, np.where(ended, EXACT, self._vague(f, [x], b))) for f in said]
         return [made[0], *(None if moved else f for f in made[1:])]
 
     def _by_lookup_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
@@ -786,7 +806,8 @@ class _Checker:
         made = []
         for out in said:
             level, _ = self._combined(out, [(x, ABC[:rank])], labels, ABC[dim])
-            made.append(self._fact(out, np.maximum.accumulate(level, axis=dim) if running else level, self._blur([x])))
+            level = np.maximum.accumulate(level, axis=dim) if running else level
+            made.append(self._fact(out, level, self._vague(out, [x], b)))
         return made
 
     def _convolved(self, b: dict[str, Any], out: _Fact) -> _Fact:
@@ -810,8 +831,51 @@ class _Checker:
                 level = np.where(inside, level.take(taps.clip(0, x.shape[d] - 1), d), NEVER).max(axis=d + 1)
         return self._fact(out, level, self._blur(_operands(b)))
 
+    def _by_dense_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        (out,), x = said, b["self"] if "self" in b else b["input"]
+        rank, own = len(x.shape), ABC[: len(x.shape)]
+        operands: list[tuple[_Fact, str]] = [(x, own)]
+        labels = own
+        if name in WRITES:
+            d, index, by_line = b["dim"] % rank, b["index"], name.startswith("scatter")
+            lines = [(index, "Y")] if by_line else []
+            lines += [(b[k], "Z") for k in ("src", "source", "value") if isinstance(b.get(k), _Fact)]
+            for f, letter in lines:
+                same = len(f.shape) == rank and all(f.shape[k] == x.shape[k] for k in range(rank) if k != d)
+                _need(same or (not by_line and not f.shape), "a write that does not cover every line")
+                operands.append((f, own[:d] + letter + own[d + 1 :] if same else ""))
+            operands += [] if by_line else [(index, "Y" * len(index.shape))]
+            still = own[d] + "YZ"
+        elif name in ("index_put", "_index_put_impl", "_unsafe_index_put"):
+            read, new = [d for d, f in enumerate(b["indices"]) if f is not None], b["values"]
+            at: list[_Fact] = [b["indices"][d] for d in read]
+            wide = max(len(f.shape) for f in at)
+            line = "STUVWXYZ"[:wide]
+            first = read[0] if read == list(range(read[0], read[0] + len(read))) else 0
+            rest = "".join(c for d, c in enumerate(own) if d not in read)
+            whole, still = rest[:first] + line + rest[first:], line + "".join(own[d] for d in read)
+            places = [line[wide - len(f.shape) :] for f in at]
+            if any(f.dtype in ("bool", "uint8") for f in at):
+                _need(len(at) == 1 and math.prod(new.shape) == 1, "a boolean index")
+                whole, still, places = own, "", [own[read[0] : read[0] + len(at[0].shape)]]
+            operands += [*zip(at, places, strict=True), (new, whole[len(whole) - len(new.shape) :])]
+        elif name.startswith(("fft_", "_fft_")):
+            dims = (
+                b["dim"] if b["dim"] is not None else range(rank - len(b["s"]) if b.get("s") is not None else 0, rank)
+            )
+            dims = {d % rank for d in ([dims] if isinstance(dims, int) else dims)}
+            labels, inner = ("".join(ABC[d + k * (d in dims)] for d in range(rank)) for k in (26, 39))
+            operands, still = [(x, inner)], "".join(ABC[d + k] for d in dims for k in (26, 39))
+        else:
+            self._only(name in ("view_as_complex", "view_as_real"))
+            labels, still = (own[:-1], own[-1]) if name == "view_as_complex" else (own + "Z", "Z")
+            operands = [(x, own)]
+        level, _ = self._combined(out, operands, labels, still)
+        return [self._fact(out, level, UNSURE if self._huge(b) else self._blur(_operands(b)))]
+
     def _by_pure_function_of_unmoved(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
         facts = _operands(b)
         _need(all(isinstance(m, str) for f in facts for m in f.moves), "an operand moves")
         level = max([NEVER, *(int(f.level.max(initial=NEVER)) for f in facts)])
-        return [self._fact(replace(f, moves=(STILL,) * len(f.shape)), np.array(level), self._blur(facts)) for f in said]
+        status = UNSURE if self._huge(b) else self._blur(facts)
+        return [self._fact(replace(f, moves=(STILL,) * len(f.shape)), np.array(level), status) for f in said]
