@@ -440,6 +440,13 @@ DENSE = [
     S("mean.dim", (X(3, 3), [0])),
     S("nansum", (X(3, 3), [0, 1], True)),
     S("topk", (X(3, 3), 3), reads=(1,)),
+    S("movedim.intlist", (X(3, 3, 3), [0, 1], [1, 2])),
+    S("roll", (X(3, 3), [3])),
+    S("roll", (X(2, 2, 3), [1])),
+    *(S("unfold", (X(3, 3), d, 2, 1)) for d in (0, 1)),
+    S("unfold", (X(2, 4), -1, 2, 2)),
+    S("unfold", (X(2, 3, 2), 1, 1, 1)),
+    S("unfold", (X(3, 2), 0, 3, 1)),
 ]
 
 SAMPLES = [*POINTWISE, *CONTRACTION, *FIBRE, *MOVEMENT, *ATTENTION, *LOOKUP, *REDUCTION, *SCAN, *ADDED, *DENSE]

@@ -598,6 +598,22 @@ SCAN = [
     M("channels_that_move", "if is_moved(fact.moves[1]):", "if False:", "conv1d", "conv2d"),
     M("weight_that_depends", "level = np.maximum(level, own.level.max())", "pass", "conv1d"),
 ]
+WINDOWS = [
+    M(
+        "window_a_step_short",
+        "np.arange(count)[:, None] * step + np.arange(width)",
+        "np.arange(count)[:, None] * 1 + np.arange(width)",
+        "unfold",
+    ),
+    M(
+        "windows_laid_across",
+        "[d for d in range(rank + 1) if d != dim + 1] + [dim + 1])",
+        "[d for d in range(rank + 1) if d != dim] + [dim])",
+        "unfold",
+        quick=True,
+    ),
+    M("rolled_the_other_way", "np.roll(np.arange(size), shifts[0])", "np.roll(np.arange(size), -shifts[0])", "roll"),
+]
 DENSE = [
     M(
         "place_that_moves",
@@ -752,10 +768,9 @@ WALK = [
         "pure_function_of_what_moves",
         "if not all(f.unmoved for f in facts):",
         "if False:",
-        "movedim.intlist",
         "sort",
         "argmax",
-        "roll",
+        "native_group_norm",
         quick=True,
     ),
     M(
@@ -785,8 +800,6 @@ WALK = [
         "purity_untainted",
         "            return _tainted(a, pure, pure=True)\n",
         "            return pure\n",
-        "movedim.intlist",
-        "roll",
         "native_group_norm",
     ),
     M(
@@ -794,8 +807,6 @@ WALK = [
         'return _tainted(a, _each(node.meta["val"], lambda shape: still(shape, ALWAYS)))',
         'return _each(node.meta["val"], lambda shape: still(shape, ALWAYS))',
         "slice.Tensor",
-        "roll",
-        "movedim.intlist",
     ),
 ]
 MUTANTS = [
@@ -810,6 +821,7 @@ MUTANTS = [
         + REDUCTION
         + SCAN
         + DENSE
+        + WINDOWS
         + ATTENTION
         + WALK
     )

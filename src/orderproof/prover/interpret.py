@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from orderproof.prover.constants import Constants, is_arbitrary
-from orderproof.prover.fact import ALWAYS, FLOAT16_LARGE, NEVER, Fact, constant, still, uniform, unsure
+from orderproof.prover.fact import ALWAYS, NEVER, Fact, constant, still, uniform, unsure
 from orderproof.prover.move import STILL, Move, is_moved
-from orderproof.prover.rule import Application, Break, Facts, NothingFollows, find
+from orderproof.prover.rule import Application, Break, Facts, NothingFollows, find, has_large_number
 
 # Lemmas whose results are bounded, or which say themselves what becomes of masked entries.
 _CAREFUL = {
@@ -27,8 +27,8 @@ _CAREFUL = {
     "contraction_equivariant",
     "softmax_equivariant",
     "attention_equivariant",
+    "dense_dependence",
 }
-_ORDERS = {"p", "ord"}  # of a norm
 _INTERNAL = (IndexError, KeyError, TypeError, ValueError, AttributeError)
 
 
@@ -154,19 +154,6 @@ def _tainted(a: Application, made: Facts, *, pure: bool = False) -> Facts:
 
 def _floating(value: object) -> bool:
     return not isinstance(value, Tensor) or value.is_floating_point() or value.is_complex()
-
-
-def has_large_number(node: Node) -> bool:
-    """Whether a number that is combined with the elements is as large as a mask, infinite, or none."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is None:
-        return False
-    given = [(x.name, str(x.type)) for x in schema.arguments]
-    values = {name: v for (name, _), v in zip(given, node.args, strict=False)} | node.kwargs
-    numbers = [
-        values.get(name) for name, kind in given if name not in _ORDERS and ("number" in kind or "float" in kind)
-    ]
-    return any(isinstance(v, int | float) and not abs(v) < FLOAT16_LARGE for v in numbers)
 
 
 def _by_purity(a: Application, walk: Walk) -> Facts | None:

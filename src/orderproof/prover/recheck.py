@@ -57,7 +57,7 @@ _VIEWS = (
 _MOVEMENT = (
     "view _unsafe_view reshape flatten unflatten ravel reshape_as unsafe_split unsafe_chunk cat concat concatenate"
     " stack flip roll repeat tile repeat_interleave index_select constant_pad_nd pad"
-    " slice_scatter select_scatter index "
+    " slice_scatter select_scatter index unfold "
 )
 _REDUCTIONS = "sum mean prod amax amin any all logsumexp var std nansum norm linalg_vector_norm count_nonzero max min"
 _SCANS = "cumsum cumprod logcumsumexp cummax cummin sort topk argsort conv1d conv2d conv3d convolution"

@@ -18,10 +18,10 @@ from typing import Any
 
 from torch.fx import Node
 
-from orderproof.prover.fact import Fact, Levels, Shape, compress
+from orderproof.prover.fact import Fact, Levels, Shape, compress, unsure
 from orderproof.prover.labelled import Labels, Operand, align, common_moves, highest, settle
 from orderproof.prover.move import STILL, is_moved
-from orderproof.prover.rule import Application, NothingFollows, rule, shape_of
+from orderproof.prover.rule import Application, NothingFollows, has_large_number, rule, shape_of
 from orderproof.prover.rules.pointwise import pointwise
 
 LEMMA = "dense_dependence"
@@ -41,7 +41,9 @@ def depending(
         held = tuple(STILL if x in placed else m for x, m in zip(o.labels, o.fact.moves, strict=True))
         level = settle(a, Operand(Fact(o.fact.shape, held, o.fact.level), o.labels, o.node, o.argument), moves)
         levels.append(_kept(level, o.labels, output))
-    return Fact(shape, tuple(moves.get(x, STILL) for x in output), compress(highest(levels)))
+    made = Fact(shape, tuple(moves.get(x, STILL) for x in output), compress(highest(levels)))
+    doubtful = has_large_number(a.node) or any(a.may_mask(n) for n in a.node.all_input_nodes)
+    return unsure(made) if doubtful else made
 
 
 def _kept(level: Levels, labels: Labels, output: Labels) -> Levels:
