@@ -81,8 +81,8 @@ INCOMPLETE = {
     "msort": "sorting forgets the order of what it sorts; only the unmoved case has a lemma",
     "slice_scatter": "a write over everything leaves nothing of what was there",
     "conv1d": "a width of 1 with weights that are the same for every channel",
-    "conv1d.padding": "moved output channels, and padding given by name",
-    "convolution": "a transposed convolution has no lemma",
+    "conv1d.padding": "channels that move, with weights that are the same for every one",
+    "convolution": "channels that move, with weights that are the same for every one",
 }
 
 

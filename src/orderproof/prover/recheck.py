@@ -811,24 +811,31 @@ class _Checker:
         return made
 
     def _convolved(self, b: dict[str, Any], out: _Fact) -> _Fact:
-        x, weight, rank = b["input"], b["weight"], len(out.shape)
-        _need(
-            len(x.shape) == rank and not b.get("transposed") and isinstance(b["padding"], list),
-            "a convolution without a check",
+        x, weight, space = b["input"], b["weight"], len(b["weight"].shape) - 2
+        batch, turned, named = "a"[: len(x.shape) - space - 1], bool(b.get("transposed")), isinstance(b["padding"], str)
+        _need(len(out.shape) == len(x.shape) == len(batch) + space + 1, "a convolution without a check")
+        gaps, widths = [[*b[k], *b[k] * space][:space] for k in ("stride", "dilation")], weight.shape[2:]
+        front = (
+            [0] * space if b["padding"] == "valid" else [d * (w - 1) // 2 for d, w in zip(gaps[1], widths, strict=True)]
         )
-        sizes = [[*b[k], *b[k] * rank][: rank - 2] for k in ("stride", "padding", "dilation")]
-        geometry = [(w, *(s[i] for s in sizes)) for i, w in enumerate(weight.shape[2:])]
-        wide = [d + 2 for d, (w, s, p, _) in enumerate(geometry) if (w, s, p) != (1, 1, 0)]
-        labels, single = ABC[2:rank], b["groups"] == 1
-        operands = [(x, ("aA" if single else "aC") + labels), (weight, "BA" + "KLMNO"[: rank - 2])]
+        _need(not named or b["padding"] in ("valid", "same"), "a padding without a check")
+        front = front if named else [*b["padding"], *b["padding"] * space][:space]
+        wide = [k for k in range(space) if (widths[k], gaps[0][k], front[k]) != (1, 1, 0)]
+        labels, kernel = ABC[2 : space + 2], ("CD" if turned or b["groups"] != 1 else "BC") + "KLMNO"[:space]
+        operands = [(x, batch + "C" + labels), (weight, kernel if turned or b["groups"] == 1 else "ED" + kernel[2:])]
         operands += [(b["bias"], "B")] if b["bias"] is not None else []
-        level, _ = self._combined(out, operands, "aB" + labels, "C" + "".join(ABC[d] for d in wide))
-        for d in wide:
-            width, stride, padding, dilation = geometry[d - 2]
-            taps = np.arange(out.shape[d])[:, None] * stride - padding + np.arange(width) * dilation
-            inside = ((taps >= 0) & (taps < x.shape[d])).reshape([*taps.shape, *[1] * (rank - 1 - d)])
+        level, _ = self._combined(out, operands, batch + "B" + labels, "BCDEKLMNO" + "".join(labels[k] for k in wide))
+        for k in wide:
+            d = k + len(batch) + 1
+            here, taps = np.arange(out.shape[d])[:, None], np.arange(widths[k]) * gaps[1][k]
+            read = here * gaps[0][k] - front[k] + taps
+            whole = read >= 0
+            if turned:
+                whole = (here + front[k] - taps) % gaps[0][k] == 0
+                read = (here + front[k] - taps) // gaps[0][k]
+            inside = (whole & (read >= 0) & (read < x.shape[d])).reshape([*read.shape, *[1] * (len(out.shape) - 1 - d)])
             if level.shape[d] > 1:
-                level = np.where(inside, level.take(taps.clip(0, x.shape[d] - 1), d), NEVER).max(axis=d + 1)
+                level = np.where(inside, level.take(read.clip(0, x.shape[d] - 1), d), NEVER).max(axis=d + 1)
         return self._fact(out, level, self._blur(_operands(b)))
 
     def _by_dense_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
