@@ -71,7 +71,7 @@ TRIED = 10  # trials of each sample
 # Operators that refuse something true of ordinary operands, and why: lemmas that could still be found.
 INCOMPLETE = {
     "add.Tensor": "alpha=0 makes the other operand irrelevant",
-    "einsum": "an ellipsis, a repeated index and an implicit output have no lemma",
+    "einsum": "an index repeated in one operand has no lemma",
     "_fused_rms_norm": "its second result, of another dtype and shape, has no lemma",
     "group_norm": "groups of one channel each may move with it",
     "native_group_norm": "the functional form has no lemma; group_norm has",

@@ -616,6 +616,10 @@ SCAN = [
     M("channels_that_move", "if is_moved(fact.moves[1]):", "if False:", "conv1d", "conv2d"),
     M("weight_that_depends", "level = np.maximum(level, own.level.max())", "pass", "conv1d"),
 ]
+EINSUM = [
+    M("ellipsis_from_the_left", "in reversed(range(count if dots else 0))", "in range(count if dots else 0)", "einsum"),
+    M("once_or_more", "if letters.count(x) == 1))", "if letters.count(x) == 1)[::-1])", "einsum"),
+]
 WINDOWS = [
     M(
         "window_a_step_short",
@@ -840,6 +844,7 @@ MUTANTS = [
         + SCAN
         + DENSE
         + WINDOWS
+        + EINSUM
         + ATTENTION
         + WALK
     )

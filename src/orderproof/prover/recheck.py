@@ -721,7 +721,8 @@ class _Checker:
                 )
             terms, result = [left, right], lead + "X" * (name == "matmul" and p > 1) + "Z" * (q > 1)
         else:
-            inputs, result = str(b["equation"] if name == "einsum" else PRODUCTS[name]).replace(" ", "").split("->")
+            equation = PRODUCTS[name] or self._spelled(str(b["equation"]).replace(" ", ""), b["tensors"])
+            inputs, result = equation.split("->")
             terms = inputs.split(",")
             _need(
                 all(t.isalpha() and len(set(t)) == len(t) for t in [*terms, result or "a"]),
@@ -735,6 +736,21 @@ class _Checker:
             return [self._fact(out, level, np.where(ended, EXACT, self._blur(facts)))]
         added, _ = self._combined(out, [(bias, result[len(result) - len(bias.shape) :])], result)
         return [self._fact(out, np.maximum(level, added), self._blur([*facts, bias]))]
+
+    @staticmethod
+    def _spelled(equation: str, tensors: list[_Fact]) -> str:
+        """The equation with capital letters for what stands under its ellipsis, and with its output."""
+        _need(not any(x.isupper() for x in equation) or "." not in equation, "an equation without a check")
+        inputs, arrow, output = equation.partition("->")
+        terms = inputs.split(",")
+        if not arrow:
+            once = sorted(x for x in set(inputs) if x.isalpha() and inputs.count(x) == 1)
+            output = "..." * ("..." in inputs) + "".join(once)
+        under = [len(f.shape) - len(t.replace("...", "")) for t, f in zip(terms, tensors, strict=True)]
+        _need(all(n >= 0 for n in under), "an equation that does not fit its operands")
+        capitals = ABC[-max(under) :] if max(under) else ""
+        spelled = [t.replace("...", capitals[len(capitals) - n :]) for t, n in zip(terms, under, strict=True)]
+        return ",".join(spelled) + "->" + output.replace("...", capitals)
 
     def _by_normalisation_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
         self._only(name in NORMS and len(said) == 1 and not b.get("training"))
