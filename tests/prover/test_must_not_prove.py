@@ -488,6 +488,13 @@ CASES = [
         plain(lambda x: x * x[:, :1, :1]),
     ),
     Case(
+        "zeros_times_uninitialised_memory",
+        "causal",
+        plain(lambda x: x + torch.empty_like(x) * torch.zeros_like(x)),
+        plain(lambda x: x + torch.empty_like(x).copy_(x) * torch.zeros_like(x)),
+        verdict="undecided",
+    ),
+    Case(
         "uninitialised_memory",
         "causal",
         plain(lambda x: x + 0 * torch.empty_like(x)),

@@ -805,10 +805,17 @@ WALK = [
     ),
     M(
         "nothing_tainted",
-        "if not masked and not has_large_number(a.node):",
+        "if not masked and not has_large_number(a.node) and not is_uninitialised(a.node):",
         "if True:",
         "layer_norm",
         "sum",
+        quick=True,
+    ),
+    M(
+        "memory_as_it_is_passes_for_ordinary",
+        "if not masked and not has_large_number(a.node) and not is_uninitialised(a.node):",
+        "if not masked and not has_large_number(a.node):",
+        program="zeros_times_memory_as_it_is",
         quick=True,
     ),
     M(
@@ -856,6 +863,7 @@ PROGRAMS = {  # name -> law, function
             torch.ones_like(x), x, x * (torch.arange(TOKENS) == 0).to(x.dtype)[:, None]
         ),
     ),
+    "zeros_times_memory_as_it_is": ("causal", lambda x: x + torch.empty_like(x) * torch.zeros_like(x)),
     "random": ("causal", lambda x: x + torch.rand(TOKENS, WIDTH)),
     "dropout": ("causal", lambda x: x + F.dropout(torch.ones(TOKENS, WIDTH), 0.5, training=True)),
     "mask_beside_entries_nearly_as_large": (

@@ -47,10 +47,15 @@ def is_arbitrary(node: Node) -> bool:
     """Whether a node's value is not determined by its arguments."""
     if node.op != "call_function":
         return False
-    parts = str(node.target).split(".")
-    if len(parts) > 1 and parts[0] == "aten" and parts[1] in UNINITIALISED:
+    if is_uninitialised(node):
         return True
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _switched_off(node)
+
+
+def is_uninitialised(node: Node) -> bool:
+    """Whether a node's value is memory as it happens to be: any number, infinite ones and none among them."""
+    parts = str(node.target).split(".")
+    return len(parts) > 1 and parts[0] == "aten" and parts[1] in UNINITIALISED
 
 
 def _switched_off(node: Node) -> bool:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from orderproof.prover.constants import Constants, is_arbitrary
+from orderproof.prover.constants import Constants, is_arbitrary, is_uninitialised
 from orderproof.prover.fact import ALWAYS, NEVER, Fact, constant, still, uniform, unsure
 from orderproof.prover.move import STILL, Move, is_moved
 from orderproof.prover.rule import Application, Break, Facts, NothingFollows, find, has_large_number
@@ -132,12 +132,12 @@ def _apply(a: Application, walk: Walk) -> Facts:
 
 
 def _tainted(a: Application, made: Facts, *, pure: bool = False) -> Facts:
-    """What is computed from masked entries, or with a number as large, must not pass for ordinary.
+    """What is computed from masked entries, or with a number as large, or not at all, must not pass for ordinary.
 
     A place or a count (an integer made of other numbers by a rule) is as ordinary as ever.
     """
     masked = [n for n in a.node.all_input_nodes if a.may_mask(n)]
-    if not masked and not has_large_number(a.node):
+    if not masked and not has_large_number(a.node) and not is_uninitialised(a.node):
         return made
     given = [*a.node.args, *a.node.kwargs.values()]
     integers = pure or not masked or any(isinstance(x, torch.dtype) for x in given)

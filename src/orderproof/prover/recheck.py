@@ -290,8 +290,12 @@ class _Checker:
         said = [self._said(*x) for x in zip(data if several else [data], shapes, dtypes, strict=True)]
         derived: list[_Fact | None]
         if lemma == "nothing_follows":
-            nothing = all((f.level >= ALWAYS).all() and FREE not in f.moves and not f.status.any() for f in said)
-            _need(nothing, "its fact says something")
+            least = UNSURE if self._doubtful(step) else UNKNOWN
+            nothing = all((f.level >= ALWAYS).all() and FREE not in f.moves for f in said)
+            _need(
+                nothing and all((f.status == UNSURE).all() or not (f.status + least).any() for f in said),
+                "its fact says something",
+            )
             derived = list(said)
         elif lemma == "given":
             derived = [self._given(step["node"], operator, said[0])]
@@ -307,6 +311,24 @@ class _Checker:
             derived = self._applied(step, said)
         made = [None if d is None else self._compared(s, d) for s, d in zip(said, derived, strict=True)]
         return made if several else made[0]
+
+    def _doubtful(self, step: Mapping[str, Any]) -> bool:
+        """Whether the result may be other than ordinary: memory as it is, or made of what is not ordinary."""
+        found: list[Any] = [step["args"], step["kwargs"]]
+        for x in found:  # grows as it is read
+            found += x if isinstance(x, list) else x.values() if isinstance(x, dict) else []
+            known = self.facts.get(x["node"]) if isinstance(x, dict) and "node" in x else None
+            for f in known if isinstance(known, list) else [known]:
+                if isinstance(f, _Fact) and not _ordinary(f).all():
+                    return True
+        parts = str(step["operator"]).split(".")
+        numbers = {str(k): x for k, x in enumerate(found) if isinstance(x, float | int) and abs(x) < 2.0**62}
+        return (
+            parts[1:2] == []
+            or parts[1] in REFUSED
+            or any("float" in x for x in found if isinstance(x, dict))
+            or self._huge(numbers)
+        )
 
     def _given(self, node: str, operator: str, said: _Fact) -> _Fact:
         axis, moves, one = self.inputs.get(node), list[Any]((STILL,) * len(said.shape)), (1,) * len(said.shape)
@@ -810,8 +832,6 @@ class _Checker:
         return [self._fact(out, level, self._blur([operands[1][0]]))]
 
     def _by_scan_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        if name in ("slice_scatter", "select_scatter"):
-            return self._by_movement_equivariant(name, b, said, run)
         self._only(name in SCANS)
         if "conv" in name:
             return [self._convolved(b, said[0])]

@@ -56,7 +56,7 @@ def sort(a: Application) -> Facts:
     return results if several else results[0]
 
 
-@rule(LEMMA, "slice_scatter", "select_scatter")
+@rule("movement_equivariant", "slice_scatter", "select_scatter")
 def scatter(a: Application) -> Fact:
     """Some indices of one dimension overwritten."""
     fact, new = with_values(a, a.args[0]), with_values(a, a.args[1])
