@@ -78,7 +78,6 @@ INCOMPLETE = {
     "batch_norm": "in training mode it could be treated as a reduction over the batch",
     "log_sigmoid_forward": "an elementwise operator with several results has no lemma",
     "roll": "rows that are all alike, in a roll of the flattened tensor",
-    "msort": "sorting forgets the order of what it sorts; only the unmoved case has a lemma",
     "slice_scatter": "a write over everything leaves nothing of what was there",
     "conv1d": "a width of 1 with weights that are the same for every channel",
     "conv1d.padding": "channels that move, with weights that are the same for every one",

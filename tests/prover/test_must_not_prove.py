@@ -277,6 +277,12 @@ CASES = [
     ),
     Case("running_sum", "order_blind", plain(lambda x: x.cumsum(1)), plain(lambda x: x + x.sum(1, keepdim=True))),
     Case(
+        "place_of_the_largest_two",
+        "order_blind",
+        plain(lambda x: x.topk(2, 1).indices.to(x.dtype).mean(1)),
+        plain(lambda x: x.topk(2, 1).values.mean(1)),
+    ),
+    Case(
         "fourier_transform_of_tokens_and_features",
         "order_blind",
         plain(lambda x: attend(torch.fft.fft2(x).real)),

@@ -527,7 +527,7 @@ REDUCTION = [
     ),
     M(
         "index_of_a_moved_maximum",
-        "for d in dims) and not (both and _only_value_used(a)):",
+        "for d in dims) and not (both and only_value_used(a)):",
         "for d in dims) and False:",
         "argmax",
         "max.dim",
@@ -561,8 +561,8 @@ SCAN = [
     M("scan_without_the_past", "np.maximum.accumulate(fact.level, axis=dim)", "fact.level", "cumsum"),
     M(
         "sorted_in_place",
-        "level = fact.level.max(axis=dim, keepdims=True)\n    values",
-        "level = fact.level\n    values",
+        "level = fact.level.max(axis=dim, keepdims=True)\n    shapes",
+        "level = fact.level\n    shapes",
         "sort",
         "msort",
     ),
@@ -619,6 +619,15 @@ SCAN = [
 EINSUM = [
     M("ellipsis_from_the_left", "in reversed(range(count if dots else 0))", "in range(count if dots else 0)", "einsum"),
     M("once_or_more", "if letters.count(x) == 1))", "if letters.count(x) == 1)[::-1])", "einsum"),
+]
+SORTED = [
+    M("places_of_a_set", "moves, uniform(len(shapes[1]), ALWAYS))", "moves, level)", "sort", "topk"),
+    M(
+        "set_that_moves",
+        "moves = tuple(STILL if d == dim else m for d, m in enumerate(fact.moves))\n    level",
+        "moves = fact.moves\n    level",
+        "msort",
+    ),
 ]
 WINDOWS = [
     M(
@@ -852,6 +861,7 @@ MUTANTS = [
         + DENSE
         + WINDOWS
         + EINSUM
+        + SORTED
         + ATTENTION
         + WALK
     )

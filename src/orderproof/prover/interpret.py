@@ -109,8 +109,10 @@ def _visit(node: Node, walk: Walk, constants: Constants, *, repairing: bool, ass
 
 def _apply(a: Application, walk: Walk) -> Facts:
     node = a.node
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        raise NothingFollows(f"{node.target} runs a graph of its own, and the walk does not go into it")
     if any(n not in walk.facts for n in node.all_input_nodes):
-        raise NothingFollows("it reads a number taken from the data (item), or runs a graph of its own")
+        raise NothingFollows("it reads a number taken from the data (item)")
     if is_arbitrary(node):
         raise NothingFollows("its result is not determined by its arguments (random or uninitialised)")
     rule = find(node.target)

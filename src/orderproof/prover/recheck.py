@@ -831,7 +831,7 @@ class _Checker:
         level, _ = self._combined(out, operands, labels, "Y")
         return [self._fact(out, level, self._blur([operands[1][0]]))]
 
-    def _by_scan_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+    def _by_scan_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[Any]:
         self._only(name in SCANS)
         if "conv" in name:
             return [self._convolved(b, said[0])]
@@ -839,9 +839,14 @@ class _Checker:
         dim = b["dim"] % rank
         running = name.startswith(("cum", "logcum"))
         labels = ABC[:rank] if running else ABC[:dim] + "." + ABC[dim + 1 : rank]
-        made = []
-        for out in said:
-            level, _ = self._combined(out, [(x, ABC[:rank])], labels, ABC[dim])
+        made: list[Any] = []
+        moved = not isinstance(x.moves[dim], str)
+        for k, out in enumerate(said):
+            if k and moved:  # the places of a sort, among elements that move
+                made.append(None)
+                continue
+            symmetric = k == 0 and (name == "msort" or (name in ("sort", "topk") and b.get("sorted", True)))
+            level, _ = self._combined(out, [(x, ABC[:rank])], labels, "" if symmetric else ABC[dim])
             level = np.maximum.accumulate(level, axis=dim) if running else level
             made.append(self._fact(out, level, self._vague(out, [x], b)))
         return made

@@ -76,7 +76,7 @@ def extreme(a: Application) -> Facts:
     dims = tuple(range(rank)) if dim is None else (int(dim) % rank,)
     result = reduced(fact, dims, keep=keep, rank=rank)
     both = isinstance(a.node.meta["val"], list | tuple)
-    if any(is_moved(fact.moves[d]) for d in dims) and not (both and _only_value_used(a)):
+    if any(is_moved(fact.moves[d]) for d in dims) and not (both and only_value_used(a)):
         raise NothingFollows("the index of an extreme element along a dimension whose elements move")
     if not both:
         return result
@@ -86,6 +86,6 @@ def extreme(a: Application) -> Facts:
     return (result, index)
 
 
-def _only_value_used(a: Application) -> bool:
+def only_value_used(a: Application) -> bool:
     """Whether nobody reads the indices (a maximum's value alone is symmetric)."""
     return all(user.args[1] == 0 for user in a.node.users if len(user.args) == 2)

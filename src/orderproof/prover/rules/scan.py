@@ -4,7 +4,8 @@ Lemma (scan_dependence). Let C[i] be a function of A[j] for the j in a window w(
 a cumulative sum, all j for a sort, a range around i for a convolution (convolution.py).
   1. C[i] depends on what A[j] depends on, for j in w(i).
   2. Moved along any other dimension, C moves alike.
-  3. Moved along this one, nothing follows: cumsum of [1, 2] is [1, 3], of [2, 1] it is [2, 3].
+  3. Moved along this one, nothing follows: cumsum of [1, 2] is [1, 3], of [2, 1] it is [2, 3]. But the values of
+     a sort, or the k largest, are those of the set: they stay as they are. Their places do not.
 Proof. 1 and 2: C[i] reads nothing else, and the other indices are free. Arithmetic: any.
 """
 
@@ -12,11 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from orderproof.prover.fact import Fact, compress
+from orderproof.prover.fact import ALWAYS, Fact, compress, uniform
 from orderproof.prover.labelled import with_values
 from orderproof.prover.move import FREE, STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule
 from orderproof.prover.rules.movement import rename
+from orderproof.prover.rules.reduction import only_value_used
 from orderproof.prover.rules.reindexing import reindex
 
 LEMMA = "scan_dependence"
@@ -47,13 +49,19 @@ def sort(a: Application) -> Facts:
     name = a.target.split(".")[1]
     schema = [x.name for x in a.node.target._schema.arguments]  # type: ignore[union-attr]
     dim = int(a.argument(schema.index("dim"), "dim", -1)) % len(fact.shape) if "dim" in schema else 0
-    fact = _unmoved(fact, dim, name)
-    level = fact.level.max(axis=dim, keepdims=True)
     values = a.node.meta["val"]
     several = isinstance(values, list | tuple)
+    in_order = name != "topk" or bool(a.argument(4, "sorted", True))  # otherwise torch gives them in any order
+    forgets = is_moved(fact.moves[dim]) and in_order and (name == "msort" or (several and only_value_used(a)))
+    if not forgets:
+        fact = _unmoved(fact, dim, name)
+    moves = tuple(STILL if d == dim else m for d, m in enumerate(fact.moves))
+    level = fact.level.max(axis=dim, keepdims=True)
     shapes = [tuple(int(s) for s in v.shape) for v in (values if several else [values])]
-    results = tuple(Fact(s, fact.moves, level) for s in shapes)
-    return results if several else results[0]
+    results = [Fact(s, moves, level) for s in shapes]
+    if forgets and several:  # nobody reads the places
+        results[1] = Fact(shapes[1], moves, uniform(len(shapes[1]), ALWAYS))
+    return tuple(results) if several else results[0]
 
 
 @rule("movement_equivariant", "slice_scatter", "select_scatter")
