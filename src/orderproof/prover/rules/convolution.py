@@ -21,8 +21,7 @@ from orderproof.prover.fact import NEVER, Fact, Levels, compress
 from orderproof.prover.move import STILL, Move, is_moved
 from orderproof.prover.rule import Application, NothingFollows, rule
 from orderproof.prover.rules.movement import rename
-
-LEMMA = "scan_dependence"
+from orderproof.prover.rules.scan import LEMMA
 
 
 @dataclass(frozen=True, slots=True)

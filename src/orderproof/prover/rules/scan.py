@@ -1,4 +1,4 @@
-"""Scans and writes: operators that read a dimension by place.
+"""Scans, windows and writes: operators that read a dimension by place.
 
 Lemma (scan_dependence). Let C[i] be a function of A[j] for the j in a window w(i) of one dimension: j <= i for
 a cumulative sum, all j for a sort, a range around i for a convolution (convolution.py).
