@@ -437,17 +437,17 @@ def runs_of(tried: Trial, rng: np.random.Generator) -> Runs:
     cases = tried.relation.cases()
     for scale in SCALES[: 2 if len(cases) > 6 else 3 if len(cases) > 2 else 4]:
         first = first_run(rng, tried.roles, scale)
-        one = [np.asarray(x) for x in apply(tried.sample, first)]
+        one = [np.asarray(x.resolve_conj()) for x in apply(tried.sample, first)]
         for generator, case in cases:
             second = two_runs(rng, tried.roles, generator, case, scale, first)
-            two = [np.asarray(x) for x in apply(tried.sample, second)]
+            two = [np.asarray(x.resolve_conj()) for x in apply(tried.sample, second)]
             pairs.append((generator, case, scale, one, two))
     return Runs(pairs)
 
 
 def tolerance(*arrays: Array) -> float:
     """How far numbers may differ by rounding alone: half of the digits of the coarsest dtype, less three bits."""
-    return 8 * float(np.sqrt(max(np.finfo(x.dtype).eps for x in arrays if x.dtype.kind == "f")))
+    return 8 * float(np.sqrt(max(np.finfo(x.dtype).eps for x in arrays if x.dtype.kind in "fc")))
 
 
 def unequal(a: Array, b: Array) -> Array:

@@ -160,6 +160,42 @@ def shifted(x: Tensor) -> Tensor:
     return x + F.pad(x, (0, 0, 1, 0))[:, :-1]
 
 
+def favoured(x: Tensor, dim: int) -> Tensor:
+    """The features of the best groups only, and the groups are chosen along one dimension."""
+    chosen = torch.zeros_like(x).scatter(dim, x.topk(2, dim).indices, 1.0)
+    return x.masked_fill(chosen == 0, 0.0)
+
+
+def decayed(x: Tensor, decay: Tensor) -> Tensor:
+    """Linear attention with weights that fall with the distance."""
+    return (scores(x) * decay) @ x
+
+
+def decay(x: Tensor) -> Tensor:
+    """[token, token]: 0.7 to the power of the distance."""
+    place = torch.arange(x.shape[1])
+    return 0.7 ** (place[None] - place[:, None]).abs().float()
+
+
+def best_written(x: Tensor, seen: Tensor, value: float) -> Tensor:
+    """1 where a number written over the best of the scores, times zero where a key is hidden, is none."""
+    written = scores(x).scatter(-1, seen.topk(1, -1).indices, value) * ~past(x)
+    return causal(x) + written.isnan().any(-1, keepdim=True).to(x.dtype)
+
+
+def put(x: Tensor, dim: int, where: Tensor) -> Tensor:
+    """A zero written at index 0 or 1 of one dimension, as the sign of a number says."""
+    y = x.clone()
+    y[(slice(None),) * dim + ((where > 0).long(),)] = 0.0
+    return y
+
+
+def paired(x: Tensor, other: Tensor) -> Tensor:
+    """Each feature with another as one complex number, turned by a quarter."""
+    made = torch.view_as_complex(torch.stack([x, other], -1)) * torch.view_as_complex(torch.tensor([0.0, 1.0]))
+    return torch.view_as_real(made)[..., 0]
+
+
 CASES = [
     # ------------------------------------------------------------ order_blind
     Case(
@@ -240,6 +276,19 @@ CASES = [
         lambda x, zero, one, square, kernel, *_: conv(x, kernel[:, :, :1], (0, 0)) + x.mean(1, keepdim=True),
     ),
     Case("running_sum", "order_blind", plain(lambda x: x.cumsum(1)), plain(lambda x: x + x.sum(1, keepdim=True))),
+    Case(
+        "place_of_the_largest_two",
+        "order_blind",
+        plain(lambda x: x.topk(2, 1).indices.to(x.dtype).mean(1)),
+        plain(lambda x: x.topk(2, 1).values.mean(1)),
+    ),
+    Case(
+        "fourier_transform_of_tokens_and_features",
+        "order_blind",
+        plain(lambda x: attend(torch.fft.fft2(x).real)),
+        plain(lambda x: attend(torch.fft.fft(x, dim=-1).real)),
+    ),
+    Case("groups_of_tokens_chosen", "order_blind", plain(lambda x: x + x.scatter(1, (x > 0).long(), 2.0)), BLIND),
     Case("roll", "order_blind", plain(lambda x: attend(x + x.roll(1, 1))), plain(lambda x: attend(x + x.roll(1, 2)))),
     Case("shift_by_one_token", "order_blind", plain(lambda x: attend(shifted(x))), plain(lambda x: attend(x + x))),
     Case("places_counted", "order_blind", plain(lambda x: attend(x + 0.2 * counted(x))), BLIND),
@@ -352,6 +401,43 @@ CASES = [
         plain(lambda x: quantised(x, x.abs().amax(-1, keepdim=True)) + causal(x)),
     ),
     Case("experts_choose_tokens", "causal", plain(expert_choice), plain(lambda x: token_choice(causal(x)))),
+    Case("groups_of_tokens_chosen", "causal", plain(lambda x: favoured(x, 1)), plain(lambda x: favoured(x, 2))),
+    Case(
+        "decay_into_the_future",
+        "causal",
+        plain(lambda x: decayed(x, decay(x))),
+        plain(lambda x: decayed(x, decay(x).tril())),
+    ),
+    Case(
+        "infinity_written_where_data_say",
+        "causal",
+        plain(lambda x: best_written(x, scores(x), -torch.inf)),
+        plain(lambda x: best_written(x, scores(x).tril(), 1.0)),
+    ),
+    Case(
+        "scores_clamped_to_the_mask",
+        "causal",
+        attending(lambda s, m: s.clamp(max=-1e9).masked_fill(m, -1e9).softmax(-1)),
+        attending(lambda s, m: s.clamp(min=-1e9, max=torch.inf).masked_fill(m, -1e30).softmax(-1)),
+    ),
+    Case(
+        "complex_number_made_of_two_tokens",
+        "causal",
+        plain(lambda x: paired(x, x.flip(1))),
+        plain(lambda x: paired(x, x.flip(2))),
+    ),
+    Case(
+        "token_written_at_a_place_that_data_say",
+        "causal",
+        plain(lambda x: put(x, 1, x[0, -1, :1])),
+        plain(lambda x: put(x, 2, x[0, 0, :1])),
+    ),
+    Case(
+        "zero_sums_of_all_tokens",
+        "causal",
+        plain(lambda x: x * (scores(x).tril(-1)).sum(-2, keepdim=True).transpose(1, 2)),
+        plain(lambda x: x * (scores(x).tril(-1)).sum(-1, keepdim=True)),
+    ),
     Case(
         "mean_of_all_tokens",
         "causal",
@@ -406,6 +492,13 @@ CASES = [
         "causal",
         plain(lambda x: x * float(x[0, -1, 0].item())),
         plain(lambda x: x * x[:, :1, :1]),
+    ),
+    Case(
+        "zeros_times_uninitialised_memory",
+        "causal",
+        plain(lambda x: x + torch.empty_like(x) * torch.zeros_like(x)),
+        plain(lambda x: x + torch.empty_like(x).copy_(x) * torch.zeros_like(x)),
+        verdict="undecided",
     ),
     Case(
         "uninitialised_memory",

@@ -541,7 +541,7 @@ REDUCTION = [
     ),
     M(
         "index_of_a_moved_maximum",
-        "for d in dims) and not (both and _only_value_used(a)):",
+        "for d in dims) and not (both and only_value_used(a)):",
         "for d in dims) and False:",
         "argmax",
         "max.dim",
@@ -575,8 +575,8 @@ SCAN = [
     M("scan_without_the_past", "np.maximum.accumulate(fact.level, axis=dim)", "fact.level", "cumsum"),
     M(
         "sorted_in_place",
-        "level = fact.level.max(axis=dim, keepdims=True)\n    values",
-        "level = fact.level\n    values",
+        "level = fact.level.max(axis=dim, keepdims=True)\n    shapes",
+        "level = fact.level\n    shapes",
         "sort",
         "msort",
     ),
@@ -588,8 +588,8 @@ SCAN = [
     ),
     M(
         "wide_window",
-        "single = widths[k] == 1 and stride[k] == 1 and padding[k] == 0",
-        "single = True",
+        "return self.width == 1 and self.stride == 1 and self.padding == 0",
+        "return True",
         "conv1d",
         "conv2d",
     ),
@@ -602,15 +602,148 @@ SCAN = [
     ),
     M(
         "padded_the_other_way",
-        "index = np.arange(size) * stride - padding +",
-        "index = np.arange(size) * stride + padding +",
+        "index = np.arange(size) * self.stride - self.padding +",
+        "index = np.arange(size) * self.stride + self.padding +",
         "conv1d",
         "convolution",
     ),
-    M("dilation_forgotten", "stride - padding + k * dilation", "stride - padding + k", "conv1d"),
+    M("dilation_forgotten", "- self.padding + tap * self.dilation", "- self.padding + tap", "conv1d"),
+    M(
+        "turned_the_wrong_way",
+        "reach = np.arange(size) + self.padding - tap",
+        "reach = np.arange(size) - self.padding - tap",
+        "convolution",
+    ),
+    M(
+        "every_place_read",
+        "return reach // self.stride, reach % self.stride == 0",
+        "return reach, reach % 1 == 0",
+        "convolution",
+    ),
+    M(
+        "padded_behind",
+        "paddings = [(w - 1) * d // 2 for",
+        "paddings = [((w - 1) * d + 1) // 2 for",
+        "conv1d.padding",
+    ),
     M("weight_that_moves", "if not own.unmoved:", "if False:", "conv1d", "conv2d", "convolution"),
     M("channels_that_move", "if is_moved(fact.moves[1]):", "if False:", "conv1d", "conv2d"),
     M("weight_that_depends", "level = np.maximum(level, own.level.max())", "pass", "conv1d"),
+]
+EINSUM = [
+    M("ellipsis_from_the_left", "in reversed(range(count if dots else 0))", "in range(count if dots else 0)", "einsum"),
+    M("once_or_more", "if letters.count(x) == 1))", "if letters.count(x) == 1)[::-1])", "einsum"),
+]
+SORTED = [
+    M("places_of_a_set", "moves, uniform(len(shapes[1]), ALWAYS))", "moves, level)", "sort", "topk"),
+    M(
+        "set_that_moves",
+        "moves = tuple(STILL if d == dim else m for d, m in enumerate(fact.moves))\n    level",
+        "moves = fact.moves\n    level",
+        "msort",
+    ),
+]
+WINDOWS = [
+    M(
+        "window_a_step_short",
+        "np.arange(count)[:, None] * step + np.arange(width)",
+        "np.arange(count)[:, None] * 1 + np.arange(width)",
+        "unfold",
+    ),
+    M(
+        "windows_laid_across",
+        "[d for d in range(rank + 1) if d != dim + 1] + [dim + 1])",
+        "[d for d in range(rank + 1) if d != dim] + [dim])",
+        "unfold",
+        quick=True,
+    ),
+    M("rolled_the_other_way", "np.roll(np.arange(size), shifts[0])", "np.roll(np.arange(size), -shifts[0])", "roll"),
+]
+DENSE = [
+    M(
+        "place_that_moves",
+        "if label in placed and is_moved(move):",
+        "if False:",
+        "scatter.src",
+        "fft_fft",
+        "view_as_complex",
+        "index_put",
+        quick=True,
+    ),
+    M(
+        "lowest_level_of_a_line",
+        "align(level.max(axis=gone) if gone else level, kept, output)",
+        "align(level.min(axis=gone) if gone else level, kept, output)",
+        "scatter.src",
+        "_fft_r2c",
+        quick=True,
+    ),
+    M(
+        "index_forgotten",
+        "_operand(a, a.args[0], labels, 0), _operand(a, index, line, 2)]",
+        "_operand(a, a.args[0], labels, 0)]",
+        "scatter.value",
+    ),
+    M(
+        "source_read_at_its_own_place",
+        '[x if d != dim else "source" for d, x in enumerate(labels)], 3))',
+        "labels, 3))",
+        "scatter.src",
+        "scatter_add",
+    ),
+    M(
+        "lines_not_covered",
+        "if any(shape_of(n)[d] != fact.shape[d] for n in written for d in range(rank) if d != dim):",
+        "if False:",
+        "scatter.value",
+        "scatter.src",
+    ),
+    M(
+        "another_dimension_transformed",
+        'inner = [f"in {d}" if d in dims else str(d) for d in range(rank)]',
+        "inner = [str(d) for d in range(rank)]",
+        "fft_fft",
+        "_fft_r2c",
+    ),
+    M(
+        "written_number_is_ordinary",
+        "return any(isinstance(v, int | float) and not abs(v) < FLOAT16_LARGE for v in numbers)",
+        "return False",
+        "scatter.value",
+        "index_fill.int_Scalar",
+        quick=True,
+    ),
+    M(
+        "bound_of_a_clamp_is_ordinary",
+        "if made.known is None or not (low < FLOAT16_LARGE and high > -FLOAT16_LARGE):",
+        "if made.known is None:",
+        "clamp",
+        "clamp_max",
+        "hardtanh",
+        quick=True,
+    ),
+    M(
+        "masked_entry_clamped",
+        "plain = np.full((1,) * len(made.shape), True) if known is None else known.where(UNKNOWN)",
+        "plain = np.full((1,) * len(made.shape), True)",
+        "clamp",
+    ),
+    M(
+        "sum_with_one_zero",
+        "status = np.asarray(zero.all(axis=dims, keepdims=keep))",
+        "status = np.asarray(zero.any(axis=dims, keepdims=keep))",
+        "sum.dim_IntList",
+        "mean.dim",
+        "nansum",
+    ),
+    M(
+        "extreme_of_zeros",
+        'if a.target.split(".")[1] not in ("sum", "mean", "nansum") or not dims:',
+        "if not dims:",
+        "var.correction",
+        "logsumexp",
+        "all.dim",
+    ),
 ]
 ATTENTION = [
     M(
@@ -692,10 +825,9 @@ WALK = [
         "pure_function_of_what_moves",
         "if not all(f.unmoved for f in facts):",
         "if False:",
-        "movedim.intlist",
         "sort",
         "argmax",
-        "roll",
+        "native_group_norm",
         quick=True,
     ),
     M(
@@ -708,10 +840,17 @@ WALK = [
     ),
     M(
         "nothing_tainted",
-        "if not any(a.may_mask(n) for n in a.node.all_input_nodes):",
+        "if not masked and not has_large_number(a.node) and not is_uninitialised(a.node):",
         "if True:",
         "layer_norm",
         "sum",
+        quick=True,
+    ),
+    M(
+        "memory_as_it_is_passes_for_ordinary",
+        "if not masked and not has_large_number(a.node) and not is_uninitialised(a.node):",
+        "if not masked and not has_large_number(a.node):",
+        program="zeros_times_memory_as_it_is",
         quick=True,
     ),
     M(
@@ -723,10 +862,8 @@ WALK = [
     ),
     M(
         "purity_untainted",
-        "            return _tainted(a, pure)\n",
+        "            return _tainted(a, pure, pure=True)\n",
         "            return pure\n",
-        "movedim.intlist",
-        "roll",
         "native_group_norm",
     ),
     M(
@@ -734,12 +871,26 @@ WALK = [
         'return _tainted(a, _each(node.meta["val"], lambda shape: still(shape, ALWAYS)))',
         'return _each(node.meta["val"], lambda shape: still(shape, ALWAYS))',
         "slice.Tensor",
-        "roll",
-        "movedim.intlist",
     ),
 ]
 MUTANTS = [
-    *(POINTWISE + LABELLED + FACT + CONTRACTION + FIBRE + LOOKUP + MOVEMENT + REDUCTION + SCAN + ATTENTION + WALK)
+    *(
+        POINTWISE
+        + LABELLED
+        + FACT
+        + CONTRACTION
+        + FIBRE
+        + LOOKUP
+        + MOVEMENT
+        + REDUCTION
+        + SCAN
+        + DENSE
+        + WINDOWS
+        + EINSUM
+        + SORTED
+        + ATTENTION
+        + WALK
+    )
 ]
 PROGRAMS = {  # name -> law, function
     "one_value_that_is_not_zero": (
@@ -757,6 +908,7 @@ PROGRAMS = {  # name -> law, function
             attn_mask=(x[..., 0] > 0)[:, None, :].expand(-1, TOKENS, -1),
         ),
     ),
+    "zeros_times_memory_as_it_is": ("causal", lambda x: x + torch.empty_like(x) * torch.zeros_like(x)),
     "random": ("causal", lambda x: x + torch.rand(TOKENS, WIDTH)),
     "dropout": ("causal", lambda x: x + F.dropout(torch.ones(TOKENS, WIDTH), 0.5, training=True)),
     "mask_beside_entries_nearly_as_large": (

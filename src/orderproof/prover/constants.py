@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from orderproof.prover.fact import FLOAT16_LARGE
+from orderproof.prover.fact import FLOAT16_LARGE, compress
 
 # Operators whose result is not a function of their arguments: memory as it happens to be, or chance.
 UNINITIALISED = ("empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided")
@@ -47,10 +47,15 @@ def is_arbitrary(node: Node) -> bool:
     """Whether a node's value is not determined by its arguments."""
     if node.op != "call_function":
         return False
-    parts = str(node.target).split(".")
-    if len(parts) > 1 and parts[0] == "aten" and parts[1] in UNINITIALISED:
+    if is_uninitialised(node):
         return True
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _switched_off(node)
+
+
+def is_uninitialised(node: Node) -> bool:
+    """Whether a node's value is memory as it happens to be: any number, infinite ones and none among them."""
+    parts = str(node.target).split(".")
+    return len(parts) > 1 and parts[0] == "aten" and parts[1] in UNINITIALISED
 
 
 def _switched_off(node: Node) -> bool:
@@ -149,17 +154,23 @@ class Constants:
         return self._array_cache[node]
 
     def is_mask(self, node: Node) -> bool:
-        """Whether a constant takes at most two values, one of them zero: a mask to multiply with, not a table."""
+        """Whether a constant is a mask to multiply with, not a table.
+
+        It takes at most two values, one of them zero, or its zeros lie along no one dimension (decay, zero in the
+        future). A table of sines is zero in its first row alone.
+        """
         if node not in self._masks:
             array = self.array(node)
-            found = np.unique(array) if array is not None and array.size else np.zeros(3)
-            self._masks[node] = len(found) <= 2 and bool((found == 0).any())
+            zero = compress(array == 0) if array is not None and array.size else np.zeros(1, dtype=bool)
+            several = sum(size > 1 for size in zero.shape) > 1
+            self._masks[node] = bool(zero.any()) and (several or len(np.unique(array)) <= 2)
         return self._masks[node]
 
     def is_large(self, node: Node) -> bool:
         """Whether a floating constant has an entry as large as a mask: what it is combined with may be masked."""
         if node not in self._large:
-            floating = isinstance(node.meta.get("val"), Tensor) and node.meta["val"].is_floating_point()
+            value = node.meta.get("val")
+            floating = isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
             array = self.array(node) if floating else None
             self._large[node] = array is not None and bool((~(np.abs(array) < FLOAT16_LARGE)).any())
         return self._large[node]

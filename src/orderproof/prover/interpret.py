@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from orderproof.prover.constants import Constants, is_arbitrary
+from orderproof.prover.constants import Constants, is_arbitrary, is_uninitialised
 from orderproof.prover.fact import ALWAYS, NEVER, Fact, constant, still, uniform, unsure
 from orderproof.prover.move import STILL, Move, is_moved
-from orderproof.prover.rule import Application, Break, Facts, NothingFollows, find
+from orderproof.prover.rule import Application, Break, Facts, NothingFollows, find, has_large_number
 from orderproof.prover.sharing import Sharing
 
 # Lemmas whose results are bounded, or which say themselves what becomes of masked entries.
@@ -28,6 +28,7 @@ _CAREFUL = {
     "contraction_equivariant",
     "softmax_equivariant",
     "attention_equivariant",
+    "dense_dependence",
 }
 _INTERNAL = (IndexError, KeyError, TypeError, ValueError, AttributeError)
 
@@ -120,8 +121,10 @@ def _visit(node: Node, walk: Walk, sharing: Sharing, *, repairing: bool, assume:
 
 def _apply(a: Application, walk: Walk) -> Facts:
     node = a.node
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        raise NothingFollows(f"{node.target} runs a graph of its own, and the walk does not go into it")
     if any(n not in walk.facts for n in node.all_input_nodes):
-        raise NothingFollows("it reads a number taken from the data (item), or runs a graph of its own")
+        raise NothingFollows("it reads a number taken from the data (item)")
     if is_arbitrary(node):
         raise NothingFollows("its result is not determined by its arguments (random or uninitialised)")
     rule = find(node.target)
@@ -133,20 +136,38 @@ def _apply(a: Application, walk: Walk) -> Facts:
             pure = _by_purity(a, walk)
             if pure is None:
                 raise
-            return _tainted(a, pure)
+            return _tainted(a, pure, pure=True)
         _check_shapes(node, made)
         return made if rule.lemma in _CAREFUL else _tainted(a, made)
     pure = _by_purity(a, walk)
     if pure is None:
         raise NothingFollows(f"operator {node.target} has no rule")
-    return _tainted(a, pure)
+    return _tainted(a, pure, pure=True)
 
 
-def _tainted(a: Application, made: Facts) -> Facts:
-    """What is computed from masked entries may itself be as negative as a mask: it must not pass for ordinary."""
-    if not any(a.may_mask(n) for n in a.node.all_input_nodes):
+def _tainted(a: Application, made: Facts, *, pure: bool = False) -> Facts:
+    """What is computed from masked entries, or with a number as large, or not at all, must not pass for ordinary.
+
+    A place or a count (an integer made of other numbers by a rule) is as ordinary as ever.
+    """
+    masked = [n for n in a.node.all_input_nodes if a.may_mask(n)]
+    if not masked and not has_large_number(a.node) and not is_uninitialised(a.node):
         return made
-    return tuple(map(unsure, made)) if isinstance(made, tuple) else unsure(made)
+    given = [*a.node.args, *a.node.kwargs.values()]
+    integers = pure or not masked or any(isinstance(x, torch.dtype) for x in given)
+    integers = integers or any(not _floating(n.meta["val"]) for n in masked)
+    values = a.node.meta["val"]
+
+    def mark(fact: Fact, value: object) -> Fact:
+        return unsure(fact) if _floating(value) or integers else fact
+
+    if isinstance(made, tuple):
+        return tuple(mark(f, v) for f, v in zip(made, values, strict=True))
+    return mark(made, values)
+
+
+def _floating(value: object) -> bool:
+    return not isinstance(value, Tensor) or value.is_floating_point() or value.is_complex()
 
 
 def _by_purity(a: Application, walk: Walk) -> Facts | None:

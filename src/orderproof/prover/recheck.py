@@ -9,7 +9,8 @@ its operands is derived here (a level for each element, and what is known of its
     contraction_equivariant   the same with summed labels, for which any one move will do; a known zero ends a term
     softmax_equivariant       an entry counts for nothing if it is masked here and wherever it moves to
     attention_equivariant     contraction, mask, softmax, contraction
-    reduction_invariant, normalisation_equivariant, lookup_equivariant, scan_dependence: contractions of levels
+    reduction_invariant, normalisation_equivariant, lookup_equivariant, scan_dependence, dense_dependence:
+                              contractions of levels
     pure_function_of_unmoved  nothing moves; nothing_follows: the fact says nothing
 
 Shapes and dtypes are computed anew on the meta device. An operator without a check is refused.
@@ -48,6 +49,7 @@ _FILLS = "zeros_like ones_like new_zeros new_ones full_like new_full"  # determi
 _DROPS = "dropout feature_dropout alpha_dropout"
 _COPIES = "clone _to_copy to type_as contiguous alias lift_fresh_copy positive detach " + _DROPS
 _POINTWISE = "where masked_fill tril triu __and__ __or__ multiply log_sigmoid _prelu_kernel " + _COPIES  # and tagged
+_POINTWISE += " real imag conj _conj resolve_conj resolve_neg polar complex"
 _VIEWS = (
     "transpose t numpy_T permute movedim swapaxes unsqueeze squeeze expand expand_as broadcast_to copy slice select"
     " split split_with_sizes chunk unbind tensor_split"
@@ -55,7 +57,7 @@ _VIEWS = (
 _MOVEMENT = (
     "view _unsafe_view reshape flatten unflatten ravel reshape_as unsafe_split unsafe_chunk cat concat concatenate"
     " stack flip roll repeat tile repeat_interleave index_select constant_pad_nd pad"
-    " slice_scatter select_scatter index "
+    " slice_scatter select_scatter index unfold "
 )
 _REDUCTIONS = "sum mean prod amax amin any all logsumexp var std nansum norm linalg_vector_norm count_nonzero max min"
 _SCANS = "cumsum cumprod logcumsumexp cummax cummin sort topk argsort conv1d conv2d conv3d convolution"
@@ -65,6 +67,8 @@ REFUSED, FILLS, DROPS, COPIES, POINTWISE, VIEWS, MOVEMENT, REDUCTIONS, SCANS = (
         _REFUSED, _FILLS, _DROPS, _COPIES, _POINTWISE, _VIEWS, _MOVEMENT + _VIEWS, _REDUCTIONS, _SCANS
     )
 )  # fmt: skip
+WRITES = {"scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill"}
+SUMS = {"sum", "mean", "nansum"}
 SELECTING = {"where", "masked_fill", "tril", "triu"}
 BITWISE = {"bitwise_and", "__and__", "bitwise_or", "__or__"}
 DECISIVE = dict.fromkeys(("mul", "multiply", "bitwise_and", "logical_and", "__and__"), 0.0) | {"add": -math.inf}
@@ -292,8 +296,12 @@ class _Checker:
         said = [self._said(*x) for x in zip(data if several else [data], shapes, dtypes, strict=True)]
         derived: list[_Fact | None]
         if lemma == "nothing_follows":
-            nothing = all((f.level >= ALWAYS).all() and FREE not in f.moves and not f.status.any() for f in said)
-            _need(nothing, "its fact says something")
+            least = UNSURE if self._doubtful(step) else UNKNOWN
+            nothing = all((f.level >= ALWAYS).all() and FREE not in f.moves for f in said)
+            _need(
+                nothing and all((f.status == UNSURE).all() or not (f.status + least).any() for f in said),
+                "its fact says something",
+            )
             derived = list(said)
         elif lemma == "given":
             derived = [self._given(step["node"], operator, said[0])]
@@ -309,6 +317,24 @@ class _Checker:
             derived = self._applied(step, said)
         made = [None if d is None else self._compared(s, d) for s, d in zip(said, derived, strict=True)]
         return made if several else made[0]
+
+    def _doubtful(self, step: Mapping[str, Any]) -> bool:
+        """Whether the result may be other than ordinary: memory as it is, or made of what is not ordinary."""
+        found: list[Any] = [step["args"], step["kwargs"]]
+        for x in found:  # grows as it is read
+            found += x if isinstance(x, list) else x.values() if isinstance(x, dict) else []
+            known = self.facts.get(x["node"]) if isinstance(x, dict) and "node" in x else None
+            for f in known if isinstance(known, list) else [known]:
+                if isinstance(f, _Fact) and not _ordinary(f).all():
+                    return True
+        parts = str(step["operator"]).split(".")
+        numbers = {str(k): x for k, x in enumerate(found) if isinstance(x, float | int) and abs(x) < 2.0**62}
+        return (
+            parts[1:2] == []
+            or parts[1] in REFUSED
+            or any("float" in x for x in found if isinstance(x, dict))
+            or self._huge(numbers)
+        )
 
     def _given(self, node: str, operator: str, said: _Fact) -> _Fact:
         axis, moves, one = self.inputs.get(node), list[Any]((STILL,) * len(said.shape)), (1,) * len(said.shape)
@@ -576,12 +602,18 @@ class _Checker:
                 return [self._selected(out, self._mask(keep), b["self"], _literal(0))]
             no, yes = (b["self"], b["value"]) if name == "masked_fill" else (b["other"], b["self"])
             return [self._selected(out, b["condition" if name == "where" else "mask"], _literal(yes), _literal(no))]
-        operands = [_literal(b[k]) for k in ("self", "other") if k in b and name not in COPIES] or [
-            b["self"] if "self" in b else b["input"]
-        ]
+        first = next(k for k in ("self", "input", "abs", "real") if k in b)
+        operands = [_literal(b[k]) for k in ("self", "other") if k in b and name not in COPIES] or [b[first]]
         operands += [f for f in _operands(b) if not any(f is g for g in operands) and name not in COPIES]
-        name = name if b.get("alpha", 1) == 1 and b.get("rounding_mode") is None else ""
-        return [self._elementwise(out, name, operands, lambda at: run(lambda f: at[id(f)])[0])]
+        plain = name if b.get("alpha", 1) == 1 and b.get("rounding_mode") is None else ""
+        made = self._elementwise(out, plain, operands, lambda at: run(lambda f: at[id(f)])[0])
+        low, high = (b.get(k) if b.get(k) is not None else b.get(f"{k}_val") for k in ("min", "max"))
+        kept = name in ("clamp", "clamp_min", "clamp_max", "hardtanh") and not isinstance(low, _Fact)
+        kept = kept and not isinstance(high, _Fact) and (low is None or low < 6e4) and (high is None or high > -6e4)
+        odd = (
+            not kept and "float" in out.dtype and self._huge({k: v for k, v in b.items() if k not in ("self", "other")})
+        )
+        return [replace(made, status=np.where((made.status == UNKNOWN) & odd, UNSURE, made.status))]
 
     def _elementwise(self, out: _Fact, name: str, operands: list[_Fact], run: Callable[[Any], Tensor]) -> _Fact:
         rank = len(out.shape)
@@ -715,6 +747,16 @@ class _Checker:
         return UNKNOWN if all(_ordinary(f).all() for f in facts) else UNSURE
 
     @staticmethod
+    def _huge(b: dict[str, Any]) -> bool:
+        """Whether a number among the arguments is as large as a mask, infinite, or none."""
+        return any(isinstance(v, int | float) and not isinstance(v, bool) and not abs(v) < 6e4 for v in b.values())
+
+    def _vague(self, out: _Fact, facts: list[_Fact], b: dict[str, Any]) -> int:
+        """The status of what is computed from these: a place or a count, made of other numbers, is always ordinary."""
+        made = "int" in out.dtype and not any(isinstance(v, torch.dtype) for v in b.values())
+        return self._blur([f for f in facts if not made or "int" in f.dtype or "bool" in f.dtype])
+
+    @staticmethod
     def _only(condition: object) -> None:
         _need(condition, "this lemma does not cover the operator")
 
@@ -733,7 +775,8 @@ class _Checker:
                 )
             terms, result = [left, right], lead + "X" * (name == "matmul" and p > 1) + "Z" * (q > 1)
         else:
-            inputs, result = str(b["equation"] if name == "einsum" else PRODUCTS[name]).replace(" ", "").split("->")
+            equation = PRODUCTS[name] or self._spelled(str(b["equation"]).replace(" ", ""), b["tensors"])
+            inputs, result = equation.split("->")
             terms = inputs.split(",")
             _need(
                 all(t.isalpha() and len(set(t)) == len(t) for t in [*terms, result or "a"]),
@@ -747,6 +790,21 @@ class _Checker:
             return [self._fact(out, level, np.where(ended, EXACT, self._blur(facts)))]
         added, _ = self._combined(out, [(bias, result[len(result) - len(bias.shape) :])], result)
         return [self._fact(out, np.maximum(level, added), self._blur([*facts, bias]))]
+
+    @staticmethod
+    def _spelled(equation: str, tensors: list[_Fact]) -> str:
+        """The equation with capital letters for what stands under its ellipsis, and with its output."""
+        _need(not any(x.isupper() for x in equation) or "." not in equation, "an equation without a check")
+        inputs, arrow, output = equation.partition("->")
+        terms = inputs.split(",")
+        if not arrow:
+            once = sorted(x for x in set(inputs) if x.isalpha() and inputs.count(x) == 1)
+            output = "..." * ("..." in inputs) + "".join(once)
+        under = [len(f.shape) - len(t.replace("...", "")) for t, f in zip(terms, tensors, strict=True)]
+        _need(all(n >= 0 for n in under), "an equation that does not fit its operands")
+        capitals = ABC[-max(under) :] if max(under) else ""
+        spelled = [t.replace("...", capitals[len(capitals) - n :]) for t, n in zip(terms, under, strict=True)]
+        return ",".join(spelled) + "->" + output.replace("...", capitals)
 
     def _by_normalisation_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
         self._only(name in NORMS and len(said) == 1 and not b.get("training"))
@@ -770,8 +828,8 @@ class _Checker:
         out = "".join("." * keep if d in dims else ABC[d] for d in range(rank))
         moved = any(not isinstance(x.moves[d], str) for d in dims)
         _need(not (moved and name.startswith("arg")), "the place of an extreme element, among elements that move")
-        level, _ = self._combined(said[0], [(x, ABC[:rank])], out)
-        made = [self._fact(f, level, self._blur([x])) for f in said]
+        level, ended = self._combined(said[0], [(x, ABC[:rank])], out, "", 0 if name in SUMS else None)
+        made = [self._fact(f, level, np.where(ended, EXACT, self._vague(f, [x], b))) for f in said]
         return [made[0], *(None if moved else f for f in made[1:])]
 
     def _by_lookup_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
@@ -805,9 +863,7 @@ class _Checker:
         level, _ = self._combined(out, operands, labels, "Y")
         return [self._fact(out, level, self._blur([operands[1][0]]))]
 
-    def _by_scan_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        if name in ("slice_scatter", "select_scatter"):
-            return self._by_movement_equivariant(name, b, said, run)
+    def _by_scan_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[Any]:
         self._only(name in SCANS)
         if "conv" in name:
             return [self._convolved(b, said[0])]
@@ -815,35 +871,95 @@ class _Checker:
         dim = b["dim"] % rank
         running = name.startswith(("cum", "logcum"))
         labels = ABC[:rank] if running else ABC[:dim] + "." + ABC[dim + 1 : rank]
-        made = []
-        for out in said:
-            level, _ = self._combined(out, [(x, ABC[:rank])], labels, ABC[dim])
-            made.append(self._fact(out, np.maximum.accumulate(level, axis=dim) if running else level, self._blur([x])))
+        made: list[Any] = []
+        moved = not isinstance(x.moves[dim], str)
+        for k, out in enumerate(said):
+            if k and moved:  # the places of a sort, among elements that move
+                made.append(None)
+                continue
+            symmetric = k == 0 and (name == "msort" or (name in ("sort", "topk") and b.get("sorted", True)))
+            level, _ = self._combined(out, [(x, ABC[:rank])], labels, "" if symmetric else ABC[dim])
+            level = np.maximum.accumulate(level, axis=dim) if running else level
+            made.append(self._fact(out, level, self._vague(out, [x], b)))
         return made
 
     def _convolved(self, b: dict[str, Any], out: _Fact) -> _Fact:
-        x, weight, rank = b["input"], b["weight"], len(out.shape)
-        _need(
-            len(x.shape) == rank and not b.get("transposed") and isinstance(b["padding"], list),
-            "a convolution without a check",
+        x, weight, space = b["input"], b["weight"], len(b["weight"].shape) - 2
+        batch, turned, named = "a"[: len(x.shape) - space - 1], bool(b.get("transposed")), isinstance(b["padding"], str)
+        _need(len(out.shape) == len(x.shape) == len(batch) + space + 1, "a convolution without a check")
+        gaps, widths = [[*b[k], *b[k] * space][:space] for k in ("stride", "dilation")], weight.shape[2:]
+        front = (
+            [0] * space if b["padding"] == "valid" else [d * (w - 1) // 2 for d, w in zip(gaps[1], widths, strict=True)]
         )
-        sizes = [[*b[k], *b[k] * rank][: rank - 2] for k in ("stride", "padding", "dilation")]
-        geometry = [(w, *(s[i] for s in sizes)) for i, w in enumerate(weight.shape[2:])]
-        wide = [d + 2 for d, (w, s, p, _) in enumerate(geometry) if (w, s, p) != (1, 1, 0)]
-        labels, single = ABC[2:rank], b["groups"] == 1
-        operands = [(x, ("aA" if single else "aC") + labels), (weight, "BA" + "KLMNO"[: rank - 2])]
+        _need(not named or b["padding"] in ("valid", "same"), "a padding without a check")
+        front = front if named else [*b["padding"], *b["padding"] * space][:space]
+        wide = [k for k in range(space) if (widths[k], gaps[0][k], front[k]) != (1, 1, 0)]
+        labels, kernel = ABC[2 : space + 2], ("CD" if turned or b["groups"] != 1 else "BC") + "KLMNO"[:space]
+        operands = [(x, batch + "C" + labels), (weight, kernel if turned or b["groups"] == 1 else "ED" + kernel[2:])]
         operands += [(b["bias"], "B")] if b["bias"] is not None else []
-        level, _ = self._combined(out, operands, "aB" + labels, "C" + "".join(ABC[d] for d in wide))
-        for d in wide:
-            width, stride, padding, dilation = geometry[d - 2]
-            taps = np.arange(out.shape[d])[:, None] * stride - padding + np.arange(width) * dilation
-            inside = ((taps >= 0) & (taps < x.shape[d])).reshape([*taps.shape, *[1] * (rank - 1 - d)])
+        level, _ = self._combined(out, operands, batch + "B" + labels, "BCDEKLMNO" + "".join(labels[k] for k in wide))
+        for k in wide:
+            d = k + len(batch) + 1
+            here, taps = np.arange(out.shape[d])[:, None], np.arange(widths[k]) * gaps[1][k]
+            read = here * gaps[0][k] - front[k] + taps
+            whole = read >= 0
+            if turned:
+                whole = (here + front[k] - taps) % gaps[0][k] == 0
+                read = (here + front[k] - taps) // gaps[0][k]
+            inside = (whole & (read >= 0) & (read < x.shape[d])).reshape([*read.shape, *[1] * (len(out.shape) - 1 - d)])
             if level.shape[d] > 1:
-                level = np.where(inside, level.take(taps.clip(0, x.shape[d] - 1), d), NEVER).max(axis=d + 1)
+                level = np.where(inside, level.take(read.clip(0, x.shape[d] - 1), d), NEVER).max(axis=d + 1)
         return self._fact(out, level, self._blur(_operands(b)))
+
+    def _by_dense_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
+        (out,), x = said, b["self"] if "self" in b else b["input"]
+        rank, own = len(x.shape), ABC[: len(x.shape)]
+        operands: list[tuple[_Fact, str]] = [(x, own)]
+        labels = own
+        if name in WRITES:
+            d, index, by_line = b["dim"] % rank, b["index"], name.startswith("scatter")
+            lines = [(index, "Y")] if by_line else []
+            lines += [(b[k], "Z") for k in ("src", "source", "value") if isinstance(b.get(k), _Fact)]
+            for f, letter in lines:
+                same = len(f.shape) == rank and all(f.shape[k] == x.shape[k] for k in range(rank) if k != d)
+                _need(same or (not by_line and not f.shape), "a write that does not cover every line")
+                operands.append((f, own[:d] + letter + own[d + 1 :] if same else ""))
+            operands += [] if by_line else [(index, "Y" * len(index.shape))]
+            still = own[d] + "YZ"
+        elif name in ("index_put", "_index_put_impl", "_unsafe_index_put"):
+            read, new = [d for d, f in enumerate(b["indices"]) if f is not None], b["values"]
+            at: list[_Fact] = [b["indices"][d] for d in read]
+            wide = max(len(f.shape) for f in at)
+            line = "STUVWXYZ"[:wide]
+            first = read[0] if read == list(range(read[0], read[0] + len(read))) else 0
+            rest = "".join(c for d, c in enumerate(own) if d not in read)
+            whole, still = rest[:first] + line + rest[first:], line + "".join(own[d] for d in read)
+            places = [line[wide - len(f.shape) :] for f in at]
+            if any(f.dtype in ("bool", "uint8") for f in at):
+                _need(len(at) == 1 and math.prod(new.shape) == 1, "a boolean index")
+                whole, still, places = own, "", [own[read[0] : read[0] + len(at[0].shape)]]
+            operands += [*zip(at, places, strict=True), (new, whole[len(whole) - len(new.shape) :])]
+        elif name.startswith(("fft_", "_fft_")):
+            dims = (
+                b["dim"] if b["dim"] is not None else range(rank - len(b["s"]) if b.get("s") is not None else 0, rank)
+            )
+            dims = {d % rank for d in ([dims] if isinstance(dims, int) else dims)}
+            labels, inner = ("".join(ABC[d + k * (d in dims)] for d in range(rank)) for k in (26, 39))
+            operands, still = [(x, inner)], "".join(ABC[d + k] for d in dims for k in (26, 39))
+        else:
+            self._only(name in ("view_as_complex", "view_as_real"))
+            labels, still = (own[:-1], own[-1]) if name == "view_as_complex" else (own + "Z", "Z")
+            operands = [(x, own)]
+        level, _ = self._combined(out, operands, labels, still)
+        status = UNSURE if self._huge(b) else self._blur(_operands(b))
+        if name == "scatter" and "reduce" not in b and "float" in out.dtype:  # each element is one of theirs
+            parts = [_literal(b[k]) for k in ("self", "src", "value") if k in b]
+            status = LOW if status == UNSURE and all(_low(f).all() for f in parts) else status
+        return [self._fact(out, level, status)]
 
     def _by_pure_function_of_unmoved(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
         facts = _operands(b)
         _need(all(isinstance(m, str) for f in facts for m in f.moves), "an operand moves")
         level = max([NEVER, *(int(f.level.max(initial=NEVER)) for f in facts)])
-        return [self._fact(replace(f, moves=(STILL,) * len(f.shape)), np.array(level), self._blur(facts)) for f in said]
+        status = UNSURE if self._huge(b) else self._blur(facts)
+        return [self._fact(replace(f, moves=(STILL,) * len(f.shape)), np.array(level), status) for f in said]

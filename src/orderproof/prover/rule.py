@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from orderproof.prover.fact import Fact, Shape, may_mask
+from orderproof.prover.fact import FLOAT16_LARGE, Fact, Shape, may_mask
 
 if TYPE_CHECKING:
     from orderproof.prover.constants import Constants
     from orderproof.prover.move import Move
 
+_ORDERS = {"p", "ord"}  # numbers that are no elements: of a norm
 Facts = Fact | tuple[Fact, ...]
 Place = int | str | tuple[int, int] | None  # which argument of a node: its index, its name, or an index in a list
 
@@ -108,6 +109,19 @@ def dtype_of(node: Node) -> torch.dtype:
     """The dtype of a node's tensor value."""
     dtype: torch.dtype = node.meta["val"].dtype
     return dtype
+
+
+def has_large_number(node: Node) -> bool:
+    """Whether a number that is combined with the elements is as large as a mask, infinite, or none."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return False
+    given = [(x.name, str(x.type)) for x in schema.arguments]
+    values = {name: v for (name, _), v in zip(given, node.args, strict=False)} | node.kwargs
+    numbers = [
+        values.get(name) for name, kind in given if name not in _ORDERS and ("number" in kind or "float" in kind)
+    ]
+    return any(isinstance(v, int | float) and not abs(v) < FLOAT16_LARGE for v in numbers)
 
 
 Function = Callable[[Application], Facts]

@@ -137,14 +137,28 @@ def addmm(a: Application) -> Fact:
 @rule(LEMMA, "einsum")
 def einsum(a: Application) -> Fact:
     """Any sum of products written as an equation."""
-    equation = str(a.args[0]).replace(" ", "")
-    if "." in equation or "->" not in equation:
-        raise NothingFollows(f"einsum {equation!r}: an ellipsis or an implicit output has no lemma")
-    inputs, output = equation.split("->")
-    terms = inputs.split(",")
     nodes = a.args[1]
-    ranks = [len(shape_of(n)) for n in nodes]
-    if any(len(set(t)) != len(t) for t in terms) or ranks != [len(t) for t in terms]:
-        raise NothingFollows(f"einsum {equation!r}: a repeated index has no lemma")
-    operands = [_operand(a, n, list(t), (1, k)) for k, (n, t) in enumerate(zip(nodes, terms, strict=True))]
+    terms, output = parsed(str(a.args[0]), [len(shape_of(n)) for n in nodes])
+    if any(len(set(t)) != len(t) for t in terms):
+        raise NothingFollows(f"einsum {a.args[0]!r}: an index repeated in one operand has no lemma")
+    operands = [_operand(a, n, t, (1, k)) for k, (n, t) in enumerate(zip(nodes, terms, strict=True))]
     return contract(a, operands, tuple(output), a.shape)
+
+
+def parsed(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
+    """The labels of each operand and of the result: dimensions under an ellipsis are numbered from the right."""
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    written = inputs.split(",")
+    hidden = [rank - len(t.replace("...", "")) for t, rank in zip(written, ranks, strict=True)]
+
+    def labels(term: str, count: int) -> list[str]:
+        before, dots, after = term.partition("...")
+        return [*before, *(f"...{k}" for k in reversed(range(count if dots else 0))), *after]
+
+    widest = max((h for t, h in zip(written, hidden, strict=True) if "..." in t), default=0)
+    if not arrow:  # the ellipsis, then what is written once, in the order of the alphabet
+        letters = "".join(written).replace(".", "")
+        output = "..." * ("..." in inputs) + "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
+    if any(h < 0 or (h > 0 and "..." not in t) for t, h in zip(written, hidden, strict=True)):
+        raise NothingFollows(f"einsum {equation!r} does not fit its operands")
+    return [labels(t, h) for t, h in zip(written, hidden, strict=True)], labels(output, widest)

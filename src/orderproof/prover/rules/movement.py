@@ -64,12 +64,12 @@ def transpose(a: Application) -> Fact:
     elif name in ("t", "numpy_T"):
         order.reverse()
     elif name == "movedim":
-        source, destination = a.args[1], a.args[2]
-        if isinstance(source, int):
-            order.remove(source % rank)
-            order.insert(destination % rank, source % rank)
-        else:
-            raise NothingFollows("movedim of several dimensions has no lemma")
+        source, destination = ([x] if isinstance(x, int) else list(x) for x in a.args[1:3])
+        rest = [d for d in order if d not in [x % rank for x in source]]
+        order = [-1] * rank
+        for old, new in zip(source, destination, strict=True):
+            order[new % rank] = old % rank
+        order = [rest.pop(0) if d < 0 else d for d in order]
     else:
         i, j = a.args[1] % rank, a.args[2] % rank
         order[i], order[j] = order[j], order[i]

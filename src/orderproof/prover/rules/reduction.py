@@ -5,16 +5,17 @@ arguments (sum, mean, product, maximum, norm, any, all, logsumexp, variance).
   1. A moved along i gives C moved along i.
   2. A moved along the reduced dimensions gives C unchanged.
   3. C[i] depends on everything that any A[i, j] depends on.
+  4. A sum or a mean of elements that are zero in both runs is zero in both runs.
 An index of a maximum is no such h: argmax of [1, 2] is 1, of [2, 1] it is 0. It is covered only where the
 reduced dimension does not move.
-Proof. By definition of h. Over the reals; in floating point a sum may differ by its order.
+Proof. By definition of h; 4: 0 + 0 = 0, exactly. Over the reals; in floating point a sum may differ by its order.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from orderproof.prover.fact import ALWAYS, Fact
+from orderproof.prover.fact import ALWAYS, Fact, Known, with_known
 from orderproof.prover.move import STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule
 
@@ -30,7 +31,14 @@ def reduce(a: Application) -> Fact:
     fact = a.fact(a.args[0])
     rank = len(fact.shape)
     dims, keep = _dims(a, rank)
-    return reduced(fact, dims, keep=keep, rank=rank)
+    made = reduced(fact, dims, keep=keep, rank=rank)
+    if a.target.split(".")[1] not in ("sum", "mean", "nansum") or not dims:
+        return made
+    zero = fact.zeros(fact.moves)
+    if zero is None:
+        return made
+    status = np.asarray(zero.all(axis=dims, keepdims=keep)).astype(np.uint8)  # exactly zero, or unknown
+    return with_known(made.shape, made.moves, made.level, Known(status, np.zeros((1,) * status.ndim)))
 
 
 def reduced(fact: Fact, dims: tuple[int, ...], *, keep: bool, rank: int) -> Fact:
@@ -68,7 +76,7 @@ def extreme(a: Application) -> Facts:
     dims = tuple(range(rank)) if dim is None else (int(dim) % rank,)
     result = reduced(fact, dims, keep=keep, rank=rank)
     both = isinstance(a.node.meta["val"], list | tuple)
-    if any(is_moved(fact.moves[d]) for d in dims) and not (both and _only_value_used(a)):
+    if any(is_moved(fact.moves[d]) for d in dims) and not (both and only_value_used(a)):
         raise NothingFollows("the index of an extreme element along a dimension whose elements move")
     if not both:
         return result
@@ -78,6 +86,6 @@ def extreme(a: Application) -> Facts:
     return (result, index)
 
 
-def _only_value_used(a: Application) -> bool:
+def only_value_used(a: Application) -> bool:
     """Whether nobody reads the indices (a maximum's value alone is symmetric)."""
     return all(user.args[1] == 0 for user in a.node.users if len(user.args) == 2)

@@ -1,4 +1,4 @@
-"""Movement operators that read one dimension at fixed places: slice, select, split, cat, flip, roll, pad.
+"""Movement operators that read one dimension at fixed places: slice, select, split, cat, flip, roll, pad, unfold.
 
 Lemma (movement_equivariant), for one dimension: see movement.py. C[.., i, ..] = A[.., s[i], ..], with A the
 operands joined along that dimension. A permutation r of the result's places with s[r[i]] = m[s[i]] exists when
@@ -21,7 +21,7 @@ from orderproof.prover.fact import NEVER, Fact, Known, Shape, compress, generato
 from orderproof.prover.labelled import Operand, common_moves, settle, with_values
 from orderproof.prover.move import FREE, STILL, Move, is_moved, moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule, shape_of
-from orderproof.prover.rules.movement import LEMMA, rename
+from orderproof.prover.rules.movement import LEMMA, regroup, rename
 
 Array = NDArray[Any]
 
@@ -195,11 +195,26 @@ def roll(a: Application) -> Fact:
     shifts, dims = a.argument(1, "shifts"), a.argument(2, "dims", [])
     shifts, dims = [[x] if isinstance(x, int) else list(x) for x in (shifts, dims)]
     if not dims:
-        raise NothingFollows("roll of the flattened tensor has no lemma")
+        size = math.prod(fact.shape)
+        flat = regroup(fact, (size,))
+        return regroup(reindex([flat], 0, np.roll(np.arange(size), shifts[0]), (size,)), a.shape)
     for shift, dim in zip(shifts, dims, strict=True):
         d = dim % len(fact.shape)
         fact = reindex([fact], d, np.roll(np.arange(fact.shape[d]), shift), a.shape)
     return fact
+
+
+@rule(LEMMA, "unfold")
+def unfold(a: Application) -> Fact:
+    """Windows of one dimension, laid along a new last one: C[.., w, .., k] = A[.., w step + k, ..]."""
+    fact, width, step = a.fact(a.args[0]), int(a.args[2]), int(a.args[3])
+    rank = len(fact.shape)
+    dim = int(a.args[1]) % max(rank, 1)
+    count = a.shape[dim]
+    source = (np.arange(count)[:, None] * step + np.arange(width)).reshape(-1)
+    laid = reindex([fact], dim, source, (*fact.shape[:dim], count * width, *fact.shape[dim + 1 :]))
+    parted = regroup(laid, (*fact.shape[:dim], count, width, *fact.shape[dim + 1 :]))
+    return rename(parted, a.shape, [d for d in range(rank + 1) if d != dim + 1] + [dim + 1])
 
 
 @rule(LEMMA, "repeat_interleave.self_int")

@@ -1,23 +1,24 @@
 """Scans, windows and writes: operators that read a dimension by place.
 
 Lemma (scan_dependence). Let C[i] be a function of A[j] for the j in a window w(i) of one dimension: j <= i for
-a cumulative sum, a range around i for a convolution, all j for a sort.
+a cumulative sum, all j for a sort, a range around i for a convolution (convolution.py).
   1. C[i] depends on what A[j] depends on, for j in w(i).
   2. Moved along any other dimension, C moves alike.
-  3. Moved along this one, nothing follows: cumsum of [1, 2] is [1, 3], of [2, 1] it is [2, 3].
+  3. Moved along this one, nothing follows: cumsum of [1, 2] is [1, 3], of [2, 1] it is [2, 3]. But the values of
+     a sort, or the k largest, are those of the set: they stay as they are. Their places do not.
 Proof. 1 and 2: C[i] reads nothing else, and the other indices are free. Arithmetic: any.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from torch.fx import Node
 
-from orderproof.prover.fact import Fact, Levels, compress
+from orderproof.prover.fact import ALWAYS, Fact, compress, uniform
 from orderproof.prover.labelled import with_values
 from orderproof.prover.move import FREE, STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule
 from orderproof.prover.rules.movement import rename
+from orderproof.prover.rules.reduction import only_value_used
 from orderproof.prover.rules.reindexing import reindex
 
 LEMMA = "scan_dependence"
@@ -48,16 +49,22 @@ def sort(a: Application) -> Facts:
     name = a.target.split(".")[1]
     schema = [x.name for x in a.node.target._schema.arguments]  # type: ignore[union-attr]
     dim = int(a.argument(schema.index("dim"), "dim", -1)) % len(fact.shape) if "dim" in schema else 0
-    fact = _unmoved(fact, dim, name)
-    level = fact.level.max(axis=dim, keepdims=True)
     values = a.node.meta["val"]
     several = isinstance(values, list | tuple)
+    in_order = name != "topk" or bool(a.argument(4, "sorted", True))  # otherwise torch gives them in any order
+    forgets = is_moved(fact.moves[dim]) and in_order and (name == "msort" or (several and only_value_used(a)))
+    if not forgets:
+        fact = _unmoved(fact, dim, name)
+    moves = tuple(STILL if d == dim else m for d, m in enumerate(fact.moves))
+    level = fact.level.max(axis=dim, keepdims=True)
     shapes = [tuple(int(s) for s in v.shape) for v in (values if several else [values])]
-    results = tuple(Fact(s, fact.moves, level) for s in shapes)
-    return results if several else results[0]
+    results = [Fact(s, moves, level) for s in shapes]
+    if forgets and several:  # nobody reads the places
+        results[1] = Fact(shapes[1], moves, uniform(len(shapes[1]), ALWAYS))
+    return tuple(results) if several else results[0]
 
 
-@rule(LEMMA, "slice_scatter", "select_scatter")
+@rule("movement_equivariant", "slice_scatter", "select_scatter")
 def scatter(a: Application) -> Fact:
     """Some indices of one dimension overwritten."""
     fact, new = with_values(a, a.args[0]), with_values(a, a.args[1])
@@ -78,59 +85,3 @@ def scatter(a: Application) -> Fact:
     moves = [FREE if n == 1 and d != dim else m for d, (n, m) in enumerate(zip(new.shape, new.moves, strict=True))]
     new = Fact(new.shape, tuple(moves), new.level, new.known)
     return reindex([fact, new], dim, place, fact.shape)
-
-
-@rule(LEMMA, "conv1d", "conv2d", "conv3d", "convolution")
-def convolution(a: Application) -> Fact:
-    """A window of every spatial dimension, all channels mixed."""
-    fact, weight, bias = a.fact(a.args[0]), a.args[1], a.argument(2, "bias")
-    if bool(a.argument(6, "transposed", False)) and ".convolution." in a.target:
-        raise NothingFollows("a transposed convolution has no lemma")
-    spatial = len(a.fact(weight).shape) - 2
-    if len(fact.shape) != spatial + 2:
-        raise NothingFollows("a convolution without a batch dimension has no lemma")
-    widths = a.fact(weight).shape[2:]
-    stride, padding, dilation = (
-        _each(a.argument(k, name, default), spatial)
-        for k, name, default in ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))
-    )
-    if is_moved(fact.moves[1]):
-        raise NothingFollows("the channels of a convolution are summed with different weights, and they move")
-    level: Levels = fact.level.max(axis=1, keepdims=True)
-    moves = [fact.moves[0], STILL]
-    for k in range(spatial):
-        d = k + 2
-        single = widths[k] == 1 and stride[k] == 1 and padding[k] == 0
-        if is_moved(fact.moves[d]) and not single:
-            raise NothingFollows(f"a convolution of width {widths[k]} along dimension {d}, which moves")
-        moves.append(fact.moves[d] if single else STILL)
-        if level.shape[d] > 1 and not single:
-            level = _windowed(level, d, a.shape[d], widths[k], stride[k], padding[k], dilation[k])
-    for place, node in ((1, weight), (2, bias)):
-        if isinstance(node, Node):
-            own = a.fact(node)
-            if not own.unmoved:
-                raise NothingFollows(f"the {'weight' if place == 1 else 'bias'} of a convolution moves")
-            level = np.maximum(level, own.level.max())
-    return Fact(a.shape, tuple(moves), compress(level))
-
-
-def _each(value: object, count: int) -> list[int]:
-    if isinstance(value, str):
-        raise NothingFollows(f"convolution with padding {value!r} has no lemma")
-    values = [int(value)] if isinstance(value, int) else [int(v) for v in value]  # type: ignore[attr-defined]
-    return values * count if len(values) == 1 else values
-
-
-def _windowed(level: Levels, dim: int, size: int, width: int, stride: int, padding: int, dilation: int) -> Levels:
-    """The highest level in each output's window."""
-    taps = []
-    for k in range(width):
-        index = np.arange(size) * stride - padding + k * dilation
-        inside = (index >= 0) & (index < level.shape[dim])
-        tap = np.take(level, np.clip(index, 0, level.shape[dim] - 1), axis=dim)
-        shape = [1] * level.ndim
-        shape[dim] = size
-        taps.append(np.where(inside.reshape(shape), tap, -1))
-    highest: Levels = np.maximum.reduce(taps)
-    return highest
