@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from orderproof.subjects.scaling import read
 from orderproof.subjects.subject import seeded
 
 LAYERS, HEADS, GROUPS, HEAD_WIDTH = 2, 4, 2, 16
@@ -81,11 +82,11 @@ def _settable(config: Any, key: str) -> bool:
         return False
     if key == "head_dim" and hasattr(config, "qk_rope_head_dim"):
         return False  # derived from it
-    return getattr(config, key, None) is not None
+    return read(config, key) is not None
 
 
 def _integer(config: Any, key: str, otherwise: int) -> int:
-    value = getattr(config, key, None)
+    value = read(config, key)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else otherwise
 
 
