@@ -21,6 +21,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "indexer_n_heads": 4, "indexer_kv_heads": 1, "indexer_head_dim": 16, "indexer_budget": 4,
         "indexer_compress_ratio": 2,
     },
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "nemotron": {"num_key_value_heads": 2},
     "pix2struct_text_model": {"initializer_range": 0.02},  # its class asks for a key that its configuration lacks
     "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 64},  # likewise
     "t5gemma2_decoder": {"dropout_rate": 0.0},  # likewise
@@ -33,11 +35,16 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "glm4v_text": {"rope_parameters": _SECTIONS},
     "glm_image_text": {"rope_parameters": _SECTIONS},
     "glm_ocr_text": {"rope_parameters": _SECTIONS},
+    "hunyuan_vl_text": {"rope_parameters": {**_SECTIONS, "mrope_section": [2, 2, 2, 2]}},
     "qwen2_5_omni_talker": {"rope_parameters": _SECTIONS},
     "qwen2_5_omni_text": {"rope_parameters": _SECTIONS},
     "qwen2_5_vl_text": {"rope_parameters": _SECTIONS},
     "qwen2_vl_text": {"rope_parameters": _SECTIONS},
     "cohere_compass_text": {"rope_parameters": {"full_attention": _SECTIONS}},  # one for each kind of layers
+    # windows in pixels: two groups of patches wide
+    "exaone4_5_vision": {"window_size": 16},
+    "qwen2_5_omni_vision_encoder": {"window_size": 16},
+    "qwen2_5_vl_vision": {"window_size": 16},
     # relations between keys
     "gemma3n_text": {  # the last layers share keys with earlier ones of their kind
         "num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2, "num_kv_shared_layers": 2,

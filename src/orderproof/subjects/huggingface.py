@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.subjects.classes import part_class
+from orderproof.subjects.gridded import Gridded, takes_grid
 from orderproof.subjects.images import PIXELS, NoTokens, Reading, read_images
 from orderproof.subjects.quieting import plain_branches, transformers_library
 from orderproof.subjects.stretches import crossing_length
@@ -121,7 +122,7 @@ def reads_images(chosen: Any) -> bool:
     """Whether a class takes pixels, and no text."""
     accepted = inspect.signature(chosen.forward).parameters
     pixels = chosen.main_input_name in PIXELS or any(name in accepted for name in PIXELS)
-    return pixels and "input_ids" not in accepted
+    return (pixels or takes_grid(chosen)) and "input_ids" not in accepted
 
 
 def integers_of(value: Any) -> set[int]:
@@ -189,6 +190,8 @@ def subject_of(
         detail += ", experts batched_mm"
     model = text_part(model, config).eval()
     device = "meta" if values is not None else "cpu"
+    if takes_grid(type(model)):
+        model = Gridded(model).eval()
     reading = (
         read_images(name, model, device, own=own) if kind == "vision" else _read_tokens(name, model, device, numbers)
     )

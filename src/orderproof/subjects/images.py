@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import SubjectError, UsageError
+from orderproof.subjects.gridded import Gridded
 from orderproof.subjects.quieting import silence
 from orderproof.subjects.subject import Sample, labels, seeded
 
@@ -77,6 +78,35 @@ class Split(nn.Module):
         return grid
 
 
+class OneRow(nn.Module):
+    """A patch embedding that gives [patch, width], as a batch of one: [batch, token, width]."""
+
+    def __init__(self, patches: nn.Module) -> None:
+        super().__init__()
+        self.patches = patches
+
+    def forward(self, *pixels: Any, **options: Any) -> Tensor:
+        """The patches of an image."""
+        row: Tensor = self.patches(*pixels, **options).flatten(1).unsqueeze(0)
+        return row
+
+
+class Unbatched(nn.Module):
+    """The same in two steps, so that the graph can be cut between them."""
+
+    def __init__(self, patches: nn.Module, rank: int) -> None:
+        super().__init__()
+        self.rows = OneRow(patches)
+        self.rank = rank
+        if isinstance(weight := getattr(patches, "weight", None), nn.Parameter):
+            self.weight = weight  # models read its dtype
+
+    def forward(self, *pixels: Any, **options: Any) -> Tensor:
+        """What the patch embedding gives: [patch, width], or as many images of one patch."""
+        row: Tensor = self.rows(*pixels, **options).squeeze(0)
+        return row[(...,) + (None,) * (self.rank - 2)]
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of a submodule, and the tensor it gave."""
@@ -119,10 +149,10 @@ def _first_run(name: str, model: Any, argument: str, device: str) -> tuple[tuple
     A model that puts the patches of several images in one row gets one image.
     """
     failed: Exception | None = None
-    for shape in shapes_of(model.config):
+    for shape in model.shapes if isinstance(model, Gridded) else shapes_of(model.config):
         try:
             calls = _traced(model, argument, _drawn(shape, device))
-            if calls[-1].out.shape[0] != 1:
+            if calls[-1].out.shape[0] != 1 or isinstance(model, Gridded):
                 return shape, calls
             single = (1, *shape[1:])
             return single, _traced(model, argument, _drawn(single, device))
@@ -166,6 +196,8 @@ def find_cut(
     name: str, model: Any, calls: list[Call], *, images: int, own: bool, run: Callable[[], Any]
 ) -> tuple[str, int]:
     """The path of the patch embedding, and how many tokens it gives; one that gives a grid is split in two."""
+    if isinstance(model, Gridded):
+        return _find_row(name, model, calls)
     leaf = next((c for c in calls if isinstance(c.part, CONVOLUTIONS) and c.out.dim() in (4, 5)), None)
     for found in calls:
         rows = found.out.dim() == 3 and found.out.shape[0] == images and found.out.shape[1] > 1
@@ -185,6 +217,21 @@ def find_cut(
         f"{name}: {type(model).__name__} has no patch embedding that gives [batch, token, width]; "
         "wrap the part after it in a module of yours and give example inputs"
     )
+
+
+def _find_row(name: str, model: Gridded, calls: list[Call]) -> tuple[str, int]:
+    """Where a model that reads a row of patches embeds them."""
+    patches = model.patches
+    for found in calls:
+        last = found.path.rpartition(".")[2]
+        makes = "patch" in last or isinstance(found.part, CONVOLUTIONS)
+        if makes and found.out.dim() == 3 and found.out.shape[1] == patches:
+            return found.path, patches
+        if makes and found.out.shape[0] == patches and found.out[0].numel() == found.out.shape[1]:
+            parent, _, last = found.path.rpartition(".")
+            setattr(model.get_submodule(parent), last, Unbatched(found.part, found.out.dim()))
+            return f"{found.path}.rows", patches
+    raise NoTokens(f"{name}: {type(model.model).__name__} has no patch embedding that gives [batch, token, width]")
 
 
 def _is_rearranged(found: Call, leaf: Call | None) -> bool:

@@ -34,7 +34,7 @@ def ladder(config: Any, given: Mapping[str, Any], *, faithful: bool = False) -> 
 
 def _with_heads(config: Any, values: dict[str, Any]) -> dict[str, Any]:
     """The same, with the width of a head where the configuration leaves it open: some models do not work it out."""
-    if hasattr(config, "head_dim") and scaling.read(config, "head_dim") is None and "head_dim" not in values:
+    if config.to_dict().get("head_dim", 0) is None and "head_dim" not in values:
         width, heads = (values.get(key, scaling.read(config, key)) for key in ("hidden_size", "num_attention_heads"))
         if isinstance(width, int) and isinstance(heads, int) and heads:
             return {**values, "head_dim": width // heads}

@@ -22,7 +22,7 @@ NOISE = 0.12  # standard deviation added to every weight
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers")
 _HEADS = ("num_attention_heads", "num_heads", "n_head", "n_heads", "encoder_attention_heads", "decoder_attention_heads")
 _GROUPS = ("num_key_value_heads", "num_kv_heads")
-_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "word_embed_proj_dim", "pooler_output_size")
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "word_embed_proj_dim", "pooler_output_size", "out_hidden_size")
 _SIZES: dict[str, int] = {
     **dict.fromkeys((*_LAYERS, "num_decoder_layers"), LAYERS),
     **dict.fromkeys(("intermediate_size", "d_ff", "ffn_dim", "hidden_dim", "ffn_hidden_size", "n_inner"), 128),
