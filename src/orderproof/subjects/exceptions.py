@@ -41,11 +41,21 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "qwen2_5_vl_text": {"rope_parameters": _SECTIONS},
     "qwen2_vl_text": {"rope_parameters": _SECTIONS},
     "cohere_compass_text": {"rope_parameters": {"full_attention": _SECTIONS}},  # one for each kind of layers
+    "llama4_vision_model": {  # four patches are joined, twice as many features a side
+        "image_size": 16, "intermediate_size": 256, "projector_input_dim": 64, "projector_output_dim": 64,
+        "vision_output_dim": 64,
+    },
     # windows in pixels: two groups of patches wide
     "exaone4_5_vision": {"window_size": 16},
     "qwen2_5_omni_vision_encoder": {"window_size": 16},
     "qwen2_5_vl_vision": {"window_size": 16},
     # relations between keys
+    "dots3_note_text": {  # keys that differ from layer to layer, and those of layers with a window
+        "num_attention_heads": 4, "num_key_value_heads": 4, "q_lora_rank": 32, "kv_lora_rank": 32, "head_dim": 24,
+        "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "index_head_dim": 16,
+        "swa_num_attention_heads": 4, "swa_num_key_value_heads": 4, "swa_q_lora_rank": 32, "swa_kv_lora_rank": 32,
+        "swa_head_dim": 24, "swa_qk_nope_head_dim": 16, "swa_v_head_dim": 16,
+    },
     "gemma3n_text": {  # the last layers share keys with earlier ones of their kind
         "num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2, "num_kv_shared_layers": 2,
         "intermediate_size": 128, "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0],

@@ -201,7 +201,8 @@ def find_cut(
     leaf = next((c for c in calls if isinstance(c.part, CONVOLUTIONS) and c.out.dim() in (4, 5)), None)
     for found in calls:
         rows = found.out.dim() == 3 and found.out.shape[0] == images and found.out.shape[1] > 1
-        if rows and (_is_rearranged(found, leaf) or ("patch" in found.path and not _has_table(found))):
+        makes = "patch" in found.path and any(True for _ in found.part.parameters()) and not _has_table(found)
+        if rows and (makes or _is_rearranged(found, leaf)):
             return found.path, int(found.out.shape[1])
     if own and leaf is not None and leaf.out.shape[0] == images and _is_cut_into_patches(leaf.part):
         before = run()
