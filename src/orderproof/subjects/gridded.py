@@ -85,7 +85,7 @@ class Gridded(nn.Module):
     def _call(self, patches: Tensor) -> Any:
         if self.grid == "spatial_shapes":  # a batch of rows, a mask, and height and width
             seen = torch.ones(patches.shape[:2], dtype=torch.int64)
-            shapes = torch.tensor([self.sides[1:]] * len(patches))
+            shapes = Shapes([list(self.sides[1:])] * len(patches))
             return self.model(pixel_values=patches, pixel_attention_mask=seen, spatial_shapes=shapes)
         given = {self.rows: patches, self.grid: torch.tensor([self.sides])}
         if self.merges:
@@ -165,6 +165,21 @@ class Lengths:
     def tolist(self) -> list[int]:
         """The numbers."""
         return list(self.values)
+
+
+class Shapes:
+    """Heights and widths of grids, readable likewise."""
+
+    def __init__(self, values: list[list[int]]) -> None:
+        self.values = values
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many grids, and two."""
+        return len(self.values), 2
+
+    def __getitem__(self, place: int) -> Lengths:
+        return Lengths(self.values[place])
 
 
 def _constant(given: Any) -> Any:
