@@ -96,6 +96,11 @@ def test_the_zoo_is_built_tiny_runs_and_crosses_its_stretches(name):
     assert output.isfinite().all()
 
 
+@pytest.mark.parametrize(("name", "argument"), [("esm", "input_ids"), ("roberta", "inputs_embeds")])
+def test_tokens_are_vectors_only_where_vectors_mean_the_same_as_numbers(name, argument):
+    assert load(f"arch:{name}", tiny=True).module.argument == argument
+
+
 @pytest.mark.parametrize("name", ["clip_vision_model", "mamba2", "qwen2_5_vl_vision"])
 def test_the_graph_of_the_zoo_is_the_model(name):
     subject = load(f"arch:{name}", tiny=True)

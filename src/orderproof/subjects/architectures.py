@@ -194,16 +194,36 @@ def _drawn(spec: str, config: Any, attention: str | None, seed: int) -> Subject:
 
 
 def _readable(make: Callable[..., Subject]) -> Subject:
-    """A subject that was run once: it takes token vectors, or token numbers where it does not run with vectors."""
+    """A subject that was run once: it takes token vectors, or token numbers where vectors do not mean the same."""
     subject = make()
+    if getattr(subject.module, "argument", "") != "inputs_embeds":
+        _run(subject)
+        return subject
     try:
         _run(subject)
-    except Exception:  # third-party code: anything may come
-        if getattr(subject.module, "argument", "") != "inputs_embeds":
-            raise
-        subject = make(numbers=True)
-        _run(subject)
+        if _vectors_stand_for_numbers(subject):
+            return subject
+    except Exception:  # noqa: BLE001 - third-party code: anything may come
+        pass
+    subject = make(numbers=True)
+    _run(subject)
     return subject
+
+
+def _vectors_stand_for_numbers(subject: Subject) -> bool:
+    """Whether the vectors of some tokens give what their numbers give: ESM adds positions to numbers only."""
+    model: Any = subject.module.model
+    embeddings = huggingface.embeddings_of(model)
+    if embeddings is None:
+        return True
+    (numbers,) = huggingface.draw_numbers(len(embeddings.weight), "cpu")(subject.length, 0).inputs
+    with torch.no_grad():
+        try:
+            expected = model(input_ids=numbers)[0]
+            found = model(inputs_embeds=embeddings(numbers))[0]
+        except Exception:  # noqa: BLE001 - third-party code: anything may come; it ran with vectors
+            return True
+    return bool(torch.allclose(expected, found, rtol=1e-3, atol=1e-3))
 
 
 def _run(subject: Subject) -> None:
@@ -226,13 +246,23 @@ def _weightless(spec: str, default: Any, given: dict[str, Any], attention: str |
     model, values = build_weightless(partial(_build, config, attention, spec))
     backend = model.config._attn_implementation
     kept = {key: value for key, value in given.items() if key not in _size_keys(default)}
+    twin = partial(_twin, spec, config, kept, backend, seed)
     return huggingface.subject_of(
         model,
         name=spec,
         detail=f"{backend}, float32, without weights",
         values=values,
-        twin=partial(_twin, spec, config, kept, backend, seed),
+        twin=twin,
+        numbers=_takes_numbers(twin),
     )
+
+
+def _takes_numbers(twin: Callable[[], Subject]) -> bool:
+    """Whether the tiny twin of a model is given token numbers; vectors where there is no twin to ask."""
+    try:
+        return getattr(twin().module, "argument", "") == "input_ids"
+    except Exception:  # noqa: BLE001 - third-party code: anything may come
+        return False
 
 
 def _twin(spec: str, config: Any, kept: Mapping[str, Any], attention: str, seed: int) -> Subject:
