@@ -88,7 +88,7 @@ def test_architectures_are_audited_and_the_page_says_what_was_found(
     assert called["padding", "padded"] == called["packing", "packed"] == called["batch", ""] == "proved"
     assert made["operators"]["aten.linear.default"] == 2
     assert whisper.failed is not None
-    assert whisper.failed.category == "no token input"
+    assert whisper.failed.category == "not text or vision"
 
     before = (tmp_path / "store").read_bytes()
     first = (tmp_path / "page").read_text()
@@ -111,7 +111,7 @@ def test_a_name_unknown_to_transformers_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "category", "text"),
     [
-        ("blip_2_vision_model", "no base model", "transformers has no base model for Blip2VisionConfig"),
+        ("sam_prompt_encoder", "no base model", "transformers has no base model for SamPromptEncoderConfig"),
         ("no_such", "cannot be built", "has no architecture"),
     ],
 )

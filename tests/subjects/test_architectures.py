@@ -9,7 +9,8 @@ import torch
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.subjects import load
-from orderproof.subjects.architectures import parse
+from orderproof.subjects.architectures import default_config, parse
+from orderproof.subjects.stretches import stretches
 
 EXPORTED = ["bert", "gpt2", "llama", "t5", "vit", "gemma3_text", "qwen3", "mistral", "gpt_neo", "roberta", "distilbert"]
 OTHERS = ["electra", "albert", "opt", "phi", "falcon", "mixtral", "deepseek_v3", "bart", "gpt_neox", "mamba"]
@@ -21,6 +22,30 @@ HUGE = (
     "arch:llama?num_hidden_layers=126&hidden_size=16384&num_attention_heads=128"
     "&num_key_value_heads=8&intermediate_size=53248&vocab_size=128256"
 )
+
+
+# each for a reason of its own that once kept it from being built, run or read
+ZOO = {
+    "bamba": "causal_lm",  # kinds of layers that cannot be set
+    "blip_text_model": "encoder",  # no base model in an auto mapping; reads both ways unless it is a decoder
+    "canine": "encoder",  # no vocabulary: token numbers
+    "clip_text_model": "causal_lm",  # causal by its mask, not by its name
+    "deepseek_v2": "causal_lm",  # a key left open
+    "esm": "encoder",  # a vocabulary left open
+    "fsmt": "encoder",  # an encoder without a configuration
+    "gemma3n_text": "causal_lm",  # layers that share keys
+    "gemma4_text": "causal_lm",  # keys that differ from layer to layer
+    "glm4v_text": "causal_lm",  # sections of rotary features
+    "imagegpt": "causal_lm",  # pixels one after the other
+    "lilt": "encoder",  # widths in proportion
+    "mamba2": "causal_lm",  # state sizes; chunks
+    "reformer": "encoder",  # axial positions; chunks and buckets
+    "clip_vision_model": "vision",  # patches in a grid
+    "qwen2_5_vl_vision": "vision",  # a row of patches, a grid and windows
+    "segformer": "vision",  # stages
+    "swin": "vision",  # stages and windows
+    "videomae": "vision",  # a film
+}
 
 
 def _backends(name):
@@ -56,6 +81,65 @@ def test_other_architectures_run_tiny(name):
     assert output.isfinite().all()
     assert subject.layers == 2
     assert subject.parameters < 500_000
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo_is_built_tiny_runs_and_crosses_its_stretches(name):
+    subject = load(f"arch:{name}", tiny=True)
+    assert subject.kind == ZOO[name]
+    assert subject.parameters < 10_000_000
+    assert "not crossed" not in subject.detail
+    if subject.cut is None:
+        assert subject.length > max(stretches(subject.module.model.config).values(), default=0)
+    with torch.no_grad():
+        output = next(iter(subject.module(*subject.sample(subject.length).inputs).values()))
+    assert output.isfinite().all()
+
+
+@pytest.mark.parametrize(("name", "argument"), [("esm", "input_ids"), ("roberta", "inputs_embeds")])
+def test_tokens_are_vectors_only_where_vectors_mean_the_same_as_numbers(name, argument):
+    assert load(f"arch:{name}", tiny=True).module.argument == argument
+
+
+@pytest.mark.parametrize("name", ["clip_vision_model", "mamba2", "qwen2_5_vl_vision"])
+def test_the_graph_of_the_zoo_is_the_model(name):
+    subject = load(f"arch:{name}", tiny=True)
+    inputs = subject.sample(subject.length, 1).inputs
+    with torch.no_grad():
+        expected, found = subject.module(*inputs), _exported(subject).module()(*inputs)
+    for key in expected:
+        torch.testing.assert_close(found[key], expected[key], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["clip_vision_model", "siglip_vision_model"])
+def test_splitting_a_patch_embedding_changes_no_number(name):
+    subject = load(f"arch:{name}", tiny=True)
+    model = subject.module.model
+    (pixels,) = subject.sample(subject.length).inputs
+    split = model.get_submodule("embeddings.patch_embedding")
+    with torch.no_grad():
+        rows = model.get_submodule(subject.cut.removeprefix("model."))(pixels)
+        before = subject.module(pixels)["last_hidden_state"]
+        model.embeddings.patch_embedding = split.rows.patches
+        after = subject.module(pixels)["last_hidden_state"]
+    assert rows.shape == (2, subject.length, 64)
+    assert torch.equal(before, after)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("llava", "llama"), ("qwen2_5_omni", "qwen2_5_omni_text"), ("detr", "detr")]
+)
+def test_a_composite_means_the_part_that_reads_text(name, part):
+    assert default_config(name).model_type == part
+
+
+def test_a_head_on_a_backbone_means_the_backbone():
+    assert default_config("depth_anything").model_type == "dinov2"
+
+
+def test_a_tiny_model_that_is_not_tiny_is_refused_before_it_has_memory():
+    with pytest.raises(SubjectError, match="more than 30,000,000 parameters"):
+        load("arch:bert?vocab_size=10000000", tiny=True)
 
 
 @pytest.mark.parametrize("name", EXPORTED + OTHERS)
@@ -205,8 +289,8 @@ def test_a_wrong_name_or_value_is_one_clear_line(spec, message):
     ("spec", "message"),
     [
         ("arch:bert?hidden_size=65", "the model cannot be built: .*not a multiple"),
-        ("arch:whisper", "takes neither inputs_embeds nor input_ids"),
-        ("arch:clip_vision_model", r"has no patch embedding that gives \[batch, token, width\]"),
+        ("arch:whisper", "WhisperModel reads audio, neither text nor images"),
+        ("arch:resnet", r"has no patch embedding that gives \[batch, token, width\]"),
     ],
 )
 def test_an_architecture_that_cannot_be_built_is_one_clear_line(spec, message):

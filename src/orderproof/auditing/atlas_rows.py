@@ -26,6 +26,8 @@ from orderproof.subjects.quieting import silence
 Category = Literal[
     "no base model",
     "no token input",
+    "not text or vision",
+    "not installed",
     "cannot be built",
     "cannot be run",
     "cannot be recorded",
@@ -34,13 +36,15 @@ Category = Literal[
     "crash",
 ]
 CATEGORIES: dict[Category, str] = {
-    "no base model": "transformers knows the configuration and has no base model for it",
-    "no token input": "it reads neither text nor an image of a stated size cut into patches, one vector a patch",
+    "no base model": "a part of another model: transformers has no model that is built from its configuration alone",
+    "no token input": "it reads no row of tokens: neither text nor an image cut into patches, one vector a patch",
+    "not text or vision": "it reads audio, a time series or something else that is neither text nor an image",
+    "not installed": "it needs a package that is not installed",
     "cannot be built": "its default configuration, or the tiny one made from it, cannot be built",
     "cannot be run": "it was built and could not be called",
     "cannot be recorded": "it runs, and its graph cannot be recorded",
     "timeout": "it took longer than the time limit",
-    "memory": "it needed more memory than the limit; of a model of several parts only the outermost is made tiny",
+    "memory": "it needed more memory than the limit",
     "crash": "its process ended on its own, or the audit itself failed",
 }
 SCHEMA = 2
@@ -203,8 +207,14 @@ def _why_not_loaded(error: Exception) -> Category:
     text = str(error)
     if "transformers has no base model" in text or text.startswith("Could not find"):
         return "no base model"
+    if "neither text nor images" in text:
+        return "not text or vision"
+    if "ImportError: " in text and "not found in your environment" in text:
+        return "not installed"
     if any(sign in text for sign in _UNREADABLE):
         return "no token input"
+    if "the model could not be called" in text or "the model returned none of" in text:
+        return "cannot be run"
     if isinstance(error, OrderproofError):
         return "cannot be built"
     return "cannot be run"  # it was built, and the first look at it raised

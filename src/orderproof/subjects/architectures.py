@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -14,12 +14,22 @@ import torch
 
 from orderproof.errors import OrderproofError, SubjectError, UsageError
 from orderproof.subjects import huggingface, shrinking
-from orderproof.subjects.images import small_image
+from orderproof.subjects.bounding import TooLarge, bounded
+from orderproof.subjects.classes import foreign_input
+from orderproof.subjects.images import NoTokens, small_image
+from orderproof.subjects.ladder import ladder
 from orderproof.subjects.quieting import silence, transformers_library
 from orderproof.subjects.subject import Subject
 from orderproof.subjects.weightless import build_weightless
 
 PREFIX = "arch:"
+NOT_OF_SIZE = (TypeError, AttributeError, KeyError)  # the same twice, they are no matter of size
+TEXT_PARTS = (
+    "text_config",
+    "thinker_config",
+    "vlm_config",
+    "encoder",
+)  # keys under which composite models keep their text model
 
 
 def load_architecture(spec: str, *, tiny: bool = False, attention: str | None = None, seed: int = 0) -> Subject:
@@ -27,10 +37,13 @@ def load_architecture(spec: str, *, tiny: bool = False, attention: str | None = 
     name, given = parse(spec)
     with silence():
         default = default_config(name)
+        chosen = huggingface.model_class(default)
+        if (other := foreign_input(chosen)) is not None:
+            raise NoTokens(f"{spec}: {chosen.__name__} reads {other}, neither text nor images")
         check_keys(name, default, given)
         given = {**layer_pattern(default, given), **given}
         if tiny:
-            return _tiny(spec, default, shrinking.shrunk(default, given), attention, seed)
+            return _tiny(spec, default, given, attention, seed)
         return _weightless(spec, default, given, attention, seed)
 
 
@@ -77,15 +90,22 @@ def default_config(name: str) -> Any:
     from transformers import CONFIG_MAPPING
 
     try:
-        config_class: Any = CONFIG_MAPPING[name]
-        parts: Mapping[str, Any] = getattr(config_class, "sub_configs", {})
-        text = parts.get("text_config")
-        if text is not None and getattr(text, "model_type", None):
-            config_class = text
-        config = config_class()
+        config = read_part(CONFIG_MAPPING[name]())
     except Exception as error:  # a third-party constructor: anything may come
         raise SubjectError(f"{PREFIX}{name}: no default configuration: {first_line(error)}") from error
     huggingface.model_class(config)
+    return config
+
+
+def read_part(config: Any) -> Any:
+    """The part that is audited: the text model of a composite, and the backbone of what is a head on a backbone."""
+    for key in TEXT_PARTS:
+        part = getattr(config, key, None) if key in getattr(config, "sub_configs", {}) else None
+        if part is not None and getattr(part, "model_type", None) and huggingface.has_class(part):
+            return read_part(part)
+    backbone = getattr(config, "backbone_config", None)
+    if backbone is not None and not huggingface.has_base_model(config) and huggingface.has_base_model(backbone):
+        return backbone
     return config
 
 
@@ -126,23 +146,96 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
 
 
-def _build(config: Any, attention: str, spec: str) -> Any:
+def _build(config: Any, attention: str | None, spec: str) -> Any:
+    """The model of a configuration, with the attention asked for, else with the best that all of its parts have."""
+    chosen = huggingface.model_class(config)
+    backend = huggingface.attention_of(chosen, attention)
     try:
-        return huggingface.model_class(config)._from_config(config, attn_implementation=attention, dtype=torch.float32)
+        return chosen._from_config(config, attn_implementation=backend, dtype=torch.float32)
     except OrderproofError:
         raise
     except Exception as error:  # a third-party constructor: anything may come
+        if attention is None and backend != "eager" and "does not support an attention implementation" in str(error):
+            return _build(config, "eager", spec)
         raise SubjectError(f"{spec}: the model cannot be built: {first_line(error)}") from error
 
 
-def _tiny(spec: str, default: Any, values: Mapping[str, Any], attention: str | None, seed: int) -> Subject:
-    config = configured(default, values, spec)
-    backend = huggingface.attention_of(huggingface.model_class(config), attention)
-    with torch.random.fork_rng(devices=[]):
+def _tiny(
+    spec: str, default: Any, given: Mapping[str, Any], attention: str | None, seed: int, *, faithful: bool = False
+) -> Subject:
+    """The first version on the ladder that can be built and run; what is wrong with the last, where none can."""
+    huggingface.attention_of(huggingface.model_class(default), attention)
+    failed: Exception | None = None
+    before: BaseException | None = None
+    for values in ladder(default, given, faithful=faithful):
+        try:
+            return _drawn(spec, configured(default, values, spec), attention, seed)
+        except NoTokens:
+            raise
+        except Exception as error:  # third-party code: anything may come, and another size may do
+            cause = error.__cause__
+            if isinstance(cause, ImportError) or (isinstance(cause, NOT_OF_SIZE) and repr(cause) == repr(before)):
+                raise
+            before = cause
+            if failed is None or not isinstance(error, (TooLarge, UsageError)):
+                failed = error
+    assert failed is not None
+    raise failed
+
+
+def _drawn(spec: str, config: Any, attention: str | None, seed: int) -> Subject:
+    """A model with random weights, that was run once."""
+    with torch.random.fork_rng(devices=[]), bounded():
         torch.manual_seed(seed)
-        model = _build(config, backend, spec)
+        model = _build(config, attention, spec)
     shrinking.perturb(model, seed)
-    return huggingface.subject_of(model, name=spec, detail=f"{backend}, float32, tiny random weights (seed {seed})")
+    detail = f"{model.config._attn_implementation}, float32, tiny random weights (seed {seed})"
+    return _readable(partial(huggingface.subject_of, model, name=spec, detail=detail))
+
+
+def _readable(make: Callable[..., Subject]) -> Subject:
+    """A subject that was run once: it takes token vectors, or token numbers where vectors do not mean the same."""
+    subject = make()
+    if getattr(subject.module, "argument", "") != "inputs_embeds":
+        _run(subject)
+        return subject
+    try:
+        _run(subject)
+        if _vectors_stand_for_numbers(subject):
+            return subject
+    except Exception:  # noqa: BLE001 - third-party code: anything may come
+        pass
+    subject = make(numbers=True)
+    _run(subject)
+    return subject
+
+
+def _vectors_stand_for_numbers(subject: Subject) -> bool:
+    """Whether the vectors of some tokens give what their numbers give: ESM adds positions to numbers only."""
+    model: Any = subject.module.model
+    embeddings = huggingface.embeddings_of(model)
+    if embeddings is None:
+        return True
+    (numbers,) = huggingface.draw_numbers(len(embeddings.weight), "cpu")(subject.length, 0).inputs
+    with torch.no_grad():
+        try:
+            expected = model(input_ids=numbers)[0]
+            found = model(inputs_embeds=embeddings(numbers))[0]
+        except Exception:  # noqa: BLE001 - third-party code: anything may come; it ran with vectors
+            return True
+    return bool(torch.allclose(expected, found, rtol=1e-3, atol=1e-3))
+
+
+def _run(subject: Subject) -> None:
+    inputs = subject.sample(subject.length).inputs
+    try:
+        with torch.no_grad():
+            made = subject.module(*inputs)
+    except Exception as error:  # third-party code: anything may come
+        shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in inputs)
+        raise SubjectError(f"the model could not be called with {shapes}: {first_line(error)}") from error
+    if not made:
+        raise SubjectError(f"the model returned none of the outputs {', '.join(huggingface.OUTPUTS)}")
 
 
 def _weightless(spec: str, default: Any, given: dict[str, Any], attention: str | None, seed: int) -> Subject:
@@ -150,22 +243,31 @@ def _weightless(spec: str, default: Any, given: dict[str, Any], attention: str |
     if hasattr(config, "image_size") and hasattr(config, "patch_size") and "image_size" not in given:
         side = small_image(config, huggingface.integers_of(config.to_dict()))
         config = configured(default, {**given, "image_size": side}, spec)
-    backend = huggingface.attention_of(huggingface.model_class(config), attention)
-    model, values = build_weightless(partial(_build, config, backend, spec))
+    model, values = build_weightless(partial(_build, config, attention, spec))
+    backend = model.config._attn_implementation
     kept = {key: value for key, value in given.items() if key not in _size_keys(default)}
-    tiny = shrinking.shrunk(config, kept, faithful=True)
+    twin = partial(_twin, spec, config, kept, backend, seed)
     return huggingface.subject_of(
         model,
         name=spec,
         detail=f"{backend}, float32, without weights",
         values=values,
-        twin=partial(_twin, spec, default, tiny, backend, seed),
+        twin=twin,
+        numbers=_takes_numbers(twin),
     )
 
 
-def _twin(spec: str, default: Any, values: Mapping[str, Any], attention: str, seed: int) -> Subject:
+def _takes_numbers(twin: Callable[[], Subject]) -> bool:
+    """Whether the tiny twin of a model is given token numbers; vectors where there is no twin to ask."""
+    try:
+        return getattr(twin().module, "argument", "") == "input_ids"
+    except Exception:  # noqa: BLE001 - third-party code: anything may come
+        return False
+
+
+def _twin(spec: str, config: Any, kept: Mapping[str, Any], attention: str, seed: int) -> Subject:
     with silence():
-        return _tiny(spec, default, values, attention, seed)
+        return _tiny(spec, config, kept, attention, seed, faithful=True)
 
 
 def _size_keys(config: Any) -> set[str]:

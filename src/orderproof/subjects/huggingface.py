@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
@@ -12,24 +13,20 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import SubjectError, UsageError
-from orderproof.subjects.images import Reading, read_images
+from orderproof.subjects.classes import part_class
+from orderproof.subjects.gridded import Gridded, takes_grid
+from orderproof.subjects.images import PIXELS, NoTokens, Reading, read_images
 from orderproof.subjects.quieting import plain_branches, transformers_library
-from orderproof.subjects.subject import (
-    SHORTEST,
-    Quiet,
-    Sample,
-    Subject,
-    labels,
-    parameters_of,
-    prime_length,
-    seeded,
-    sizes_of,
-)
+from orderproof.subjects.stretches import crossing_length
+from orderproof.subjects.subject import Quiet, Sample, Subject, labels, parameters_of, seeded, sizes_of
 
 OUTPUTS = ("last_hidden_state", "pooler_output", "logits")
 TABLES = {"position_embeddings", "position_embedding", "embed_positions", "positions_embed", "wpe", "pos_embed"}
-BIDIRECTIONAL = {"xlnet", "bert-generation"}  # causal LMs by name, but they mask nothing unless they are told to
+# causal LMs by name, but they mask nothing unless they are told to
+BIDIRECTIONAL = {"xlnet", "bert-generation", "blip_text_model", "cpmant"}
+ENCODERS = {"t5gemma"}  # encoder-decoders whose encoder is built only where is_encoder_decoder is false
 BATCH = 2
+CODES = 99  # token numbers to draw from where a model has no vocabulary: CANINE reads code points
 
 
 class Adapter(nn.Module):
@@ -87,13 +84,26 @@ def first_position(model: nn.Module) -> int:
 def model_class(config: Any) -> Any:
     """The class of the base model of a configuration; of the encoder alone where transformers has one."""
     transformers = transformers_library()
-    names = ["AutoModelForTextEncoding", "AutoModel"] if config.is_encoder_decoder else ["AutoModel"]
+    encoder = config.is_encoder_decoder or config.model_type in ENCODERS
+    names = ["AutoModelForTextEncoding", "AutoModel"] if encoder else ["AutoModel"]
     for name in names:
         mapping = getattr(transformers, name)._model_mapping
         if type(config) in mapping:
             found = mapping[type(config)]
             return found[0] if isinstance(found, (tuple, list)) else found
+    if (part := part_class(config)) is not None:
+        return part
     raise SubjectError(f"transformers has no base model for {type(config).__name__}")
+
+
+def has_base_model(config: Any) -> bool:
+    """Whether transformers lists a base model for a configuration."""
+    return type(config) in transformers_library().AutoModel._model_mapping
+
+
+def has_class(config: Any) -> bool:
+    """Whether there is a class that is built from a configuration, or from a part of it."""
+    return bool(getattr(config, "sub_configs", {})) or has_base_model(config) or part_class(config) is not None
 
 
 def attention_of(chosen: Any, requested: str | None) -> str:
@@ -110,15 +120,37 @@ def kind_of(config: Any, model: Any) -> str:
     """Whether a model reads an image, predicts the next token, or reads a whole text."""
     from transformers.models.auto import modeling_auto
 
-    if getattr(model, "main_input_name", "") == "pixel_values":
+    if reads_images(type(model)):
         return "vision"
     if config.is_encoder_decoder or getattr(config, "use_bidirectional_attention", None) is True:
         return "encoder"
     if getattr(config, "is_causal", True) is False:
         return "encoder"
     bidirectional = {*modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BIDIRECTIONAL}
-    causal = set(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - bidirectional
-    return "causal_lm" if config.model_type in causal or getattr(config, "is_decoder", False) else "encoder"
+    generating = {
+        *modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        *modeling_auto.MODEL_FOR_CAUSAL_IMAGE_MODELING_MAPPING_NAMES,
+    }
+    if config.model_type in BIDIRECTIONAL:
+        return "encoder"
+    causal = config.model_type in generating - bidirectional or getattr(config, "is_decoder", False)
+    return "causal_lm" if causal or makes_causal_masks(model) else "encoder"
+
+
+def makes_causal_masks(model: Any) -> bool:
+    """Whether the classes of a model make causal masks, and no others, whatever its configuration says."""
+    classes = {
+        kind for part in model.modules() for kind in type(part).__mro__ if "transformers.models" in kind.__module__
+    }
+    source = "".join(inspect.getsource(kind) for kind in classes)
+    return re.search(r"(causal|recurrent_attention)_mask\(", source) is not None and "bidirectional_mask(" not in source
+
+
+def reads_images(chosen: Any) -> bool:
+    """Whether a class takes pixels, and no text."""
+    accepted = inspect.signature(chosen.forward).parameters
+    pixels = chosen.main_input_name in PIXELS or any(name in accepted for name in PIXELS)
+    return (pixels or takes_grid(chosen)) and "input_ids" not in accepted
 
 
 def integers_of(value: Any) -> set[int]:
@@ -148,6 +180,8 @@ def text_part(model: Any, config: Any) -> Any:
     """The part that is audited: the encoder of an encoder-decoder, else the model itself."""
     if config.is_encoder_decoder and callable(getattr(model, "get_encoder", None)):
         encoder = model.get_encoder()
+        if not hasattr(encoder, "config"):
+            encoder.config = config
         return model if type(model).__name__.endswith("EncoderModel") else encoder
     return model
 
@@ -172,17 +206,27 @@ def subject_of(
     values: Mapping[str, Tensor] | None = None,
     twin: Callable[[], Subject] | None = None,
     own: bool = True,
+    numbers: bool = False,
 ) -> Subject:
-    """Wrap a transformers model as a subject, with random vectors for tokens; only an own one is reconfigured."""
+    """Wrap a transformers model as a subject, with random vectors for tokens; only an own one is reconfigured.
+
+    With ``numbers`` the tokens are token numbers, for models that do not run with vectors.
+    """
     config = model.config
     kind = kind_of(config, model)
     if own and use_plain_experts(model):
         detail += ", experts batched_mm"
     model = text_part(model, config).eval()
     device = "meta" if values is not None else "cpu"
-    reading = read_images(name, model, device) if kind == "vision" else _read_tokens(name, model, device)
+    if takes_grid(type(model)):
+        model = Gridded(model).eval()
+    reading = (
+        read_images(name, model, device, own=own) if kind == "vision" else _read_tokens(name, model, device, numbers)
+    )
     rows = table_rows(model) if reading.patches is None else reading.patches
-    length = prime_length(SHORTEST, sizes_of(model) | integers_of(config.to_dict()) | {BATCH})
+    length, beyond = crossing_length(config, sizes_of(model) | integers_of(config.to_dict()) | {BATCH})
+    if beyond and reading.patches is None:
+        detail += f", {beyond}"
     module = Adapter(model, reading.argument, weightless=device == "meta").eval()
     return Subject(
         name=name,
@@ -214,17 +258,20 @@ def layers_of(config: Any) -> int | None:
     return None
 
 
-def _read_tokens(name: str, model: Any, device: str) -> Reading:
+def _read_tokens(name: str, model: Any, device: str, numbers: bool) -> Reading:  # noqa: FBT001
     """Choose token vectors as the input where a model takes them, token numbers where it does not."""
     accepted = inspect.signature(model.forward).parameters
-    embeddings = embeddings_of(model) if "inputs_embeds" in accepted else None
+    embeddings = embeddings_of(model) if "inputs_embeds" in accepted and not numbers else None
     if embeddings is not None:
         table = embeddings.weight
         return Reading("inputs_embeds", draw_vectors(table.shape[-1], table.dtype, device))
-    vocabulary = getattr(model.config.get_text_config(), "vocab_size", None)
-    if "input_ids" in accepted and vocabulary:
+    width = getattr(model.config, "hidden_size", None)
+    if "inputs_embeds" in accepted and "input_ids" not in accepted and isinstance(width, int):
+        return Reading("inputs_embeds", draw_vectors(width, model.dtype, device))
+    vocabulary = getattr(model.config.get_text_config(), "vocab_size", None) or CODES
+    if "input_ids" in accepted:
         return Reading("input_ids", draw_numbers(int(vocabulary), device))
-    raise SubjectError(
+    raise NoTokens(
         f"{name}: {type(model).__name__} takes neither inputs_embeds nor input_ids; "
         "wrap it in a module of yours and give example inputs"
     )
@@ -234,7 +281,7 @@ def embeddings_of(model: Any) -> Any:
     """The table of token vectors, where a model has a plain one."""
     try:
         embeddings = model.get_input_embeddings()
-    except NotImplementedError:
+    except (NotImplementedError, AttributeError):  # FSMT's encoder is a plain module
         return None
     return embeddings if hasattr(embeddings, "weight") else None
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from orderproof.subjects.scaling import read
 from orderproof.subjects.subject import seeded
 
 LAYERS, HEADS, GROUPS, HEAD_WIDTH = 2, 4, 2, 16
@@ -21,7 +22,7 @@ NOISE = 0.12  # standard deviation added to every weight
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers")
 _HEADS = ("num_attention_heads", "num_heads", "n_head", "n_heads", "encoder_attention_heads", "decoder_attention_heads")
 _GROUPS = ("num_key_value_heads", "num_kv_heads")
-_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "word_embed_proj_dim", "pooler_output_size")
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "word_embed_proj_dim", "pooler_output_size", "out_hidden_size")
 _SIZES: dict[str, int] = {
     **dict.fromkeys((*_LAYERS, "num_decoder_layers"), LAYERS),
     **dict.fromkeys(("intermediate_size", "d_ff", "ffn_dim", "hidden_dim", "ffn_hidden_size", "n_inner"), 128),
@@ -81,11 +82,11 @@ def _settable(config: Any, key: str) -> bool:
         return False
     if key == "head_dim" and hasattr(config, "qk_rope_head_dim"):
         return False  # derived from it
-    return getattr(config, key, None) is not None
+    return read(config, key) is not None
 
 
 def _integer(config: Any, key: str, otherwise: int) -> int:
-    value = getattr(config, key, None)
+    value = read(config, key)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else otherwise
 
 
