@@ -25,6 +25,7 @@ class Scope(Record):
     """What a verdict covers: the exported length, the weights, the values used and the assumptions."""
 
     length: int
+    lengths: Literal["this", "every"] = "this"  # whether the proof is the same at every length the model takes
     weights: Literal["all", "these"] = "all"
     consulted: tuple[str, ...] = ()  # parameters and buffers whose values the proof used
     assumptions: tuple[str, ...] = ()

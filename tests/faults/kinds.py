@@ -95,12 +95,10 @@ class Placing(Fault):
         return {p: m for p, m in model.named_modules() if p.rpartition(".")[2] in names}
 
     def forward(self, *args: Any, **options: Any) -> Any:
-        ids = options.get("position_ids", args[-1] if args else None)
-        assert isinstance(ids, Tensor)
-        other = self.ids(ids)
-        if "position_ids" in options:
-            return self.inner(*args, **{**options, "position_ids": other})
-        return self.inner(*args[:-1], other, **options)
+        changed = [self.ids(a) if isinstance(a, Tensor) and not a.is_floating_point() else a for a in args]
+        if isinstance(ids := options.get("position_ids"), Tensor):
+            options = {**options, "position_ids": self.ids(ids)}
+        return self.inner(*changed, **options)
 
     def ids(self, given: Tensor) -> Tensor:
         """The position ids to use instead."""

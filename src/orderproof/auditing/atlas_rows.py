@@ -76,6 +76,7 @@ class LawRow(Record):
     met: bool
     vacuous: bool = False
     weights: Literal["all", "these"] = "all"
+    lengths: Literal["this", "every"] = "this"
     entries_complete: bool | None = None
     assumptions: tuple[str, ...] = ()
     operator: str = ""  # where the proof ended: the operator, and what it lacks
@@ -252,8 +253,8 @@ def law_row(finding: Finding) -> LawRow:
     return LawRow(
         code=finding.code, law=finding.law, setting=finding.setting, output=finding.output, verdict=finding.verdict,
         expected=finding.expected, met=finding.met, vacuous=finding.vacuous, weights=finding.scope.weights,
-        entries_complete=finding.entries_complete,
-        assumptions=tuple(text for text in finding.scope.assumptions if text != REALS),
+        lengths=finding.scope.lengths, entries_complete=finding.entries_complete,
+        assumptions=tuple(text for text in finding.scope.assumptions if not text.startswith(REALS.split(",")[0])),
         operator=ended.operator if ended else "", cause=one_line(ended.reason) if ended else "",
         reason=one_line(finding.reason), deviation=finding.deviation,
         witness=f"{seen.change}: differs by {words.size(seen.difference)}{where}" if seen else "",

@@ -56,13 +56,17 @@ def starts_of(exam: Examination, captured: Captured) -> dict[Node, Axis]:
     return dict(zip(captured.inputs, exam.subject.token_axes, strict=True))
 
 
-def scope(exam: Examination, walk: Walk, weights: Weights) -> Scope:
-    """What a proof covers."""
-    assumptions = [REALS, *walk.assumptions]
+def scope(exam: Examination, walk: Walk, weights: Weights, *, every: bool = False) -> Scope:
+    """What a proof covers; `every`: every length, not only the one it was made at."""
+    assumptions = [REALS.replace("at the exported shape", "at every length") if every else REALS, *walk.assumptions]
     if exam.numbers is not exam:
         assumptions.append("the recorded branch is the one that runs: checked on a tiny twin, not at this size")
     return Scope(
-        length=exam.tokens, weights=weights, consulted=tuple(sorted(walk.consulted)), assumptions=tuple(assumptions)
+        length=exam.tokens,
+        lengths="every" if every else "this",
+        weights=weights,
+        consulted=tuple(sorted(walk.consulted)),
+        assumptions=tuple(assumptions),
     )
 
 

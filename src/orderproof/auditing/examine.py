@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,6 +35,7 @@ class Examination:
     length: int
     seed: int = 0
     notes: list[str] = field(default_factory=list)
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what others compute of it once
     _called: dict[str, Examination | str] = field(default_factory=dict, repr=False)
 
     def called(self, setting: str) -> Examination | str:

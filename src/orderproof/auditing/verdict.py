@@ -18,6 +18,7 @@ from orderproof.auditing.completion import complete_map, made_uniform
 from orderproof.auditing.entries import group, source_of
 from orderproof.auditing.examine import Examination
 from orderproof.auditing.leaks import leaks
+from orderproof.auditing.lengths import every_length
 from orderproof.auditing.trials import Trial
 from orderproof.laws import Law, TokenDim
 from orderproof.prover.capture import module_path
@@ -131,12 +132,14 @@ def _proved(exam: Examination, done: Attempt, output: str, trial: Trial, expecte
         reason = (
             f"a proof was found, but two runs differ by {seen:.2g}: this is an error in the prover; please report it"
         )
+    every = verdict == "proved" and every_length(exam, done, output)
     vacuous = verdict == "proved" and law.needs_mixing and bool(trial.dims) and not trial.mixes()
     if vacuous:
         reason = "vacuous: no token's output depends on another token"
     return Finding(
         code=law.code, law=law.name, verdict=verdict, expected=expected, met=is_met(verdict, expected),
-        scope=scope(exam, done.walk, weights), entries_complete=True if law.family == "permutation" else None,
+        scope=scope(exam, done.walk, weights, every=every),
+        entries_complete=True if law.family == "permutation" else None,
         vacuous=vacuous, output=output, deviation=deviation, reason=reason,
         proof=proof_of(done, output) if verdict == "proved" else None,
     )  # fmt: skip

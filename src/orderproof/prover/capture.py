@@ -85,13 +85,7 @@ def capture(
     `inside` is the path of the module meant within wrappers of ours; paths are told from there.
     """
     names = _output_names(module, inputs)
-    with quiet(), torch.no_grad(), warnings.catch_warnings(), _silent_exporter(), _lines_of_the_model():
-        warnings.simplefilter("ignore")
-        try:
-            program = torch.export.export(module, inputs, strict=False)
-            program = _decomposed(program)
-        except Exception as error:
-            raise CaptureError(_why(error)) from error
+    program = recorded(module, inputs, quiet)
     _refuse_sizes_from_data(program.graph)
     signature = program.graph_signature
     state, parameters, real = {}, set(), dict(values or {})
@@ -180,6 +174,18 @@ def _decomposed(program: Any) -> Any:
     table = torch.export.default_decompositions()
     chosen = {target: table[target] for target in unknown if target in table}
     return program.run_decompositions(chosen) if chosen else program
+
+
+def recorded(
+    module: nn.Module, inputs: tuple[Tensor, ...], quiet: Callable[[], AbstractContextManager[Any]], **options: Any
+) -> Any:
+    """What the exporter makes of a module, functional. Raises `CaptureError` with the reason where that fails."""
+    with quiet(), torch.no_grad(), warnings.catch_warnings(), _silent_exporter(), _lines_of_the_model():
+        warnings.simplefilter("ignore")
+        try:
+            return _decomposed(torch.export.export(module, inputs, strict=False, **options))
+        except Exception as error:
+            raise CaptureError(_why(error)) from error
 
 
 def _refuse_sizes_from_data(graph: Graph) -> None:

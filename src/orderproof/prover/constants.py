@@ -98,6 +98,7 @@ class Constants:
         self._large: dict[Node, bool] = {}
         self.nodes: set[Node] = set()
         self.consulted: set[str] = set()
+        self.read: set[Node] = set()  # the constants themselves, generated ones included
         for node in graph.nodes:
             self._classify(node)
 
@@ -177,6 +178,7 @@ class Constants:
 
     def consult(self, node: Node) -> None:
         """Note that a proof used the value of this constant."""
+        self.read.add(node)
         self.consulted.update(n for n in self.leaves(node) if n in self._values)
 
     def _evaluate(self, node: Node) -> Any:

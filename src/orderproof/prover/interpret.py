@@ -67,6 +67,7 @@ def interpret(
     walk = Walk({}, {})
     sharing = Sharing(constants)
     constants.consulted.clear()
+    constants.read.clear()
 
     def assume(text: str) -> None:
         if text not in walk.assumptions:

@@ -131,7 +131,7 @@ class _Page:
         rows = [
             (
                 "steps",
-                f"{proof.steps:,}{distinct}, at length {scope.length}; {words.consulted(scope)}",
+                f"{proof.steps:,}{distinct}, {words.at_length(scope)}; {words.consulted(scope)}",
             ),
             ("lemmas", lemmas),
         ]

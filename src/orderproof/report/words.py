@@ -77,6 +77,11 @@ def verdict_of(verdict: Verdict, scope: Scope) -> str:
     return f"{word} for every value of every parameter"
 
 
+def at_length(scope: Scope) -> str:
+    """The length a proof was made at, and whether it holds at every other."""
+    return f"at length {scope.length}" + (", and so at every other" if scope.lengths == "every" else "")
+
+
 def consulted(scope: Scope, *, limit: int = 6) -> str:
     """Which tensors the proof read, or that it read none."""
     if not scope.consulted:
