@@ -56,3 +56,16 @@ def try_fault(kind: str, architecture: str, place: int = -1, attention: str | No
 def asked(finding: Finding) -> bool:
     """Whether a finding says anything, of the model's main output."""
     return finding.verdict != "not_applicable" and finding.output in ("last_hidden_state", "logits")
+
+
+def untouched(architecture: str) -> dict[str, str]:
+    """The verdict of each law that faults break, on the architecture as it is."""
+    subject = load(f"arch:{architecture}", tiny=True)
+    exam = Examination(subject, subject.length)
+    found = {}
+    for law in dict.fromkeys(cls.law for cls in KINDS.values()):
+        if law == "causal" and architecture not in CAUSAL:
+            continue
+        verdicts = [(f.setting, f.verdict) for f in prove_law(exam, get(law)) if asked(f)]
+        found[law] = ", ".join(f"{verdict} ({setting})" if setting else verdict for setting, verdict in verdicts) or "-"
+    return found
