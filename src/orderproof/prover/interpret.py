@@ -29,6 +29,7 @@ _CAREFUL = {
     "softmax_equivariant",
     "attention_equivariant",
     "dense_dependence",
+    "extreme_of_visible",
 }
 _INTERNAL = (IndexError, KeyError, TypeError, ValueError, AttributeError)
 

@@ -8,7 +8,7 @@ ordinary. This module says how that passes through elementwise arithmetic: ordin
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -49,6 +49,27 @@ def mask_like(known: Known, dtype: torch.dtype, *, share: float = 1.0) -> NDArra
         return known.where(MASKED)
     masked: NDArray[np.bool_] = (known.status == MASKED) | ((known.status == EXACT) & (known.value <= -limit))
     return masked
+
+
+class Lines(NamedTuple):
+    """What is seen of lines along some dimensions."""
+
+    alive: NDArray[np.bool_]  # lines that hold an ordinary entry and are not spoilt
+    gone: NDArray[np.bool_]  # entries masked in a line that is alive
+    finite: NDArray[np.bool_]  # entries that are no known infinity
+    spoilt: NDArray[np.bool_]  # lines with an entry that is, or may be, +inf or no number
+
+
+def lines_of(known: Known, dtype: torch.dtype, dims: int | tuple[int, ...]) -> Lines:
+    """Which lines have a visible entry, and what is masked in them."""
+    masked = mask_like(known, dtype)
+    finite = (known.status != EXACT) | np.isfinite(known.value.astype(np.float64))
+    # So far above every mask that the gap alone makes the masked entries vanish.
+    ordinary = (known.status == UNKNOWN) | (known.where(EXACT) & finite & ~mask_like(known, dtype, share=0.1))
+    infinite = known.where(EXACT) & ~finite & ~(known.value == -np.inf)
+    spoilt = (infinite | (known.status == UNSURE)).any(axis=dims, keepdims=True)
+    alive = ordinary.any(axis=dims, keepdims=True) & ~spoilt
+    return Lines(alive, masked & alive, finite, spoilt)
 
 
 def is_large(a: Application, operands: list[Operand]) -> bool:

@@ -37,7 +37,7 @@ from orderproof.prover.fact import (
     with_known,
 )
 from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
-from orderproof.prover.masking import BOUNDED, mask_like
+from orderproof.prover.masking import BOUNDED, lines_of, mask_like
 from orderproof.prover.move import STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, dtype_of, rule
 
@@ -58,27 +58,19 @@ def softmax_along(
     known = fact.known
     if known is None:
         return Fact(fact.shape, fact.moves, fact.level.max(axis=dim, keepdims=True))
-    masked = mask_like(known, dtype)
-    # Alive: so far above every mask that the gap alone makes the masked entries underflow.
-    finite = (known.status != EXACT) | np.isfinite(known.value.astype(np.float64))
-    ordinary = (known.status == UNKNOWN) | (known.where(EXACT) & finite & ~mask_like(known, dtype, share=0.1))
+    _, gone, finite, spoilt = lines_of(known, dtype, dim)
     absent = known.where(EXACT) & (known.value == -np.inf)
-    infinite = known.where(EXACT) & ~finite & ~absent  # one makes the whole line NaN
-    # An entry of which nothing is sure may be infinite, and then nothing in its line is zero.
-    spoilt = (infinite | (known.status == UNSURE)).any(axis=dim, keepdims=True)
-    alive = ordinary.any(axis=dim, keepdims=True) & ~spoilt
-    # A line that may be -inf throughout, or may hold +inf or NaN, is no ordinary line of weights: it may be NaN.
     # A mask added twice overflows: what is below every number of its dtype is -inf.
     overflown = (known.status == MASKED) & (known.value < torch.finfo(dtype).min)
     sure = (known.status != UNSURE) & (known.status != LOW) & finite & ~overflown
     number = (sure.any(axis=dim, keepdims=True) | safe) & ~spoilt
     ill = np.where(number, UNKNOWN, UNSURE).astype(np.uint8)
-    gone = (masked & alive) | (absent & ~spoilt & safe)
+    gone = gone | (absent & ~spoilt & safe)
     dropped = both_ends(gone, fact.moves, fact.shape)  # gone in the first run at e, in the second at move(e)
     level, dropped = np.broadcast_arrays(fact.level, dropped)
     high = np.where(dropped, NEVER, level).max(axis=dim, keepdims=True)
     zero = np.zeros((1,) * len(fact.shape))
-    if logarithm and masked.any():
+    if logarithm and mask_like(known, dtype).any():
         # A masked entry is as negative as before, and no longer cut off from its score.
         return unsure(Fact(fact.shape, fact.moves, np.maximum(high, fact.level)))
     if not gone.any():

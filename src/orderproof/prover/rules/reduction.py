@@ -23,14 +23,18 @@ LEMMA = "reduction_invariant"
 
 
 @rule(
-    LEMMA, "sum", "mean", "prod", "amax", "amin", "any", "all", "logsumexp", "var", "std", "nansum", "norm",
+    LEMMA, "sum", "mean", "prod", "amin", "any", "all", "var", "std", "nansum", "norm",
     "linalg_vector_norm", "count_nonzero", "max.default", "min.default",
 )  # fmt: skip
 def reduce(a: Application) -> Fact:
     """A symmetric function of the elements along some dimensions."""
-    fact = a.fact(a.args[0])
+    return reduction_of(a, a.fact(a.args[0]))
+
+
+def reduction_of(a: Application, fact: Fact) -> Fact:
+    """The fact about a symmetric function of the elements of an operand."""
     rank = len(fact.shape)
-    dims, keep = _dims(a, rank)
+    dims, keep = dims_of(a, rank)
     made = reduced(fact, dims, keep=keep, rank=rank)
     if a.target.split(".")[1] not in ("sum", "mean", "nansum") or not dims:
         return made
@@ -53,7 +57,8 @@ def reduced(fact: Fact, dims: tuple[int, ...], *, keep: bool, rank: int) -> Fact
     return Fact(shape, moves, level.reshape(level.shape))
 
 
-def _dims(a: Application, rank: int) -> tuple[tuple[int, ...], bool]:
+def dims_of(a: Application, rank: int) -> tuple[tuple[int, ...], bool]:
+    """The dimensions that are reduced, and whether they stay with size 1."""
     everything = tuple(range(rank))
     names = [x.name for x in a.node.target._schema.arguments]  # type: ignore[union-attr]
     if "dim" not in names:
@@ -66,10 +71,14 @@ def _dims(a: Application, rank: int) -> tuple[tuple[int, ...], bool]:
     return tuple(sorted({int(d) % rank for d in dims})) if rank else (), keep
 
 
-@rule(LEMMA, "max.dim", "min.dim", "argmax", "argmin", "median.dim", "mode")
+@rule(LEMMA, "min.dim", "argmax", "argmin", "median.dim", "mode")
 def extreme(a: Application) -> Facts:
-    """A maximum with its index: the index needs a reduced dimension that does not move."""
-    fact = a.fact(a.args[0])
+    """An extreme with its index: the index needs a reduced dimension that does not move."""
+    return extreme_of(a, a.fact(a.args[0]))
+
+
+def extreme_of(a: Application, fact: Fact) -> Facts:
+    """The fact about an extreme of an operand, and about its place."""
     rank = len(fact.shape)
     dim = a.argument(1, "dim")
     keep = bool(a.argument(2, "keepdim", False))

@@ -1,0 +1,42 @@
+"""Extremes of lines with a visible entry: what is masked there counts for nothing.
+
+Lemma (extreme_of_visible). Let C[i] = max_j A[i, j], or log sum_j exp A[i, j]. Where a line holds an ordinary entry,
+an entry masked in both runs is not the largest and adds nothing, so that C[i] does not depend on it, and C[i] is
+ordinary. A line wholly masked keeps all its dependences: max of [m, m] is m.
+Proof. max(a, m) = a, and exp(m) = 0 beside exp(a), for m below every a. Where the mask is finite, that the scores are
+above it is an assumption. Everything else is reduction_invariant.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from orderproof.prover.fact import NEVER, UNKNOWN, UNSURE, Fact, Known, both_ends, with_known
+from orderproof.prover.masking import BOUNDED, lines_of
+from orderproof.prover.rule import Application, Facts, dtype_of, rule
+from orderproof.prover.rules.reduction import dims_of, extreme_of, reduction_of
+
+
+@rule("extreme_of_visible", "amax", "logsumexp", "max.dim")
+def extreme_of_visible(a: Application) -> Facts:
+    """The largest of each line, or the logarithm of the sum of its exponentials."""
+    fact = a.fact(a.args[0])
+    plain = extreme_of if "max.dim" in a.target else reduction_of
+    if fact.known is None:
+        return plain(a, fact)
+    dims, keep = dims_of(a, len(fact.shape))
+    alive, gone, finite, _ = lines_of(fact.known, dtype_of(a.args[0]), dims)
+    if (gone & finite).any():
+        a.assume(BOUNDED)
+    level, gone = np.broadcast_arrays(fact.level, both_ends(gone, fact.moves, fact.shape))
+    made = plain(a, Fact(fact.shape, fact.moves, np.where(gone, NEVER, level)))
+    alive = alive if keep or not dims else alive.reshape([s for d, s in enumerate(alive.shape) if d not in dims])
+    status = np.where(alive, UNKNOWN, UNSURE).astype(np.uint8)
+
+    def ordinary_where_visible(found: Fact) -> Fact:
+        zero = np.zeros((1,) * len(found.shape))
+        return with_known(found.shape, found.moves, found.level, Known(status, zero))
+
+    if isinstance(made, tuple):  # an index is a place, and as ordinary as ever
+        return (ordinary_where_visible(made[0]), *made[1:])
+    return ordinary_where_visible(made)
