@@ -139,7 +139,9 @@ def measure(key: tuple[str, str], build: Callable[[], Subject], *, repeats: int 
         taken, captured = seconds(lambda: captured_of(subject, subject.length))
         nodes = len(captured.graph.nodes)
         captures.append(taken)
-        walks.append(seconds(lambda c=captured: [walk(subject, c, law) for law in laws()])[0])
+        walks.append(
+            seconds(lambda c=captured: [walk(subject, c, law) for law in laws() if law.settings == ("plain",)])[0]
+        )
     return Row(
         *key, parameters=subject.parameters, layers=subject.layers, length=subject.length, nodes=nodes,
         capture=statistics.median(captures[1:]), interpret=statistics.median(walks[1:]),
