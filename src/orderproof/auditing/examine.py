@@ -92,9 +92,11 @@ class Examination:
             ]
             if sizes:
                 return int(sizes[0])
-        for node, axis in self.starts.items():
+        for node, axis in self.starts.items() if self.failure is None else ():
             if isinstance(axis, int):
                 return int(node.meta["val"].shape[axis])
+        if self.failure is not None:
+            return self.length
         raise SubjectError(f"{self.subject.name}: no input has a token axis; name it with token_axis=")
 
     @cached_property

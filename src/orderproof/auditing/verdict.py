@@ -71,6 +71,9 @@ def _joined(findings: Sequence[Finding]) -> Finding:
 
 def _prove_part(exam: Examination, law: Law, expected: Expectation, options: Options) -> list[Finding]:
     """The findings of one relation: one for each output."""
+    if exam.failure is not None and exam.subject.cut is not None:
+        # Tokens are made in the middle of the graph: without one there is nothing to change.
+        return [_blank(law, "", expected, exam, "undecided", exam.failure)]
     if exam.failure is not None:
         captured, strict = None, None
     else:

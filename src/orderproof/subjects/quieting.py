@@ -86,7 +86,7 @@ def _kept_where_unreadable(ignore: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _as_recorded(find: Callable[..., object]) -> Callable[..., object]:
-    """Packed detection that gives its mask without looking whether there is anything to hide."""
+    """A function that gives its mask without looking whether there is anything to hide."""
     from transformers import masking_utils
 
     def answer(*args: Any, **options: Any) -> object:
@@ -130,7 +130,10 @@ def plain_branches(module: nn.Module, *, packed: bool = False) -> Iterator[None]
             if (ignore := getattr(masking_utils, name, None)) is not None:
                 answer(masking_utils, name, _kept_where_unreadable(ignore))
         answer(modeling_attn_mask_utils, "is_tracing", _no)
+        recurrent = getattr(masking_utils, "create_recurrent_attention_mask", None)
         for place in _modelling_modules(module):
             answer(place, "is_torchdynamo_compiling", _no)
+            if recurrent is not None:  # whether a mask hides anything cannot be read while recording: keep it
+                answer(place, "create_recurrent_attention_mask", _as_recorded(recurrent))
         stack.enter_context(silence())
         yield
