@@ -54,12 +54,29 @@ def _encodings() -> Table:
 
 def _rules() -> Table:
     from orderproof.prover.rule import rules, sentences
+    from orderproof.prover.usage import usage
 
+    used = usage()
+    title = (
+        f"Behind an operator: how many of {used.architectures} architectures of transformers {used.transformers} use it"
+    )
     table = _table("lemma", "operators", "says")
+    table.caption, table.caption_justify = title, "left"
     says = sentences()
-    by_lemma: dict[str, list[str]] = {}
+    by_lemma: dict[str, set[str]] = {}
     for rule in rules():
-        by_lemma.setdefault(rule.lemma, []).extend(rule.operators)
+        by_lemma.setdefault(rule.lemma, set()).update(rule.operators)
     for lemma, operators in by_lemma.items():
-        table.add_row(lemma, ", ".join(sorted(operators)), says[lemma])
+        counts = {name: used.of(name) for name in operators - {"<pointwise>"}} | used.by_tag(lemma)
+        table.add_row(lemma, _counted(counts), says[lemma])
+    if without := used.without_rule():
+        table.add_row(
+            "no lemma", _counted(without), "Followed only where nothing it reads moves, or where it is constant."
+        )
     return table
+
+
+def _counted(counts: dict[str, int]) -> str:
+    """Operators with how many use them, the most used first."""
+    shown = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {count}" if count else name for name, count in shown)

@@ -91,6 +91,7 @@ class _Page:
             ("source", entry.source),
             ("text", entry.text.strip()),
             ("origin", entry.origin),
+            ("made at", words.maker(entry)),
             ("reason", entry.reason),
         ]
         self._pairs([(key, _text(value)) for key, value in rows if value], indent=2 * INDENT)
@@ -156,7 +157,7 @@ class _Page:
                 short = f"{f.output}: {short}"
             met = Text("yes" if f.met else "NO", "" if f.met else "bold red")
             word = Text(words.VERDICTS[f.verdict], STYLES[f.verdict])
-            table.add_row(_text(f.code), _text(f.law), word, Text(words.EXPECTED[f.expected]), met, _text(short))
+            table.add_row(_text(f.code), _text(words.law(f)), word, Text(words.EXPECTED[f.expected]), met, _text(short))
         self._block(table)
 
     def _witness(self, finding: Finding, witness: Witness) -> None:

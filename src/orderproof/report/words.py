@@ -17,6 +17,14 @@ VERDICTS: dict[Verdict, str] = {
 }
 EXPECTED = {"holds": "holds", "fails": "fails", "any": "either"}
 
+SEVERAL = ("packed", "blocked")  # settings of a law that is asked in several
+LEAKS = {
+    "causal": "Where tokens see later ones",
+    "padding": "Where tokens see pads",
+    "packing": "Where documents see each other",
+    "batch": "Where rows see each other",
+}
+
 
 def visible(text: str) -> str:
     """The text with every control and direction character spelt out, so that none can act."""
@@ -63,8 +71,13 @@ def subject_line(subject: SubjectRecord) -> str:
 
 
 def name(finding: Finding) -> str:
-    """``OP101 order_blind``, with the output where a subject has several."""
-    return f"{finding.code} {finding.law}"
+    """``OP101 order_blind``; ``OP203 packing (packed)`` where a law is asked in several settings."""
+    return f"{finding.code} {law(finding)}"
+
+
+def law(finding: Finding) -> str:
+    """The law's name, with the setting where it has several."""
+    return f"{finding.law} ({finding.setting})" if finding.setting in SEVERAL else finding.law
 
 
 def verdict_of(verdict: Verdict, scope: Scope) -> str:
@@ -189,9 +202,16 @@ def entry_maps(report: Report) -> list[tuple[tuple[Finding, ...], tuple[Entry, .
 
 def map_title(findings: tuple[Finding, ...]) -> str:
     """What an entry map shows: where order enters, or where a token sees what it must not."""
-    laws = ", ".join(f"{f.code} {f.law}" for f in sorted(findings, key=lambda f: f.code))
-    what = "Where order enters" if findings[0].code.startswith("OP1") else "Where tokens see later ones"
+    laws = ", ".join(name(f) for f in sorted(findings, key=lambda f: f.code))
+    what = "Where order enters" if findings[0].code.startswith("OP1") else LEAKS.get(findings[0].law, "Where it leaks")
     return f"{what}: {laws}"
+
+
+def maker(entry: Entry) -> str:
+    """The line that made a constant or a mask, where that is not the line at which it enters."""
+    if not entry.made_at or (entry.made_at, entry.made_in) == (entry.source, entry.module):
+        return ""
+    return f"{entry.made_at} ({entry.made_in})" if entry.made_in else entry.made_at
 
 
 def exit_sentence(report: Report) -> str:
