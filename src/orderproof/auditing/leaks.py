@@ -32,8 +32,10 @@ def leaks(done: Any, needed: set[Node], exam: Examination) -> list[Break]:
     tokens = exam.tokens
 
     def mend(node: Node, fact: Fact) -> Fact:
-        if int(fact.level.max(initial=NEVER)) < 0 or is_arbitrary(node):
-            return fact  # uninitialised memory is no leak where it is overwritten; where it is not, its reader is
+        if is_arbitrary(node):  # memory to be written to is no leak
+            return Fact(fact.shape, fact.moves, np.full_like(fact.level, NEVER), fact.known)
+        if int(fact.level.max(initial=NEVER)) < 0:
+            return fact
         allowed = done.law.allowed(fact.shape, tokens, exam.rows)
         if allowed is None:
             return fact

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.fx import Node
 
-from orderproof.prover.fact import NEVER, Fact, Known, Shape, compress, generators_of, uniform
+from orderproof.prover.fact import ALWAYS, NEVER, Fact, Known, Shape, compress, generators_of, uniform
 from orderproof.prover.labelled import Operand, common_moves, settle, with_values
 from orderproof.prover.move import FREE, STILL, Move, is_moved, moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, rule, shape_of
@@ -28,7 +28,9 @@ Array = NDArray[Any]
 
 def reindex(facts: Sequence[Fact], dim: int, source: NDArray[np.int64], shape: Shape) -> Fact:
     """One dimension reindexed: result[.., i, ..] = concatenation(facts along dim)[.., source[i], ..]."""
-    moves = [_common([f.moves[d] for f in facts], d, facts) for d in range(len(shape)) if d != dim]
+    # Of a tensor of which nothing is said (memory to be written to), any move may be said.
+    saying = [f for f in facts if not (f.level >= ALWAYS).all()] or facts
+    moves = [_common([f.moves[d] for f in saying], d, facts) for d in range(len(shape)) if d != dim]
     along = _along([(f.moves[dim], f.shape[dim]) for f in facts], source, facts)
     moves.insert(dim, along)
 
