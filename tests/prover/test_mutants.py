@@ -74,11 +74,16 @@ POINTWISE = [
         quick=True,
     ),
     M("condition_forgotten", "np.where(sure, highest([condition_level, branch]),", "np.where(sure, branch,", *MASKED),
-    M("unsure_branch", "np.where(risky, UNSURE, UNKNOWN))", "UNKNOWN)", *MASKED),
+    M(
+        "unsure_branch",
+        "either = np.where(risky, np.where(nowhere_high, LOW, UNSURE), UNKNOWN)",
+        "either = np.where(risky, UNKNOWN, UNKNOWN)",
+        *MASKED,
+    ),
     M(
         "value_of_the_other_branch",
-        "value = np.where(true, yes.value, no.value)",
-        "value = np.where(true, no.value, yes.value)",
+        "value = np.where(sure, np.where(true, yes.value, no.value), np.zeros_like(yes.value))",
+        "value = np.where(sure, np.where(true, no.value, yes.value), np.zeros_like(yes.value))",
         *MASKED,
     ),
     M("triangle_without_its_diagonal", "else ones.triu(diagonal)).numpy()", "else ones.triu()).numpy()", "triu"),
@@ -132,8 +137,8 @@ POINTWISE = [
     M("literal_not_added", "reduce(np.add, values) + sum(literals)", "reduce(np.add, values)", "add.Tensor"),
     M(
         "alpha_ignored",
-        'if name == "add" and a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3:',
-        'if name == "add" and len(a.args) < 3:',
+        'plain = a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3',
+        "plain = len(a.args) < 3",
         "add.Tensor",
     ),
     M(
@@ -164,16 +169,16 @@ POINTWISE = [
     ),
     M(
         "masked_passes_for_ordinary",
-        "np.where(any_masked | unsure | large, UNSURE, UNKNOWN))",
-        "np.where(unsure | large, UNSURE, UNKNOWN))",
+        "unsure | large | any_masked | low\n    status",
+        "unsure | large | low\n    status",
         "sub.Tensor",
         "mul.Tensor",
         "neg",
     ),
     M(
         "large_passes_for_ordinary",
-        "np.where(any_masked | unsure | large, UNSURE, UNKNOWN))",
-        "np.where(any_masked | unsure, UNSURE, UNKNOWN))",
+        "unsure | large | any_masked | low\n    status",
+        "unsure | any_masked | low\n    status",
         "add.Tensor",
         "mul.Tensor",
     ),
@@ -355,7 +360,7 @@ CONTRACTION = [
     M("columns_summed", '"sum", "column"]', '"column", "sum"]', "mm", "bmm", "matmul"),
 ]
 FIBRE = [
-    M("line_wholly_masked", "gone = masked & alive", "gone = masked", "softmax.int", SDPA, quick=True),
+    M("line_wholly_masked", "gone = (masked & alive) |", "gone = masked |", "softmax.int", SDPA, quick=True),
     M(
         "masked_in_the_first_run",
         "dropped = both_ends(gone, fact.moves, fact.shape)",
@@ -635,20 +640,20 @@ ATTENTION = [
     ),
     M(
         "softmax_along_the_queries",
-        "weights = softmax_along(a, scores, rank - 1, dtype)",
-        "weights = softmax_along(a, scores, rank - 2, dtype)",
+        "weights = softmax_along(a, scores, rank - 1, dtype, safe=True)",
+        "weights = softmax_along(a, scores, rank - 2, dtype, safe=True)",
         SDPA,
         program="one_value_that_is_not_zero",
     ),
     M(
         "mask_that_is_not_known",
-        "np.where(visible, scores.status, UNSURE)",
+        "np.where(visible, scores.status, LOW)",
         "scores.status",
         program="mask_of_data_on_known_scores",
     ),
     M(
         "infinite_mask_is_ordinary",
-        "status = np.where(large & (status == UNKNOWN), UNSURE, status).astype(np.uint8)",
+        "status = np.where(large & ((status == UNKNOWN) | (status == LOW)), UNSURE, status).astype(np.uint8)",
         "status = status.astype(np.uint8)",
         SDPA,
     ),
