@@ -133,7 +133,7 @@ POINTWISE = [
         "add.Tensor",
     ),
     M("or_of_integers", "if name in OR and boolean:", "if name in OR:", "bitwise_or.Tensor"),
-    M("divided_by_zero", "large = large | (knowns[1].where(EXACT) & (knowns[1].value == 0))", "pass", "div.Tensor"),
+    M("divided_by_zero", "large = large | (knowns[1].where(EXACT) & _small(knowns[1].value))", "pass", "div.Tensor"),
     M("literal_not_added", "reduce(np.add, values) + sum(literals)", "reduce(np.add, values)", "add.Tensor"),
     M(
         "alpha_ignored",
@@ -396,7 +396,7 @@ FIBRE = [
         "ill = np.where(number, UNKNOWN, UNKNOWN)",
         "softmax.int",
     ),
-    M("logarithm_of_zero", "if logarithm and masked.any():", "if False:", "log_softmax.int", "_log_softmax"),
+    M("logarithm_of_zero", "if logarithm and may_mask(known):", "if False:", "log_softmax.int", "_log_softmax"),
     M("mask_beside_a_mask_as_large", "dtype, share=0.1)", "dtype)", program="mask_beside_entries_nearly_as_large"),
     M("groups_by_place", "if is_moved(fact.moves[1]) and groups > 1:", "if False:", "group_norm"),
     M(
@@ -469,8 +469,8 @@ MOVEMENT = [
     M("one_free_dimension", "if all(m is FREE for m, _ in real):", "if any(m is FREE for m, _ in real):", "view"),
     M(
         "known_bits",
-        "    return Fact(fact.shape, fact.moves, fact.level)\n\n\ndef regroup",
-        "    return fact\n\n\ndef regroup",
+        "    return unsure(Fact(fact.shape, fact.moves, fact.level))  #",
+        "    return fact  #",
         "view.dtype",
     ),
     M(
@@ -713,7 +713,7 @@ WALK = [
     ),
     M(
         "nothing_tainted",
-        "if not any(a.may_mask(n) for n in a.node.all_input_nodes):",
+        'if not any(a.may_mask(n) for n in (a.args[:1] if lemma == "lookup_equivariant" else a.node.all_input_nodes)):',
         "if True:",
         "layer_norm",
         "sum",

@@ -144,7 +144,9 @@ def _apply(a: Application, walk: Walk) -> Facts:
 
 def _tainted(a: Application, made: Facts) -> Facts:
     """What is computed from masked entries may itself be as negative as a mask: it must not pass for ordinary."""
-    if not any(a.may_mask(n) for n in a.node.all_input_nodes):
+    lemma = getattr(find(a.node.target), "lemma", "")
+    # What is looked up is as ordinary as its table, however large the index.
+    if not any(a.may_mask(n) for n in (a.args[:1] if lemma == "lookup_equivariant" else a.node.all_input_nodes)):
         return made
     return tuple(map(unsure, made)) if isinstance(made, tuple) else unsure(made)
 

@@ -33,6 +33,7 @@ from orderproof.prover.fact import (
     Known,
     both_ends,
     constant,
+    may_mask,
     unsure,
     with_known,
 )
@@ -78,7 +79,7 @@ def softmax_along(
     level, dropped = np.broadcast_arrays(fact.level, dropped)
     high = np.where(dropped, NEVER, level).max(axis=dim, keepdims=True)
     zero = np.zeros((1,) * len(fact.shape))
-    if logarithm and masked.any():
+    if logarithm and may_mask(known):
         # A masked entry is as negative as before, and no longer cut off from its score.
         return unsure(Fact(fact.shape, fact.moves, np.maximum(high, fact.level)))
     if not gone.any():
