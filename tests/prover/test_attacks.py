@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from orderproof import laws
@@ -72,9 +73,64 @@ def beside(x: Tensor, entry: Tensor) -> Tensor:
     return torch.cat([entry.expand(x.shape[0], 1, -1), x], 1)
 
 
-def attend(x: Tensor) -> Tensor:
-    """Self-attention without weights."""
-    return (x @ x.transpose(1, 2)).softmax(-1) @ x
+def scores(x: Tensor) -> Tensor:
+    return x @ x.transpose(1, 2)
+
+
+def attend(x: Tensor, hidden: Tensor | None = None) -> Tensor:
+    """Self-attention without weights, in which some tokens do not see some."""
+    s = scores(x) if hidden is None else scores(x).masked_fill(hidden, -torch.inf)
+    return s.softmax(-1) @ x
+
+
+def added(x: Tensor, bias: Tensor) -> Tensor:
+    """Self-attention with something added to its scores."""
+    return (scores(x) + bias).softmax(-1) @ x
+
+
+def keys(mask: Tensor) -> Tensor:
+    """Pads, as keys that no token sees."""
+    return (mask == 0)[:, None, :]
+
+
+def low(mask: Tensor) -> Tensor:
+    """The most negative number where the mask is 0."""
+    return (1 - mask) * torch.finfo(torch.float32).min
+
+
+def seen(x: Tensor, mask: Tensor) -> Tensor:
+    """Torch's attention under a mask of what is seen, or to be added."""
+    return F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+
+def sink(x: Tensor, mask: Tensor, entry: Tensor) -> Tensor:
+    """Attention that hides pads, with one more score in each line."""
+    s = scores(x).masked_fill(keys(mask), -torch.inf)
+    return torch.cat([s, entry.expand(x.shape[0], x.shape[1], 1)], -1).softmax(-1)[..., :-1] @ x
+
+
+def conv(x: Tensor) -> Tensor:
+    """A window of three tokens."""
+    return F.conv1d(F.pad(x.transpose(1, 2), (1, 1)), torch.ones(WIDTH, WIDTH, 3)).transpose(1, 2)
+
+
+def apart(p: Tensor) -> Tensor:
+    """Tokens of different documents: a document starts where the positions do."""
+    document = (p == 0).cumsum(-1)
+    return document[..., :, None] != document[..., None, :]
+
+
+def rows_of(x: Tensor, p: Tensor) -> Tensor:
+    """The tokens at these places."""
+    return x.gather(1, p[..., None].expand(x.shape))
+
+
+def written(x: Tensor, row: Tensor) -> Tensor:
+    """The running sum before and after a write to a view of what is summed, and their difference."""
+    held = x.clone()
+    before = held.cumsum(1)
+    held.view(-1, WIDTH).view(2, TOKENS, WIDTH)[:, 0].add_(row)
+    return before + held.cumsum(1)
 
 
 ATTACKS = [
@@ -108,6 +164,153 @@ ATTACKS = [
         lambda x: attend(x.reshape(1, -1, WIDTH)).view_as(x),
         lambda x: x.reshape(-1, WIDTH).relu().view_as(x),
     ),
+    # ------------------------------------------------------------ padding: the mask used for something else
+    Attack(
+        "mean_over_pads",
+        "padding",
+        lambda x, m: attend(x, keys(m)) + x.mean(1, keepdim=True),
+        lambda x, m: attend(x, keys(m)) + (x * m[..., None]).sum(1, keepdim=True) / m.sum(1)[:, None, None],
+    ),
+    Attack(
+        "scores_times_mask",
+        "padding",
+        lambda x, m: (scores(x) * m[:, None]).softmax(-1) @ x,
+        lambda x, m: added(x, low(m)[:, None]),
+    ),
+    Attack(
+        "mask_of_minus_10000",
+        "padding",
+        lambda x, m: added(x, (1 - m)[:, None] * -1e4),
+        lambda x, m: added(x, 2 * low(m)[:, None]),
+    ),
+    Attack(
+        "mask_of_the_queries_twice",
+        "padding",
+        lambda x, m: added(x, low(m)[:, :, None] + low(m)[:, :, None]),
+        lambda x, m: added(x, low(m)[:, None] + low(m)[:, None]),
+    ),
+    Attack("mask_upside_down", "padding", lambda x, m: attend(x, ~keys(m)), lambda x, m: attend(x, keys(m))),
+    Attack(
+        "rows_wholly_hidden_and_looked_at",
+        "padding",
+        lambda x, m: attend(attend(x, keys(m) | keys(m).mT).nan_to_num() + x, keys(m[:1]).expand(2, -1, -1)),
+        lambda x, m: attend(attend(x, keys(m)) + x, keys(m)),
+    ),
+    Attack(
+        "pads_that_are_no_number",
+        "padding",
+        lambda x, m: attend(attend(x, keys(m) | keys(m).mT), keys(m)),
+        lambda x, m: seen(seen(x, ~(keys(m) | keys(m).mT)), ~keys(m).expand(-1, TOKENS, -1)),
+    ),
+    Attack(
+        "torch_with_a_mask_of_queries",
+        "padding",
+        lambda x, m: seen(x, (m != 0)[:, :, None].expand(-1, -1, TOKENS)),
+        lambda x, m: seen(x, (m != 0)[:, None].expand(-1, TOKENS, -1)),
+    ),
+    Attack(
+        "mask_of_ones_and_zeros_added",
+        "padding",
+        lambda x, m: seen(x, m.to(x.dtype)[:, None].expand(-1, TOKENS, -1)),
+        lambda x, m: seen(x, low(m).to(x.dtype)[:, None].expand(-1, TOKENS, -1)),
+    ),
+    Attack(
+        "largest_of_the_pads_too",
+        "padding",
+        lambda x, m: x + x.masked_fill((m != 0)[..., None], -torch.inf).amax(1, keepdim=True),
+        lambda x, m: x + x.masked_fill((m == 0)[..., None], -torch.inf).amax(1, keepdim=True),
+    ),
+    Attack("mask_of_the_first_row", "padding", lambda x, m: attend(x, keys(m[:1])), lambda x, m: attend(x, keys(m))),
+    Attack(
+        "tokens_backwards", "padding", lambda x, m: attend(x, keys(m)).flip(1), lambda x, m: attend(x, keys(m)).flip(2)
+    ),
+    Attack("window_over_pads", "padding", lambda x, m: conv(x), lambda x, m: conv(x * m[..., None])),
+    Attack(
+        "sink_of_pads",
+        "padding",
+        lambda x, m: sink(x, m, x.mean((1, 2), keepdim=True)),
+        lambda x, m: sink(x, m, torch.zeros(1)),
+    ),
+    Attack(
+        "pads_sorted_to_the_end",
+        "padding",
+        lambda x, m: rows_of(x, m.argsort(1, descending=True)),
+        lambda x, m: attend(x[:, torch.arange(TOKENS)], keys(m)),
+    ),
+    Attack(
+        "rows_and_tokens_together",
+        "padding",
+        lambda x, m: attend(x.reshape(1, -1, WIDTH)).view_as(x),
+        lambda x, m: attend(x.reshape(1, -1, WIDTH), (m == 0).reshape(1, 1, -1)).view_as(x),
+    ),
+    # ------------------------------------------------------------ packing
+    Attack(
+        "mean_of_both",
+        "packing",
+        lambda x, p: attend(x, apart(p)) + x.mean(1, keepdim=True),
+        lambda x, p: attend(x, apart(p)),
+    ),
+    Attack(
+        "positions_as_places",
+        "packing",
+        lambda x, p: attend(x, apart(p)) + rows_of(x, p),
+        lambda x, p: attend(x, apart(p)) + x[:, torch.arange(TOKENS)],
+    ),
+    Attack(
+        "positions_compared_across_documents",
+        "packing",
+        lambda x, p: attend(x, p[..., :, None] < p[..., None, :]),
+        lambda x, p: attend(x, apart(p) | (p[..., :, None] < p[..., None, :])),
+    ),
+    Attack(
+        "running_sum",
+        "packing",
+        lambda x, p: attend(x, apart(p)) + x.cumsum(1),
+        lambda x, p: attend(x, apart(p)) + x.cumsum(2),
+    ),
+    # ------------------------------------------------------------ position_labelled
+    Attack(
+        "positions_as_places",
+        "position_labelled",
+        lambda x, p: attend(rows_of(x, p)),
+        lambda x, p: attend(x + F.embedding(p, torch.eye(9)[:, :WIDTH])),
+    ),
+    Attack(
+        "sorted_by_position",
+        "position_labelled",
+        lambda x, p: attend(rows_of(x, p.argsort(1))),
+        lambda x, p: attend(x, p[..., :, None] < p[..., None, :]),
+    ),
+    Attack(
+        "distance_from_the_place",
+        "position_labelled",
+        lambda x, p: added(x, -(p[..., None] - torch.arange(TOKENS)).abs().to(x.dtype)),
+        lambda x, p: added(x, -(p[..., None] - p[..., None, :]).abs().to(x.dtype)),
+    ),
+    Attack(
+        "running_sum_of_positions",
+        "position_labelled",
+        lambda x, p: attend(x + p.cumsum(1)[..., None]),
+        lambda x, p: attend(x + p.sum(1)[:, None, None]),
+    ),
+    Attack(
+        "first_token_before_the_others",
+        "position_labelled",
+        lambda x, p: beside(attend(x), x[:, :1]),
+        lambda x, p: beside(attend(x), x.amax(1, keepdim=True)),
+    ),
+    # ------------------------------------------------------------ steps that are shared, views and writes
+    Attack(
+        "two_constants_of_one_shape",
+        "causal",
+        lambda x: attend(
+            attend(x, torch.ones(TOKENS, TOKENS).triu(1).bool()), torch.ones(TOKENS, TOKENS).triu(2).bool()
+        ),
+        lambda x: attend(
+            attend(x, torch.ones(TOKENS, TOKENS).triu(1).bool()), torch.ones(TOKENS, TOKENS).triu(1).bool()
+        ),
+    ),
+    Attack("same_step_after_a_write", "causal", lambda x: written(x, x[:, -1]), lambda x: written(x, x[:, 0])),
 ]
 
 
