@@ -137,6 +137,8 @@ ATTACKS = [
     # ------------------------------------------------------------ batch: which entry of the output is whose
     Attack("rows_averaged", "batch", lambda x: x.mean(0, keepdim=True), lambda x: x.mean(1, keepdim=True)),
     Attack("everything_averaged", "batch", lambda x: x.mean((0, 1), keepdim=True)[0], lambda x: x.mean(1)),
+    Attack("rows_exchanged", "batch", lambda x: x.mean(1).flip(0), lambda x: x.mean(1).flip(1)),
+    Attack("everything_in_one", "batch", lambda x: x.mean((0, 1)).expand(2, -1), lambda x: x.amax(1)),
     Attack("one_number", "batch", lambda x: x.mean(), lambda x: x.mean((1, 2))),
     Attack(
         "rows_averaged_before_the_tokens",
@@ -165,6 +167,18 @@ ATTACKS = [
         lambda x: x.reshape(-1, WIDTH).relu().view_as(x),
     ),
     # ------------------------------------------------------------ padding: the mask used for something else
+    Attack(
+        "pads_read_at_real_tokens",
+        "padding",
+        lambda x, m: x.mean(1, keepdim=True) * m[..., None],
+        lambda x, m: attend(x, keys(m)) * m[..., None],
+    ),
+    Attack(
+        "sum_of_the_pads",
+        "padding",
+        lambda x, m: (x * (1 - m)[..., None]).sum(1, keepdim=True).expand(x.shape),
+        lambda x, m: (x * m[..., None]).sum(1, keepdim=True).expand(x.shape),
+    ),
     Attack(
         "mean_over_pads",
         "padding",

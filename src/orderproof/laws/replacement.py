@@ -50,8 +50,6 @@ class ReplacementLaw(InfluenceLaw):
 
     def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None) -> str | None:
         over = np.broadcast_to(fact.level, fact.shape) > NEVER
-        if not over.any():
-            return None
         asked = self._asked(fact.shape, dims, tokens, rows)
         if asked is None:
             return "which row each entry of the output belongs to is not known"
