@@ -109,7 +109,7 @@ class ReplacementLaw(InfluenceLaw):
         rows, tokens = change.slots.shape
         asked = self._asked(tuple(first.shape), dims, tokens, rows)
         assert asked is not None, "which row each entry of the output belongs to is not known"
-        mask = torch.from_numpy(np.ascontiguousarray(asked))
+        mask = torch.from_numpy(np.array(asked))
         return first[mask], second[mask]
 
     def place(
