@@ -759,6 +759,12 @@ WALK = [
     ),
 ]
 LOW_LINES = [
+    M(
+        "logarithm_of_low",
+        "if logarithm and may_mask(known):",
+        "if logarithm and masked.any():",
+        program="logarithm_of_a_softmax_of_what_data_hide",
+    ),
     M("low_plus_large", "sum(literals), low & (any_masked | ~large)", "sum(literals), low", "add.Tensor"),
     M(
         "low_and_masked_has_a_bound",
