@@ -389,7 +389,84 @@ def hide(x: Tensor) -> Tensor:
 
 LOW = torch.full((WIDTH,), -1e9)
 PLACE = torch.arange(1.0 * TOKENS)[:, None]
+
+
+def hidden_by_data(x: Tensor) -> Tensor:
+    """One number a token, -inf where the token itself says so (it always does here)."""
+    return x[..., :1].masked_fill(x[..., :1] > 0, -torch.inf)
+
+
+def beside_shallow(a: Tensor, v: Tensor, x: Tensor) -> Tensor:
+    """The same as `beside`, with a mask that is only just one."""
+    shallow = scores(x) + torch.full((TOKENS, TOKENS), -1e8)
+    made: Tensor = x + torch.cat([a, shallow], -1).softmax(-1)[..., 1:] @ v
+    return made
+
+
 PASSED_FOR_ORDINARY = {
+    "logarithm_of_a_softmax_of_what_data_hide": Case(
+        "",
+        "causal",
+        lambda x: beside(torch.cat([hidden_by_data(x), x[..., :1]], -1).log_softmax(-1)[..., :1], rare(x), x),
+    ),
+    "softmax_of_a_row_that_data_and_a_mask_hide": Case(
+        "",
+        "causal",
+        lambda x: unless_number(
+            weights_beside((hidden_by_data(x) + torch.full((TOKENS, TOKENS), -1e9)).softmax(-1), x), x
+        ),
+    ),
+    "softplus_of_negative_slope": Case("", "causal", lambda x: beside(F.softplus(hidden_by_data(x), -1.0), rare(x), x)),
+    "elu_of_negative_slope": Case(
+        "",
+        "causal",
+        lambda x: unless_number(weights_beside(torch.ops.aten.elu(hidden_by_data(x), 1.0, 1.0, -1.0), x), x),
+    ),
+    "bits_read_as_whole_numbers_and_back": Case(
+        "",
+        "causal",
+        lambda x: beside(hidden_by_data(x).float().view(torch.int32).view(torch.float32).to(x.dtype), rare(x), x),
+    ),
+    "bits_of_whole_numbers_read_as_infinity": Case(
+        "",
+        "causal",
+        lambda x: unless_number(
+            weights_beside(((x[..., :1] > 0).to(torch.int32) * 0x7F800000).view(torch.float32).to(x.dtype), x), x
+        ),
+    ),
+    "division_by_next_to_nothing": Case(
+        "", "causal", lambda x: unless_number(weights_beside(x[..., :1] / 1e-300 / 1e-300, x), x)
+    ),
+    "division_by_a_constant_next_to_nothing": Case(
+        "",
+        "causal",
+        lambda x: unless_number(weights_beside(x[..., :1] / torch.full((1,), 1e-30) / torch.full((1,), 1e-300), x), x),
+    ),
+    "mask_of_whole_numbers_by_multiplication": Case(
+        "", "causal", lambda x: beside(((x[..., :1] > 0).long() * -1000000000).to(x.dtype), rare(x), x)
+    ),
+    "mask_of_whole_numbers_by_addition": Case(
+        "", "causal", lambda x: beside(((x[..., :1] > 0).long() - 1000000001).to(x.dtype), rare(x), x)
+    ),
+    "mask_of_whole_numbers_subtracted_from": Case(
+        "", "causal", lambda x: beside((-1000000000 - (x[..., :1] > 1e9).long()).to(x.dtype), rare(x), x)
+    ),
+    "mask_of_whole_numbers_selected": Case(
+        "", "causal", lambda x: beside(torch.where(x[..., :1] > 0, -1000000000, 0).to(x.dtype), rare(x), x)
+    ),
+    "whole_number_filled_in_where_data_say": Case(
+        "",
+        "causal",
+        lambda x: beside_shallow(x[..., :1].masked_fill(x[..., :1] > 0, torch.tensor(-99999999)), rare(x), x),
+    ),
+    "almost_a_mask_filled_in_where_data_say": Case(
+        "", "causal", lambda x: beside_shallow(x[..., :1].masked_fill(x[..., :1] > 0, -99999992.0), rare(x), x)
+    ),
+    "almost_a_mask_selected_where_data_say": Case(
+        "",
+        "causal",
+        lambda x: beside_shallow(torch.where(x[..., :1] > 0, torch.full((1,), -99999992.0), 0.0), rare(x), x),
+    ),
     "layer_norm_with_a_mask_as_bias": Case(
         "", "causal", lambda x: beside(F.layer_norm(x, (WIDTH,), None, LOW)[..., :1], rare(x), x)
     ),
@@ -443,6 +520,32 @@ PASSED_FOR_ORDINARY = {
         ),
     ),
 }
+
+
+ORDINARY: dict[str, Callable[[Tensor], Tensor]] = {
+    "input": lambda x: x[..., :1],
+    "logarithm_of_a_softmax": lambda x: x.log_softmax(-1)[..., :1],
+    "softmax_of_what_data_hide_in_part": lambda x: torch.cat([hidden_by_data(x), x[..., :1]], -1).softmax(-1)[..., :1],
+    "exponential_of_what_data_hide": lambda x: hidden_by_data(x).exp(),
+    "softplus_of_what_data_hide": lambda x: F.softplus(hidden_by_data(x)),
+    "softplus_of_positive_slope": lambda x: F.softplus(hidden_by_data(x), 2.0),
+    "elu_of_what_data_hide": lambda x: F.elu(hidden_by_data(x)),
+    "division_by_a_number": lambda x: x[..., :1] / 0.01,
+    "whole_numbers": lambda x: ((x[..., :1] > 0).long() * 1000 - 7).to(x.dtype),
+    "row_of_a_table_by_a_large_whole_number": lambda x: F.embedding(
+        ((x[..., 0] > 0).long() + 100000) % 3, torch.eye(3)
+    ).to(x.dtype)[..., :1],
+    "small_number_filled_in_where_data_say": lambda x: x[..., :1].masked_fill(x[..., :1] > 0, -1e4),
+    "attention_under_a_mask_of_data": lambda x: F.scaled_dot_product_attention(
+        x, x, x, attn_mask=(x[..., :1] > 0) & ~FUTURE
+    )[..., :1],
+}
+
+
+@pytest.mark.parametrize("name", list(ORDINARY))
+def test_ordinary_entry_hides_what_is_masked_beside_it(name: str) -> None:
+    exam = examine(Program(lambda x: beside(ORDINARY[name](x), rare(x), x)))
+    assert shortfall(exam, walk(exam, laws.get("causal"))) is None
 
 
 @pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")

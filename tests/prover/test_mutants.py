@@ -25,10 +25,25 @@ from orderproof.auditing.examine import Examination
 from orderproof.prover.rule import rules
 from tests.prover.samples import SAMPLES
 from tests.prover.samples_drawing import Sample, contradictions, runs_of, trials
-from tests.prover.test_contradictions import FALSE_PROOFS, FUTURE, WRONG_FACTS, attend, big, build
+from tests.prover.test_attacks import ATTACKS, finding, named
+from tests.prover.test_contradictions import (
+    FALSE_PROOFS,
+    FUTURE,
+    PASSED_FOR_ORDINARY,
+    WRONG_FACTS,
+    attend,
+    big,
+    build,
+    hidden_by_data,
+    scores,
+    unless_number,
+    weights_beside,
+)
+from tests.prover.test_sharing import DIFFERENT, shared
 from tests.prover.walking import TOKENS, WIDTH, Program, examine, shortfall, violations, walk
 
 FOLDER = Path(inspect.getfile(prover)).parent
+BROKEN = {named(attack): attack for attack in ATTACKS}
 TRIALS = 48  # of each sample, a sixth of them first
 
 
@@ -74,11 +89,16 @@ POINTWISE = [
         quick=True,
     ),
     M("condition_forgotten", "np.where(sure, highest([condition_level, branch]),", "np.where(sure, branch,", *MASKED),
-    M("unsure_branch", "np.where(risky, UNSURE, UNKNOWN))", "UNKNOWN)", *MASKED),
+    M(
+        "unsure_branch",
+        "either = np.where(risky, np.where(nowhere_high, LOW, UNSURE), UNKNOWN)",
+        "either = np.where(risky, UNKNOWN, UNKNOWN)",
+        *MASKED,
+    ),
     M(
         "value_of_the_other_branch",
-        "value = np.where(true, yes.value, no.value)",
-        "value = np.where(true, no.value, yes.value)",
+        "value = np.where(sure, np.where(true, yes.value, no.value), np.zeros_like(yes.value))",
+        "value = np.where(sure, np.where(true, no.value, yes.value), np.zeros_like(yes.value))",
         *MASKED,
     ),
     M("triangle_without_its_diagonal", "else ones.triu(diagonal)).numpy()", "else ones.triu()).numpy()", "triu"),
@@ -128,12 +148,12 @@ POINTWISE = [
         "add.Tensor",
     ),
     M("or_of_integers", "if name in OR and boolean:", "if name in OR:", "bitwise_or.Tensor"),
-    M("divided_by_zero", "large = large | (knowns[1].where(EXACT) & (knowns[1].value == 0))", "pass", "div.Tensor"),
+    M("divided_by_zero", "large = large | (knowns[1].where(EXACT) & _small(knowns[1].value))", "pass", "div.Tensor"),
     M("literal_not_added", "reduce(np.add, values) + sum(literals)", "reduce(np.add, values)", "add.Tensor"),
     M(
         "alpha_ignored",
-        'if name == "add" and a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3:',
-        'if name == "add" and len(a.args) < 3:',
+        'plain = a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3',
+        "plain = len(a.args) < 3",
         "add.Tensor",
     ),
     M(
@@ -164,16 +184,16 @@ POINTWISE = [
     ),
     M(
         "masked_passes_for_ordinary",
-        "np.where(any_masked | unsure | large, UNSURE, UNKNOWN))",
-        "np.where(unsure | large, UNSURE, UNKNOWN))",
+        "unsure | large | any_masked | low\n    status",
+        "unsure | large | low\n    status",
         "sub.Tensor",
         "mul.Tensor",
         "neg",
     ),
     M(
         "large_passes_for_ordinary",
-        "np.where(any_masked | unsure | large, UNSURE, UNKNOWN))",
-        "np.where(any_masked | unsure, UNSURE, UNKNOWN))",
+        "unsure | large | any_masked | low\n    status",
+        "unsure | any_masked | low\n    status",
         "add.Tensor",
         "mul.Tensor",
     ),
@@ -355,7 +375,7 @@ CONTRACTION = [
     M("columns_summed", '"sum", "column"]', '"column", "sum"]', "mm", "bmm", "matmul"),
 ]
 FIBRE = [
-    M("line_wholly_masked", "gone = masked & alive", "gone = masked", "softmax.int", SDPA, quick=True),
+    M("line_wholly_masked", "gone = (masked & alive) |", "gone = masked |", "softmax.int", SDPA, quick=True),
     M(
         "masked_in_the_first_run",
         "dropped = both_ends(gone, fact.moves, fact.shape)",
@@ -391,7 +411,7 @@ FIBRE = [
         "ill = np.where(number, UNKNOWN, UNKNOWN)",
         "softmax.int",
     ),
-    M("logarithm_of_zero", "if logarithm and masked.any():", "if False:", "log_softmax.int", "_log_softmax"),
+    M("logarithm_of_zero", "if logarithm and may_mask(known):", "if False:", "log_softmax.int", "_log_softmax"),
     M("mask_beside_a_mask_as_large", "dtype, share=0.1)", "dtype)", program="mask_beside_entries_nearly_as_large"),
     M("groups_by_place", "if is_moved(fact.moves[1]) and groups > 1:", "if False:", "group_norm"),
     M(
@@ -464,8 +484,8 @@ MOVEMENT = [
     M("one_free_dimension", "if all(m is FREE for m, _ in real):", "if any(m is FREE for m, _ in real):", "view"),
     M(
         "known_bits",
-        "    return Fact(fact.shape, fact.moves, fact.level)\n\n\ndef regroup",
-        "    return fact\n\n\ndef regroup",
+        "    return unsure(Fact(fact.shape, fact.moves, fact.level))  #",
+        "    return fact  #",
         "view.dtype",
     ),
     M(
@@ -768,20 +788,20 @@ ATTENTION = [
     ),
     M(
         "softmax_along_the_queries",
-        "weights = softmax_along(a, scores, rank - 1, dtype)",
-        "weights = softmax_along(a, scores, rank - 2, dtype)",
+        "weights = softmax_along(a, scores, rank - 1, dtype, safe=True)",
+        "weights = softmax_along(a, scores, rank - 2, dtype, safe=True)",
         SDPA,
         program="one_value_that_is_not_zero",
     ),
     M(
         "mask_that_is_not_known",
-        "np.where(visible, scores.status, UNSURE)",
+        "np.where(visible, scores.status, LOW)",
         "scores.status",
         program="mask_of_data_on_known_scores",
     ),
     M(
         "infinite_mask_is_ordinary",
-        "status = np.where(large & (status == UNKNOWN), UNSURE, status).astype(np.uint8)",
+        "status = np.where(large & ((status == UNKNOWN) | (status == LOW)), UNSURE, status).astype(np.uint8)",
         "status = status.astype(np.uint8)",
         SDPA,
     ),
@@ -873,7 +893,239 @@ WALK = [
         "slice.Tensor",
     ),
 ]
+LOW_LINES = [
+    M(
+        "logarithm_of_low",
+        "if logarithm and may_mask(known):",
+        "if logarithm and masked.any():",
+        program="logarithm_of_a_softmax_of_what_data_hide",
+    ),
+    M("low_plus_large", "sum(literals), low & (any_masked | ~large)", "sum(literals), low", "add.Tensor"),
+    M(
+        "low_and_masked_has_a_bound",
+        "any_masked & ~low, reduce(np.add, values)",
+        "any_masked, reduce(np.add, values)",
+        program="softmax_of_a_row_that_data_and_a_mask_hide",
+    ),
+    M(
+        "anything_taken_from_low",
+        "stays = (knowns[0].status == LOW) & taken & ~large",
+        "stays = (knowns[0].status == LOW) & ~large",
+        program="low_less_low",
+    ),
+    M(
+        "large_taken_from_low",
+        "stays = (knowns[0].status == LOW) & taken & ~large",
+        "stays = (knowns[0].status == LOW) & taken",
+        "sub.Tensor",
+    ),
+    M("low_times_large", "        stays = stays & ~large\n", "", "mul.Tensor", "div.Tensor"),
+    M("low_times_anything", "low[place] & sure & (np.abs(factor) < np.inf)", "low[place]", "mul.Tensor", "div.Tensor"),
+    M(
+        "low_beside_unsure",
+        "stays = stays & ~unsure & dtype.is_floating_point",
+        "stays = stays & dtype.is_floating_point",
+        program="low_and_unsure",
+    ),
+    M(
+        "low_passes_for_ordinary",
+        "unsure | large | any_masked | low\n    status",
+        "unsure | large | any_masked\n    status",
+        "neg",
+        "sub.Tensor",
+        "maximum",
+    ),
+    M(
+        "any_slope_is_tame",
+        "tame = name in TAMING and all(x > 0 for x in literals)",
+        "tame = name in TAMING",
+        program="softplus_of_negative_slope",
+    ),
+    M(
+        "exponential_of_low",
+        "return knowns[0].status == MASKED, 0",
+        "return knowns[0].status >= MASKED, 0",
+        "exp",
+        quick=True,
+    ),
+    M(
+        "high_branch_is_low",
+        "np.where(risky, np.where(nowhere_high, LOW, UNSURE), UNKNOWN)",
+        "np.where(risky, LOW, UNKNOWN)",
+        *MASKED,
+    ),
+    M(
+        "one_branch_is_not_high",
+        "nowhere_high = _not_high(yes) & _not_high(no) &",
+        "nowhere_high = _not_high(yes) &",
+        *MASKED,
+    ),
+    M(
+        "known_value_is_not_high",
+        "vague | (known.where(EXACT) & (known.value < FLOAT16_LARGE))",
+        "vague | known.where(EXACT)",
+        *MASKED,
+    ),
+    M(
+        "unsure_is_not_high",
+        "(known.status == UNKNOWN) | (known.status == MASKED) | (known.status == LOW)",
+        "(known.status != EXACT)",
+        *MASKED,
+    ),
+    M(
+        "almost_a_mask_is_ordinary",
+        "found: NDArray[np.bool_] = known.where(EXACT) & ~(np.abs(value) < limit)",
+        "found: NDArray[np.bool_] = known.where(EXACT) & ~(np.abs(value) < 1e8)",
+        program="almost_a_mask_filled_in_where_data_say",
+    ),
+    M(
+        "whole_numbers_are_small",
+        "(name in WHOLE and dtype is not torch.bool)",
+        "False",
+        program="mask_of_whole_numbers_by_multiplication",
+    ),
+    M(
+        "next_to_nothing_is_a_number",
+        "large = large | _small(_divisor(a)).any()",
+        "pass",
+        program="division_by_next_to_nothing",
+    ),
+    M("unsure_score_is_not_high", "high = scores.status == UNSURE", "high = scores.status > UNSURE + 9", SDPA),
+    M(
+        "low_mask_added",
+        "low = (scores.status == LOW) | (mask.status == LOW)",
+        "low = scores.status == LOW",
+        program="mask_hidden_by_data",
+    ),
+    M("large_mask_beside_low", "large & ((status == UNKNOWN) | (status == LOW))", "large & (status == LOW)", SDPA),
+    M(
+        "line_of_low_is_a_number",
+        "(known.status != UNSURE) & (known.status != LOW) & finite & ~overflown",
+        "(known.status != UNSURE) & finite & ~overflown",
+        "softmax.int",
+        "_softmax",
+    ),
+    M(
+        "line_of_unsure_is_a_number",
+        "number = (sure.any(axis=dim, keepdims=True) | safe) & ~spoilt",
+        "number = sure.any(axis=dim, keepdims=True) | safe",
+        "softmax.int",
+        "_safe_softmax",
+    ),
+    M(
+        "every_softmax_is_safe",
+        "number = (sure.any(axis=dim, keepdims=True) | safe) & ~spoilt",
+        "number = ~spoilt",
+        "softmax.int",
+        "_softmax",
+    ),
+    M("every_softmax_drops_infinity", "(absent & ~spoilt & safe)", "(absent & ~spoilt)", "softmax.int", "_softmax"),
+    M("spoilt_line_drops_infinity", "(absent & ~spoilt & safe)", "(absent & safe)", program="infinity_in_a_safe_line"),
+    M(
+        "low_is_alive",
+        "ordinary = (known.status == UNKNOWN) |",
+        "ordinary = (known.status == UNKNOWN) | (known.status == LOW) |",
+        "softmax.int",
+        "_softmax",
+    ),
+    M("overflown_is_a_number", "& finite & ~overflown", "& finite", program="mask_twice_over"),
+    M(
+        "bits_pass_for_ordinary",
+        "return unsure(Fact(fact.shape, fact.moves, fact.level))  #",
+        "return Fact(fact.shape, fact.moves, fact.level)  #",
+        program="bits_read_as_whole_numbers_and_back",
+    ),
+]
+SHARING = [
+    M(
+        "shared_whatever_the_dtype",
+        "return tuple(value.shape), value.dtype",
+        "return tuple(value.shape)",
+        program="dtypes_of_operands",
+    ),
+    M(
+        "shared_whatever_the_constant",
+        'return "constant", x.name',
+        'return "constant", _form(x)',
+        program="values_of_constants",
+    ),
+    M(
+        "shared_whatever_the_type",
+        "return type(x).__name__, repr(x) if isinstance(x, float) else x",
+        "return x",
+        program="whole_and_boolean_literals",
+    ),
+    M("shared_whatever_the_sign", "repr(x) if isinstance(x, float) else x", "x", program="signed_zeros"),
+    M(
+        "weight_shared_with_given",
+        'return "opaque", _form(x), self.number(fact)',
+        'return "tensor", _form(x), self.number(fact)',
+        program="weight_and_given",
+    ),
+    M(
+        "shared_whatever_the_options",
+        "self._argument(tuple(sorted(node.kwargs.items())), facts)",
+        "None",
+        program="options",
+    ),
+    M(
+        "shared_whatever_the_operator",
+        "made: Hashable = (node.target, _form(node),",
+        "made: Hashable = (_form(node),",
+        program="operators",
+    ),
+    M("shared_whatever_the_level", "                fact.level.tobytes(),\n", "", program="levels"),
+    M(
+        "shared_whatever_the_moves",
+        "                tuple(map(id, fact.moves)),  # moves are interned\n",
+        "",
+        program="moves",
+    ),
+    M(
+        "shared_whatever_is_known",
+        "known and (known.status.shape, known.status.tobytes(), *_value(known.value)),",
+        "None,",
+        program="known_values",
+    ),
+    M("shared_whatever_the_value", "*_value(known.value)),", "),", program="known_values"),
+]
+ASKED = [
+    M(
+        "others_replaced",
+        "level = np.where(slots, 0, NEVER)",
+        "level = np.where(slots, NEVER, 0)",
+        program="sum_of_the_pads-padding",
+    ),
+    M("rows_confused", "shape[0] != (shape[0] if rows is None else rows)", "False", program="rows_averaged-batch"),
+    M(
+        "entries_beside_not_asked",
+        "slots = np.repeat(whole[:, None], shape[token.dim], axis=1)",
+        "slots = np.repeat(whole[:, None] & False, shape[token.dim], axis=1)",
+        program="rows_averaged_before_the_tokens-batch",
+    ),
+    M(
+        "replaced_asked",
+        "slots[:, token.offset : token.offset + tokens] = asked",
+        "slots[:, token.offset : token.offset + tokens] = ~asked",
+        program="pads_read_at_real_tokens-padding",
+    ),
+    M(
+        "row_in_part_asked",
+        "whole: Slots = np.logical_and.reduce(asked, axis=1)",
+        "whole: Slots = np.logical_not(np.logical_or.reduce(asked, axis=1))",
+        program="rows_exchanged-batch",
+    ),
+    M(
+        "middle_rows_forgotten",
+        "for row in (*range(max(rows, 2) - 1), -1))",
+        "for row in (0, -1))",
+        program="middle_row_of_three-batch",
+    ),
+]
 MUTANTS = [
+    *LOW_LINES,
+    *SHARING,
+    *ASKED,
     *(
         POINTWISE
         + LABELLED
@@ -890,9 +1142,41 @@ MUTANTS = [
         + SORTED
         + ATTENTION
         + WALK
-    )
+    ),
 ]
 PROGRAMS = {  # name -> law, function
+    "low_less_low": (
+        "causal",
+        lambda x: unless_number(weights_beside((hidden_by_data(x) - hidden_by_data(x)).exp(), x), x),
+    ),
+    "low_and_unsure": (
+        "causal",
+        lambda x: unless_number(weights_beside((hidden_by_data(x) + x[..., :1] * 1e300 * 1e300).exp(), x), x),
+    ),
+    "mask_hidden_by_data": (
+        "causal",
+        lambda x: F.scaled_dot_product_attention(
+            x, x, x, attn_mask=torch.where(FUTURE, torch.tensor(-1e9), hidden_by_data(x))
+        ),
+    ),
+    "infinity_in_a_safe_line": (
+        "causal",
+        lambda x: unless_number(
+            torch.ops.aten._safe_softmax(
+                torch.cat([x[..., :1] * 1e300 * 1e300, x.new_full((2, TOKENS, TOKENS), -torch.inf)], -1), -1
+            )[..., 1:],
+            x,
+        ),
+    ),
+    "mask_twice_over": (
+        "causal",
+        lambda x: unless_number(
+            weights_beside(
+                (scores(x) + torch.full((TOKENS, TOKENS), -3e38) + torch.full((TOKENS, TOKENS), -3e38)).softmax(-1), x
+            ),
+            x,
+        ),
+    ),
     "one_value_that_is_not_zero": (
         "causal",
         lambda x: F.scaled_dot_product_attention(
@@ -921,7 +1205,8 @@ PROGRAMS = {  # name -> law, function
 @cache
 def sources() -> dict[Path, str]:
     """The text of every file of the prover."""
-    return {path: path.read_text() for path in sorted(FOLDER.rglob("*.py"))}
+    asking = [FOLDER.parent / "laws" / name for name in ("replacement.py", "batch.py")]
+    return {path: path.read_text() for path in [*sorted(FOLDER.rglob("*.py")), *asking]}
 
 
 def place_of(mutant: Mutant) -> Path:
@@ -933,7 +1218,7 @@ def place_of(mutant: Mutant) -> Path:
 
 def module_of(path: Path) -> ModuleType:
     """The module of a file of the prover."""
-    return importlib.import_module(".".join(["orderproof.prover", *path.relative_to(FOLDER).with_suffix("").parts]))
+    return importlib.import_module(".".join(["orderproof", *path.relative_to(FOLDER.parent).with_suffix("").parts]))
 
 
 def functions_of(code: CodeType) -> dict[str, CodeType]:
@@ -1008,12 +1293,21 @@ def examined(name: str) -> tuple[str, Examination]:
     for case in [*FALSE_PROOFS, *WRONG_FACTS]:
         if f"{case.name}-{case.law}" == name:
             return case.law, examine(build(case))
+    if name in PASSED_FOR_ORDINARY:
+        return PASSED_FOR_ORDINARY[name].law, examine(build(PASSED_FOR_ORDINARY[name]))
     law, function = PROGRAMS[name]
     return law, examine(Program(function))
 
 
 def caught_by_program(name: str, changed: list[tuple[FunctionType, CodeType]]) -> bool:
     """Whether the mutant proves a program that breaks the law, or two runs contradict one of its facts."""
+    if name in DIFFERENT:
+        with mutated(changed):
+            return shared(name) != set()
+    if name in BROKEN:
+        with mutated(changed):
+            found = finding(BROKEN[name], BROKEN[name].broken)
+        return found.verdict == "proved" or "error in the prover" in found.reason
     law, exam = examined(name)
     with mutated(changed):
         done = walk(exam, laws.get(law))
@@ -1033,6 +1327,12 @@ def test_mutant_is_caught(mutant: Mutant) -> None:
     assert any(caught_by_sample(s, changed) for s in samples) or (
         mutant.program != "" and caught_by_program(mutant.program, changed)
     )
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_program_that_sees_a_mutant_is_not_proved_without_it(name: str) -> None:
+    law, exam = examined(name)
+    assert shortfall(exam, walk(exam, laws.get(law))) is not None
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)

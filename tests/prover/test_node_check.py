@@ -98,7 +98,7 @@ def check(exam: Examination, law: Law) -> None:
         if isinstance(there, str):
             assert there.startswith("it takes no ")
             continue
-        for part in law.parts:
+        for part in law.relations(there.rows):
             check_part(there, part)
 
 

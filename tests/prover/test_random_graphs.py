@@ -77,7 +77,7 @@ class Runs:
 
     def pairs(self, law: Law, *, state: int) -> Iterator[tuple[Change, int, int, Values, Values]]:
         """The two runs of every generator and every cut."""
-        for change, generator, case in law.cases(TOKENS):
+        for change, generator, case in law.cases(TOKENS, BATCH):
             second = change.apply(tokens(1), tokens(2), 1)
             yield change, generator, case, self.first[state], self._values(second, self.states[state])
 
@@ -156,7 +156,7 @@ def claims(law: Law, fact: Fact) -> Iterator[tuple[TokenDim, ...]]:
     for count in range(1 if law.family == "influence" else 0, len(long) + 1):
         for dims in combinations(long, count):
             chosen = tuple(TokenDim(d) for d in dims)
-            if law.shortfall(fact, chosen, TOKENS) is None:
+            if law.shortfall(fact, chosen, TOKENS, BATCH) is None:
                 yield chosen
 
 

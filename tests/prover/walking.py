@@ -43,7 +43,7 @@ def examine(module: nn.Module, tokens: int = TOKENS, width: int = WIDTH) -> Exam
 def shortfall(exam: Examination, done: Attempt) -> str | None:
     """Why the walk does not prove its law for some output; None where it proves it for all."""
     for name, dims in exam.output_dims.items():
-        missing = done.law.shortfall(done.walk.fact(exam.captured.outputs[name]), dims, exam.tokens)
+        missing = done.law.shortfall(done.walk.fact(exam.captured.outputs[name]), dims, exam.tokens, exam.rows)
         if missing is not None:
             return missing
     return None

@@ -112,7 +112,7 @@ def certificate(
         captured, _count = make_uniform(captured, breaks)
     done = attempt(exam, law, captured, weights=weights)
     dims = exam.output_dims[output]
-    if law.shortfall(done.walk.fact(captured.outputs[output]), dims, exam.tokens) is not None:
+    if law.shortfall(done.walk.fact(captured.outputs[output]), dims, exam.tokens, exam.rows) is not None:
         return None
     return make(
         captured, done.walk, law=law.name, code=law.code, family=law.family,

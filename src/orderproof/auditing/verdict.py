@@ -50,7 +50,7 @@ def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tupl
         if isinstance(there, str):
             found = [_blank(law, "", expected, exam, "not_applicable", there)]
         else:
-            parts = [_prove_part(there, part, expected, options) for part in law.parts]
+            parts = [_prove_part(there, part, expected, options) for part in law.relations(there.rows)]
             found = [_joined(each) for each in zip(*parts, strict=True)]
         update = {"seconds": (time.perf_counter() - began) / len(found), "setting": "" if setting == PLAIN else setting}
         results += [f.model_copy(update=update) for f in found]
@@ -96,7 +96,7 @@ def _prove_part(exam: Examination, law: Law, expected: Expectation, options: Opt
             continue
         dims, missing = grown, exam.failure or ""
         if strict is not None:
-            dims, missing = _best_reading(strict, name, grown, exam.tokens)
+            dims, missing = _best_reading(strict, name, grown, exam)
         trial = Trial(exam, law, name, dims, captured if options.uniform else None)
         if strict is not None and not missing:
             results.append(_proved(exam, strict, name, trial, expected))
@@ -149,14 +149,14 @@ def _proved(exam: Examination, done: Attempt, output: str, trial: Trial, expecte
 
 
 def _best_reading(
-    done: Attempt, output: str, dims: tuple[TokenDim, ...], tokens: int
+    done: Attempt, output: str, dims: tuple[TokenDim, ...], exam: Examination
 ) -> tuple[tuple[TokenDim, ...], str]:
     """The reading of an output under which the law is proved, or else the first one and what it lacks."""
     fact = done.walk.fact(done.captured.outputs[output])
     for reading in placements(dims):
-        if done.law.shortfall(fact, reading, tokens) is None:
+        if done.law.shortfall(fact, reading, exam.tokens, exam.rows) is None:
             return reading, ""
-    return dims, done.law.shortfall(fact, dims, tokens) or ""
+    return dims, done.law.shortfall(fact, dims, exam.tokens, exam.rows) or ""
 
 
 def placements(dims: tuple[TokenDim, ...]) -> list[tuple[TokenDim, ...]]:

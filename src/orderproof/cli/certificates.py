@@ -24,7 +24,7 @@ def write_all(
             continue
         there = exam.called(finding.setting or PLAIN)
         assert isinstance(there, Examination), there
-        for part in get(finding.law).parts:
+        for part in get(finding.law).relations(there.rows):
             found = certificate(there, part, finding.output, weights=weights, uniform=uniform, completed=completed)
             if found is not None:
                 made.append(found)

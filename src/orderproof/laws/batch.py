@@ -2,8 +2,7 @@
 
     X_r = X'_r for every row r but one  implies  f(X)_r = f(X')_r for those rows.
 
-Each row in turn is replaced: as many relations, as many walks, as there are rows; the first and the last stand
-for them where there are more than two.
+Each row in turn is replaced: as many relations, as many walks, as there are rows.
 Source: elementary; broken by batch statistics, by experts with a capacity, by scales taken over a whole tensor.
 """
 
@@ -53,16 +52,20 @@ class Batch(ReplacementLaw):
     def parts(self) -> tuple[Batch, ...]:
         return (replace(self, row=0), replace(self, row=-1))
 
+    def relations(self, rows: int) -> tuple[Batch, ...]:
+        return tuple(replace(self, row=row) for row in (*range(max(rows, 2) - 1), -1))
+
     def replaced(self, rows: int, tokens: int) -> Slots:
         slots = np.zeros((rows, tokens), dtype=bool)
-        slots[self.row] = True
+        slots[self.row if self.row < rows else slice(None)] = True  # of an input with fewer rows, all may change
         return slots
 
     def asked(self, rows: int, tokens: int) -> Slots:
         return ~self.replaced(rows, tokens)
 
     def told(self, tokens: int) -> str:
-        return f"replace the {('first', 'last')[self.row]} row of the batch"
+        name = {0: "the first row", -1: "the last row"}.get(self.row, f"row {self.row}")
+        return f"replace {name} of the batch"
 
     def not_asked(self, dims: tuple[TokenDim, ...]) -> str | None:
         return None

@@ -55,7 +55,7 @@ class Causal(InfluenceLaw):
         level = np.arange(shape[axis], dtype=np.int64).reshape([-1 if d == axis else 1 for d in range(rank)])
         return Fact(shape, moves, level)
 
-    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
+    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None) -> str | None:
         token = dims[0]
         place = np.arange(fact.shape[token.dim]) - token.offset
         allowed = np.maximum(place, NEVER).reshape([-1 if d == token.dim else 1 for d in range(len(fact.shape))])

@@ -117,6 +117,10 @@ class Law(ABC):
         """The relations that together are the law, each settled by a walk of its own."""
         return (self,)
 
+    def relations(self, rows: int) -> tuple[Law, ...]:
+        """The parts of the law where the batch has so many rows."""
+        return self.parts
+
     def expected(self, kind: str) -> Expectation:
         """Whether the law should hold for this kind of subject."""
         return self.expectation.get(kind, "any")
@@ -126,8 +130,11 @@ class Law(ABC):
         """The fact about an input whose tokens run along `axis`."""
 
     @abstractmethod
-    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
-        """Why the fact about an output is less than the law asks; None when it is enough."""
+    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None) -> str | None:
+        """Why the fact about an output is less than the law asks; None when it is enough.
+
+        `rows` is the size of the batch; where it is not given, that of the output's first dimension.
+        """
 
     @abstractmethod
     def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
@@ -176,7 +183,7 @@ class PermutationLaw(Law):
         move = moved(np.stack(self.generators(shape[along(axis)[0]])))
         return Fact(shape, tuple(move if d in along(axis) else STILL for d in range(rank)), uniform(rank, NEVER))
 
-    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
+    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None) -> str | None:
         group = np.stack(self.generators(tokens))
         token_dims = {t.dim: t.offset for t in dims}
         level = fact.level

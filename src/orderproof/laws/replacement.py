@@ -48,9 +48,9 @@ class ReplacementLaw(InfluenceLaw):
         level = np.where(slots, 0, NEVER).astype(np.int64).reshape(_laid(shape, axis))
         return Fact(shape, (STILL,) * rank, compress(level))
 
-    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
+    def shortfall(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None) -> str | None:
         over = np.broadcast_to(fact.level, fact.shape) > NEVER
-        asked = self._asked(fact.shape, dims, tokens)
+        asked = self._asked(fact.shape, dims, tokens, rows)
         if asked is None:
             return "which row each entry of the output belongs to is not known"
         if not (over & asked).any():
@@ -60,17 +60,23 @@ class ReplacementLaw(InfluenceLaw):
         anything = int(np.broadcast_to(fact.level, fact.shape)[where]) >= ALWAYS
         return f"the output at row {where[0]}{place} may depend on {'anything' if anything else 'what is replaced'}"
 
-    def _asked(self, shape: Shape, dims: tuple[TokenDim, ...], tokens: int) -> Slots | None:
-        """The entries of an output that are asked about; entries beside the tokens belong to the whole row."""
+    def _asked(self, shape: Shape, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None) -> Slots | None:
+        """The entries of an output that are asked about; entries beside the tokens belong to the whole row.
+
+        None where its first dimension does not run over the rows of the batch.
+        """
         rank = len(shape)
+        if not shape or shape[0] != (shape[0] if rows is None else rows):
+            return None
+        asked = self.asked(shape[0], tokens)
+        whole: Slots = np.logical_and.reduce(asked, axis=1)  # rows of which every slot is asked about
         if not dims:
-            rows = self.asked(shape[0], tokens).all(axis=1)
-            return np.broadcast_to(rows.reshape([-1, *[1] * (rank - 1)]), shape)
+            return np.broadcast_to(whole.reshape([-1, *[1] * (rank - 1)]), shape)
         token = dims[0]
         if token.dim == 0 or len(dims) > 1:
             return None
-        slots = np.zeros((shape[0], shape[token.dim]), dtype=bool)
-        slots[:, token.offset : token.offset + tokens] = self.asked(shape[0], tokens)
+        slots = np.repeat(whole[:, None], shape[token.dim], axis=1)
+        slots[:, token.offset : token.offset + tokens] = asked
         return np.broadcast_to(slots.reshape(_laid(shape, token.dim)), shape)
 
     def allowed(self, shape: Shape, tokens: int, rows: int) -> Levels | None:
@@ -99,15 +105,12 @@ class ReplacementLaw(InfluenceLaw):
     def compare(
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: Change
     ) -> tuple[Tensor, Tensor]:
-        asked = self._asked(tuple(first.shape), dims, self._tokens(change))
-        assert asked is not None
-        mask = torch.from_numpy(np.ascontiguousarray(asked))
-        return first[mask], second[mask]
-
-    @staticmethod
-    def _tokens(change: Change) -> int:
         assert change.slots is not None
-        return int(change.slots.shape[1])
+        rows, tokens = change.slots.shape
+        asked = self._asked(tuple(first.shape), dims, tokens, rows)
+        assert asked is not None, "which row each entry of the output belongs to is not known"
+        mask = torch.from_numpy(np.array(asked))
+        return first[mask], second[mask]
 
     def place(
         self, index: tuple[int, ...], dims: tuple[TokenDim, ...], tokens: int, shape: Shape = ()

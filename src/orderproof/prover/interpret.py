@@ -150,9 +150,11 @@ def _apply(a: Application, walk: Walk) -> Facts:
 def _tainted(a: Application, made: Facts, *, pure: bool = False) -> Facts:
     """What is computed from masked entries, or with a number as large, or not at all, must not pass for ordinary.
 
-    A place or a count (an integer made of other numbers by a rule) is as ordinary as ever.
+    A place or a count (an integer made of other numbers by a rule) is as ordinary as ever; what is looked up is
+    as ordinary as its table, however large the index.
     """
-    masked = [n for n in a.node.all_input_nodes if a.may_mask(n)]
+    lookup = getattr(find(a.node.target), "lemma", "") == "lookup_equivariant"
+    masked = [n for n in (a.args[:1] if lookup else a.node.all_input_nodes) if a.may_mask(n)]
     if not masked and not has_large_number(a.node) and not is_uninitialised(a.node):
         return made
     given = [*a.node.args, *a.node.kwargs.values()]

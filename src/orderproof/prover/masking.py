@@ -22,6 +22,7 @@ from orderproof.prover.rule import Application, dtype_of
 ADD = {"add", "sub"}
 MULTIPLY = {"mul", "multiply"}
 DIVIDE = {"div", "true_divide"}
+WHOLE = ADD | MULTIPLY | {"rsub"}  # where whole numbers become as large as a mask
 EXPONENTIAL = {"exp", "exp2"}
 TAMING = EXPONENTIAL | {"sigmoid", "relu", "softplus", "expm1", "elu"}  # bounded below: no mask comes through
 AND = {"bitwise_and", "logical_and", "__and__"}
@@ -76,7 +77,23 @@ def is_large(a: Application, operands: list[Operand]) -> bool:
     """Whether a constant or a literal here is as large as a mask."""
     if any(o.node is not None and o.node in a.constants and a.constants.is_large(o.node) for o in operands):
         return True
+    if a.target.split(".")[1] in DIVIDE and _small(_divisor(a)).any():
+        return True
     return any(abs(x) >= FLOAT16_LARGE for x in literals_of(a))
+
+
+def _divisor(a: Application) -> Any:
+    """What a division divides by; 1 where that is not known."""
+    divisor = a.args[1]
+    if isinstance(divisor, Node):
+        divisor = a.constants.array(divisor) if divisor in a.constants else None
+    return 1.0 if divisor is None else divisor
+
+
+def _small(divisor: Any) -> NDArray[np.bool_]:
+    """Where dividing by this is multiplying by a number as large as a mask."""
+    found: NDArray[np.bool_] = np.abs(np.asarray(divisor, dtype=np.float64)) < 1 / FLOAT16_LARGE
+    return found
 
 
 def large_elements(a: Application, operands: list[Operand], knowns: list[Known]) -> NDArray[np.bool_]:
@@ -115,13 +132,18 @@ def bounds(
     bound = np.zeros((1,) * len(a.shape))
     values = [np.where((k.status == EXACT) | (k.status == MASKED), k.value.astype(np.float64), 0.0) for k in knowns]
     literals = [float(x) for x in a.args if isinstance(x, int | float) and not isinstance(x, bool)]
-    large = large_elements(a, operands, knowns) & dtype.is_floating_point
+    large = large_elements(a, operands, knowns) & (
+        dtype.is_floating_point or (name in WHOLE and dtype is not torch.bool)
+    )
     if name in DIVIDE and len(knowns) == 2:
-        large = large | (knowns[1].where(EXACT) & (knowns[1].value == 0))
+        large = large | (knowns[1].where(EXACT) & _small(knowns[1].value))
+    elif name in DIVIDE:
+        large = large | _small(_divisor(a)).any()
     keeps = stays = np.zeros_like(any_masked)
     plain = a.node.kwargs.get("alpha", 1) == 1 and len(a.args) < 3
     if name == "add" and plain:
-        keeps, bound, stays = any_masked, reduce(np.add, values) + sum(literals), low & ~any_masked & ~large
+        # What is low may be -inf: masked besides, it has no bound that says whether it is.
+        keeps, bound, stays = any_masked & ~low, reduce(np.add, values) + sum(literals), low & (any_masked | ~large)
     elif name == "sub" and plain and isinstance(a.args[0], Node):
         taken = (knowns[1].status == UNKNOWN) | (knowns[1].status == EXACT) if len(knowns) == 2 else ~stays
         keeps, bound = masked[0] & taken, values[0] - (values[1] if len(knowns) == 2 else sum(literals))
@@ -134,7 +156,8 @@ def bounds(
     limit = FLOAT16_LARGE if dtype is torch.float16 else LARGE
     keeps = keeps & (bound <= -limit) & ~unsure & dtype.is_floating_point
     stays = stays & ~unsure & dtype.is_floating_point
-    doubtful = unsure | large if name in TAMING else unsure | large | any_masked | low
+    tame = name in TAMING and all(x > 0 for x in literals)  # a softplus of negative slope lets masks through
+    doubtful = unsure | large if tame else unsure | large | any_masked | low
     status = np.where(keeps, MASKED, np.where(stays, LOW, np.where(doubtful, UNSURE, UNKNOWN)))
     return status.astype(np.uint8), np.where(keeps, bound, 0.0)
 
@@ -189,6 +212,14 @@ def decided_by_one(a: Application, name: str, knowns: list[Known]) -> tuple[NDAr
     if name in OR and boolean:
         return one_is(lambda v: v != 0), True
     return None, None
+
+
+def is_huge(known: Known, dtype: torch.dtype) -> NDArray[np.bool_]:
+    """The elements known to be too far from the ordinary to stand beside a mask, infinite, or no number."""
+    value = known.value.astype(np.float64)
+    limit = 0.1 * FLOAT16_LARGE if dtype is torch.float16 else FLOAT16_LARGE
+    found: NDArray[np.bool_] = known.where(EXACT) & ~(np.abs(value) < limit)
+    return found
 
 
 def is_infinite(known: Known) -> NDArray[np.bool_]:

@@ -33,11 +33,12 @@ from orderproof.prover.fact import (
     Known,
     both_ends,
     constant,
+    may_mask,
     unsure,
     with_known,
 )
 from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
-from orderproof.prover.masking import BOUNDED, lines_of, mask_like
+from orderproof.prover.masking import BOUNDED, lines_of
 from orderproof.prover.move import STILL, is_moved
 from orderproof.prover.rule import Application, Facts, NothingFollows, dtype_of, rule
 
@@ -70,7 +71,7 @@ def softmax_along(
     level, dropped = np.broadcast_arrays(fact.level, dropped)
     high = np.where(dropped, NEVER, level).max(axis=dim, keepdims=True)
     zero = np.zeros((1,) * len(fact.shape))
-    if logarithm and mask_like(known, dtype).any():
+    if logarithm and may_mask(known):
         # A masked entry is as negative as before, and no longer cut off from its score.
         return unsure(Fact(fact.shape, fact.moves, np.maximum(high, fact.level)))
     if not gone.any():

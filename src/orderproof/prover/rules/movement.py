@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orderproof.prover.fact import NEVER, Fact, Known, Shape, compress, generators_of, uniform
+from orderproof.prover.fact import NEVER, Fact, Known, Shape, compress, generators_of, uniform, unsure
 from orderproof.prover.labelled import with_values
 from orderproof.prover.move import FREE, STILL, Move, is_moved, moved
 from orderproof.prover.rule import Application, NothingFollows, rule
@@ -120,7 +120,7 @@ def reinterpret(a: Application) -> Fact:
     fact = a.fact(a.args[0])
     if fact.shape != a.shape:
         raise NothingFollows("bits regrouped into elements of another width have no lemma")
-    return Fact(fact.shape, fact.moves, fact.level)
+    return unsure(Fact(fact.shape, fact.moves, fact.level))  # any bits: they may be those of infinity
 
 
 def regroup(fact: Fact, shape: Shape) -> Fact:

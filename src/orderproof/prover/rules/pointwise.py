@@ -41,9 +41,8 @@ from orderproof.prover.masking import (
     MULTIPLY,
     bounds,
     decided_by_one,
-    is_infinite,
+    is_huge,
     is_large,
-    mask_like,
 )
 from orderproof.prover.move import STILL
 from orderproof.prover.rule import Application, NothingFollows, dtype_of, rule
@@ -176,7 +175,7 @@ def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]
     branch = np.where(true, yes_level, no_level)
     level = np.where(sure, highest([condition_level, branch]), highest([condition_level, yes_level, no_level]))
     dtype = a.node.meta["val"].dtype
-    risky = reduce(np.logical_or, [mask_like(k, dtype) | (k.status >= MASKED) | is_infinite(k) for k in (yes, no)])
+    risky = reduce(np.logical_or, [(k.status >= MASKED) | is_huge(k, dtype) for k in (yes, no)])
     nowhere_high = _not_high(yes) & _not_high(no) & dtype.is_floating_point
     either = np.where(risky, np.where(nowhere_high, LOW, UNSURE), UNKNOWN)
     status = np.where(sure, np.where(true, yes.status, no.status), either)
