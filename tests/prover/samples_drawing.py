@@ -574,12 +574,12 @@ def undenied(tried: Trial, claims: list[Claim], rng: np.random.Generator, most: 
             break
         scale: Scale = "few" if k % 2 else "wide"
         first = first_run(rng, tried.roles, scale)
-        one = [np.asarray(x) for x in apply(tried.sample, first)]
+        one = [np.asarray(x.resolve_conj()) for x in apply(tried.sample, first)]
         for generator, case in tried.relation.cases():
             asked = [c for c in claims if c.case == case and c.open.any()]
             if asked:
                 second = two_runs(rng, tried.roles, generator, case, scale, first)
-                two = [np.asarray(x) for x in apply(tried.sample, second)]
+                two = [np.asarray(x.resolve_conj()) for x in apply(tried.sample, second)]
                 for claim in asked:
                     claim.hear(one, two, generator)
     return [c for c in claims if c.open.any()]

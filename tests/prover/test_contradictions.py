@@ -175,6 +175,21 @@ FALSE_PROOFS = [
         "causal",
         lambda x: (joined(x)[..., 999 : 999 + TOKENS] + big()).softmax(-1) @ VALUES,
     ),
+    Case(
+        "mask_by_amax",
+        "causal",
+        lambda x: (torch.stack([scores(x), FIRST.flip(1).expand(2, -1, -1)]).amax(0) + big()).softmax(-1) @ x,
+    ),
+    Case(
+        "mask_by_maximum_and_its_place",
+        "causal",
+        lambda x: (torch.stack([scores(x), FIRST.flip(1).expand(2, -1, -1)]).max(0).values + big()).softmax(-1) @ x,
+    ),
+    Case(
+        "mask_by_logsumexp",
+        "causal",
+        lambda x: (torch.stack([scores(x), FIRST.flip(1).expand(2, -1, -1)]).logsumexp(0) + big()).softmax(-1) @ x,
+    ),
     Case("mask_through_log_softmax", "causal", lambda x: late(early(x).log_softmax(-1), x)),
     Case("mask_through_a_flat_roll", "causal", lambda x: late(early(x).roll(0), x)),
     Case("mask_through_attention_as_value", "causal", lambda x: late(flat_attention(early(x)), x)),

@@ -77,7 +77,7 @@ class Runs:
 
     def pairs(self, law: Law, *, state: int) -> Iterator[tuple[Change, int, int, Values, Values]]:
         """The two runs of every generator and every cut."""
-        for change, generator, case in law.cases(TOKENS):
+        for change, generator, case in law.cases(TOKENS, BATCH):
             second = change.apply(tokens(1), tokens(2), 1)
             yield change, generator, case, self.first[state], self._values(second, self.states[state])
 
