@@ -190,6 +190,13 @@ FALSE_PROOFS = [
         "causal",
         lambda x: (torch.stack([scores(x), FIRST.flip(1).expand(2, -1, -1)]).logsumexp(0) + big()).softmax(-1) @ x,
     ),
+    Case(
+        "mask_by_amax_of_low_entries",
+        "causal",
+        lambda x: beside(
+            1000 * torch.stack([scores(x) - 1e9, x.new_full((2, TOKENS, TOKENS), -1e6)]).amax(0)[..., :1], x, x
+        ),
+    ),
     Case("mask_through_log_softmax", "causal", lambda x: late(early(x).log_softmax(-1), x)),
     Case("mask_through_a_flat_roll", "causal", lambda x: late(early(x).roll(0), x)),
     Case("mask_through_attention_as_value", "causal", lambda x: late(flat_attention(early(x)), x)),
@@ -207,6 +214,7 @@ WRONG_FACTS = [
         attend(lambda s: (s + big()).log_softmax(-1) + big(1e9)),
     ),
     Case("causal_attention", "order_blind", attend(causal)),
+    Case("causal_maximum", "order_blind", lambda x: hide(x).amax(-1)),
     Case("causal_attention", "prompt_blind", attend(causal)),
     Case(
         "causal_attention_of_equal_keys",

@@ -101,7 +101,7 @@ class ReplacementLaw(InfluenceLaw):
     ) -> tuple[Tensor, Tensor]:
         asked = self._asked(tuple(first.shape), dims, self._tokens(change))
         assert asked is not None
-        mask = torch.from_numpy(np.ascontiguousarray(asked))
+        mask = torch.from_numpy(np.array(asked))
         return first[mask], second[mask]
 
     @staticmethod
