@@ -58,6 +58,7 @@ def causal(scores: Tensor) -> Tensor:
 
 
 TURN = torch.linspace(-1, 1, TOKENS * TOKENS).view(TOKENS, TOKENS, 1)
+FALLEN = torch.full((TOKENS, TOKENS), -1e9)
 FIRST = torch.zeros(TOKENS, TOKENS).index_fill(1, torch.tensor(0), 1e9)  # hides the first token as a finite mask does
 VALUES = torch.arange(2.0 * TOKENS).view(TOKENS, 2)
 
@@ -194,7 +195,7 @@ FALSE_PROOFS = [
         "mask_by_amax_of_low_entries",
         "causal",
         lambda x: beside(
-            1000 * torch.stack([scores(x) - 1e9, x.new_full((2, TOKENS, TOKENS), -1e6)]).amax(0)[..., :1], x, x
+            1000 * torch.stack([scores(x) + FALLEN, FALLEN.expand(2, -1, -1) / 1000]).amax(0)[..., :1], x, x
         ),
     ),
     Case("mask_through_log_softmax", "causal", lambda x: late(early(x).log_softmax(-1), x)),
@@ -214,7 +215,7 @@ WRONG_FACTS = [
         attend(lambda s: (s + big()).log_softmax(-1) + big(1e9)),
     ),
     Case("causal_attention", "order_blind", attend(causal)),
-    Case("causal_maximum", "order_blind", lambda x: hide(x).amax(-1)),
+    Case("causal_maximum", "order_blind", lambda x: (-scores(x)).masked_fill(FUTURE, -torch.inf).amax(-1)),
     Case("causal_attention", "prompt_blind", attend(causal)),
     Case(
         "causal_attention_of_equal_keys",

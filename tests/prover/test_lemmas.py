@@ -267,14 +267,22 @@ def places_known(tried: Trial) -> bool:
 
 
 def places_reordered(tried: Trial, claim: Claim) -> bool:
-    """Whether one number is written at places of which some are exchanged."""
-    moving = any(g.fact is not None and not g.fact.unmoved for g in places(tried))
-    source = given_as(tried, "value", "values", "src", "source")
-    if claim.together and moving and isinstance(source, Given):
-        known = contents(source)
-        level = known is not None and known.where(EXACT).all() and compress(known.value).size == 1
-        return bool(level or (source.fact is not None and any(m is FREE for m in source.fact.moves)))
-    return claim.together and moving
+    """Whether places are exchanged at which the same is written."""
+    if not claim.together or all(g.fact is None or g.fact.unmoved for g in places(tried)):
+        return False
+    source, dim = given_as(tried, "value", "values", "src", "source"), given_as(tried, "dim")
+    if not isinstance(source, Given):
+        return True
+    shape = source.operand.shape
+    dims = [d for d, s in enumerate(shape) if s == tried.relation.size] if dim is None else [dim % len(shape)]
+    known = contents(source)
+    level = (
+        set()
+        if known is None or (known.status == UNKNOWN).any()
+        else {d for d in dims if compress(known.status).shape[d] == compress(known.value).shape[d] == 1}
+    )
+    free = source.fact.moves if source.fact is not None else ()
+    return all(d in level or (free and free[d] is FREE) for d in dims)
 
 
 def source_longer(tried: Trial) -> bool:
@@ -293,9 +301,13 @@ SCATTERS = (
     "scatter.value", "scatter.src", "scatter_add", "scatter_reduce.two", "index_add", "index_copy",
     "index_fill.int_Scalar", "index_put", "_unsafe_index_put", "_index_put_impl",
 )  # fmt: skip
+TRANSFORMS = (
+    "fft_fft", "fft_ifft", "fft_hfft", "fft_ihfft", "fft_fft2", "fft_ifft2", "fft_rfft2", "fft_irfft2", "fft_fftn",
+    "fft_ifftn", "fft_rfftn", "fft_irfftn", "_fft_r2c", "_fft_c2c", "_fft_c2r",
+)  # fmt: skip
 LINES = {
-    PRODUCT, SOFTMAX, ATTENTION, "normalisation_equivariant", "reduction_invariant", "scan_dependence",
-    "lookup_equivariant",
+    PRODUCT, SOFTMAX, ATTENTION, "normalisation_equivariant", "reduction_invariant", "extreme_of_visible",
+    "scan_dependence", "lookup_equivariant",
 }  # fmt: skip
 
 SWALLOWED = Coarse(  # the one that is read off the runs
@@ -426,13 +438,13 @@ COARSE = [
     Coarse(
         "the channels of a convolution are summed as those of a product, and may move",
         ("ordinary",),
-        ("conv1d", "conv1d.padding", "convolution"),
+        ("conv1d", "conv1d.padding", "conv2d", "convolution"),
         channels_move,
     ),
     Coarse(
         "a coefficient of a transform may be zero, and the transform of what is the same throughout mostly is",
-        ("whole", "cut"),
-        ("fft_ifft", "fft_fft2", "fft_irfft2", "fft_fftn", "fft_ifftn", "_fft_r2c"),
+        ("ordinary", "whole", "cut"),
+        TRANSFORMS,
         frequencies_without_a_part,
     ),
     Coarse(
@@ -442,9 +454,9 @@ COARSE = [
         lambda tried, claim: places_known(tried),
     ),
     Coarse(
-        "one number written at several places forgets their order",
+        "the same written at several places forgets their order",
         ("whole", "known"),
-        ("scatter.value", "scatter_add", "index_put"),
+        ("scatter.value", "scatter.value_reduce", "scatter_add", "scatter_reduce.two", "index_add", "index_put"),
         places_reordered,
     ),
     Coarse(
