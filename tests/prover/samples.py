@@ -475,4 +475,19 @@ DENSE = [
     S("unfold", (X(3, 2), 0, 3, 1)),
 ]
 
-SAMPLES = [*POINTWISE, *CONTRACTION, *FIBRE, *MOVEMENT, *ATTENTION, *LOOKUP, *REDUCTION, *SCAN, *ADDED, *DENSE]
+VISIBLE = [  # lines of which some entries are masked, some lines wholly
+    S("amax", (X(3, 3), [0])),
+    S("amax", (X(3, 4), [-1], True)),
+    S("amax", (X(2, 3, 3), [-1, 0], True)),
+    S("amax", (X(2, 3, 3), [1, 2])),
+    S("logsumexp", (X(3, 3), [0])),
+    S("logsumexp", (X(3, 4), [-1], True)),
+    S("logsumexp", (X(2, 3, 3), [0, 2])),
+    S("max.dim", (X(3, 3), 0), reads=(0,)),
+    S("max.dim", (X(3, 4), 1, True), reads=(0, 1)),
+    S("max.dim", (X(2, 3, 3), 1), reads=(0, 1)),
+]
+
+SAMPLES = [
+    *(POINTWISE + CONTRACTION + FIBRE + MOVEMENT + ATTENTION + LOOKUP + REDUCTION + SCAN + ADDED + DENSE + VISIBLE),
+]

@@ -153,7 +153,7 @@ def draw_role(rng: np.random.Generator, operand: In, relation: Relation, *, cons
         wild = operand.kind == "mask" or (known and operand.kind == "real" and rng.random() < 0.4)
         values = _tiers(rng, shape) if wild else _values(rng, operand, shape, 1.0)
         array = np.array(np.broadcast_to(values, operand.shape))
-        return Given(operand, buffer=array, wild=bool((~(np.abs(array.astype(float)) < ORDINARY)).any()))
+        return Given(operand, buffer=array, wild=bool((~(np.abs(array) < ORDINARY)).any()))
     return _given(rng, operand, relation, known=known)
 
 
@@ -226,6 +226,11 @@ def _tiers(rng: np.random.Generator, shape: Any) -> Array:
 
 
 def _values(rng: np.random.Generator, operand: In, shape: Any, scale: Scale) -> Array:
+    made = _reals(rng, operand, shape, scale)
+    return made + 1j * _reals(rng, operand, shape, scale) if operand.dtype.is_complex else made
+
+
+def _reals(rng: np.random.Generator, operand: In, shape: Any, scale: Scale) -> Array:
     if isinstance(scale, str):
         return _dense(rng, operand, shape, scale)
     if operand.kind == "bool":
@@ -248,7 +253,7 @@ def _dense(rng: np.random.Generator, operand: In, shape: Any, scale: str) -> Arr
     if operand.kind == "int":
         return rng.integers(*((0, 2) if scale == "few" else (-3, 4)), size=shape)
     if operand.kind in ("index", "unit"):
-        return _values(rng, operand, shape, 1.0)
+        return _reals(rng, operand, shape, 1.0)
     if scale == "few":
         made = np.round(rng.normal(size=shape))
     else:
@@ -422,7 +427,8 @@ def apply(sample: Sample, arrays: list[Array]) -> list[Tensor]:
     args, kwargs = filled(sample.args, tensors), filled(sample.kwargs, tensors)
     with torch.no_grad():
         made = sample.target(*args, **kwargs)
-    return [x for x in made if isinstance(x, Tensor)] if isinstance(made, list | tuple) else [made]
+    results = made if isinstance(made, list | tuple) else [made]
+    return [x.resolve_conj() for x in results if isinstance(x, Tensor)]
 
 
 @dataclass
@@ -437,10 +443,10 @@ def runs_of(tried: Trial, rng: np.random.Generator) -> Runs:
     cases = tried.relation.cases()
     for scale in SCALES[: 2 if len(cases) > 6 else 3 if len(cases) > 2 else 4]:
         first = first_run(rng, tried.roles, scale)
-        one = [np.asarray(x.resolve_conj()) for x in apply(tried.sample, first)]
+        one = [np.asarray(x) for x in apply(tried.sample, first)]
         for generator, case in cases:
             second = two_runs(rng, tried.roles, generator, case, scale, first)
-            two = [np.asarray(x.resolve_conj()) for x in apply(tried.sample, second)]
+            two = [np.asarray(x) for x in apply(tried.sample, second)]
             pairs.append((generator, case, scale, one, two))
     return Runs(pairs)
 

@@ -58,6 +58,7 @@ def causal(scores: Tensor) -> Tensor:
 
 
 TURN = torch.linspace(-1, 1, TOKENS * TOKENS).view(TOKENS, TOKENS, 1)
+FALLEN = torch.full((TOKENS, TOKENS), -1e9)
 FIRST = torch.zeros(TOKENS, TOKENS).index_fill(1, torch.tensor(0), 1e9)  # hides the first token as a finite mask does
 VALUES = torch.arange(2.0 * TOKENS).view(TOKENS, 2)
 
@@ -175,6 +176,28 @@ FALSE_PROOFS = [
         "causal",
         lambda x: (joined(x)[..., 999 : 999 + TOKENS] + big()).softmax(-1) @ VALUES,
     ),
+    Case(
+        "mask_by_amax",
+        "causal",
+        lambda x: (torch.stack([scores(x), FIRST.flip(1).expand(2, -1, -1)]).amax(0) + big()).softmax(-1) @ x,
+    ),
+    Case(
+        "mask_by_maximum_and_its_place",
+        "causal",
+        lambda x: (torch.stack([scores(x), FIRST.flip(1).expand(2, -1, -1)]).max(0).values + big()).softmax(-1) @ x,
+    ),
+    Case(
+        "mask_by_logsumexp",
+        "causal",
+        lambda x: (torch.stack([scores(x), FIRST.flip(1).expand(2, -1, -1)]).logsumexp(0) + big()).softmax(-1) @ x,
+    ),
+    Case(
+        "mask_by_amax_of_low_entries",
+        "causal",
+        lambda x: beside(
+            1000 * torch.stack([scores(x) + FALLEN, FALLEN.expand(2, -1, -1) / 1000]).amax(0)[..., :1], x, x
+        ),
+    ),
     Case("mask_through_log_softmax", "causal", lambda x: late(early(x).log_softmax(-1), x)),
     Case("mask_through_a_flat_roll", "causal", lambda x: late(early(x).roll(0), x)),
     Case("mask_through_attention_as_value", "causal", lambda x: late(flat_attention(early(x)), x)),
@@ -192,6 +215,7 @@ WRONG_FACTS = [
         attend(lambda s: (s + big()).log_softmax(-1) + big(1e9)),
     ),
     Case("causal_attention", "order_blind", attend(causal)),
+    Case("causal_maximum", "order_blind", lambda x: (-scores(x)).masked_fill(FUTURE, -torch.inf).amax(-1)),
     Case("causal_attention", "prompt_blind", attend(causal)),
     Case(
         "causal_attention_of_equal_keys",

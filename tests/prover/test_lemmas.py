@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,12 +23,15 @@ from orderproof.prover.move import FREE, is_moved
 from orderproof.prover.rule import rules
 from tests.prover.samples import SAMPLES
 from tests.prover.samples_drawing import (
+    ORDINARY,
     Array,
     Claim,
     Given,
     Sample,
     Trial,
+    apply,
     contradictions,
+    filled,
     runs_of,
     trials,
     undenied,
@@ -178,14 +182,132 @@ def one_visible(tried: Trial, claim: Claim) -> Array | bool:
     return np.broadcast_to(full.sum(axis=axis, keepdims=True) <= 1, shape)
 
 
+def given_as(tried: Trial, *names: str) -> Any:
+    """What was given as one argument (under the first of these names that the operator has), or its default."""
+    schema = tried.sample.target._schema.arguments
+    supply = iter(tried.roles)
+    given = filled((tried.sample.args, tried.sample.kwargs), supply)
+    bound = {x.name: x.default_value for x in schema} | {x.name: v for x, v in zip(schema, given[0], strict=False)}
+    return next((v for k, v in (bound | given[1]).items() if k in names), None)
+
+
+def decides_in_vain(tried: Trial) -> bool:
+    """Whether a real operand has known values of which the rule takes nothing."""
+    named = packet(tried) in CONVOLUTIONS or lemma(tried) in {"normalisation_equivariant", "dense_dependence"}
+    return named and any(g.operand.kind == "real" and contents(g) is not None for g in tried.roles)
+
+
+def beyond_the_ordinary(tried: Trial) -> bool:
+    """Whether what is clamped is past one of the bounds, if it is ordinary."""
+    low, high = given_as(tried, "min", "min_val"), given_as(tried, "max", "max_val")
+    return bool((low is not None and low >= ORDINARY) or (high is not None and high <= -ORDINARY))
+
+
+def frequencies_without_a_part(tried: Trial, claim: Claim) -> Array | bool:
+    """The elements of a transform in whose line something changes, all of it with coefficient zero."""
+    (given,) = tried.roles
+    assert given.fact is not None
+    shape, free = given.operand.shape, [m is FREE for m in given.fact.moves]
+    changed = np.broadcast_to(given.fact.level, shape) >= claim.case
+    dims, sizes = given_as(tried, "dim"), given_as(tried, "s", "n")
+    if dims is None:
+        dims = range(len(shape) - len(sizes) if sizes is not None else 0, len(shape))
+    lines = changed.any(axis=tuple(d % len(shape) for d in ([dims] if isinstance(dims, int) else dims)), keepdims=True)
+    found = np.broadcast_to(lines & (not claim.together), claim.open.shape)
+    for place in np.argwhere(changed):
+        part = np.zeros(shape, dtype=complex if given.operand.dtype.is_complex else float)
+        part[tuple(slice(None) if f else i for f, i in zip(free, place, strict=True))] = 1
+        for unit in (1, 1j) if given.operand.dtype.is_complex else (1,):
+            found = found & (np.abs(np.asarray(apply(tried.sample, [unit * part])[0])) < 1e-9)
+    return found
+
+
+def level_varies(given: Given, *dims: int) -> bool:
+    return given.fact is not None and any(given.fact.level.shape[d] > 1 for d in dims)
+
+
+def channels_by_themselves(tried: Trial) -> bool:
+    """Whether a convolution is transposed or grouped, and its channels depend on unlike tokens."""
+    x, weight = tried.roles[:2]
+    transposed = packet(tried) == "convolution" and given_as(tried, "transposed")
+    alone = len(x.operand.shape) < len(weight.operand.shape)
+    grouped = given_as(tried, "groups") > 1
+    return (transposed and level_varies(weight, 1)) or (
+        grouped and (level_varies(x, 0 if alone else 1) or level_varies(weight, 0))
+    )
+
+
+def at_the_border(tried: Trial, claim: Claim) -> Array | bool:
+    """The elements of a convolution that some of its weights miss, where these depend on unlike tokens."""
+    weight = tried.roles[1]
+    if claim.together or not level_varies(weight, *range(2, len(weight.operand.shape))):
+        return False
+    ones = [np.full(g.operand.shape, float(k < 2)) for k, g in enumerate(tried.roles)]
+    taps = np.asarray(apply(tried.sample, ones)[0])
+    return taps < taps.max()
+
+
+def channels_move(tried: Trial, claim: Claim) -> bool:
+    """Whether channels of a convolution's operands are exchanged."""
+    x, weight, *bias = tried.roles
+    first = len(x.operand.shape) + 1 - len(weight.operand.shape)
+    channels = [(x, first), (weight, 0), (weight, 1), *((b, 0) for b in bias)]
+    return claim.together and any(g.fact is not None and is_moved(g.fact.moves[d]) for g, d in channels)
+
+
+def places(tried: Trial) -> list[Given]:
+    """The indices of a write."""
+    found = given_as(tried, "index", "indices")
+    return [g for g in (found if isinstance(found, list) else [found]) if g is not None]
+
+
+def places_known(tried: Trial) -> bool:
+    """Whether something is known of the places that are written."""
+    return any(known is not None and known.where(EXACT).any() for known in map(contents, places(tried)))
+
+
+def places_reordered(tried: Trial, claim: Claim) -> bool:
+    """Whether places are exchanged at which the same is written."""
+    if not claim.together or all(g.fact is None or g.fact.unmoved for g in places(tried)):
+        return False
+    source, dim = given_as(tried, "value", "values", "src", "source"), given_as(tried, "dim")
+    if not isinstance(source, Given):
+        return True
+    shape = source.operand.shape
+    dims = [d for d, s in enumerate(shape) if s == tried.relation.size] if dim is None else [dim % len(shape)]
+    known = contents(source)
+    level = (
+        set()
+        if known is None or (known.status == UNKNOWN).any()
+        else {d for d in dims if compress(known.status).shape[d] == compress(known.value).shape[d] == 1}
+    )
+    free = source.fact.moves if source.fact is not None else ()
+    return all(d in level or (free and free[d] is FREE) for d in dims)
+
+
+def source_longer(tried: Trial) -> bool:
+    """Whether some of what could be written has no place given for it."""
+    (index,), source, dim = places(tried), given_as(tried, "src"), given_as(tried, "dim")
+    return bool(source.operand.shape[dim] > index.operand.shape[dim])
+
+
 PRODUCT, SOFTMAX, ATTENTION = "contraction_equivariant", "softmax_equivariant", "attention_equivariant"
 EXTREMES = {
     "all", "any", "amax", "amin", "max", "min", "argmax", "argmin", "median", "mode", "logsumexp", "logcumsumexp",
     "cummax", "cummin", "sort", "argsort", "topk", "msort",
 }  # fmt: skip
+CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "convolution"}
+SCATTERS = (
+    "scatter.value", "scatter.src", "scatter_add", "scatter_reduce.two", "index_add", "index_copy",
+    "index_fill.int_Scalar", "index_put", "_unsafe_index_put", "_index_put_impl",
+)  # fmt: skip
+TRANSFORMS = (
+    "fft_fft", "fft_ifft", "fft_hfft", "fft_ihfft", "fft_fft2", "fft_ifft2", "fft_rfft2", "fft_irfft2", "fft_fftn",
+    "fft_ifftn", "fft_rfftn", "fft_irfftn", "_fft_r2c", "_fft_c2c", "_fft_c2r",
+)  # fmt: skip
 LINES = {
-    PRODUCT, SOFTMAX, ATTENTION, "normalisation_equivariant", "reduction_invariant", "scan_dependence",
-    "lookup_equivariant",
+    PRODUCT, SOFTMAX, ATTENTION, "normalisation_equivariant", "reduction_invariant", "extreme_of_visible",
+    "scan_dependence", "lookup_equivariant",
 }  # fmt: skip
 
 SWALLOWED = Coarse(  # the one that is read off the runs
@@ -203,9 +325,9 @@ COARSE = [
         where=lambda tried, claim: packet(tried) in EXTREMES,
     ),
     Coarse(
-        "a normalisation takes nothing from known values",
+        "a normalisation, a convolution and a write take nothing from known values",
         ("known",),
-        where=lambda tried, claim: lemma(tried) == "normalisation_equivariant",
+        where=lambda tried, claim: decides_in_vain(tried),
     ),
     Coarse(
         "of elementwise operators only some let one known operand decide; no other is told to be flat at a value",
@@ -270,8 +392,12 @@ COARSE = [
         ("where.ScalarOther", "masked_fill.Scalar"),
         lambda tried, claim: values_known(tried),
     ),
-    Coarse("an ellipsis, a repeated index and an implicit output", ("ordinary", "known"), ("einsum",)),
-    Coarse("several dimensions at once", ("ordinary", "known"), ("movedim.intlist",)),
+    Coarse(
+        "an index repeated in one operand",
+        ("ordinary",),
+        ("einsum",),
+        lambda tried, claim: "ii" in tried.sample.args[0],
+    ),
     Coarse("a roll of the flattened tensor", ("ordinary",), ("roll",)),
     Coarse("bits regrouped into elements of another width", ("whole",), ("view.dtype",)),
     Coarse("a border that reflects moves along the other dimensions", ("ordinary",), ("pad",)),
@@ -286,14 +412,58 @@ COARSE = [
     Coarse("the moments depend on no weight", ("ordinary", "cut"), ("native_layer_norm", "_fused_rms_norm")),
     Coarse(
         "the values, where only their places depend on the order",
-        ("ordinary", "whole"),
-        ("max.dim", "sort", "sort.stable", "topk", "msort"),
+        ("whole",),
+        ("max.dim", "sort", "sort.stable", "topk"),
     ),
     Coarse("the first place of a running extreme is its own", ("whole", "cut"), ("cummin", "cummax")),
     Coarse("a write over everything leaves nothing of what was there", ("ordinary", "known"), ("slice_scatter",)),
-    Coarse("each output channel by itself", ("ordinary", "known", "cut"), ("conv1d", "conv2d")),
     Coarse(
-        "padding given by name, and a transposed convolution", ("ordinary", "known"), ("conv1d.padding", "convolution")
+        "over the reals: what a clamp makes of every ordinary number depends on what is none",
+        ("ordinary", "cut"),
+        ("clamp", "clamp_max", "hardtanh"),
+        lambda tried, claim: beyond_the_ordinary(tried),
+    ),
+    Coarse(
+        "each channel of a transposed convolution by itself, and each group",
+        ("cut",),
+        ("conv1d", "convolution"),
+        lambda tried, claim: channels_by_themselves(tried),
+    ),
+    Coarse(
+        "a window at the border reads not all of the weights",
+        ("ordinary", "cut"),
+        ("conv1d", "conv1d.padding", "convolution"),
+        at_the_border,
+    ),
+    Coarse(
+        "the channels of a convolution are summed as those of a product, and may move",
+        ("ordinary",),
+        ("conv1d", "conv1d.padding", "conv2d", "convolution"),
+        channels_move,
+    ),
+    Coarse(
+        "a coefficient of a transform may be zero, and the transform of what is the same throughout mostly is",
+        ("ordinary", "whole", "cut"),
+        TRANSFORMS,
+        frequencies_without_a_part,
+    ),
+    Coarse(
+        "a write at known places is as a write at any place",
+        ("whole", "known", "cut"),
+        SCATTERS,
+        lambda tried, claim: places_known(tried),
+    ),
+    Coarse(
+        "the same written at several places forgets their order",
+        ("whole", "known"),
+        ("scatter.value", "scatter.value_reduce", "scatter_add", "scatter_reduce.two", "index_add", "index_put"),
+        places_reordered,
+    ),
+    Coarse(
+        "what is written is read only as far as places are given for it",
+        ("cut",),
+        ("scatter.src",),
+        lambda tried, claim: source_longer(tried),
     ),
     Coarse(
         "constant indices of several dimensions, place by place; an index that moves, into a table that is constant",

@@ -1122,6 +1122,30 @@ ASKED = [
         program="middle_row_of_three-batch",
     ),
 ]
+VISIBLE = [
+    M(
+        "masked_in_the_first_run_alone",
+        "np.broadcast_arrays(fact.level, both_ends(gone, fact.moves, fact.shape))",
+        "np.broadcast_arrays(fact.level, gone)",
+        program="causal_maximum-order_blind",
+        quick=True,
+    ),
+    M(
+        "visible_in_another_line",
+        "_ = lines_of(fact.known, dtype_of(a.args[0]), dims)",
+        "_ = lines_of(fact.known, dtype_of(a.args[0]), None)",
+        "amax",
+        "max.dim",
+    ),
+    M("ordinary_beside_a_large_one", "alive & usual & ~large", "alive & usual", "amax", program="mask_by_amax-causal"),
+    M(
+        "ordinary_though_low",
+        "alive & usual & ~large",
+        "alive & ~large",
+        program="mask_by_amax_of_low_entries-causal",
+    ),
+    M("ordinary_though_unsure", "alive & usual & ~large", "usual & ~large", "max.dim", "logsumexp"),
+]
 MUTANTS = [
     *LOW_LINES,
     *SHARING,
@@ -1142,6 +1166,7 @@ MUTANTS = [
         + SORTED
         + ATTENTION
         + WALK
+        + VISIBLE
     ),
 ]
 PROGRAMS = {  # name -> law, function

@@ -4,7 +4,8 @@ Lemma (scan_dependence), for windows: see scan.py. With stride s, padding p (in 
     C[o] = sum_k A[o s - p + k d] W[k]            reads the places i = o s - p + k d,
     transposed, C[i s - p + k d] += A[i] W[k]     reads the places i with i s = o + p - k d,
 those inside the input; padding "same" puts (width - 1) d / 2 in front, rounded down. Along a dimension of width 1,
-stride 1 and no padding it is linear in the channels alone, and moves as its input does.
+stride 1 and no padding it is linear in the channels alone, and moves as its input does. A channel of C depends on its
+own bias and, neither grouped nor transposed, on its own weights.
 Where the tokens lie along any other window nothing follows: [1, 2] by the kernel [1, 3] is 7, [2, 1] is 5.
 Proof and arithmetic: as there.
 """
@@ -62,6 +63,7 @@ def convolution(a: Application) -> Fact:
         raise NothingFollows("the channels of a convolution are summed with different weights, and they move")
     level: Levels = fact.level.max(axis=1, keepdims=True)
     moves: list[Move] = [fact.moves[0], STILL]
+    whole = not transposed and a.argument(8 if ".convolution." in a.target else 6, "groups", 1) == 1
     for d, window in enumerate(windows, start=2):
         if is_moved(fact.moves[d]) and not window.single:
             raise NothingFollows(f"a convolution of width {window.width} along dimension {d}, which moves")
@@ -73,7 +75,8 @@ def convolution(a: Application) -> Fact:
             own = a.fact(node)
             if not own.unmoved:
                 raise NothingFollows(f"the {'weight' if place == 1 else 'bias'} of a convolution moves")
-            level = np.maximum(level, own.level.max())
+            channels = own.level.reshape(len(own.level), -1).max(axis=1) if place == 2 or whole else own.level.max()
+            level = np.maximum(level, channels.reshape(1, -1, *[1] * len(windows)))
     made = Fact(shape, tuple(moves), compress(level))
     return rename(made, a.shape, list(range(1, rank))) if alone else made
 

@@ -1,8 +1,9 @@
 """Extremes of lines with a visible entry: what is masked there counts for nothing.
 
 Lemma (extreme_of_visible). Let C[i] = max_j A[i, j], or log sum_j exp A[i, j]. Where a line holds an ordinary entry,
-an entry masked in both runs is not the largest and adds nothing, so that C[i] does not depend on it, and C[i] is
-ordinary. A line wholly masked keeps all its dependences: max of [m, m] is m.
+an entry masked in both runs is not the largest and adds nothing, so that C[i] does not depend on it; and C[i] is
+ordinary, where no other entry is large: max of [a, 1e9] is 1e9. A line wholly masked keeps all its dependences: max
+of [m, m] is m.
 Proof. max(a, m) = a, and exp(m) = 0 beside exp(a), for m below every a. Where the mask is finite, that the scores are
 above it is an assumption. Everything else is reduction_invariant.
 """
@@ -11,7 +12,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from orderproof.prover.fact import NEVER, UNKNOWN, UNSURE, Fact, Known, both_ends, with_known
+from orderproof.prover.fact import (
+    EXACT,
+    FLOAT16_LARGE,
+    NEVER,
+    UNKNOWN,
+    UNSURE,
+    Fact,
+    Known,
+    both_ends,
+    with_known,
+)
 from orderproof.prover.masking import BOUNDED, lines_of
 from orderproof.prover.rule import Application, Facts, dtype_of, rule
 from orderproof.prover.rules.reduction import dims_of, extreme_of, reduction_of
@@ -30,8 +41,14 @@ def extreme_of_visible(a: Application) -> Facts:
         a.assume(BOUNDED)
     level, gone = np.broadcast_arrays(fact.level, both_ends(gone, fact.moves, fact.shape))
     made = plain(a, Fact(fact.shape, fact.moves, np.where(gone, NEVER, level)))
-    alive = alive if keep or not dims else alive.reshape([s for d, s in enumerate(alive.shape) if d not in dims])
-    status = np.where(alive, UNKNOWN, UNSURE).astype(np.uint8)
+    # An entry as large as a mask is the largest, and one as low may be: neither is ordinary.
+    number, value = fact.known.where(EXACT), fact.known.value.astype(np.float64)
+    usual = ((fact.known.status == UNKNOWN) | (number & (np.abs(value) < FLOAT16_LARGE))).any(axis=dims, keepdims=True)
+    large = (number & ~(value < FLOAT16_LARGE)).any(axis=dims, keepdims=True)
+    plain_line = alive & usual & ~large
+    if dims and not keep:
+        plain_line = plain_line.reshape([s for d, s in enumerate(plain_line.shape) if d not in dims])
+    status = np.where(plain_line, UNKNOWN, UNSURE).astype(np.uint8)
 
     def ordinary_where_visible(found: Fact) -> Fact:
         zero = np.zeros((1,) * len(found.shape))
