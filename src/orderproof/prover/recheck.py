@@ -1,82 +1,91 @@
 """Replay a certificate: every step must follow from the steps before it, and the last must be what the law asks.
 
-No code is shared with the interpreter that found the proof. A step says how its result moves; what then follows from
-its operands is derived here (a level for each element, and what is known of its value), and compared with its fact.
+No code is shared with the interpreter that found the proof. A step says how its result moves. What then follows is derived
+here from its operands, for each element the first case that can change it (`level`) and the ends between which it lies in
+both runs (`low` and `high`; -1 and 1 stand for any ordinary number, infinities for anything), and compared with its fact.
 
-    same_in_both_runs         deterministic, every operand constant; values are computed here, by the operator itself
-    movement_equivariant      run on the coordinates c of its operands' elements: c(r(o)) = m(c(o)) for every element o
-    pointwise_equivariant     every operand moves as the result, or has values that are the same at both ends
-    contraction_equivariant   the same with summed labels, for which any one move will do; a known zero ends a term
-    softmax_equivariant       an entry counts for nothing if it is masked here and wherever it moves to
-    attention_equivariant     contraction, mask, softmax, contraction
-    reduction_invariant, normalisation_equivariant, lookup_equivariant, scan_dependence: contractions of levels
-    pure_function_of_unmoved  nothing moves; nothing_follows: the fact says nothing
+Almost every operator is a labelled form, as in einsum. Along a label of the result operands move as it does; any other label
+is summed, and operands move alike along it; along one that is read by place nothing moves. A line of `_TABLE` is a lemma,
+then forms, each with the labels it reads by place and its operators. TO ADD AN OPERATOR, add its name (or a line). In a form
 
-Shapes and dtypes are computed anew on the meta device. An operator without a check is refused.
+    *  are an operand's dimensions, from the right    -  those but `dim`    #  `dim` alone    <  >  with `dim` renamed
+    0 1 x y  is one dimension    further operands are as the last that is written
+
+Or a form is a word: `moved`, elements are only moved (views are): the operator is run on their numbers. `each`: an element
+is made of those at its place. `monotone`: and lies between what the ends of those give. `boolean`: so do true and false.
+Constants are computed by the operator itself; equal steps are checked once; an operator that is not listed is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from string import ascii_letters as ABC
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from orderproof.errors import CertificateError
 
-Array = np.ndarray[Any, Any]
-STILL, FREE = "still", "free"  # any other move is a tuple: one permutation for each generator
-NEVER, ALWAYS, LARGEST = -1, 2**40, 1 << 26  # levels; elements of one array
-UNKNOWN, EXACT, MASKED, UNSURE, LOW = range(5)
-LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103", "causal": "OP201"}
+STILL, FREE, NEVER, ALWAYS = (
+    "still",
+    "free",
+    -1,
+    2**40,
+)  # a move is one of two words, or a permutation for each generator
+INF, LARGE, LARGEST, DIMS = (
+    math.inf,
+    6e4,
+    1 << 26,
+    "0123456789",
+)  # no ordinary number is LARGE, no array has LARGEST entries
+LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103", "position_labelled": "OP104"}
+LAWS |= {"causal": "OP201", "padding": "OP202", "packing": "OP203", "batch": "OP204"}
 BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
-_ODD = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, StopIteration)
-BROKEN: tuple[type[Exception], ...] = (*_ODD, RuntimeError, TypeError, ValueError)
-SDPA = "scaled_dot_product_attention"
+UNDEFINED = "empty new_empty empty_like empty_strided empty_permuted new_empty_strided from_file".split()
+FILLS = "zeros_like ones_like new_zeros new_ones full_like new_full".split()  # determined by a shape alone
+SAME, PURE, EVAL = "same_in_both_runs", "pure_function_of_unmoved", "_native_batch_norm_legit_no_training"
+_TABLE = f"""
+movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave index_select copy pad
+movement_equivariant | moved | | constant_pad_nd unsafe_split unsafe_chunk _unsafe_view | each | | view.dtype
+pointwise_equivariant | choice | | where masked_fill tril triu | each | | log_sigmoid _prelu_kernel __xor__ polar complex
+pointwise_equivariant | boolean | | logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not __and__ __or__
+pointwise_equivariant | monotone | | add sub rsub mul multiply div true_divide neg exp exp2 expm1 relu elu sigmoid softplus
+pointwise_equivariant | monotone | | clamp.default clamp_min.default clamp_max.default hardtanh clone _to_copy to type_as
+pointwise_equivariant | monotone | | contiguous alias lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
+pointwise_equivariant | each | | real imag conj _conj resolve_conj resolve_neg
+contraction_equivariant | *xy *yz -> *xz | zero | mm bmm mm_ | *xy y -> *x | zero | mv mv_ | y *yz -> *z | zero | vm_
+contraction_equivariant | y y -> | zero | dot vv_ | equation | zero | einsum
+contraction_equivariant | *xz *xy *yz -> *xz | | addmm baddbmm | *y zy z -> *z | zero | linear
+softmax_equivariant | softmax | | softmax _softmax _safe_softmax log_softmax _log_softmax
+attention_equivariant | attention | | scaled_dot_product_attention
+normalisation_equivariant | * # -> * | | layer_norm native_layer_norm rms_norm _fused_rms_norm | * 1 -> * | 1 | group_norm
+channelwise_equivariant | * 1 -> * | | batch_norm {EVAL}
+reduction_invariant | * -> - | zero | sum mean nansum | * -> - | | prod amax amin any all logsumexp var std norm max.default
+reduction_invariant | * -> - | | count_nonzero min.default linalg_vector_norm | * -> - | +# | max.dim min.dim median.dim mode
+reduction_invariant | * -> - | # | argmax argmin
+lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index _unsafe_index
+scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | <> | sort topk argsort msort
+scan_dependence | moved | | slice_scatter select_scatter | convolution | | conv1d conv2d conv3d convolution
+dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | * y > -> * | #y> | index_add index_copy index_fill
+dense_dependence | indexed | | index_put _index_put_impl _unsafe_index_put | *y -> * | y | view_as_complex
+dense_dependence | * -> *y | y | view_as_real | < -> > | <> | _fft_r2c _fft_c2c _fft_c2r fft_fft fft_ifft fft_rfft fft_irfft
+dense_dependence | < -> > | <> | fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn
+"""
+TABLE: dict[str, list[str]] = {}
+for _lemma, *_cells in ([x.strip() for x in line.split("|")] for line in _TABLE.strip().split("\n")):
+    for _form, _place, _names in zip(*(_cells[k::3] for k in range(3)), strict=True):
+        TABLE.update({name: [_lemma, _form, _place] for name in _names.split()})
 
-# Operators, by their names in ATen.
-_REFUSED = "empty new_empty empty_like empty_strided empty_permuted new_empty_strided from_file"  # not determined
-_FILLS = "zeros_like ones_like new_zeros new_ones full_like new_full"  # determined by a shape alone
-_DROPS = "dropout feature_dropout alpha_dropout"
-_COPIES = "clone _to_copy to type_as contiguous alias lift_fresh_copy positive detach " + _DROPS
-_POINTWISE = "where masked_fill tril triu __and__ __or__ multiply log_sigmoid _prelu_kernel " + _COPIES  # and tagged
-_VIEWS = (
-    "transpose t numpy_T permute movedim swapaxes unsqueeze squeeze expand expand_as broadcast_to copy slice select"
-    " split split_with_sizes chunk unbind tensor_split"
-)
-_MOVEMENT = (
-    "view _unsafe_view reshape flatten unflatten ravel reshape_as unsafe_split unsafe_chunk cat concat concatenate"
-    " stack flip roll repeat tile repeat_interleave index_select constant_pad_nd pad"
-    " slice_scatter select_scatter index "
-)
-_REDUCTIONS = "sum mean prod amax amin any all logsumexp var std nansum norm linalg_vector_norm count_nonzero max min"
-_SCANS = "cumsum cumprod logcumsumexp cummax cummin sort topk argsort conv1d conv2d conv3d convolution"
-REFUSED, FILLS, DROPS, COPIES, POINTWISE, VIEWS, MOVEMENT, REDUCTIONS, SCANS = (
-    frozenset(names.split())
-    for names in (
-        _REFUSED, _FILLS, _DROPS, _COPIES, _POINTWISE, _VIEWS, _MOVEMENT + _VIEWS, _REDUCTIONS, _SCANS
-    )
-)  # fmt: skip
-SELECTING = {"where", "masked_fill", "tril", "triu"}
-BITWISE = {"bitwise_and", "__and__", "bitwise_or", "__or__"}
-DECISIVE = dict.fromkeys(("mul", "multiply", "bitwise_and", "logical_and", "__and__"), 0.0) | {"add": -math.inf}
-DECISIVE |= dict.fromkeys(("bitwise_or", "logical_or", "__or__"), 1.0)  # an operand of this value decides alone
-BATCH_NORM = "_native_batch_norm_legit_no_training"  # in eval its two moments are empty, and say nothing
-NORMS = {"layer_norm", "rms_norm", "group_norm", "batch_norm", BATCH_NORM}
-PRODUCTS = {"mm": "ij,jk->ik", "bmm": "bij,bjk->bik", "mv": "ij,j->i", "dot": "i,i->", "linear": "", "matmul": ""}
-PRODUCTS |= {"addmm": "ij,jk->ik", "baddbmm": "bij,bjk->bik", "einsum": ""}
 
-
-@dataclass(frozen=True)
-class Checked:
+class Checked(NamedTuple):
     """What a certificate that holds proves, and what it rests on."""
 
     law: str
@@ -92,15 +101,19 @@ class _Fact:
     shape: tuple[int, ...]
     dtype: str
     moves: tuple[Any, ...]
-    level: Array  # this and the next two: every dimension full or 1
-    status: Array
-    value: Array
+    level: Any  # this and the next two: every dimension full or 1
+    low: Any
+    high: Any
+    status: Any = None  # in what a step says: 0 ordinary, 1 exact, 2 masked, 3 anything, 4 ordinary or as low as a mask
     constant: bool = False
-    tensor: Tensor | None = None  # the value of a constant that can be computed
+    tensor: Any = None  # the value of a constant that can be computed
 
-
-class _Wrong(ValueError):
-    pass
+    def __post_init__(self) -> None:
+        floating = "float" in self.dtype or "complex" in self.dtype
+        most, self.__dict__["mask"] = (
+            (LARGE / 10, -LARGE) if self.dtype == "float16" else (LARGE if floating else INF, -1e8)
+        )
+        self.__dict__["ordinary"] = (abs(self.low) < most) & (abs(self.high) < most)
 
 
 def recheck(certificate: Mapping[str, Any]) -> Checked:
@@ -109,122 +122,71 @@ def recheck(certificate: Mapping[str, Any]) -> Checked:
         with warnings.catch_warnings(), np.errstate(all="ignore"), torch.no_grad():
             warnings.simplefilter("ignore")
             return _Checker(certificate).run()
-    except _Wrong as error:
-        raise CertificateError(f"expected a certificate whose proof holds: {error}") from None
-    except BROKEN as error:
-        text = f"{type(error).__name__}: {str(error)[:200]}"
-        raise CertificateError(f"expected a well-formed certificate; reading it failed: {text}") from error
+    except Exception as error:
+        kind = "" if isinstance(error, CertificateError) else f"{type(error).__name__}: "
+        raise CertificateError(f"expected a certificate whose proof holds: {kind}{str(error)[:600]}") from error
 
 
 def _need(condition: object, message: str) -> None:
     if not condition:
-        raise _Wrong(message)
+        raise CertificateError(message)
 
 
 def _hash(data: object) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _number(x: Any) -> Any:
-    value = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[x["float"]] if isinstance(x, dict) else x
-    _need(isinstance(value, bool | int | float), "a value that is no number")
-    return value
-
-
-def _array(data: Mapping[str, Any], shape: Sequence[int], kinds: str = "bif") -> Array:
-    sizes, counts = data["shape"], [c for _, c in data["runs"]]
+def _array(data: Mapping[str, Any], shape: Sequence[int], kinds: str = "bif") -> Any:
+    sizes, counts = data["shape"], [count for _, count in data["runs"]]
     fits = all(type(a) is int and a in (1, b) for a, b in zip(sizes, shape, strict=True))
-    _need(fits and all(type(c) is int and c > 0 for c in counts), "an array that does not fit its tensor")
-    _need(sum(counts) == math.prod(sizes) <= LARGEST, "an array whose runs do not add up to its shape")
-    values = np.array([_number(v) for v, _ in data["runs"]] or np.zeros(0, int))
-    _need(values.dtype.kind in kinds, "an array of the wrong kind of number")
-    array: Array = np.repeat(values, counts).reshape(sizes)
+    fits = fits and all(type(k) is int and k > 0 for k in counts) and sum(counts) == math.prod(sizes) <= LARGEST
+    values = np.array([float(x["float"]) if isinstance(x, dict) else x for x, _ in data["runs"]] or np.zeros(0, int))
+    _need(fits and values.dtype.kind in kinds, "an array that does not fit its tensor, or of another kind of number")
+    return np.repeat(values, np.array(counts, int)).reshape(sizes)
+
+
+def _compressed(array: Any) -> Any:
+    for d in range(array.ndim):
+        first = array.take([0], d) if array.shape[d] > 1 else array
+        array = first if ((array == first) | ((array != array) & (first != first))).all() else array
     return array
 
 
-def _equal(a: Array, b: Array) -> Array:
-    equal: Array = (a == b) | ((a != a) & (b != b))
-    return equal
-
-
-def _compressed(array: Array) -> Array:
-    for d, size in enumerate(array.shape):
-        if size > 1 and _equal(array, array.take([0], d)).all():
-            array = array.take([0], d)
-    return array
-
-
-def _masked(f: _Fact) -> Array:
-    low = f.value <= (-6e4 if f.dtype == "float16" else -1e8)
-    masked: Array = (f.status == MASKED) | ((f.status == EXACT) & low & (f.value.dtype.kind == "f"))
-    return masked
-
-
-def _ordinary(f: _Fact) -> Array:
-    plain = np.isfinite(f.value) & ((f.value > (-6e3 if f.dtype == "float16" else -1e7)) | (f.value.dtype.kind != "f"))
-    ordinary: Array = (f.status == UNKNOWN) | ((f.status == EXACT) & plain)
-    return ordinary
-
-
-def _low(f: _Fact) -> Array:
-    """Elements that are neither +inf nor NaN, nor as large as a mask."""
-    low: Array = np.isin(f.status, (UNKNOWN, MASKED, LOW)) | ((f.status == EXACT) & (f.value < 6e4))
-    return low
-
-
-def _literal(x: Any) -> _Fact:
-    if isinstance(x, _Fact):
-        return x
-    return _Fact((), "", (), np.array(NEVER), np.array(EXACT), np.array(_number(x)), constant=True)
-
-
-def _mapped(x: Any, leaf: Callable[[Any], Any], kind: type = _Fact) -> Any:
-    """The same lists and dicts with every leaf of this kind replaced."""
-    if isinstance(x, kind):
-        return leaf(x)
-    if isinstance(x, dict):
-        return {k: _mapped(v, leaf, kind) for k, v in x.items()}
-    return [_mapped(y, leaf, kind) for y in x] if isinstance(x, list) else x
-
-
-def _operands(x: Any) -> list[_Fact]:
-    found: list[_Fact] = []
-    _mapped(x, found.append)
-    return found
-
-
-def _widened(array: Any, rank: int) -> Array:
-    array = np.asarray(array)
-    wide: Array = array.reshape((1,) * (rank - array.ndim) + array.shape)
-    return wide
-
-
-def _right(fact: _Fact, rank: int) -> str:
-    """The labels of an operand that broadcasts against a result of this rank."""
-    return ABC[rank - len(fact.shape) : rank]
+def _slots(law: str, rows: int, n: int) -> list[Any]:
+    """Which slots [row, token] a law may replace; the others are asked about."""
+    row, place, pads = np.arange(rows)[:, None], np.arange(n), max(1, n // 3)
+    left = (pads + 1) // 2 if n > 2 else pads
+    ends, sides = (place < left) | (place >= n - pads + left), (place < pads, place >= n - pads)
+    padding = ends if rows == 1 else np.where(row % 2 == 0, *sides)
+    made = {"padding": [padding], "packing": [place < n // 2, place >= n // 2], "batch": [row == 0, row == rows - 1]}
+    return [np.broadcast_to(x, (rows, n)) for x in made.get(law, [])]
 
 
 class _Checker:
     def __init__(self, c: Mapping[str, Any]) -> None:
-        _need(c["certificate"] == 1, "its version is not 1")
+        self.c, self.law, self.inputs, said = c, c["law"], dict(c["inputs"]), c["relation"]
+        bare = [{k: v for k, v in s.items() if k not in ("lemma", "fact", "as")} for s in c["steps"]]
+        _need(c["certificate"] == 1 and c["code"] == LAWS.get(self.law), "its version is not 1, or its law not known")
         _need(c["digest"] == _hash({k: v for k, v in c.items() if k != "digest"}), "its digest is not that of its text")
-        bare = [{k: v for k, v in s.items() if k not in ("lemma", "fact")} for s in c["steps"]]
         _need(c["graph"] == _hash(bare), "its graph fingerprint is not that of its steps")
-        self.c, law, n, self.inputs = c, c["law"], c["relation"]["tokens"], dict(c["inputs"])
-        _need(c["code"] == LAWS.get(law) and c["weights"] in ("all", "these"), "its law, code and weights do not fit")
-        _need(type(n) is int and 1 <= n <= LARGEST, "its number of tokens is no size")
+        _need(c["weights"] in ("all", "these"), "its weights are neither all nor these")
         _need(any(a is not None for a in self.inputs.values()), "no input has a token axis")
-        self.tokens, self.last_only, self.causal = n, law == "prompt_blind", law == "causal"
-        movable = n - 1 if self.last_only else n
+        self.facts: dict[str, Any] = {}
+        self.keys: dict[str, tuple[str, str]] = {}  # of each node: of what its step says, and of the fact that it gives
+        self.done: dict[str, tuple[Any, str]] = {}
+        self.assumed, self.last_only, n = BOUNDED in c["assumptions"], self.law == "prompt_blind", said["tokens"]
+        _need(type(n) is int and 1 <= n <= LARGEST, "its number of tokens is no size")
+        self.tokens, movable, slots = n, n - self.last_only, _slots(self.law, len(said.get("replaced", [0])), n)
         cycle = (*range(1, movable), *range(min(1, movable)), *range(movable, n))
         group = ((1, 0, *range(2, n)), cycle) if movable > 2 else (cycle,)  # they generate every order of the movable
-        self.group = () if self.causal else (tuple(range(n))[::-1],) if law == "mirror_blind" else group
-        stated = [tuple(p) for p in c["relation"]["generators"]], c["relation"]["last_only"], c["family"]
-        family = "influence" if self.causal else "permutation"
-        _need(stated == (list(self.group), self.last_only, family), "its relation between the runs is not its law's")
-        self.facts: dict[str, Any] = {}
-        self.tagged = False  # whether torch calls the operator at hand pointwise
-        self.assumptions = [str(x) for x in c["assumptions"]]
+        influence = bool(slots) or self.law == "causal"
+        self.group = () if influence else (tuple(range(n))[::-1],) if self.law == "mirror_blind" else group
+        relation = {"tokens": n, "generators": [list(p) for p in self.group], "last_only": self.last_only}
+        options = [{**relation, "replaced": (s * 1).tolist(), "asked": (~s * 1).tolist()} for s in slots] or [relation]
+        fits = said in options and c["family"] == ("influence" if influence else "permutation")
+        _need(fits, "its relation between the runs is not its law's")
+        self.replaced = slots[options.index(said)] if slots else None
+        _need(self.replaced is None or not self.replaced.all(), "nothing is asked")
 
     def run(self) -> Checked:
         for number, step in enumerate(self.c["steps"]):
@@ -232,618 +194,516 @@ class _Checker:
             try:
                 _need(isinstance(step["node"], str) and step["node"] not in self.facts, "its name is taken, or is none")
                 self.facts[step["node"]] = self._step(step)
-            except BROKEN as error:
-                text = str(error) if isinstance(error, _Wrong) else f"{type(error).__name__}: {str(error)[:200]}"
-                raise _Wrong(f"step {number + 1} ({where}) does not follow: {text}") from error
-        output = self.c["output"]
+            except Exception as error:
+                kind = "" if isinstance(error, CertificateError) else f"{type(error).__name__}: "
+                raise CertificateError(
+                    f"step {number + 1} ({where}) does not follow: {kind}{str(error)[:300]}"
+                ) from error
+        output, assumptions = self.c["output"], tuple(map(str, self.c["assumptions"]))
         _need(set(self.inputs) <= set(self.facts), "an input is no step")
-        fact = self.facts.get(output["node"])
-        if not isinstance(fact, _Fact):
-            raise _Wrong("the output is no step with one tensor")
-        self._last_word(fact, {int(d): offset for d, offset in output["dims"]}, f"the output, {output['node']}, ")
-        texts = (str(self.c["law"]), str(output["name"]), str(self.c["subject"]))
-        return Checked(*texts, len(self.facts), tuple(self.assumptions), str(self.c["weights"]))
+        _need(isinstance(self.facts.get(output["node"]), _Fact), "the output is no step with one tensor")
+        self._last_word(self.facts[output["node"]], {int(d): offset for d, offset in output["dims"]})
+        texts = (str(self.law), str(output["name"]), str(self.c["subject"]))
+        return Checked(*texts, len(self.facts), assumptions, str(self.c["weights"]))
 
-    def _last_word(self, fact: _Fact, dims: dict[int, Any], the: str) -> None:
-        level, rank = fact.level, len(fact.shape)
-        for d, offset in dims.items():
-            _need(0 <= d < rank and type(offset) is int and offset >= 0, f"{the}has no such token dimension")
-            _need(fact.shape[d] == offset + self.tokens, f"{the}has not {offset} + {self.tokens} entries along {d}")
-        if self.causal:
-            _need(dims, f"{the}has no token dimension")
-            d, offset = next(iter(dims.items()))
-            allowed = np.maximum(np.arange(fact.shape[d]) - offset, NEVER).reshape([-1] + [1] * (rank - 1 - d))
-            _need((level <= allowed).all(), f"{the}may depend, at some token, on a later one")
-            return
-        for d, move in enumerate(fact.moves):
-            fixed = range(dims.get(d, 0))
-            wanted = [(*fixed, *(i + len(fixed) for i in p)) for p in self.group]
-            if self.last_only and d in dims:
-                _need(isinstance(move, str) or all(p[-1] == len(p) - 1 for p in move), f"{the}moves its last token")
-                level = level.take([-1], d)
+    def _last_word(self, f: _Fact, dims: dict[int, Any]) -> None:
+        _need(
+            self.group or len(dims) == 1 or (self.law == "batch" and not dims), "the output has no one token dimension"
+        )
+        moves, allowed, level = *self._related(f.shape, dims, ALWAYS), f.level
+        for d, move in enumerate(f.moves):
+            if d in dims and self.last_only:  # whatever becomes of the others, the last token stays, and is unchanged
+                last = dims[d] + self.tokens - 1
+                _need(isinstance(move, str) or all(p[last] == last for p in move), "the output moves its last token")
+                level = level.take([last if level.shape[d] > 1 else 0], d)
             else:
-                right = self._move(wanted, fact.shape[d]) if d in dims else STILL
-                _need(move in (right, FREE), f"{the}does not move along {d} as the law asks")
-        _need((level == NEVER).all(), f"{the}may change at some of its elements")
+                _need(move in (moves[d], FREE), f"the output does not move along {d} as the law asks")
+        _need((level <= allowed).all(), "the output may depend, at some token, on one that it must not depend on")
+
+    def _related(self, shape: Sequence[int], dims: Mapping[int, int], replaced: int) -> tuple[list[Any], Any]:
+        """How a tensor with these token dimensions (and offsets) moves, and its levels, of what is replaced as given."""
+        moves, n, level = list[Any]([STILL] * len(shape)), self.tokens, np.full((1,) * len(shape), NEVER)
+        rows = level if self.replaced is None else np.where(self.replaced, replaced, NEVER)
+        for d, offset in dims.items():
+            fits = type(d) is int and 0 <= d < len(shape) and type(offset) is int and 0 <= offset <= shape[d] - n
+            _need(fits, f"there is no token dimension {str(d)[:9]}")
+            moved = [[*range(offset), *(offset + i for i in p), *range(offset + n, shape[d])] for p in self.group]
+            moves[d], sizes = self._move(moved, shape[d]), [1] * len(shape)
+            line = np.maximum(np.arange(shape[d]) - offset, NEVER)[None]
+            if self.replaced is not None:  # what stands beside the tokens is not asked about
+                line = np.full((len(rows), shape[d]), replaced)
+                line[:, offset : offset + n] = rows
+            sizes[0], sizes[d] = len(line), shape[d]
+            level = level if self.group else line.reshape(sizes)
+        if not dims and self.law == "batch" and replaced == ALWAYS:
+            level = rows[:, 0].reshape([-1] + [1] * (len(shape) - 1))
+        _need(self.group or level.shape[0] in (1, shape[0]), "its first dimension does not hold the rows")
+        return moves, level
 
     def _move(self, data: Any, size: int) -> Any:
-        if data in (STILL, FREE):
-            return data
-        rows = tuple(tuple(p) for p in data)
+        rows = data if data in (STILL, FREE) else tuple(tuple(p) for p in data)
+        if isinstance(rows, str):
+            return rows
         good = all(all(type(i) is int for i in p) and sorted(p) == list(range(size)) for p in rows)
         _need(good and len(rows) == len(self.group), "a move that is not one permutation for each generator")
         return rows if any(p != tuple(range(size)) for p in rows) else STILL
 
-    def _said(self, data: Any, shape: Any, dtype: Any) -> _Fact:
-        moves = tuple(self._move(m, s) for m, s in zip(data["moves"], shape, strict=True))
-        level, known = _array(data["level"], shape, "i"), data["known"] or {}
-        status = _array(known["status"], shape, "i") if known else np.zeros((1,) * len(shape), int)
-        value = _array(known["value"], shape) if known else np.zeros((1,) * len(shape))
-        _need((level >= NEVER).all() and ((status >= 0) & (status <= LOW)).all(), "a level or status that is none")
-        return _Fact(tuple(shape), dtype, moves, level, status, value)
-
     def _step(self, step: Mapping[str, Any]) -> Any:
-        data, lemma, operator = step["fact"], step["lemma"], step["operator"]
+        data, lemma, node, shape, dtype = (step[k] for k in ("fact", "lemma", "node", "shape", "dtype"))
         if data is None:
             return None  # no tensor; whoever reads it is refused
-        _need(lemma == "given" or step["node"] not in self.inputs, "it is an input, and not given")
-        several = isinstance(data, list)
-        shapes, dtypes = (step["shape"], step["dtype"]) if several else ([step["shape"]], [step["dtype"]])
-        said = [self._said(*x) for x in zip(data if several else [data], shapes, dtypes, strict=True)]
-        derived: list[_Fact | None]
-        if lemma == "nothing_follows":
-            nothing = all((f.level >= ALWAYS).all() and FREE not in f.moves and not f.status.any() for f in said)
-            _need(nothing, "its fact says something")
-            derived = list(said)
-        elif lemma == "given":
-            derived = [self._given(step["node"], operator, said[0])]
-        elif operator in ("parameter", "buffer") and lemma == "same_in_both_runs":
-            (name,) = step["args"]
-            _need(isinstance(name, str) and not step["kwargs"], "it has no name")
-            derived = [self._constant(said[0], self._stored(operator, name, said[0]))]
-        elif operator == "getitem" and lemma == "part_of_a_tuple":
-            (whole, place), facts = step["args"], self.facts
-            _need(isinstance(facts[whole["node"]], list) and type(place) is int and place >= 0, "it is no part")
-            derived = [facts[whole["node"]][place]]
-        else:
-            derived = self._applied(step, said)
-        made = [None if d is None else self._compared(s, d) for s, d in zip(said, derived, strict=True)]
-        return made if several else made[0]
-
-    def _given(self, node: str, operator: str, said: _Fact) -> _Fact:
-        axis, moves, one = self.inputs.get(node), list[Any]((STILL,) * len(said.shape)), (1,) * len(said.shape)
-        level = np.full(one, NEVER if node in self.inputs else ALWAYS)  # an input the law does not name: anything
-        start = axis is not None and len(self.inputs) == 1  # the relation may begin inside the graph, at one place
-        _need(operator == "input" or start, "it is given, and is no input")
-        if axis is not None:
-            _need(type(axis) is int and 0 <= axis < len(one) and said.shape[axis] == self.tokens, "it has no such axis")
-            if self.causal:
-                level = np.arange(self.tokens).reshape([-1 if d == axis else 1 for d in range(len(one))])
-            else:
-                moves[axis] = self._move(self.group, self.tokens)
-        return self._fact(replace(said, moves=tuple(moves)), level)
-
-    def _stored(self, operator: str, name: str, said: _Fact) -> Tensor | None:
-        data = self.c["values"].get(name)
-        if data is None or (operator == "parameter" and self.c["weights"] == "all"):
-            return None
-        _need(data["dtype"] == said.dtype, "its value has another dtype")
-        return torch.from_numpy(_array(data, said.shape)).to(getattr(torch, said.dtype)).expand(said.shape)
-
-    def _constant(self, said: _Fact, tensor: Tensor | None) -> _Fact:
-        """The same in both runs; free along a dimension where its values show it."""
-        one = (1,) * len(said.shape)
-        still = _Fact(
-            said.shape, said.dtype, (STILL,) * len(one), np.full(one, NEVER), np.zeros(one, int), np.zeros(one)
+        _need(lemma == "given" or node not in self.inputs, "it is an input, and not given")
+        key_of = lambda x: [self.keys[x["node"]][1]] if isinstance(x, dict) else x
+        named = tree_map(
+            key_of, [step["args"], *step["kwargs"].items()], is_leaf=lambda x: isinstance(x, dict) and "node" in x
         )
+        key = _hash([step["operator"], lemma, data, shape, dtype, named, node if lemma == "given" else ""])
+        _need("as" not in step or key == self.keys[step["as"]][0], "it is not as the step that it names")
+        if key not in self.done:
+            parts = zip(data, shape, dtype, strict=True) if isinstance(data, list) else [(data, shape, dtype)]
+            said = [self._read(*part) for part in parts]
+            made = [self._compared(s, d, lemma) for s, d in zip(said, self._derived(step, said), strict=True)]
+            values = [[f.constant, f.tensor is None, f.low.shape, f.low.tobytes().hex()] for f in made]
+            self.done[key] = made if isinstance(data, list) else made[0], _hash([data, shape, dtype, values])
+        self.keys[node] = key, self.done[key][1]
+        return self.done[key][0]
+
+    def _derived(self, step: Mapping[str, Any], said: list[_Fact]) -> Sequence[_Fact]:
+        """What follows for the results of a step."""
+        lemma, operator, node, first = step["lemma"], step["operator"], step["node"], said[0]
+        if lemma == "given":
+            axes = [a for a in tree_leaves(self.inputs.get(node)) if a is not None]
+            start = operator == "input" or (axes and len(self.inputs) == 1)  # the relation may begin inside the graph
+            _need(start and (len(axes) <= 1 or self.group), "it is given, and is no input, or has several axes")
+            _need(all(first.shape[a] == self.tokens for a in axes), "it has no such axis")
+            moves, level = self._related(first.shape, dict.fromkeys(axes, 0), 0)
+            return [self._fact(replace(first, moves=tuple(moves)), level if node in self.inputs else ALWAYS)]
+        if operator in ("parameter", "buffer") and lemma == SAME:
+            data = (
+                None if operator == "parameter" and self.c["weights"] == "all" else self.c["values"].get(*step["args"])
+            )
+            _need(data is None or data["dtype"] == first.dtype, "its value has another dtype")
+            return [self._constant(first, None if data is None else torch.from_numpy(_array(data, first.shape)))]
+        if operator == "getitem" and lemma == "part_of_a_tuple":
+            whole, place = self.facts[step["args"][0]["node"]], step["args"][1]
+            _need(isinstance(whole, list) and type(place) is int and place >= 0, "it is no part")
+            return [whole[place]]
+        return said if lemma == "nothing_follows" else self._applied(step, said)
+
+    def _read(self, data: Any, shape: Any, dtype: str) -> _Fact:
+        """What a step says."""
+        moves = tuple(self._move(m, s) for m, s in zip(data["moves"], shape, strict=True))
+        zero = {"shape": [1] * len(shape), "runs": [[0, 1]]}
+        known, level = data["known"] or {"status": zero, "value": zero}, _array(data["level"], shape, "i")
+        status, value = _array(known["status"], shape, "i"), _array(known["value"], shape)
+        _need((level >= NEVER).all(), "a level that is none")
+        plain, least, most = (0, 0, 1) if dtype == "bool" else (-1, -INF, INF)
+        low, high = [plain, value, least, least, least], [1, value, value, most, 1]
+        return _Fact(tuple(shape), dtype, moves, level, np.choose(status, low), np.choose(status, high), status)
+
+    def _fact(self, said: _Fact, level: Any, low: Any = -1, high: Any = 1) -> _Fact:
+        """A derived fact, moving as said; one of a known value, the same wherever it moves to, depends on nothing."""
+        unsure, boolean, one = np.isnan(low) | np.isnan(high), said.dtype == "bool", (1,) * len(said.shape)
+        low = np.maximum(np.where(unsure, -INF, low), 0 if boolean else -INF)
+        high = np.minimum(np.where(unsure, INF, high), 1 if boolean else INF)
+        arrays = (x if np.ndim(x) else np.full(one, x) for x in (level, low, high))
+        made = _Fact(said.shape, said.dtype, said.moves, *arrays)
+        return replace(made, level=np.where(self._same(made, made.moves), NEVER, made.level))
+
+    def _constant(self, said: _Fact, tensor: Any) -> _Fact:
+        """The same in both runs; free along a dimension where its values show it."""
+        made = replace(self._fact(said, NEVER), moves=(STILL,) * len(said.shape), constant=True)
         if tensor is None:
-            return replace(still, constant=True)
+            return made
+        tensor = tensor.to(getattr(torch, said.dtype)).expand(said.shape)
         value = _compressed((tensor.double() if tensor.dtype is torch.bfloat16 else tensor).numpy())
         moves = tuple(FREE if s == 1 < n else STILL for s, n in zip(value.shape, said.shape, strict=True))
-        return replace(still, moves=moves, status=np.full(one, EXACT), value=value, constant=True, tensor=tensor)
+        return replace(made, moves=moves, low=value, high=value, tensor=tensor)
 
-    def _compared(self, said: _Fact, derived: _Fact) -> _Fact:
+    def _compared(self, said: _Fact, derived: _Fact, lemma: str) -> _Fact:
         """What is said, if it follows from what is derived."""
+        if lemma == "nothing_follows":
+            nothing = (said.level >= ALWAYS).all() and FREE not in said.moves and np.isin(said.status, (0, 3)).all()
+            _need(nothing, "its fact says something")
+            return self._fact(said, ALWAYS, -INF, INF)
         _need((said.shape, said.dtype) == (derived.shape, derived.dtype), f"it is {derived.dtype} {derived.shape}")
-        for d, (move, found) in enumerate(zip(said.moves, derived.moves, strict=True)):
-            _need(said.shape[d] == 1 or found in (move, FREE), f"along dimension {d} it does not move as it says")
-        low = said.level < derived.level
-        if low.any():
-            place = tuple(int(i) for i in np.argwhere(low)[0])
-            level = int(np.broadcast_to(derived.level, low.shape)[place])
-            what = "anything" if level >= ALWAYS else f"token {level}"
-            raise _Wrong(f"element {list(place)} may depend on {what}, and its level denies it")
+        moved = [d for d, s in enumerate(said.shape) if s > 1 and derived.moves[d] not in (said.moves[d], FREE)]
+        _need(not moved, f"along dimensions {moved} it does not move as it says")
+        _need((said.level >= derived.level).all(), "some element may depend on more than its level says")
         if derived.constant and not said.status.any():
             return derived
-        exact = (derived.status == EXACT) & _equal(said.value, derived.value)
-        low = (
-            _masked(derived)
-            & (derived.value <= said.value)
-            & (said.value <= (-6e4 if said.dtype == "float16" else -1e8))
-        )
-        fits = np.choose(said.status, [_ordinary(derived), exact, low, np.ones_like(exact), _low(derived)])
+        exact = (derived.low == said.low) & (derived.high == said.high)
+        masked = (derived.high <= 0.999 * said.high) & (said.high <= said.mask)  # but for ordinary numbers
+        fits = np.choose(said.status, [derived.ordinary, exact, masked, True, derived.high < LARGE])
         _need(fits.all(), "a value it says is known, or ordinary, need not be so")
-        return (
-            derived
-            if derived.constant
-            else replace(said, value=np.where(said.status == EXACT, derived.value, said.value))
-        )
+        return derived if derived.constant else said
 
-    def _image(self, array: Array, moves: Iterable[Any], g: int) -> Array:
+    def _image(self, array: Any, moves: Sequence[Any], g: int) -> Any:
         """The array read at the place each element moves to."""
         for d, move in enumerate(moves):
             array = array if isinstance(move, str) or array.shape[d] == 1 else array.take(move[g], d)
         return array
 
-    def _same(self, f: _Fact, moves: Sequence[Any]) -> Array:
+    def _same(self, f: _Fact, moves: Sequence[Any]) -> Any:
         """Elements whose value is known, and the same wherever they move to."""
-        same: Array = f.status == EXACT
-        for g in range(len(self.group) if same.any() else 0):
-            exact = self._image(f.status, moves, g) == EXACT
-            same = same & exact & _equal(self._image(f.value, moves, g), f.value)
-        return same
+        images = [self._image(a, moves, g) == a for g in range(len(self.group)) for a in (f.low, f.high)]
+        return reduce(np.logical_and, images, f.low == f.high)
 
-    def _fact(self, said: _Fact, level: Array, status: Any = UNKNOWN, value: Any = 0.0) -> _Fact:
-        """A derived fact, moving as said; what is known to be the same depends on nothing."""
-        one = (1,) * len(said.shape)
-        level, status, value = (np.asarray(x) if np.ndim(x) else np.full(one, x) for x in (level, status, value))
-        fact = _Fact(said.shape, said.dtype, said.moves, level, status, value)
-        return replace(fact, level=np.where(self._same(fact, fact.moves), NEVER, fact.level))
-
-    def _settled(self, f: _Fact, moves: Sequence[Any]) -> Array:
+    def _settled(self, f: _Fact, moves: Sequence[Any]) -> Any:
         """Levels of an operand that is said to move like this."""
-        agree = all(s == 1 or m in (t, FREE) for s, m, t in zip(f.shape, f.moves, moves, strict=True))
-        return np.where(self._same(f, moves), NEVER, f.level if agree else ALWAYS)
-
-    def _combined(
-        self, said: _Fact, operands: Sequence[tuple[_Fact, str]], out: str, still: str = "", ends: float | None = None
-    ) -> tuple[Array, Array]:
-        """Levels of a result made, along its labels, of terms of its operands; where a value `ends` every term."""
-        fixed = {x: m for x, m in zip(out, said.moves, strict=True) if x != "."}
-        placed = [m for x, s, m in zip(out, said.shape, said.moves, strict=True) if s > 1 and (x == "." or x in still)]
-        _need(all(m == STILL for m in placed), "it says that a dimension moves, or is free, that is read by place")
-        target, named = dict(fixed), []
-        for f, labels in operands:
-            named.append("".join(x if s > 1 else "." for x, s in zip(labels, f.shape, strict=True)))
-            for x, m in zip(named[-1], f.moves, strict=True):
-                _need(x not in still or isinstance(m, str), "an operand moves along a dimension that is read by place")
-                _need(
-                    fixed.get(x) != FREE or m == FREE, "it says that a dimension is free along which an operand is not"
-                )
-                if x not in fixed and m != FREE and isinstance(target.get(x, FREE), str):
-                    target[x] = m
-        kept = out.replace(".", "")
-        names = kept + "".join(sorted({x for labels in named for x in labels} - {*kept, "."}))
-        summed = tuple(range(len(kept), len(names)))
-
-        def spread(array: Array, labels: str) -> Array:
-            own = labels.replace(".", "")
-            array = array[tuple(0 if x == "." else slice(None) for x in labels)]
-            array = array.transpose([own.index(x) for x in names if x in own])
-            sizes = iter(array.shape)
-            return array.reshape([next(sizes) if x in own else 1 for x in names])
-
-        levels, dead = [], []
-        for (f, _), labels in zip(operands, named, strict=True):
-            moves = [target.get(x, STILL) for x in labels]
-            levels.append(spread(self._settled(f, moves), labels))
-            if ends is not None and (zero := self._same(f, moves) & (f.value == ends)).any():
-                dead.append(spread(zero, labels))
-        if dead and math.prod(np.broadcast_shapes(*(x.shape for x in levels + dead))) <= LARGEST:
-            levels = [np.where(np.logical_or.reduce(np.broadcast_arrays(*dead)), NEVER, self._highest(levels))]
-            empty = np.logical_or.reduce(np.broadcast_arrays(*dead)).all(axis=summed)
-        else:
-            empty = np.zeros((1,) * len(kept), bool)
-        level, shape = self._highest([x.max(axis=summed, initial=NEVER) for x in levels]), iter(range(len(kept)))
-        place = [next(shape) if x != "." else -1 for x in out]
-        return tuple(a.reshape([a.shape[p] if p >= 0 else 1 for p in place]) for a in (level, empty))  # type: ignore[return-value]
-
-    @staticmethod
-    def _highest(levels: Sequence[Array]) -> Array:
-        highest: Array = np.maximum.reduce(np.broadcast_arrays(*levels)) if len(levels) > 1 else levels[0]
-        return highest
-
-    def _filled(self, x: dict[str, Any]) -> Any:
-        ((kind, name),) = x.items()
-        if kind == "node":
-            found = self.facts.get(name)
-            _need(isinstance(found, _Fact), f"it reads {str(name)[:60]}, no earlier step with one tensor")
-            return found
-        if kind in ("float", "device"):
-            return _number(x) if kind == "float" else torch.device("cpu")
-        return getattr(torch, str(name).removeprefix("torch."))
-
-    def _applied(self, step: Mapping[str, Any], said: list[_Fact]) -> list[_Fact | None]:
-        space, name, overload = step["operator"].split(".")
-        op = getattr(getattr(torch.ops.aten, name), overload)
-        known = space == "aten" and isinstance(op, torch._ops.OpOverload) and name not in REFUSED
-        _need(known and not op._schema.is_mutable, "there is no check for this operator")
-        schema = op._schema.arguments
-        b = {x.name: x.default_value for x in schema if x.has_default_value()} | step["kwargs"]
-        places = [x.name for x in schema if not x.kwarg_only]
-        b |= dict(zip(places[: len(step["args"])], step["args"], strict=True))
-        b = {k: _mapped(v, self._filled, dict) for k, v in b.items()}
-        for x in schema:  # torch may crash on a missing tensor, or on a number in the place of a dtype
-            v, real = b.get(x.name, 0), str(x.real_type)
-            gap = v is None or (isinstance(v, list) and None in v)
-            odd = isinstance(v, int) and any(k in real for k in ("ScalarType", "Layout", "MemoryFormat", "Device"))
-            _need(("Optional" in real or not gap) and not odd, f"its {x.name} is missing, or of another kind")
-        off = (name in DROPS and (b["train"] is False or b["p"] == 0)) or (name == SDPA and b["dropout_p"] == 0)
-        _need(off or torch.Tag.nondeterministic_seeded not in op.tags, "it is random")
-
-        def run(leaf: Callable[[_Fact], Tensor], device: str = "cpu", **other: Any) -> list[Tensor]:
-            where = {"device": torch.device(device)} if "device" in b else {}
-            made = op(**(_mapped(b, leaf) | where | other))
-            return [made] if isinstance(made, Tensor) else list(made)
-
-        made = run(lambda f: torch.empty(f.shape, dtype=getattr(torch, f.dtype), device="meta"), "meta")
-        checked = 1 if name == BATCH_NORM else len(made)
-        _need(len(said) == len(made), "its results are not as many")
-        for s, t in zip(said[:checked], made[:checked], strict=True):
-            _need((s.shape, f"torch.{s.dtype}") == (tuple(t.shape), str(t.dtype)), f"it is {t.dtype} {list(t.shape)}")
-        fill, facts = name in FILLS, _operands(b)
-        constant = fill or all(f.constant for f in facts)
-        values: list[Any] = [None] * len(said)
-        if constant and (fill or all(f.tensor is not None for f in facts)) and sum(t.numel() for t in made) <= LARGEST:
-            blank = {f.dtype: torch.zeros((), dtype=getattr(torch, f.dtype)) for f in facts}
-            values = run(lambda f: blank[f.dtype].expand(f.shape) if f.tensor is None else f.tensor)
-        if step["lemma"] == "same_in_both_runs":
-            _need(constant, "it is not constant")
-            return [self._constant(s, t) for s, t in zip(said, values, strict=True)]
-        self.tagged = torch.Tag.pointwise in op.tags
-        nothing = all(FREE not in s.moves and not s.status.any() for s in said)
-        if constant and nothing and sum(t.numel() for t in made) > LARGEST:
-            return [self._constant(s, None) for s in said]
-        lemma: Any = getattr(self, "_by_" + step["lemma"], None)
-        _need(lemma, "there is no check for this lemma")
-        derived: list[_Fact | None] = lemma(name, b, said, run)
-        for k, (s, v, d) in enumerate(zip(said, values, derived, strict=True) if constant else []):
-            level = np.full((1,) * len(s.shape), NEVER)
-            derived[k] = self._constant(s, v) if v is not None else d and replace(d, level=level, constant=True)
-        return derived
-
-    def _by_movement_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        _need(name in MOVEMENT and b.get("mode", "constant") == "constant", "it does more than move elements")
-        data = _operands([b[k] for k in ("self", "input", "tensors", "src") if k in b])
-        _need(name in VIEWS or sum(math.prod(f.shape) for f in said) <= LARGEST, "it is too large to be run")
-        order = {id(f): k for k, f in enumerate(data)}
-        pad = {"value": -1} if "pad" in name else {}
-
-        def pushed(chosen: int, d: int) -> list[Array]:
-            """Which operand each element came from (d = -1), or its coordinate along d of the chosen one."""
-
-            def leaf(f: _Fact) -> Tensor:
-                k = order.get(id(f), -1)
-                if k < 0:
-                    _need(f.tensor is not None or "other" in b, "it moves elements to places that depend on the input")
-                    return torch.zeros(()).expand(f.shape) if f.tensor is None else f.tensor
-                line = (
-                    torch.arange(f.shape[d]).reshape([-1 if x == d else 1 for x in range(len(f.shape))])
-                    if k == chosen
-                    else None
-                )
-                return (torch.tensor(k if d < 0 else -1) if line is None else line).expand(f.shape)
-
-            made = [torch.reshape(leaf(b["self"]), b["size"])] if name in ("view", "_unsafe_view") else run(leaf, **pad)
-            return [_compressed(t[tuple(slice(0, 1 if s == 0 else None) for s in t.stride())].numpy()) for t in made]
-
-        source = pushed(-1, -1)
-        grid = [[pushed(k, d) if s > 1 else None for d, s in enumerate(f.shape)] for k, f in enumerate(data)]
-        return [
-            self._moved(
-                out,
-                source[i],
-                [(f, [None if c is None else c[i] for c in grid[k]]) for k, f in enumerate(data)],
-                b.get("value") or 0,
-            )
-            for i, out in enumerate(said)
-        ]
-
-    def _moved(self, out: _Fact, source: Array, origins: list[tuple[_Fact, list[Array | None]]], fill: Any) -> _Fact:
-        zero, bad = np.zeros((1,) * len(out.shape), int), np.zeros((1,) * len(out.shape), bool)
-        level, status, value = zero + NEVER, np.where(source < 0, EXACT, UNKNOWN), np.where(source < 0, fill, 0)
-        freed = [d for d, m in enumerate(out.moves) if m == FREE and out.shape[d] > 1]
-        _need(all(source.shape[d] == 1 for d in freed), "it is not free along a dimension that joins operands")
-        for g in range(len(self.group)):
-            bad = bad | (self._image(source, out.moves, g) != source)
-        for k, (f, coordinates) in enumerate(origins):
-            here, places = source == k, [zero if c is None else c for c in coordinates]
-            for c, move in zip(places, f.moves, strict=True):
-                if move != FREE:
-                    _need(
-                        all(c.shape[d] == 1 for d in freed),
-                        "it is not free along a dimension that holds several elements",
-                    )
-                    for g in range(len(self.group)):
-                        to = c if isinstance(move, str) else np.asarray(move[g])[c]
-                        bad = bad | (here & (self._image(c, out.moves, g) != to))
-            parts = []
-            for array in (f.level, f.status, f.value):
-                at = tuple(np.maximum(c, 0) if n > 1 else zero for c, n in zip(places, array.shape, strict=True))
-                parts.append(array[at] if at else array.reshape(zero.shape))
-            level, status, value = (
-                np.where(here, new, old) for new, old in zip(parts, (level, status, value), strict=True)
-            )
-        return self._fact(out, np.where(bad, ALWAYS, level), status, value)
-
-    def _by_pointwise_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        (out,) = said
-        self._only(self.tagged or name in POINTWISE)
-        if name in SELECTING:
-            if name in ("tril", "triu"):
-                ones = torch.ones(out.shape[-2:], dtype=torch.bool)
-                keep = (ones.tril if name == "tril" else ones.triu)(b["diagonal"])
-                return [self._selected(out, self._mask(keep), b["self"], _literal(0))]
-            no, yes = (b["self"], b["value"]) if name == "masked_fill" else (b["other"], b["self"])
-            return [self._selected(out, b["condition" if name == "where" else "mask"], _literal(yes), _literal(no))]
-        operands = [_literal(b[k]) for k in ("self", "other") if k in b and name not in COPIES] or [
-            b["self"] if "self" in b else b["input"]
-        ]
-        operands += [f for f in _operands(b) if not any(f is g for g in operands) and name not in COPIES]
-        name = name if b.get("alpha", 1) == 1 and b.get("rounding_mode") is None else ""
-        return [self._elementwise(out, name, operands, lambda at: run(lambda f: at[id(f)])[0])]
-
-    def _elementwise(self, out: _Fact, name: str, operands: list[_Fact], run: Callable[[Any], Tensor]) -> _Fact:
-        rank = len(out.shape)
-        ends = None if name in BITWISE and out.dtype != "bool" else DECISIVE.get(name)
-        level, _ = self._combined(out, [(f, _right(f, rank)) for f in operands], ABC[:rank], "", ends)
-        wide = [replace(f, status=_widened(f.status, rank), value=_widened(f.value, rank)) for f in operands]
-        exact = np.logical_and.reduce(np.broadcast_arrays(*(f.status == EXACT for f in wide)))
-        plain = np.logical_and.reduce(np.broadcast_arrays(*map(_ordinary, wide)))
-        bound = self._bound(name, wide[0], wide[-1]) if "float" in out.dtype else np.zeros((1,) * rank)
-        masked = bound <= (-6e4 if out.dtype == "float16" else -1e8)
-        rests = [_low(f) for f in wide[:1]] + [_ordinary(f) if name == "sub" else _low(f) for f in wide[1:]]
-        stays = name in {"add", "sub", *COPIES} and "float" in out.dtype
-        if name in ("mul", "multiply", "div") and len(wide) == 2:
-            k = 0 if name == "div" or (wide[0].status == LOW).any() else 1
-            factor = wide[1 - k]
-            rests = [_low(wide[k]), (factor.status == EXACT) & (factor.value > 0) & (factor.value < 6e4)]
-            stays = "float" in out.dtype
-        elif name in ("exp", "exp2", "sigmoid", "relu", "softplus", "expm1", "elu"):
-            plain = _low(wide[0])
-        vague = np.where(np.logical_and.reduce(np.broadcast_arrays(*rests)) & stays, LOW, UNSURE)
-        status = np.where(exact, EXACT, np.where(masked, MASKED, np.where(plain, UNKNOWN, vague)))
-        value: Array = np.where(masked, bound, 0)
-        if exact.any():
-            pairs = [(f, w) for f, w in zip(operands, wide, strict=True) if f.dtype]
-            made = run({id(f): torch.from_numpy(w.value.copy()).to(getattr(torch, f.dtype)) for f, w in pairs})
-            value = np.where(exact, (made.double() if made.dtype is torch.bfloat16 else made).numpy(), value)
-        if name in ("exp", "exp2") and (under := (wide[0].status == MASKED)).any():
-            _need(BOUNDED in self.assumptions, "it takes a finite number for a mask, and that is not assumed")
-            status, value = np.where(under, EXACT, status), np.where(under, 0.0, value)
-        for f in wide if ends is not None else []:
-            decided = (f.status == EXACT) & (f.value == ends) & ~exact
-            status, value = np.where(decided, EXACT, status), np.where(decided, float(ends or 0), value)
-        return self._fact(out, level, status, value)
-
-    def _bound(self, name: str, first: _Fact, last: _Fact) -> Array:
-        """An upper bound of the masked elements of a result; 0 where there is none."""
-        a, b = (np.where(f.status == UNKNOWN, 0.0, f.value) for f in (first, last))
-        if name == "add":
-            return np.where((first.status != UNSURE) & (last.status != UNSURE), a + b, 0)
-        if name in ("mul", "multiply") and (last.status == MASKED).any():
-            return self._bound("mul", last, first) if not (first.status == MASKED).any() else np.zeros((1,) * a.ndim)
-        factor = (first.status == MASKED) & (last.status == EXACT) & (b > 0)
-        bounds = {"mul": a * b, "multiply": a * b, "div": a / b}
-        return np.where(factor, bounds[name], 0) if name in bounds else np.where(name in COPIES, a, 0)
-
-    def _mask(self, keep: Tensor) -> _Fact:
-        blank = _Fact(tuple(keep.shape), "bool", (), np.array(0), np.array(0), np.array(0))
-        return self._constant(blank, keep)
-
-    def _selected(self, out: _Fact, c: _Fact, yes: _Fact, no: _Fact) -> _Fact:
-        """Choose yes where c, else no: the sum c yes + (1 - c) no."""
-        rank = len(out.shape)
-        true, false = replace(c, value=(c.value != 0) * 1), replace(c, value=(c.value == 0) * 1)
-        terms = [[(f, _right(f, rank)) for f in pair] for pair in ((true, yes), (false, no))]
-        level = self._highest([self._combined(out, pair, ABC[:rank], "", 0)[0] for pair in terms])
-        sure, taken, y, n = (
-            _widened(x, rank) for x in (c.status == EXACT, c.value != 0, _ordinary(yes), _ordinary(no))
-        )
-        status, value = (
-            np.where(taken, _widened(x, rank), _widened(z, rank))
-            for x, z in ((yes.status, no.status), (yes.value, no.value))
-        )
-        both = _widened(_low(yes), rank) & _widened(_low(no), rank) & ("float" in out.dtype)
-        vague = np.where(y & n, UNKNOWN, np.where(both, LOW, UNSURE))
-        return self._fact(out, level, np.where(sure, status, vague), np.where(sure, value, 0))
-
-    def _by_softmax_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        self._only(name in ("softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax"))
-        return [self._softmaxed(b["self"], said[0], b["dim"], log="log" in name, safe="safe" in name)]
-
-    def _softmaxed(self, f: _Fact, out: _Fact, dim: int, *, log: bool = False, safe: bool = False) -> _Fact:
-        level, _ = self._combined(out, [(f, ABC[: len(f.shape)])], ABC[: len(f.shape)])
-        absent, sound = (f.status == EXACT) & np.isneginf(f.value), _low(f).all(axis=dim, keepdims=True)
-        gone = both = sound & ((_masked(f) & _ordinary(f).any(axis=dim, keepdims=True)) | (absent & safe))
-        finite = sound & (np.isin(f.status, (UNKNOWN, MASKED)) | (_low(f) & (f.status == EXACT) & ~absent))
-        number = (sound & safe) | finite.any(axis=dim, keepdims=True)
-        for g in range(len(self.group)):
-            both = both & self._image(gone, f.moves, g)
-        high = np.where(both, NEVER, level).max(axis=dim, keepdims=True)
+        pairs = [(m, t) for s, m, t in zip(f.shape, f.moves, moves, strict=True) if s > 1]
         _need(
-            not (gone & ~absent).any() or BOUNDED in self.assumptions,
-            "it takes a finite number for a mask, and that is not assumed",
+            all(t != FREE or m == FREE for m, t in pairs), "it says to be free along what an operand is not free along"
         )
-        if log:
-            return self._fact(out, np.maximum(high, np.where(gone, level, NEVER)), np.where(gone, UNSURE, UNKNOWN))
-        return self._fact(out, high, np.where(gone, EXACT, np.where(number, UNKNOWN, UNSURE)))
+        return f.level if all(m in (t, FREE) for m, t in pairs) else np.where(self._same(f, moves), NEVER, ALWAYS)
 
-    def _by_attention_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        self._only(name == SDPA)
-        (out,), (q, k, v), mask = said, [b["query"], b["key"], b["value"]], b["attn_mask"]
-        rank = len(out.shape)
-        _need(len(q.shape) == len(k.shape) == len(v.shape) == rank, "its operands differ in rank")
-        if b["enable_gqa"]:
-            k, v = (self._repeated(f, q.shape[-3]) for f in (k, v))
-        lead = ABC[: rank - 2]
-        along = next((f.moves[-2] for f in (k, v) if not isinstance(f.moves[-2], str)), STILL)
-        shape = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
-        moves = tuple(m if s > 1 else STILL for m, s in zip((*out.moves[:-1], along), shape, strict=True))
-        blank = replace(q, shape=shape, moves=moves, constant=False, tensor=None)
-        level, ended = self._combined(blank, [(q, lead + "WY"), (k, lead + "XY")], lead + "WX", "", 0)
-        scores = self._fact(blank, level, self._blur([q, k]))
-        if b["is_causal"]:
-            scores = self._hidden(blank, self._mask(torch.ones(shape[-2:], dtype=torch.bool).tril()), scores)
-        if mask is not None and mask.dtype == "bool":
-            scores = self._hidden(blank, mask, scores)
-        elif mask is not None:
-            doubt = np.where((mask.status == UNKNOWN) & (not mask.constant), UNSURE, mask.status)
-            both = [scores, replace(mask, status=doubt)]
-            scores = self._elementwise(blank, "add", both, lambda at: torch.add(*(at[id(f)] for f in both)))
-        weights = self._softmaxed(scores, blank, rank - 1, safe=True)
-        level, ended = self._combined(out, [(weights, lead + "WX"), (v, lead + "XZ")], lead + "WZ", "", 0)
-        return [self._fact(out, level, np.where(ended, EXACT, self._blur([v])))]
+    def _form(
+        self, out: _Fact, operands: Any, result: str, place: str = "", run: Any = None, how: str = "", odd: bool = False
+    ) -> _Fact:
+        """A labelled form of (operand, labels); `run` computes it, where it is `monotone` also at the ends."""
+        names, rank = list(dict.fromkeys(result + "".join(labels for _, labels in operands))), len(out.shape)
+        target = {x: m for x, s, m in zip(result, out.shape, out.moves, strict=True) if s > 1}
+        _need(all(target.get(x, STILL) == STILL for x in place), "it says that a dimension moves that is read by place")
+        sizes, kept, lost = {x: s for x, s in zip(result, out.shape, strict=True) if s > 1}, set(target), NEVER
+        for f, labels in operands:
+            for x, s, m in ((x, s, m) for x, s, m in zip(labels, f.shape, f.moves, strict=True) if s > 1):
+                _need(sizes.setdefault(x, s) == s, "its operands differ in size")
+                lost = ALWAYS if x in place and not isinstance(m, str) else lost
+                if x not in kept and (x not in target or not isinstance(m, str)):
+                    target[x] = STILL if m == FREE else m
 
-    def _hidden(self, out: _Fact, visible: _Fact, scores: _Fact) -> _Fact:
-        """Scores plus -inf where not visible: no number where the score may be +inf."""
-        made = self._selected(out, visible, scores, _literal(-math.inf))
-        shown = _widened((visible.status == EXACT) & (visible.value != 0), len(out.shape))
-        return replace(made, status=np.where(~shown & ~_low(scores), UNSURE, made.status))
+        def lay(a: Any, labels: str) -> Any:
+            return np.moveaxis(
+                a.reshape(a.shape + (1,) * (len(names) - a.ndim)), range(a.ndim), [names.index(x) for x in labels]
+            )
 
-    def _repeated(self, f: _Fact, heads: int) -> _Fact:
-        d, times = len(f.shape) - 3, heads // f.shape[-3]
-        _need(isinstance(f.moves[d], str), "its heads move")
-        level, status, value = (x.repeat(times, d) if x.shape[d] > 1 else x for x in (f.level, f.status, f.value))
-        moves = (*f.moves[:d], STILL, *f.moves[d + 1 :])
-        return replace(
-            f, shape=(*f.shape[:d], heads, *f.shape[d + 1 :]), moves=moves, level=level, status=status, value=value
+        levels = [lay(self._settled(f, [target.get(x, STILL) for x in labels]), labels) for f, labels in operands]
+        ordinary = reduce(np.logical_and, [lay(f.ordinary, labels) for f, labels in operands])
+        low, high = np.where(ordinary & (not odd), -1, -INF), np.where(ordinary & (not odd), 1, INF)
+        ends = [[lay(a, labels) if f.shape else a for a in (f.low, f.high)] for f, labels in operands]
+        if run and math.prod(np.broadcast_shapes(*(a.shape for pair in ends for a in pair))) <= LARGEST:
+            levels, low, high = self._tried([f for f, _ in operands], out, ends, levels, low, high, run, how)
+        wide = replace(
+            out, shape=tuple(sizes.get(x, 1) for x in names), moves=tuple(target.get(x, STILL) for x in names)
+        )
+        made = self._fact(wide, reduce(np.maximum, levels, np.array(lost)), low, high)
+        over = tuple(k for k in range(len(names)) if k >= rank or (out.shape[k] == 1 < wide.shape[k]))
+        level, low, high = made.level.max(axis=over, keepdims=True, initial=NEVER), made.low, made.high
+        if any(wide.shape[k] > 1 for k in over):  # a sum of zeros is zero
+            zero, ordinary = ((a).all(axis=over, keepdims=True) for a in ((low == 0) & (high == 0), made.ordinary))
+            low, high = np.where(zero, 0, np.where(ordinary, -1, -INF)), np.where(zero, 0, np.where(ordinary, 1, INF))
+        return self._fact(out, *(a.reshape(a.shape[:rank]) for a in (level, low, high)))
+
+    def _tried(self, facts: Any, out: Any, ends: Any, levels: Any, low: Any, high: Any, run: Any, how: str) -> Any:
+        """Ends of a result computed elementwise: its known values, and what is tried at the ends of monotone operands."""
+        exact = reduce(np.logical_and, [a == b for a, b in ends])
+        if how == "choice":  # the first operand chooses
+            true, false = ends[0][0] > 0, ends[0][1] <= 0
+            levels = [levels[0], np.where(false, NEVER, levels[1]), np.where(true, NEVER, levels[2])]
+        if how in ("monotone", "choice") or (how == "boolean" and out.dtype == "bool"):
+            kinds = [torch.bool if f.dtype == "bool" or how == "boolean" else torch.float64 for f in facts]
+            at = [[torch.from_numpy(np.array(a)).to(k) for a in pair] for pair, k in zip(ends, kinds, strict=True)]
+            tried = [run(*x).double().numpy() for x in itertools.product(*at)]
+            low, high = reduce(np.minimum, tried), reduce(np.maximum, tried)
+            masked = reduce(np.logical_or, [(a < b) & (b <= -LARGE) for a, b in ends])
+            sure = (how != "monotone") | (low == 0) | np.isinf(low)  # but 1e30 + x is 1e30 by rounding alone
+            vague = (low == high) & ~(sure & (self.assumed | ~masked))
+            low, high = np.where(vague, np.nextafter(low, -INF), low), np.where(vague, np.nextafter(high, INF), high)
+        if exact.any():
+            at = [
+                torch.from_numpy(np.array(a)).to(getattr(torch, f.dtype)) for f, (a, _) in zip(facts, ends, strict=True)
+            ]
+            value = run(*at)
+            value = (value.double() if value.dtype is torch.bfloat16 else value).numpy()
+            low, high = np.where(exact, value, low), np.where(exact, value, high)
+        return levels, low, high
+
+    def _filled(self, x: Any) -> Any:
+        """An argument."""
+        if not isinstance(x, dict):
+            return x
+        ((kind, name),) = x.items()
+        _need(
+            kind != "node" or isinstance(self.facts.get(name), _Fact),
+            "it reads what is no earlier step with one tensor",
+        )
+        made = {"node": self.facts.get, "float": float, "device": lambda _: torch.device("cpu")}
+        return made[kind](name) if kind in made else getattr(torch, str(name).removeprefix("torch."))
+
+    def _applied(self, step: Mapping[str, Any], said: list[_Fact]) -> Sequence[_Fact]:
+        """What follows from an operator's arguments."""
+        (space, name, overload), lemma = step["operator"].split("."), step["lemma"]
+        op, b = getattr(getattr(torch.ops.aten, name), overload), dict[str, Any]()
+        known = space == "aten" and isinstance(op, torch._ops.OpOverload) and name not in UNDEFINED
+        _need(known and not op._schema.is_mutable, "there is no check for this operator")
+        places = [x.name for x in op._schema.arguments if not x.kwarg_only][: len(step["args"])]
+        given = dict(zip(places, step["args"], strict=True)) | step["kwargs"]
+        for x in op._schema.arguments:
+            v = given.pop(x.name, x.default_value)
+            b[x.name], kind = tree_map(self._filled, v, is_leaf=lambda y: isinstance(y, dict)), str(x.real_type)
+            # torch may crash on a missing tensor, or on a number in the place of a dtype
+            wrong = isinstance(v, int) and any(k in kind for k in ("ScalarType", "Layout", "MemoryFormat", "Device"))
+            gap = "Optional" not in kind and (v is None or (isinstance(v, list) and None in v))
+            _need(not wrong or v == x.default_value and not gap, f"its {x.name} is missing, or of another kind")
+        off = b.get("train") is False or 0 in (b.get("p"), b.get("dropout_p"))
+        _need(
+            not given and (off or torch.Tag.nondeterministic_seeded not in op.tags),
+            "it is random, or has no such argument",
         )
 
-    @staticmethod
-    def _blur(facts: Sequence[_Fact]) -> int:
-        return UNKNOWN if all(_ordinary(f).all() for f in facts) else UNSURE
+        def run(leaf: Any, device: str = "cpu", **other: Any) -> list[Any]:
+            where = {"device": torch.device(device)} if "device" in b else {}
+            made = op(**(tree_map_only(_Fact, leaf, b) | where | other))
+            return [made] if isinstance(made, torch.Tensor) else list(made)
 
-    @staticmethod
-    def _only(condition: object) -> None:
-        _need(condition, "this lemma does not cover the operator")
-
-    def _by_contraction_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        self._only(name in PRODUCTS)
-        (out,), bias = said, b.get("bias", b.get("self") if name in ("addmm", "baddbmm") else None)
-        facts = [f for f in _operands(b) if f is not bias] if name != "linear" else [b["input"], b["weight"]]
-        if name in ("linear", "matmul"):
-            p, q = (len(f.shape) for f in facts)
-            lead = ABC[: p - 1] if name == "linear" else ABC[: max(p, q, 2) - 2]
-            left, right = lead + "Y", "ZY"[2 - q :]
-            if name == "matmul":
-                left, right = (
-                    (lead[len(lead) - p + 2 :] + "XY")[-p:],
-                    lead[len(lead) - q + 2 :] + "YZ" if q > 1 else "Y",
-                )
-            terms, result = [left, right], lead + "X" * (name == "matmul" and p > 1) + "Z" * (q > 1)
-        else:
-            inputs, result = str(b["equation"] if name == "einsum" else PRODUCTS[name]).replace(" ", "").split("->")
-            terms = inputs.split(",")
-            _need(
-                all(t.isalpha() and len(set(t)) == len(t) for t in [*terms, result or "a"]),
-                "an equation without a check",
+        facts = [f for f in tree_leaves(b) if isinstance(f, _Fact)]
+        meta = run(lambda f: torch.empty(f.shape, dtype=getattr(torch, f.dtype), device="meta"), "meta")
+        same = [
+            (s.shape, f"torch.{s.dtype}") == (tuple(t.shape), str(t.dtype)) for s, t in zip(said, meta, strict=True)
+        ]
+        _need(all(same[: 1 if name == EVAL else None]), f"it is {[(t.dtype, *t.shape) for t in meta]}")
+        if name == "matmul":
+            name = "".join("v" if len(f.shape) == 1 else "m" for f in facts) + "_"
+        fallback = "moved" if op.is_view else "each" * (torch.Tag.pointwise in op.tags)
+        row = [{"moved": "movement_equivariant", "each": "pointwise_equivariant", "": ""}[fallback], fallback, ""]
+        own, form, place = TABLE.get(f"{name}.{overload}") or TABLE.get(name) or row
+        constant = name in FILLS or all(f.constant for f in facts)
+        _need(lemma in (own, PURE) or (lemma == SAME and constant), "its lemma does not cover the operator")
+        if constant:
+            values: Sequence[Any] = [None] * len(said)
+            if name in FILLS or (all(f.tensor is not None for f in facts) and sum(t.numel() for t in meta) <= LARGEST):
+                values = run(lambda f: torch.zeros(f.shape) if f.tensor is None else f.tensor)
+            nothing = all(FREE not in s.moves and np.isin(s.status, (0, 3)).all() for s in said)
+            if values[0] is not None or nothing or lemma == SAME:
+                return [self._constant(s, v) for s, v in zip(said, values, strict=True)]
+        numbers = [(k, v) for k, v in b.items() if isinstance(v, float) or k in ("value", "other", "min", "max")]
+        odd = any(isinstance(v, int | float) and not abs(v) < LARGE and k not in ("p", "ord") for k, v in numbers)
+        if lemma == PURE:
+            _need(all(isinstance(m, str) for f in facts for m in f.moves), "an operand moves")
+            level = max([NEVER, *(int(f.level.max(initial=NEVER)) for f in facts)])
+            end = 1 if all(f.ordinary.all() for f in facts) else INF
+            made = [self._fact(replace(s, moves=(STILL,) * len(s.shape)), level, -end, end) for s in said]
+        elif form == "choice":
+            keep = (
+                getattr(torch.ones(said[0].shape[-2:], dtype=torch.bool), name)(b["diagonal"])
+                if name[:2] == "tr"
+                else None
             )
-            facts = (
-                b["tensors"] if name == "einsum" else [b[k] for k in b if isinstance(b[k], _Fact) and b[k] is not bias]
+            fill = (
+                (b["mask"], b["value"], b["self"])
+                if name == "masked_fill"
+                else (b.get("condition"), b["self"], b.get("other"))
             )
-        level, ended = self._combined(out, list(zip(facts, terms, strict=True)), result, "", 0)
-        if bias is None:
-            return [self._fact(out, level, np.where(ended, EXACT, self._blur(facts)))]
-        added, _ = self._combined(out, [(bias, result[len(result) - len(bias.shape) :])], result)
-        return [self._fact(out, np.maximum(level, added), self._blur([*facts, bias]))]
-
-    def _by_normalisation_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        self._only(name in NORMS and len(said) == 1 and not b.get("training"))
-        (out,), x, rank = said, b["input"], len(said[0].shape)
-        last = name in ("layer_norm", "rms_norm")
-        dims = range(rank - len(b["normalized_shape"]), rank) if last else range(1, rank if name == "group_norm" else 1)
-        labels = "".join(ABC[d] for d in dims) if last else "b"
-        operands = [(x, ABC[:rank]), *((f, labels) for f in _operands(b) if f is not x)]
-        level, _ = self._combined(out, operands, ABC[:rank], "b" if b.get("num_groups", 1) > 1 else "")
-        return [self._fact(out, level.max(axis=tuple(dims), keepdims=True))]
-
-    def _by_channelwise_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        self._only(all(f.shape == (0,) for f in said[1:]))
-        return [*self._by_normalisation_equivariant(name, b, said[:1], run), *said[1:]]
-
-    def _by_reduction_invariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[Any]:
-        self._only(name in REDUCTIONS | {"argmax", "argmin"} and "other" not in b)
-        x, dim, keep = b["self"], b.get("dim"), b.get("keepdim", False)
-        rank = len(x.shape)
-        dims = {d % rank for d in ([dim] if isinstance(dim, int) else dim or range(rank))}
-        out = "".join("." * keep if d in dims else ABC[d] for d in range(rank))
-        moved = any(not isinstance(x.moves[d], str) for d in dims)
-        _need(not (moved and name.startswith("arg")), "the place of an extreme element, among elements that move")
-        level, _ = self._combined(said[0], [(x, ABC[:rank])], out)
-        made = [self._fact(f, level, self._blur([x])) for f in said]
-        return [made[0], *(None if moved else f for f in made[1:])]
-
-    def _by_lookup_equivariant(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        places: Any
-        (out,), places = said, b.get("indices", b.get("index"))
-        if name == "index" and all(f.tensor is not None for f in _operands(places)):
-            return self._by_movement_equivariant(name, b, said, run)
-        if name == "embedding":
-            rank = len(places.shape)
-            operands, labels = [(places, ABC[:rank]), (b["weight"], "YZ")], ABC[:rank] + "Z"
-        elif name == "gather":
-            x, i = b["self"], b["index"]
-            rank, dim = len(x.shape), b["dim"] % len(x.shape)
-            _need(all(d == dim or x.shape[d] == i.shape[d] for d in range(rank)), "an index shorter than its source")
-            labels = ABC[:rank]
-            operands = [(i, labels), (x, labels[:dim] + "Y" + labels[dim + 1 :])]
+            made = [self._pointwise(said[0], torch.where, form, *(fill if keep is None else (keep, b["self"], 0)))]
+        elif form in ("each", "monotone", "boolean"):
+            read = [b.get("self", b.get("input"))] if name in ("type_as", "to") else facts
+            spare = {f.dtype: torch.zeros((), dtype=getattr(torch, f.dtype)) for f in facts}
+            place = {id(f): k for k, f in enumerate(read)}
+            how = "each" if "complex" in said[0].dtype else "odd" if name.endswith("div") else form
+            numbers = lambda *at: run(lambda f: at[place[id(f)]] if id(f) in place else spare[f.dtype])[0]
+            made = [self._pointwise(said[0], numbers, how, *read)]
         else:
-            self._only(name in ("index", "_unsafe_index"))
-            x, read = b["self"], [d for d, f in enumerate(places) if f is not None]
-            wide = max(len(places[d].shape) for d in read)
-            own = ["Y" if d in read else ABC[d + 26] for d in range(len(x.shape))]
-            first = read[0] if read == list(range(read[0], read[0] + len(read))) else 0
-            rest = [c for c in own if c != "Y"]
-            labels = "".join(rest[:first]) + ABC[:wide] + "".join(rest[first:])
-            _need(all(places[d].dtype != "bool" for d in read), "a boolean index")
-            for n, d in enumerate(read):
-                own[d] = "STUVWXYZ"[n]
-            operands = [(x, "".join(own)), *((places[d], _right(places[d], wide)) for d in read)]
-            level, _ = self._combined(out, operands, labels, "STUVWXYZ")
-            return [self._fact(out, level, self._blur([x]))]
-        level, _ = self._combined(out, operands, labels, "Y")
-        return [self._fact(out, level, self._blur([operands[1][0]]))]
+            made = getattr(self, f"_{form}", self._labelled)(name, b, said, run, facts, form, place)
+        if odd and form not in ("monotone", "moved", "choice"):
+            made = [
+                self._fact(d, d.level, np.where(d.low == d.high, d.low, -INF), np.where(d.low == d.high, d.high, INF))
+                for d in made
+            ]
+        return [replace(d, level=d.level * 0 + NEVER, constant=True) for d in made] if constant else made
 
-    def _by_scan_dependence(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        if name in ("slice_scatter", "select_scatter"):
-            return self._by_movement_equivariant(name, b, said, run)
-        self._only(name in SCANS)
-        if "conv" in name:
-            return [self._convolved(b, said[0])]
-        x, rank = b["self"], len(b["self"].shape)
-        dim = b["dim"] % rank
-        running = name.startswith(("cum", "logcum"))
-        labels = ABC[:rank] if running else ABC[:dim] + "." + ABC[dim + 1 : rank]
+    def _literal(self, tensor: Any) -> _Fact:
+        still = (STILL,) * tensor.dim()
+        return self._constant(_Fact(tuple(tensor.shape), str(tensor.dtype)[6:], still, *[np.zeros(())] * 3), tensor)
+
+    def _pointwise(self, out: _Fact, run: Any, how: str, *operands: Any) -> _Fact:
+        """A form in which every dimension stands for itself."""
+        rank, dtype = len(out.shape), getattr(torch, out.dtype)
+        facts = [
+            f
+            if isinstance(f, _Fact)
+            else self._literal(torch.as_tensor(f, dtype=None if isinstance(f, torch.Tensor) else dtype))
+            for f in operands
+        ]
+        return self._form(
+            out,
+            [(f, DIMS[rank - len(f.shape) : rank]) for f in facts],
+            DIMS[:rank],
+            "",
+            lambda *at: run(*at).to(dtype) if how == "choice" else run(*at),
+            how,
+        )
+
+    def _moved(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
+        """Run it on the numbers of its operands' elements; -1 stands for what it fills with."""
+        data = [f for k in ("self", "input", "tensors", "src") for f in tree_leaves(b.get(k)) if isinstance(f, _Fact)]
+        _need(b.get("mode", "constant") == "constant", "it does more than move elements")
+        _need(sum(math.prod(f.shape) for f in [*data, *said]) <= LARGEST, "it is too large to be run")
+        numbers, start, fill = dict[int, Any](), 0, b.get("value") or 0
+        columns: list[list[Any]] = [[] for _ in range(3 + len(self.group))]
+        for f in data:
+            own = np.arange(start, start + math.prod(f.shape)).reshape(f.shape)
+            start += own.size
+            for d, m in enumerate(f.moves):
+                own = np.broadcast_to(own.take([0], d) if m == FREE else own, f.shape)
+            numbers[id(f)], images = (
+                torch.from_numpy(own.copy()),
+                [self._image(own, f.moves, g) for g in range(len(self.group))],
+            )
+            for column, a in zip(columns, (f.level, f.low, f.high, *images), strict=True):
+                column.append(np.broadcast_to(a, f.shape).ravel())
+        level, low, high, *to = (
+            np.array([*c, [x]]) if False else np.concatenate([*c, [x]])
+            for c, x in zip(columns, (NEVER, fill, fill, *[-1] * len(self.group)), strict=True)
+        )
+
+        def leaf(f: _Fact) -> Any:
+            known = id(f) in numbers or f.tensor is not None or f is b.get("other")
+            _need(known, "it moves elements to places that depend on the input")
+            return numbers.get(id(f), torch.zeros(f.shape) if f.tensor is None else f.tensor)
+
         made = []
-        for out in said:
-            level, _ = self._combined(out, [(x, ABC[:rank])], labels, ABC[dim])
-            made.append(self._fact(out, np.maximum.accumulate(level, axis=dim) if running else level, self._blur([x])))
+        for out, tensor in zip(
+            said, run(leaf, **({"value": -1} if name.endswith(("pad", "pad_nd")) else {})), strict=True
+        ):
+            source, bad = tensor.numpy(), np.zeros(out.shape, bool)
+            free = [d for d, m in enumerate(out.moves) if m == FREE]
+            _need(all((source == source.take([0], d)).all() for d in free), "it is not free along what it says to be")
+            for g, row in enumerate(to):
+                bad |= self._image(source, out.moves, g) != row[source]
+            arrays = (np.where(bad, ALWAYS, level[source]), low[source], high[source])
+            made.append(self._fact(out, *map(_compressed, arrays)))
         return made
 
-    def _convolved(self, b: dict[str, Any], out: _Fact) -> _Fact:
-        x, weight, rank = b["input"], b["weight"], len(out.shape)
-        _need(
-            len(x.shape) == rank and not b.get("transposed") and isinstance(b["padding"], list),
-            "a convolution without a check",
+    def _softmax(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
+        """An entry counts for nothing if it is masked here and wherever it moves to."""
+        (out,), f, dim, safe = said, b["self"], b["dim"], "safe" in name
+        line, level = {"axis": dim % max(len(out.shape), 1), "keepdims": True}, self._settled(f, out.moves)
+        sound = (f.high < INF).all(**line)  # neither +inf nor NaN stands in the line
+        masked, absent, alive = f.high <= f.mask, f.high == -INF, (f.low > f.mask / 10).any(**line)
+        gone = sound & ((masked & alive & (absent | self.assumed)) | (absent & safe))
+        both = reduce(np.logical_and, [self._image(gone, f.moves, g) for g in range(len(self.group))], gone)
+        most, number = (
+            np.where(both, NEVER, level).max(**line),
+            sound & (safe | ((f.low > -INF) | (masked & ~absent)).any(**line)),
         )
-        sizes = [[*b[k], *b[k] * rank][: rank - 2] for k in ("stride", "padding", "dilation")]
-        geometry = [(w, *(s[i] for s in sizes)) for i, w in enumerate(weight.shape[2:])]
-        wide = [d + 2 for d, (w, s, p, _) in enumerate(geometry) if (w, s, p) != (1, 1, 0)]
-        labels, single = ABC[2:rank], b["groups"] == 1
-        operands = [(x, ("aA" if single else "aC") + labels), (weight, "BA" + "KLMNO"[: rank - 2])]
-        operands += [(b["bias"], "B")] if b["bias"] is not None else []
-        level, _ = self._combined(out, operands, "aB" + labels, "C" + "".join(ABC[d] for d in wide))
-        for d in wide:
-            width, stride, padding, dilation = geometry[d - 2]
-            taps = np.arange(out.shape[d])[:, None] * stride - padding + np.arange(width) * dilation
-            inside = ((taps >= 0) & (taps < x.shape[d])).reshape([*taps.shape, *[1] * (rank - 1 - d)])
-            if level.shape[d] > 1:
-                level = np.where(inside, level.take(taps.clip(0, x.shape[d] - 1), d), NEVER).max(axis=d + 1)
-        return self._fact(out, level, self._blur(_operands(b)))
+        if "log" in name:
+            least = np.where(number & (f.low > -INF), -1, -INF)
+            return [self._fact(out, np.maximum(most, np.where(gone, level, NEVER)), least, np.where(number, 1, INF))]
+        return [self._fact(out, most, np.where(number, 0, -INF), np.where(number, np.where(gone, 0, 1), INF))]
 
-    def _by_pure_function_of_unmoved(self, name: str, b: dict[str, Any], said: list[_Fact], run: Any) -> list[_Fact]:
-        facts = _operands(b)
-        _need(all(isinstance(m, str) for f in facts for m in f.moves), "an operand moves")
-        level = max([NEVER, *(int(f.level.max(initial=NEVER)) for f in facts)])
-        return [self._fact(replace(f, moves=(STILL,) * len(f.shape)), np.array(level), self._blur(facts)) for f in said]
+    def _attention(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
+        """A contraction, masks that are added, a safe softmax, a contraction."""
+        (out,), q, k, v, rank = said, b["query"], b["key"], b["value"], len(said[0].shape)
+        _need(
+            len(q.shape) == len(k.shape) == len(v.shape) == rank and abs(b["scale"] or 0) < LARGE, "ranks, or a scale"
+        )
+        if b["enable_gqa"]:
+            k, v = (self._repeated(f, q.shape[-3]) for f in (k, v))
+        shape, lead = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2]), DIMS[: rank - 2]
+        along = next((f.moves[-2] for f in (k, v) if not isinstance(f.moves[-2], str)), STILL)
+        moves = tuple(m if s > 1 else STILL for m, s in zip((*out.moves[:-1], along), shape, strict=True))
+        blank = replace(q, shape=shape, moves=moves)
+        scores = self._form(blank, [(q, lead + "xz"), (k, lead + "yz")], lead + "xy", "", torch.mul, "monotone")
+        causal = self._literal(torch.ones(shape[-2:], dtype=torch.bool).tril()) if b["is_causal"] else None
+        for m in (f for f in (causal, b["attn_mask"]) if f is not None):
+            plain = (m.low == -1) & (m.high == 1) & (not m.constant)  # a mask of which nothing is known may hide
+            wide = replace(m, low=np.where(plain, -INF, m.low), high=np.where(plain, INF, m.high))
+            if m.dtype == "bool":
+                wide = self._pointwise(
+                    replace(blank, shape=m.shape, moves=m.moves), torch.where, "choice", m, 0.0, -INF
+                )
+            scores = self._pointwise(blank, torch.add, "monotone", scores, wide)
+        weights = self._softmax("safe", {"self": scores, "dim": -1}, [blank])[0]
+        return [self._form(out, [(weights, lead + "xy"), (v, lead + "yz")], lead + "xz", "", torch.mul, "monotone")]
+
+    def _repeated(self, f: _Fact, heads: int) -> _Fact:
+        wide = replace(f, shape=(*f.shape[:-3], heads, *f.shape[-2:]), moves=(*f.moves[:-3], STILL, *f.moves[-2:]))
+        times = heads // f.shape[-3]
+        return self._moved("repeat", {"self": f}, [wide], lambda leaf: [leaf(f).repeat_interleave(times, -3)])[0]
+
+    def _labelled(
+        self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, form: str, place: str
+    ) -> list[_Fact]:
+        """A labelled form: see the module's text."""
+        if form == "equation":
+            terms, arrow, result = b["equation"].replace(" ", "").replace("...", "*").partition("->")
+            once = sorted(x for x in set(terms) if terms.count(x) == 1 and x.isalpha())
+            form = terms.replace(",", " ") + "->" + (result if arrow else "*" * ("*" in terms) + "".join(once))
+        terms, result = (x.strip() for x in form.split("->"))
+        _need(not b.get("training"), "training mode")
+        made, result = [], "*" if b.get("keepdim") and result == "-" else result
+        for k, out in enumerate(said):
+            wide = len(facts[0].shape) if "-" in form.split("->")[1] else len(out.shape) - sum(x.isalnum() for x in result)
+            dim, norm = b.get("dim", 0 if name == "msort" else None), b.get("normalized_shape", range(wide - 1))
+            own = [dim] if isinstance(dim, int) else dim or range(wide)[-len(b.get("s") or range(wide)) :]
+            mixed = "normalized_shape" in b or name == "group_norm"
+            dims = set(range(wide)[-len(norm) :]) if mixed else {d % max(wide, 1) for d in own}
+            texts = {
+                "*": lambda d: DIMS[d],
+                "-": lambda d: DIMS[d] * (d not in dims),
+                "#": lambda d: DIMS[d] * (d in dims),
+                "<": lambda d: "ABCDEFGHIJ"[d] if d in dims else DIMS[d],
+                ">": lambda d: "abcdefghij"[d] if d in dims else DIMS[d],
+            }
+            expand = lambda t: "".join("".join(map(texts[c], range(wide))) if c in texts else c for c in t)
+            names = {"#": DIMS, "<": "ABCDEFGHIJ", ">": "abcdefghij"}
+            still = "".join("".join(names[c][d] for d in dims) if c in names else c for c in place.lstrip("+"))
+            still = "" if place[:1] == "+" and not k else still
+            labels = [expand(t) for t in terms.split()]
+            labels += [labels[-1]] * (len(facts) - len(labels))
+            pairs = [(f, t[len(t) - len(f.shape) :]) for f, t in zip(facts, labels, strict=False)]
+            zero = (
+                (lambda *x: reduce(torch.mul, x)) if place == "zero" and (len(facts) < 3 or name == "einsum") else None
+            )
+            if 0 in out.shape:
+                made.append(self._fact(out, NEVER))
+                continue
+            f = self._form(out, pairs, expand(result), still * (place != "zero"), zero, "monotone")
+            if mixed:
+                f = replace(f, level=f.level.max(axis=tuple(dims), keepdims=True))
+            if name.startswith(("cum", "logcum")):
+                f = replace(f, level=np.maximum.accumulate(f.level, axis=max(dims)))
+            made.append(f)
+        return made
+
+    def _indexed(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
+        x, places, put = b["self"], b["indices"], [b["values"]] if "values" in b else []
+        if not put and all(f.tensor is not None for f in facts if f is not x):
+            return self._moved(name, b, said, run)
+        read, own = [d for d, f in enumerate(places) if f is not None], DIMS[: len(x.shape)]
+        _need(all(places[d].dtype not in ("bool", "uint8") for d in read), "a boolean index")
+        line = "stuvwxyz"[: max(len(places[d].shape) for d in read)]
+        first = read[0] if read == list(range(read[0], read[-1] + 1)) else 0
+        rest = "".join(c for d, c in enumerate(own) if d not in read)
+        whole = rest[:first] + line + rest[first:]
+        labels = [own, *(line for _ in read), whole]
+        operands = [
+            (f, t[len(t) - len(f.shape) :]) for f, t in zip([x, *(places[d] for d in read), *put], labels, strict=False)
+        ]
+        still = "".join(own[d] for d in read) + (line if put else "")
+        return [self._form(said[0], operands, own if put else whole, still)]
+
+    def _convolution(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
+        """Which places each output reads is seen by running it on ones, for each level."""
+        (out,), x, weight, rank = said, b["input"], b["weight"], len(said[0].shape)
+        first = rank - len(weight.shape) + 2
+        level = np.broadcast_to(
+            x.level.max(axis=first - 1, keepdims=True), (*x.level.shape[: first - 1], 1, *x.shape[first:])
+        )
+        seen, ones = np.full((1,) * rank, NEVER), torch.ones(1, 1, *weight.shape[2:]).double()
+        for v in np.unique(level):
+            (hit,) = run(lambda _: None, input=torch.from_numpy((level >= v) * 1.0), weight=ones, bias=None, groups=1)
+            seen = np.where(hit.numpy() > 0, v, seen)
+        single = lambda d: weight.shape[d - first + 2] == 1 and x.shape[d] == out.shape[d] and set(b["stride"]) == {1}
+        place = "".join(DIMS[d] for d in range(first, rank) if not single(d)) + "ypqrstuv"
+        plain = replace(
+            x,
+            shape=(*x.shape[:first], *out.shape[first:]),
+            level=seen,
+            low=-np.ones((1,) * rank),
+            high=np.ones((1,) * rank),
+        )
+        rest = [(f, "pqrstuv"[: len(f.shape)]) for f in facts if f is not x]
+        made = self._form(out, [(plain, DIMS[: first - 1] + "y" + DIMS[first:rank]), *rest], DIMS[:rank], place)
+        sure = all(f.ordinary.all() for f in facts)
+        return [made if sure else self._fact(out, made.level, -INF, INF)]
