@@ -1,19 +1,17 @@
 """Replay a certificate: every step must follow from the steps before it, and the last must be what the law asks.
 
-No code is shared with the interpreter that found the proof. A step says how its result moves. What then follows is derived
-here from its operands, for each element the first case that can change it (`level`) and the ends between which it lies in
-both runs (`low` and `high`; -1 and 1 stand for any ordinary number, infinities for anything), and compared with its fact.
+No code is shared with the interpreter. A step says how its result moves; derived here, and compared with its fact, are for
+each element the first case that can change it (`level`) and the ends between which it lies in both runs (`low`, `high`).
 
-Almost every operator is a labelled form, as in einsum. Along a label of the result operands move as it does; any other label
-is summed, and operands move alike along it; along one that is read by place nothing moves. A line of `_TABLE` is a lemma,
-then forms, each with the labels it reads by place and its operators. TO ADD AN OPERATOR, add its name (or a line). In a form
+Almost every operator is a labelled form, as in einsum: along a label of the result operands move as it does; any other label
+is summed, and they move alike along it; along one that is read by place nothing moves. A line of `_TABLE` holds a lemma, and
+forms, each with the labels it reads by place and its operators. TO ADD AN OPERATOR, add its name there. In a form
 
-    *  are an operand's dimensions, from the right    -  those but `dim`    #  `dim` alone    <  >  with `dim` renamed
-    0 1 x y  is one dimension    further operands are as the last that is written
+    *  are the dimensions, from the right    -  those but `dim`    #  `dim`    <  >  all with `dim` renamed    x 1  one
 
-Or a form is a word: `moved`, elements are only moved (views are): the operator is run on their numbers. `each`: an element
-is made of those at its place. `monotone`: and lies between what the ends of those give. `boolean`: so do true and false.
-Constants are computed by the operator itself; equal steps are checked once; an operator that is not listed is refused.
+and further operands are as the last written. Or a form is a word: `moved`, elements are only moved, and it is run on their
+numbers; `each`, an element is made of those at its place; `monotone`, and lies between what their ends give; `zero` says that
+known zeros make known zeros. Constants are computed by the operator itself; what is not listed is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,18 +32,8 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from orderproof.errors import CertificateError
 
-STILL, FREE, NEVER, ALWAYS = (
-    "still",
-    "free",
-    -1,
-    2**40,
-)  # a move is one of two words, or a permutation for each generator
-INF, LARGE, LARGEST, DIMS = (
-    math.inf,
-    6e4,
-    1 << 26,
-    "0123456789",
-)  # no ordinary number is LARGE, no array has LARGEST entries
+STILL, FREE, NEVER, ALWAYS = "still", "free", -1, 2**40  # any other move: a permutation for each generator
+INF, LARGE, LARGEST, DIMS = math.inf, 6e4, 1 << 26, "0123456789"  # no ordinary number is LARGE, no array LARGEST
 LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103", "position_labelled": "OP104"}
 LAWS |= {"causal": "OP201", "padding": "OP202", "packing": "OP203", "batch": "OP204"}
 BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
@@ -57,35 +45,36 @@ movement_equivariant | moved | | cat concat concatenate stack flip roll repeat t
 movement_equivariant | moved | | constant_pad_nd unsafe_split unsafe_chunk _unsafe_view | each | | view.dtype
 pointwise_equivariant | choice | | where masked_fill tril triu | each | | log_sigmoid _prelu_kernel __xor__ polar complex
 pointwise_equivariant | boolean | | logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not __and__ __or__
-pointwise_equivariant | monotone | | add sub rsub mul multiply div true_divide neg exp exp2 expm1 relu elu sigmoid softplus
-pointwise_equivariant | monotone | | clamp.default clamp_min.default clamp_max.default hardtanh clone _to_copy to type_as
-pointwise_equivariant | monotone | | contiguous alias lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
-pointwise_equivariant | each | | real imag conj _conj resolve_conj resolve_neg
+pointwise_equivariant | monotone | | add sub rsub mul multiply neg exp exp2 expm1 relu elu sigmoid softplus clamp.default
+pointwise_equivariant | monotone | | clamp_min.default clamp_max.default hardtanh clone _to_copy to type_as contiguous alias
+pointwise_equivariant | monotone | | lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
+pointwise_equivariant | quotient | | div true_divide | each | | real imag conj _conj resolve_conj resolve_neg
 contraction_equivariant | *xy *yz -> *xz | zero | mm bmm mm_ | *xy y -> *x | zero | mv mv_ | y *yz -> *z | zero | vm_
-contraction_equivariant | y y -> | zero | dot vv_ | equation | zero | einsum
-contraction_equivariant | *xz *xy *yz -> *xz | | addmm baddbmm | *y zy z -> *z | zero | linear
+contraction_equivariant | y y -> | zero | dot vv_ | equation | zero | einsum | *y zy z -> *z | zero | linear
+contraction_equivariant | *xz *xy *yz -> *xz | | addmm baddbmm
 softmax_equivariant | softmax | | softmax _softmax _safe_softmax log_softmax _log_softmax
 attention_equivariant | attention | | scaled_dot_product_attention
 normalisation_equivariant | * # -> * | | layer_norm native_layer_norm rms_norm _fused_rms_norm | * 1 -> * | 1 | group_norm
 channelwise_equivariant | * 1 -> * | | batch_norm {EVAL}
 reduction_invariant | * -> - | zero | sum mean nansum | * -> - | | prod amax amin any all logsumexp var std norm max.default
-reduction_invariant | * -> - | | count_nonzero min.default linalg_vector_norm | * -> - | +# | max.dim min.dim median.dim mode
-reduction_invariant | * -> - | # | argmax argmin
+reduction_invariant | * -> - | | count_nonzero min.default linalg_vector_norm | * -> - | # | argmax argmin
+reduction_invariant | * -> - | +# | max.dim min.dim median.dim mode
 lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index _unsafe_index
-scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | <> | sort topk argsort msort
+scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort | < -> > | <> | argsort
 scan_dependence | moved | | slice_scatter select_scatter | convolution | | conv1d conv2d conv3d convolution
 dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | * y > -> * | #y> | index_add index_copy index_fill
 dense_dependence | indexed | | index_put _index_put_impl _unsafe_index_put | *y -> * | y | view_as_complex
 dense_dependence | * -> *y | y | view_as_real | < -> > | <> | _fft_r2c _fft_c2c _fft_c2r fft_fft fft_ifft fft_rfft fft_irfft
 dense_dependence | < -> > | <> | fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn
 """
-TABLE: dict[str, list[str]] = {}
+TABLE: dict[str, tuple[str, str, str]] = {}
 for _lemma, *_cells in ([x.strip() for x in line.split("|")] for line in _TABLE.strip().split("\n")):
-    for _form, _place, _names in zip(*(_cells[k::3] for k in range(3)), strict=True):
-        TABLE.update({name: [_lemma, _form, _place] for name in _names.split()})
+    for _form, _place, _names in zip(_cells[::3], _cells[1::3], _cells[2::3], strict=True):
+        TABLE |= {name: (_lemma, _form, _place) for name in _names.split()}
 
 
-class Checked(NamedTuple):
+@dataclass(frozen=True)
+class Checked:
     """What a certificate that holds proves, and what it rests on."""
 
     law: str
@@ -102,18 +91,22 @@ class _Fact:
     dtype: str
     moves: tuple[Any, ...]
     level: Any  # this and the next two: every dimension full or 1
-    low: Any
+    low: Any  # -1 and 1 are the ends of any ordinary number, infinities those of anything
     high: Any
     status: Any = None  # in what a step says: 0 ordinary, 1 exact, 2 masked, 3 anything, 4 ordinary or as low as a mask
     constant: bool = False
     tensor: Any = None  # the value of a constant that can be computed
 
-    def __post_init__(self) -> None:
-        floating = "float" in self.dtype or "complex" in self.dtype
-        most, self.__dict__["mask"] = (
-            (LARGE / 10, -LARGE) if self.dtype == "float16" else (LARGE if floating else INF, -1e8)
+    @property
+    def ordinary(self) -> Any:
+        most = (
+            LARGE / 10 if self.dtype == "float16" else LARGE if "float" in self.dtype or "comp" in self.dtype else INF
         )
-        self.__dict__["ordinary"] = (abs(self.low) < most) & (abs(self.high) < most)
+        return (abs(self.low) < most) & (abs(self.high) < most)
+
+    @property
+    def mask(self) -> float:
+        return -LARGE if self.dtype == "float16" else -1e8
 
 
 def recheck(certificate: Mapping[str, Any]) -> Checked:
@@ -123,13 +116,16 @@ def recheck(certificate: Mapping[str, Any]) -> Checked:
             warnings.simplefilter("ignore")
             return _Checker(certificate).run()
     except Exception as error:
-        kind = "" if isinstance(error, CertificateError) else f"{type(error).__name__}: "
-        raise CertificateError(f"expected a certificate whose proof holds: {kind}{str(error)[:600]}") from error
+        raise CertificateError(f"expected a certificate whose proof holds: {str(error)[:600]}") from error
 
 
 def _need(condition: object, message: str) -> None:
     if not condition:
         raise CertificateError(message)
+
+
+def _is_dict(x: object) -> bool:
+    return isinstance(x, dict)
 
 
 def _hash(data: object) -> str:
@@ -152,41 +148,40 @@ def _compressed(array: Any) -> Any:
     return array
 
 
-def _slots(law: str, rows: int, n: int) -> list[Any]:
-    """Which slots [row, token] a law may replace; the others are asked about."""
-    row, place, pads = np.arange(rows)[:, None], np.arange(n), max(1, n // 3)
-    left = (pads + 1) // 2 if n > 2 else pads
-    ends, sides = (place < left) | (place >= n - pads + left), (place < pads, place >= n - pads)
-    padding = ends if rows == 1 else np.where(row % 2 == 0, *sides)
-    made = {"padding": [padding], "packing": [place < n // 2, place >= n // 2], "batch": [row == 0, row == rows - 1]}
-    return [np.broadcast_to(x, (rows, n)) for x in made.get(law, [])]
-
-
 class _Checker:
     def __init__(self, c: Mapping[str, Any]) -> None:
-        self.c, self.law, self.inputs, said = c, c["law"], dict(c["inputs"]), c["relation"]
+        self.c, law, self.inputs, said, n = c, c["law"], dict(c["inputs"]), c["relation"], c["relation"]["tokens"]
         bare = [{k: v for k, v in s.items() if k not in ("lemma", "fact", "as")} for s in c["steps"]]
-        _need(c["certificate"] == 1 and c["code"] == LAWS.get(self.law), "its version is not 1, or its law not known")
         _need(c["digest"] == _hash({k: v for k, v in c.items() if k != "digest"}), "its digest is not that of its text")
         _need(c["graph"] == _hash(bare), "its graph fingerprint is not that of its steps")
-        _need(c["weights"] in ("all", "these"), "its weights are neither all nor these")
-        _need(any(a is not None for a in self.inputs.values()), "no input has a token axis")
+        known = c["certificate"] == 1 and c["code"] == LAWS.get(law) and c["weights"] in ("all", "these")
+        _need(known and type(n) is int and 1 <= n <= LARGEST, "its version, law, code, weights or tokens are none")
+        self.law, self.tokens, self.last_only, self.assumed = law, n, law == "prompt_blind", BOUNDED in c["assumptions"]
         self.facts: dict[str, Any] = {}
         self.keys: dict[str, tuple[str, str]] = {}  # of each node: of what its step says, and of the fact that it gives
         self.done: dict[str, tuple[Any, str]] = {}
-        self.assumed, self.last_only, n = BOUNDED in c["assumptions"], self.law == "prompt_blind", said["tokens"]
-        _need(type(n) is int and 1 <= n <= LARGEST, "its number of tokens is no size")
-        self.tokens, movable, slots = n, n - self.last_only, _slots(self.law, len(said.get("replaced", [0])), n)
+        movable, rows = n - self.last_only, len(said.get("replaced", [0]))
         cycle = (*range(1, movable), *range(min(1, movable)), *range(movable, n))
         group = ((1, 0, *range(2, n)), cycle) if movable > 2 else (cycle,)  # they generate every order of the movable
-        influence = bool(slots) or self.law == "causal"
-        self.group = () if influence else (tuple(range(n))[::-1],) if self.law == "mirror_blind" else group
+        row, place, pads = np.arange(rows)[:, None], np.arange(n), max(1, n // 3)
+        left, sides = (pads + 1) // 2 if n > 2 else pads, np.where(row % 2 == 0, place < pads, place >= n - pads)
+        padded = sides if rows > 1 else (place < left) | (place >= n - pads + left)
+        slots = {
+            "padding": [padded],
+            "packing": [place < n // 2, place >= n // 2],
+            "batch": [row == 0, row == rows - 1],
+        }
+        choices = [np.broadcast_to(x, (rows, n)) for x in slots.get(law, [])]  # which slots [row, token] are replaced
+        self.group = () if choices or law == "causal" else (tuple(range(n))[::-1],) if law == "mirror_blind" else group
         relation = {"tokens": n, "generators": [list(p) for p in self.group], "last_only": self.last_only}
-        options = [{**relation, "replaced": (s * 1).tolist(), "asked": (~s * 1).tolist()} for s in slots] or [relation]
-        fits = said in options and c["family"] == ("influence" if influence else "permutation")
-        _need(fits, "its relation between the runs is not its law's")
-        self.replaced = slots[options.index(said)] if slots else None
-        _need(self.replaced is None or not self.replaced.all(), "nothing is asked")
+        options = [{**relation, "replaced": (x * 1).tolist(), "asked": (~x * 1).tolist()} for x in choices] or [
+            relation
+        ]
+        _need(c["family"] == ("permutation" if self.group else "influence"), "its family is not its law's")
+        _need(said in options, "its relation between the runs is not its law's")
+        self.replaced = choices[options.index(said)] if choices else None
+        _need(not choices or not self.replaced.all(), "nothing is asked")
+        _need(any(a is not None for a in self.inputs.values()), "no input has a token axis")
 
     def run(self) -> Checked:
         for number, step in enumerate(self.c["steps"]):
@@ -195,21 +190,16 @@ class _Checker:
                 _need(isinstance(step["node"], str) and step["node"] not in self.facts, "its name is taken, or is none")
                 self.facts[step["node"]] = self._step(step)
             except Exception as error:
-                kind = "" if isinstance(error, CertificateError) else f"{type(error).__name__}: "
-                raise CertificateError(
-                    f"step {number + 1} ({where}) does not follow: {kind}{str(error)[:300]}"
-                ) from error
-        output, assumptions = self.c["output"], tuple(map(str, self.c["assumptions"]))
-        _need(set(self.inputs) <= set(self.facts), "an input is no step")
+                raise CertificateError(f"step {number + 1} ({where}) does not follow: {str(error)[:300]}") from error
+        output, texts = self.c["output"], (str(self.law), str(self.c["output"]["name"]), str(self.c["subject"]))
+        _need(self.inputs.keys() <= self.facts.keys(), "an input is no step")
         _need(isinstance(self.facts.get(output["node"]), _Fact), "the output is no step with one tensor")
         self._last_word(self.facts[output["node"]], {int(d): offset for d, offset in output["dims"]})
-        texts = (str(self.law), str(output["name"]), str(self.c["subject"]))
-        return Checked(*texts, len(self.facts), assumptions, str(self.c["weights"]))
+        return Checked(*texts, len(self.facts), tuple(map(str, self.c["assumptions"])), str(self.c["weights"]))
 
     def _last_word(self, f: _Fact, dims: dict[int, Any]) -> None:
-        _need(
-            self.group or len(dims) == 1 or (self.law == "batch" and not dims), "the output has no one token dimension"
-        )
+        one = self.group or len(dims) == 1 or (self.law == "batch" and not dims)
+        _need(one, "the output has not one token dimension")
         moves, allowed, level = *self._related(f.shape, dims, ALWAYS), f.level
         for d, move in enumerate(f.moves):
             if d in dims and self.last_only:  # whatever becomes of the others, the last token stays, and is unchanged
@@ -220,30 +210,31 @@ class _Checker:
                 _need(move in (moves[d], FREE), f"the output does not move along {d} as the law asks")
         _need((level <= allowed).all(), "the output may depend, at some token, on one that it must not depend on")
 
-    def _related(self, shape: Sequence[int], dims: Mapping[int, int], replaced: int) -> tuple[list[Any], Any]:
-        """How a tensor with these token dimensions (and offsets) moves, and its levels, of what is replaced as given."""
+    def _related(self, shape: Sequence[int], dims: Mapping[int, int], other: int) -> tuple[list[Any], Any]:
+        """How a tensor with these token dimensions (and offsets) is to move, and its levels; `other` where replaced."""
         moves, n, level = list[Any]([STILL] * len(shape)), self.tokens, np.full((1,) * len(shape), NEVER)
-        rows = level if self.replaced is None else np.where(self.replaced, replaced, NEVER)
         for d, offset in dims.items():
             fits = type(d) is int and 0 <= d < len(shape) and type(offset) is int and 0 <= offset <= shape[d] - n
             _need(fits, f"there is no token dimension {str(d)[:9]}")
-            moved = [[*range(offset), *(offset + i for i in p), *range(offset + n, shape[d])] for p in self.group]
-            moves[d], sizes = self._move(moved, shape[d]), [1] * len(shape)
-            line = np.maximum(np.arange(shape[d]) - offset, NEVER)[None]
+            wide = [[*range(offset), *(offset + i for i in p), *range(offset + n, shape[d])] for p in self.group]
+            moves[d], line = self._move(wide, shape[d]), np.maximum(np.arange(shape[d]) - offset, NEVER)[None]
             if self.replaced is not None:  # what stands beside the tokens is not asked about
-                line = np.full((len(rows), shape[d]), replaced)
-                line[:, offset : offset + n] = rows
-            sizes[0], sizes[d] = len(line), shape[d]
+                line = np.full((shape[0], shape[d]), other)
+                line[:, offset : offset + n] = np.where(self.replaced, other, NEVER)
+            sizes = [len(line) if k == 0 else 1 for k in range(len(shape))]
+            sizes[d] = shape[d]
             level = level if self.group else line.reshape(sizes)
-        if not dims and self.law == "batch" and replaced == ALWAYS:
-            level = rows[:, 0].reshape([-1] + [1] * (len(shape) - 1))
-        _need(self.group or level.shape[0] in (1, shape[0]), "its first dimension does not hold the rows")
+        if self.law == "batch" and other == ALWAYS and not dims:
+            level = np.where(self.replaced, other, NEVER)[:, 0].reshape([-1] + [1] * (len(shape) - 1))
+        _need(
+            self.replaced is None or level.shape[0] in (1, shape[0], len(self.replaced)), "its rows are not the first"
+        )
         return moves, level
 
     def _move(self, data: Any, size: int) -> Any:
-        rows = data if data in (STILL, FREE) else tuple(tuple(p) for p in data)
-        if isinstance(rows, str):
-            return rows
+        if data in (STILL, FREE):
+            return data
+        rows = tuple(tuple(p) for p in data)
         good = all(all(type(i) is int for i in p) and sorted(p) == list(range(size)) for p in rows)
         _need(good and len(rows) == len(self.group), "a move that is not one permutation for each generator")
         return rows if any(p != tuple(range(size)) for p in rows) else STILL
@@ -253,24 +244,25 @@ class _Checker:
         if data is None:
             return None  # no tensor; whoever reads it is refused
         _need(lemma == "given" or node not in self.inputs, "it is an input, and not given")
-        key_of = lambda x: [self.keys[x["node"]][1]] if isinstance(x, dict) else x
-        named = tree_map(
-            key_of, [step["args"], *step["kwargs"].items()], is_leaf=lambda x: isinstance(x, dict) and "node" in x
-        )
+        arguments = [step["args"], [[k, v] for k, v in sorted(step["kwargs"].items())]]
+        key_of = lambda x: [self.keys[x["node"]][1]] if _is_dict(x) and "node" in x else x
+        named = tree_map(key_of, arguments, is_leaf=_is_dict)
         key = _hash([step["operator"], lemma, data, shape, dtype, named, node if lemma == "given" else ""])
         _need("as" not in step or key == self.keys[step["as"]][0], "it is not as the step that it names")
-        if key not in self.done:
+        if key not in self.done:  # like steps are checked once
             parts = zip(data, shape, dtype, strict=True) if isinstance(data, list) else [(data, shape, dtype)]
             said = [self._read(*part) for part in parts]
-            made = [self._compared(s, d, lemma) for s, d in zip(said, self._derived(step, said), strict=True)]
+            made = [self._compared(s, d) for s, d in zip(said, self._derived(step, said), strict=True)]
             values = [[f.constant, f.tensor is None, f.low.shape, f.low.tobytes().hex()] for f in made]
             self.done[key] = made if isinstance(data, list) else made[0], _hash([data, shape, dtype, values])
         self.keys[node] = key, self.done[key][1]
         return self.done[key][0]
 
     def _derived(self, step: Mapping[str, Any], said: list[_Fact]) -> Sequence[_Fact]:
-        """What follows for the results of a step."""
         lemma, operator, node, first = step["lemma"], step["operator"], step["node"], said[0]
+        if lemma == "nothing_follows":
+            _need(all(FREE not in s.moves for s in said), "its fact says something")
+            return [self._fact(s, ALWAYS, -INF, INF) for s in said]
         if lemma == "given":
             axes = [a for a in tree_leaves(self.inputs.get(node)) if a is not None]
             start = operator == "input" or (axes and len(self.inputs) == 1)  # the relation may begin inside the graph
@@ -283,15 +275,15 @@ class _Checker:
                 None if operator == "parameter" and self.c["weights"] == "all" else self.c["values"].get(*step["args"])
             )
             _need(data is None or data["dtype"] == first.dtype, "its value has another dtype")
-            return [self._constant(first, None if data is None else torch.from_numpy(_array(data, first.shape)))]
+            array = None if data is None else torch.from_numpy(_array(data, first.shape))
+            return [self._constant(first.shape, first.dtype, array)]
         if operator == "getitem" and lemma == "part_of_a_tuple":
             whole, place = self.facts[step["args"][0]["node"]], step["args"][1]
             _need(isinstance(whole, list) and type(place) is int and place >= 0, "it is no part")
             return [whole[place]]
-        return said if lemma == "nothing_follows" else self._applied(step, said)
+        return self._applied(step, said)
 
     def _read(self, data: Any, shape: Any, dtype: str) -> _Fact:
-        """What a step says."""
         moves = tuple(self._move(m, s) for m, s in zip(data["moves"], shape, strict=True))
         zero = {"shape": [1] * len(shape), "runs": [[0, 1]]}
         known, level = data["known"] or {"status": zero, "value": zero}, _array(data["level"], shape, "i")
@@ -303,29 +295,27 @@ class _Checker:
 
     def _fact(self, said: _Fact, level: Any, low: Any = -1, high: Any = 1) -> _Fact:
         """A derived fact, moving as said; one of a known value, the same wherever it moves to, depends on nothing."""
-        unsure, boolean, one = np.isnan(low) | np.isnan(high), said.dtype == "bool", (1,) * len(said.shape)
-        low = np.maximum(np.where(unsure, -INF, low), 0 if boolean else -INF)
-        high = np.minimum(np.where(unsure, INF, high), 1 if boolean else INF)
-        arrays = (x if np.ndim(x) else np.full(one, x) for x in (level, low, high))
-        made = _Fact(said.shape, said.dtype, said.moves, *arrays)
+        unsure, one = np.isnan(low) | np.isnan(high), (1,) * len(said.shape)
+        low, high = np.where(unsure, -INF, low), np.where(unsure, INF, high)
+        ends = (np.maximum(low, 0), np.minimum(high, 1)) if said.dtype == "bool" else (low, high)
+        made = _Fact(
+            said.shape, said.dtype, said.moves, *(x if np.ndim(x) else np.full(one, x) for x in (level, *ends))
+        )
         return replace(made, level=np.where(self._same(made, made.moves), NEVER, made.level))
 
-    def _constant(self, said: _Fact, tensor: Any) -> _Fact:
+    def _constant(self, shape: tuple[int, ...], dtype: str, tensor: Any = None) -> _Fact:
         """The same in both runs; free along a dimension where its values show it."""
-        made = replace(self._fact(said, NEVER), moves=(STILL,) * len(said.shape), constant=True)
+        blank = _Fact(shape, dtype, (STILL,) * len(shape), 0, 0, 0)
+        made = replace(self._fact(blank, NEVER), constant=True)
         if tensor is None:
             return made
-        tensor = tensor.to(getattr(torch, said.dtype)).expand(said.shape)
+        tensor = tensor.to(getattr(torch, dtype)).expand(shape)
         value = _compressed((tensor.double() if tensor.dtype is torch.bfloat16 else tensor).numpy())
-        moves = tuple(FREE if s == 1 < n else STILL for s, n in zip(value.shape, said.shape, strict=True))
+        moves = tuple(FREE if s == 1 < n else STILL for s, n in zip(value.shape, shape, strict=True))
         return replace(made, moves=moves, low=value, high=value, tensor=tensor)
 
-    def _compared(self, said: _Fact, derived: _Fact, lemma: str) -> _Fact:
+    def _compared(self, said: _Fact, derived: _Fact) -> _Fact:
         """What is said, if it follows from what is derived."""
-        if lemma == "nothing_follows":
-            nothing = (said.level >= ALWAYS).all() and FREE not in said.moves and np.isin(said.status, (0, 3)).all()
-            _need(nothing, "its fact says something")
-            return self._fact(said, ALWAYS, -INF, INF)
         _need((said.shape, said.dtype) == (derived.shape, derived.dtype), f"it is {derived.dtype} {derived.shape}")
         moved = [d for d, s in enumerate(said.shape) if s > 1 and derived.moves[d] not in (said.moves[d], FREE)]
         _need(not moved, f"along dimensions {moved} it does not move as it says")
@@ -352,14 +342,10 @@ class _Checker:
     def _settled(self, f: _Fact, moves: Sequence[Any]) -> Any:
         """Levels of an operand that is said to move like this."""
         pairs = [(m, t) for s, m, t in zip(f.shape, f.moves, moves, strict=True) if s > 1]
-        _need(
-            all(t != FREE or m == FREE for m, t in pairs), "it says to be free along what an operand is not free along"
-        )
+        _need(all(t != FREE or m == FREE for m, t in pairs), "it says to be free along what an operand is not")
         return f.level if all(m in (t, FREE) for m, t in pairs) else np.where(self._same(f, moves), NEVER, ALWAYS)
 
-    def _form(
-        self, out: _Fact, operands: Any, result: str, place: str = "", run: Any = None, how: str = "", odd: bool = False
-    ) -> _Fact:
+    def _form(self, out: _Fact, operands: Any, result: str, place: str = "", run: Any = None, how: str = "") -> _Fact:
         """A labelled form of (operand, labels); `run` computes it, where it is `monotone` also at the ends."""
         names, rank = list(dict.fromkeys(result + "".join(labels for _, labels in operands))), len(out.shape)
         target = {x: m for x, s, m in zip(result, out.shape, out.moves, strict=True) if s > 1}
@@ -371,85 +357,80 @@ class _Checker:
                 lost = ALWAYS if x in place and not isinstance(m, str) else lost
                 if x not in kept and (x not in target or not isinstance(m, str)):
                     target[x] = STILL if m == FREE else m
-
-        def lay(a: Any, labels: str) -> Any:
-            return np.moveaxis(
-                a.reshape(a.shape + (1,) * (len(names) - a.ndim)), range(a.ndim), [names.index(x) for x in labels]
-            )
-
-        levels = [lay(self._settled(f, [target.get(x, STILL) for x in labels]), labels) for f, labels in operands]
-        ordinary = reduce(np.logical_and, [lay(f.ordinary, labels) for f, labels in operands])
-        low, high = np.where(ordinary & (not odd), -1, -INF), np.where(ordinary & (not odd), 1, INF)
-        ends = [[lay(a, labels) if f.shape else a for a in (f.low, f.high)] for f, labels in operands]
-        if run and math.prod(np.broadcast_shapes(*(a.shape for pair in ends for a in pair))) <= LARGEST:
-            levels, low, high = self._tried([f for f, _ in operands], out, ends, levels, low, high, run, how)
-        wide = replace(
-            out, shape=tuple(sizes.get(x, 1) for x in names), moves=tuple(target.get(x, STILL) for x in names)
+        lay = lambda a, labels: np.moveaxis(
+            a.reshape(a.shape + (1,) * (len(names) - a.ndim)), range(a.ndim), [names.index(x) for x in labels]
         )
-        made = self._fact(wide, reduce(np.maximum, levels, np.array(lost)), low, high)
-        over = tuple(k for k in range(len(names)) if k >= rank or (out.shape[k] == 1 < wide.shape[k]))
-        level, low, high = made.level.max(axis=over, keepdims=True, initial=NEVER), made.low, made.high
-        if any(wide.shape[k] > 1 for k in over):  # a sum of zeros is zero
-            zero, ordinary = ((a).all(axis=over, keepdims=True) for a in ((low == 0) & (high == 0), made.ordinary))
-            low, high = np.where(zero, 0, np.where(ordinary, -1, -INF)), np.where(zero, 0, np.where(ordinary, 1, INF))
-        return self._fact(out, *(a.reshape(a.shape[:rank]) for a in (level, low, high)))
-
-    def _tried(self, facts: Any, out: Any, ends: Any, levels: Any, low: Any, high: Any, run: Any, how: str) -> Any:
-        """Ends of a result computed elementwise: its known values, and what is tried at the ends of monotone operands."""
-        exact = reduce(np.logical_and, [a == b for a, b in ends])
+        levels = [lay(self._settled(f, [target.get(x, STILL) for x in labels]), labels) for f, labels in operands]
+        end = np.where(reduce(np.logical_and, [lay(f.ordinary, labels) for f, labels in operands]), 1, INF)
+        low, ends = -end, [[lay(a, labels) if f.shape else a for a in (f.low, f.high)] for f, labels in operands]
+        if run and math.prod(np.broadcast_shapes(*(a.shape for pair in ends for a in pair))) <= LARGEST:
+            low, end = self._tried([f.dtype for f, _ in operands], out.dtype, ends, (low, end), run, how)
         if how == "choice":  # the first operand chooses
-            true, false = ends[0][0] > 0, ends[0][1] <= 0
-            levels = [levels[0], np.where(false, NEVER, levels[1]), np.where(true, NEVER, levels[2])]
-        if how in ("monotone", "choice") or (how == "boolean" and out.dtype == "bool"):
-            kinds = [torch.bool if f.dtype == "bool" or how == "boolean" else torch.float64 for f in facts]
+            levels[1:] = [np.where(ends[0][1] <= 0, NEVER, levels[1]), np.where(ends[0][0] > 0, NEVER, levels[2])]
+        wide = replace(out, shape=[sizes.get(x, 1) for x in names], moves=[target.get(x, STILL) for x in names])
+        made = self._fact(wide, reduce(np.maximum, levels, np.array(lost)), low, end)
+        over = tuple(k for k in range(len(names)) if k >= rank or (out.shape[k] == 1 < wide.shape[k]))
+        level, low, end = made.level.max(axis=over, keepdims=True, initial=NEVER), made.low, made.high
+        if any(wide.shape[k] > 1 for k in over):  # known zeros add up to zero
+            zero, sure = (a.all(axis=over, keepdims=True) for a in ((low == 0) & (end == 0), made.ordinary))
+            end = np.where(zero, 0, np.where(sure, 1, INF))
+            low = -end
+        return self._fact(out, *(a.reshape(a.shape[:rank]) for a in (level, low, end)))
+
+    def _tried(self, dtypes: Any, dtype: str, ends: Any, plain: Any, run: Any, how: str) -> Any:
+        """Between what a result lies that is made elementwise, tried at the ends if it is monotone; known values."""
+        (low, high), exact = plain, reduce(np.logical_and, [a == b for a, b in ends])
+        if how in ("monotone", "quotient", "choice") or (how == "boolean" and dtype == "bool"):
+            kinds = [torch.bool if "bool" in (x, how[:4]) else torch.float64 for x in dtypes]
             at = [[torch.from_numpy(np.array(a)).to(k) for a in pair] for pair, k in zip(ends, kinds, strict=True)]
             tried = [run(*x).double().numpy() for x in itertools.product(*at)]
             low, high = reduce(np.minimum, tried), reduce(np.maximum, tried)
             masked = reduce(np.logical_or, [(a < b) & (b <= -LARGE) for a, b in ends])
-            sure = (how != "monotone") | (low == 0) | np.isinf(low)  # but 1e30 + x is 1e30 by rounding alone
-            vague = (low == high) & ~(sure & (self.assumed | ~masked))
+            sure = (how in ("choice", "boolean")) | (((low == 0) | np.isinf(low)) & (how == "monotone"))
+            vague = (low == high) & ~(sure & (self.assumed | ~masked))  # 1e30 + x is 1e30 by rounding alone
             low, high = np.where(vague, np.nextafter(low, -INF), low), np.where(vague, np.nextafter(high, INF), high)
         if exact.any():
-            at = [
-                torch.from_numpy(np.array(a)).to(getattr(torch, f.dtype)) for f, (a, _) in zip(facts, ends, strict=True)
-            ]
-            value = run(*at)
-            value = (value.double() if value.dtype is torch.bfloat16 else value).numpy()
+            at = [torch.from_numpy(np.array(a)).to(getattr(torch, x)) for (a, _), x in zip(ends, dtypes, strict=True)]
+            value = (made.double() if (made := run(*at)).dtype is torch.bfloat16 else made).numpy()
             low, high = np.where(exact, value, low), np.where(exact, value, high)
-        return levels, low, high
+        return low, high
+
+    def _pointwise(self, out: _Fact, run: Any, how: str, *operands: Any) -> _Fact:
+        """A form in which every dimension stands for itself, of facts and tensors."""
+        literal = lambda t: self._constant(tuple(t.shape), str(t.dtype).removeprefix("torch."), t)
+        facts, own = [f if isinstance(f, _Fact) else literal(f) for f in operands], DIMS[: len(out.shape)]
+        return self._form(out, [(f, own[len(own) - len(f.shape) :]) for f in facts], own, "", run, how)
 
     def _filled(self, x: Any) -> Any:
-        """An argument."""
         if not isinstance(x, dict):
             return x
         ((kind, name),) = x.items()
-        _need(
-            kind != "node" or isinstance(self.facts.get(name), _Fact),
-            "it reads what is no earlier step with one tensor",
-        )
+        _need(kind != "node" or isinstance(self.facts.get(name), _Fact), "it reads no earlier step with one tensor")
         made = {"node": self.facts.get, "float": float, "device": lambda _: torch.device("cpu")}
         return made[kind](name) if kind in made else getattr(torch, str(name).removeprefix("torch."))
 
     def _applied(self, step: Mapping[str, Any], said: list[_Fact]) -> Sequence[_Fact]:
         """What follows from an operator's arguments."""
         (space, name, overload), lemma = step["operator"].split("."), step["lemma"]
-        op, b = getattr(getattr(torch.ops.aten, name), overload), dict[str, Any]()
+        op = getattr(getattr(torch.ops.aten, name), overload)
         known = space == "aten" and isinstance(op, torch._ops.OpOverload) and name not in UNDEFINED
         _need(known and not op._schema.is_mutable, "there is no check for this operator")
-        places = [x.name for x in op._schema.arguments if not x.kwarg_only][: len(step["args"])]
+        schema = {x.name: x for x in op._schema.arguments}
+        places = [k for k, x in schema.items() if not x.kwarg_only][: len(step["args"])]
         given = dict(zip(places, step["args"], strict=True)) | step["kwargs"]
-        for x in op._schema.arguments:
-            v = given.pop(x.name, x.default_value)
-            b[x.name], kind = tree_map(self._filled, v, is_leaf=lambda y: isinstance(y, dict)), str(x.real_type)
-            # torch may crash on a missing tensor, or on a number in the place of a dtype
-            wrong = isinstance(v, int) and any(k in kind for k in ("ScalarType", "Layout", "MemoryFormat", "Device"))
+        _need(given.keys() <= schema.keys(), "it has no such argument")
+        b = {k: tree_map(self._filled, given.get(k, x.default_value), is_leaf=_is_dict) for k, x in schema.items()}
+        for k, x in schema.items():  # torch may crash on a missing tensor, or on a number in the place of a dtype
+            kind, v = str(x.real_type), b[k]
+            odd = (
+                k in given
+                and isinstance(v, int)
+                and any(t in kind for t in ("ScalarType", "Layout", "Memory", "Device"))
+            )
             gap = "Optional" not in kind and (v is None or (isinstance(v, list) and None in v))
-            _need(not wrong or v == x.default_value and not gap, f"its {x.name} is missing, or of another kind")
+            _need(not odd and not gap, f"its {k} is missing, or of another kind")
         off = b.get("train") is False or 0 in (b.get("p"), b.get("dropout_p"))
-        _need(
-            not given and (off or torch.Tag.nondeterministic_seeded not in op.tags),
-            "it is random, or has no such argument",
-        )
+        _need(off or torch.Tag.nondeterministic_seeded not in op.tags, "it is random")
 
         def run(leaf: Any, device: str = "cpu", **other: Any) -> list[Any]:
             where = {"device": torch.device(device)} if "device" in b else {}
@@ -462,11 +443,10 @@ class _Checker:
             (s.shape, f"torch.{s.dtype}") == (tuple(t.shape), str(t.dtype)) for s, t in zip(said, meta, strict=True)
         ]
         _need(all(same[: 1 if name == EVAL else None]), f"it is {[(t.dtype, *t.shape) for t in meta]}")
-        if name == "matmul":
-            name = "".join("v" if len(f.shape) == 1 else "m" for f in facts) + "_"
-        fallback = "moved" if op.is_view else "each" * (torch.Tag.pointwise in op.tags)
-        row = [{"moved": "movement_equivariant", "each": "pointwise_equivariant", "": ""}[fallback], fallback, ""]
-        own, form, place = TABLE.get(f"{name}.{overload}") or TABLE.get(name) or row
+        name = "".join("v" if len(f.shape) == 1 else "m" for f in facts) + "_" if name == "matmul" else name
+        view, pointwise = ("movement_equivariant", "moved", ""), ("pointwise_equivariant", "each", "")
+        other = view if op.is_view else pointwise if torch.Tag.pointwise in op.tags else ("", "", "")
+        own, form, place = TABLE.get(f"{name}.{overload}") or TABLE.get(name) or other
         constant = name in FILLS or all(f.constant for f in facts)
         _need(lemma in (own, PURE) or (lemma == SAME and constant), "its lemma does not cover the operator")
         if constant:
@@ -475,86 +455,55 @@ class _Checker:
                 values = run(lambda f: torch.zeros(f.shape) if f.tensor is None else f.tensor)
             nothing = all(FREE not in s.moves and np.isin(s.status, (0, 3)).all() for s in said)
             if values[0] is not None or nothing or lemma == SAME:
-                return [self._constant(s, v) for s, v in zip(said, values, strict=True)]
-        numbers = [(k, v) for k, v in b.items() if isinstance(v, float) or k in ("value", "other", "min", "max")]
-        odd = any(isinstance(v, int | float) and not abs(v) < LARGE and k not in ("p", "ord") for k, v in numbers)
+                return [self._constant(s.shape, s.dtype, v) for s, v in zip(said, values, strict=True)]
         if lemma == PURE:
             _need(all(isinstance(m, str) for f in facts for m in f.moves), "an operand moves")
             level = max([NEVER, *(int(f.level.max(initial=NEVER)) for f in facts)])
             end = 1 if all(f.ordinary.all() for f in facts) else INF
             made = [self._fact(replace(s, moves=(STILL,) * len(s.shape)), level, -end, end) for s in said]
-        elif form == "choice":
-            keep = (
-                getattr(torch.ones(said[0].shape[-2:], dtype=torch.bool), name)(b["diagonal"])
-                if name[:2] == "tr"
-                else None
-            )
-            fill = (
-                (b["mask"], b["value"], b["self"])
-                if name == "masked_fill"
-                else (b.get("condition"), b["self"], b.get("other"))
-            )
-            made = [self._pointwise(said[0], torch.where, form, *(fill if keep is None else (keep, b["self"], 0)))]
-        elif form in ("each", "monotone", "boolean"):
-            read = [b.get("self", b.get("input"))] if name in ("type_as", "to") else facts
-            spare = {f.dtype: torch.zeros((), dtype=getattr(torch, f.dtype)) for f in facts}
-            place = {id(f): k for k, f in enumerate(read)}
-            how = "each" if "complex" in said[0].dtype else "odd" if name.endswith("div") else form
-            numbers = lambda *at: run(lambda f: at[place[id(f)]] if id(f) in place else spare[f.dtype])[0]
-            made = [self._pointwise(said[0], numbers, how, *read)]
         else:
             made = getattr(self, f"_{form}", self._labelled)(name, b, said, run, facts, form, place)
-        if odd and form not in ("monotone", "moved", "choice"):
-            made = [
-                self._fact(d, d.level, np.where(d.low == d.high, d.low, -INF), np.where(d.low == d.high, d.high, INF))
-                for d in made
-            ]
+        numbers = [v for k, v in b.items() if isinstance(v, float) or k in ("value", "other", "min", "max")]
+        numbers = [v for v in numbers if isinstance(v, int | float) and not abs(v) < LARGE and v is not b.get("p")]
+        if numbers and form not in ("monotone", "moved", "choice"):  # what a large number makes is not ordinary
+            ends = [[np.where(d.low == d.high, d.low, x) for x in (-INF, INF)] for d in made]
+            made = [self._fact(d, d.level, *x) for d, x in zip(made, ends, strict=True)]
         return [replace(d, level=d.level * 0 + NEVER, constant=True) for d in made] if constant else made
 
-    def _literal(self, tensor: Any) -> _Fact:
-        still = (STILL,) * tensor.dim()
-        return self._constant(_Fact(tuple(tensor.shape), str(tensor.dtype)[6:], still, *[np.zeros(())] * 3), tensor)
+    def _each(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, form: str, *_: Any) -> list[_Fact]:
+        read = [b.get("self", b.get("input"))] if name in ("type_as", "to") else facts
+        spare = {f.dtype: torch.zeros((), dtype=getattr(torch, f.dtype)) for f in facts}
+        place, how = {id(f): k for k, f in enumerate(read)}, "each" if "complex" in said[0].dtype else form
+        numbers = lambda *at: run(lambda f: at[place[id(f)]] if id(f) in place else spare[f.dtype])[0]
+        return [self._pointwise(out, numbers, how, *read) for out in said]
 
-    def _pointwise(self, out: _Fact, run: Any, how: str, *operands: Any) -> _Fact:
-        """A form in which every dimension stands for itself."""
-        rank, dtype = len(out.shape), getattr(torch, out.dtype)
-        facts = [
-            f
-            if isinstance(f, _Fact)
-            else self._literal(torch.as_tensor(f, dtype=None if isinstance(f, torch.Tensor) else dtype))
-            for f in operands
-        ]
-        return self._form(
-            out,
-            [(f, DIMS[rank - len(f.shape) : rank]) for f in facts],
-            DIMS[:rank],
-            "",
-            lambda *at: run(*at).to(dtype) if how == "choice" else run(*at),
-            how,
-        )
+    _monotone = _quotient = _boolean = _each
+
+    def _choice(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
+        x, dtype = b["self"], getattr(torch, said[0].dtype)
+        parts = {"where": (b.get("condition"), x, b.get("other")), "masked_fill": (b.get("mask"), b.get("value"), x)}
+        if name in ("tril", "triu"):
+            parts[name] = getattr(torch.ones(said[0].shape[-2:], dtype=torch.bool), name)(b["diagonal"]), x, 0
+        whole = [f if isinstance(f, _Fact | torch.Tensor) else torch.tensor(f, dtype=dtype) for f in parts[name]]
+        return [self._pointwise(said[0], torch.where, "choice", *whole)]
 
     def _moved(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
         """Run it on the numbers of its operands' elements; -1 stands for what it fills with."""
         data = [f for k in ("self", "input", "tensors", "src") for f in tree_leaves(b.get(k)) if isinstance(f, _Fact)]
         _need(b.get("mode", "constant") == "constant", "it does more than move elements")
         _need(sum(math.prod(f.shape) for f in [*data, *said]) <= LARGEST, "it is too large to be run")
-        numbers, start, fill = dict[int, Any](), 0, b.get("value") or 0
-        columns: list[list[Any]] = [[] for _ in range(3 + len(self.group))]
+        group, numbers, start, fill = range(len(self.group)), dict[int, Any](), 0, b.get("value") or 0
+        columns: list[list[Any]] = [[] for _ in (*range(3), *group)]
         for f in data:
             own = np.arange(start, start + math.prod(f.shape)).reshape(f.shape)
             start += own.size
             for d, m in enumerate(f.moves):
                 own = np.broadcast_to(own.take([0], d) if m == FREE else own, f.shape)
-            numbers[id(f)], images = (
-                torch.from_numpy(own.copy()),
-                [self._image(own, f.moves, g) for g in range(len(self.group))],
-            )
+            numbers[id(f)], images = torch.from_numpy(own.copy()), [self._image(own, f.moves, g) for g in group]
             for column, a in zip(columns, (f.level, f.low, f.high, *images), strict=True):
                 column.append(np.broadcast_to(a, f.shape).ravel())
-        level, low, high, *to = (
-            np.array([*c, [x]]) if False else np.concatenate([*c, [x]])
-            for c, x in zip(columns, (NEVER, fill, fill, *[-1] * len(self.group)), strict=True)
-        )
+        last = (NEVER, fill, fill, *(-1 for _ in group))
+        level, low, high, *to = (np.concatenate([*c, [x]]) for c, x in zip(columns, last, strict=True))
 
         def leaf(f: _Fact) -> Any:
             known = id(f) in numbers or f.tensor is not None or f is b.get("other")
@@ -562,34 +511,30 @@ class _Checker:
             return numbers.get(id(f), torch.zeros(f.shape) if f.tensor is None else f.tensor)
 
         made = []
-        for out, tensor in zip(
-            said, run(leaf, **({"value": -1} if name.endswith(("pad", "pad_nd")) else {})), strict=True
-        ):
+        for out, tensor in zip(said, run(leaf, **({"value": -1} if "pad" in name else {})), strict=True):
             source, bad = tensor.numpy(), np.zeros(out.shape, bool)
             free = [d for d, m in enumerate(out.moves) if m == FREE]
             _need(all((source == source.take([0], d)).all() for d in free), "it is not free along what it says to be")
-            for g, row in enumerate(to):
-                bad |= self._image(source, out.moves, g) != row[source]
+            for g in group:
+                bad |= self._image(source, out.moves, g) != to[g][source]
             arrays = (np.where(bad, ALWAYS, level[source]), low[source], high[source])
             made.append(self._fact(out, *map(_compressed, arrays)))
         return made
 
     def _softmax(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
         """An entry counts for nothing if it is masked here and wherever it moves to."""
-        (out,), f, dim, safe = said, b["self"], b["dim"], "safe" in name
-        line, level = {"axis": dim % max(len(out.shape), 1), "keepdims": True}, self._settled(f, out.moves)
+        (out,), f, safe = said, b["self"], "safe" in name
+        line, level = {"axis": b["dim"] % max(len(out.shape), 1), "keepdims": True}, self._settled(f, out.moves)
         sound = (f.high < INF).all(**line)  # neither +inf nor NaN stands in the line
         masked, absent, alive = f.high <= f.mask, f.high == -INF, (f.low > f.mask / 10).any(**line)
         gone = sound & ((masked & alive & (absent | self.assumed)) | (absent & safe))
         both = reduce(np.logical_and, [self._image(gone, f.moves, g) for g in range(len(self.group))], gone)
-        most, number = (
-            np.where(both, NEVER, level).max(**line),
-            sound & (safe | ((f.low > -INF) | (masked & ~absent)).any(**line)),
-        )
+        number = sound & (safe | ((f.low > -INF) | (masked & ~absent)).any(**line))
+        most, end = np.where(both, NEVER, level).max(**line), np.where(number, 1, INF)
         if "log" in name:
-            least = np.where(number & (f.low > -INF), -1, -INF)
-            return [self._fact(out, np.maximum(most, np.where(gone, level, NEVER)), least, np.where(number, 1, INF))]
-        return [self._fact(out, most, np.where(number, 0, -INF), np.where(number, np.where(gone, 0, 1), INF))]
+            most, low = np.maximum(most, np.where(gone, level, NEVER)), np.where(number & (f.low > -INF), -1, -INF)
+            return [self._fact(out, most, low, end)]
+        return [self._fact(out, most, np.where(number, 0, -INF), np.where(number & gone, 0, end))]
 
     def _attention(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
         """A contraction, masks that are added, a safe softmax, a contraction."""
@@ -602,17 +547,16 @@ class _Checker:
         shape, lead = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2]), DIMS[: rank - 2]
         along = next((f.moves[-2] for f in (k, v) if not isinstance(f.moves[-2], str)), STILL)
         moves = tuple(m if s > 1 else STILL for m, s in zip((*out.moves[:-1], along), shape, strict=True))
-        blank = replace(q, shape=shape, moves=moves)
+        blank, visible = replace(q, shape=shape, moves=moves), torch.ones(shape[-2:], dtype=torch.bool).tril()
         scores = self._form(blank, [(q, lead + "xz"), (k, lead + "yz")], lead + "xy", "", torch.mul, "monotone")
-        causal = self._literal(torch.ones(shape[-2:], dtype=torch.bool).tril()) if b["is_causal"] else None
+        causal = self._constant(tuple(visible.shape), "bool", visible) if b["is_causal"] else None
         for m in (f for f in (causal, b["attn_mask"]) if f is not None):
             plain = (m.low == -1) & (m.high == 1) & (not m.constant)  # a mask of which nothing is known may hide
-            wide = replace(m, low=np.where(plain, -INF, m.low), high=np.where(plain, INF, m.high))
+            added = replace(m, low=np.where(plain, -INF, m.low), high=np.where(plain, INF, m.high))
             if m.dtype == "bool":
-                wide = self._pointwise(
-                    replace(blank, shape=m.shape, moves=m.moves), torch.where, "choice", m, 0.0, -INF
-                )
-            scores = self._pointwise(blank, torch.add, "monotone", scores, wide)
+                ends = (torch.tensor(x, dtype=getattr(torch, q.dtype)) for x in (0.0, -INF))
+                added = self._pointwise(replace(q, shape=m.shape, moves=m.moves), torch.where, "choice", m, *ends)
+            scores = self._pointwise(blank, torch.add, "monotone", scores, added)
         weights = self._softmax("safe", {"self": scores, "dim": -1}, [blank])[0]
         return [self._form(out, [(weights, lead + "xy"), (v, lead + "yz")], lead + "xz", "", torch.mul, "monotone")]
 
@@ -624,46 +568,36 @@ class _Checker:
     def _labelled(
         self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, form: str, place: str
     ) -> list[_Fact]:
-        """A labelled form: see the module's text."""
         if form == "equation":
             terms, arrow, result = b["equation"].replace(" ", "").replace("...", "*").partition("->")
             once = sorted(x for x in set(terms) if terms.count(x) == 1 and x.isalpha())
             form = terms.replace(",", " ") + "->" + (result if arrow else "*" * ("*" in terms) + "".join(once))
         terms, result = (x.strip() for x in form.split("->"))
-        _need(not b.get("training"), "training mode")
-        made, result = [], "*" if b.get("keepdim") and result == "-" else result
+        wide = len(facts[0].shape) if result == "-" else len(said[0].shape) - sum(x.isalnum() for x in result)
+        dim, norm = b.get("dim", 0 if name == "msort" else None), b.get("normalized_shape", range(wide - 1))
+        own = [dim] if isinstance(dim, int) else dim or range(wide)[-len(b.get("s") or range(wide)) :]
+        mixed = "normalized_shape" in b or name == "group_norm"
+        dims = range(wide)[-len(norm) :] if mixed else sorted({d % max(wide, 1) for d in own})
+        kinds = {"#": DIMS, "<": "ABCDEFGHIJ", ">": "abcdefghij"}
+        texts = {
+            c: "".join(x[d] if d in dims else DIMS[d] for d in range(wide)) for c, x in (kinds | {"*": DIMS}).items()
+        }
+        texts |= {"-": "".join(DIMS[d] for d in range(wide) if d not in dims), "#": "".join(DIMS[d] for d in dims)}
+        labels = ["".join(texts.get(c, c) for c in t) for t in (*terms.split(), "*" if b.get("keepdim") else result)]
+        *labels, goal = labels
+        labels += [labels[-1]] * (len(facts) - len(labels))
+        pairs = [(f, t[len(t) - len(f.shape) :]) for f, t in zip(facts, labels, strict=False)]
+        first, _, rest = place.partition("+")
+        product, made = (lambda *x: reduce(torch.mul, x)) if len(facts) < 3 or name == "einsum" else None, []
+        _need(not b.get("training") and b.get("sorted", True), "what depends on training, or on places")
         for k, out in enumerate(said):
-            wide = len(facts[0].shape) if "-" in form.split("->")[1] else len(out.shape) - sum(x.isalnum() for x in result)
-            dim, norm = b.get("dim", 0 if name == "msort" else None), b.get("normalized_shape", range(wide - 1))
-            own = [dim] if isinstance(dim, int) else dim or range(wide)[-len(b.get("s") or range(wide)) :]
-            mixed = "normalized_shape" in b or name == "group_norm"
-            dims = set(range(wide)[-len(norm) :]) if mixed else {d % max(wide, 1) for d in own}
-            texts = {
-                "*": lambda d: DIMS[d],
-                "-": lambda d: DIMS[d] * (d not in dims),
-                "#": lambda d: DIMS[d] * (d in dims),
-                "<": lambda d: "ABCDEFGHIJ"[d] if d in dims else DIMS[d],
-                ">": lambda d: "abcdefghij"[d] if d in dims else DIMS[d],
-            }
-            expand = lambda t: "".join("".join(map(texts[c], range(wide))) if c in texts else c for c in t)
-            names = {"#": DIMS, "<": "ABCDEFGHIJ", ">": "abcdefghij"}
-            still = "".join("".join(names[c][d] for d in dims) if c in names else c for c in place.lstrip("+"))
-            still = "" if place[:1] == "+" and not k else still
-            labels = [expand(t) for t in terms.split()]
-            labels += [labels[-1]] * (len(facts) - len(labels))
-            pairs = [(f, t[len(t) - len(f.shape) :]) for f, t in zip(facts, labels, strict=False)]
-            zero = (
-                (lambda *x: reduce(torch.mul, x)) if place == "zero" and (len(facts) < 3 or name == "einsum") else None
-            )
+            still = "".join("".join(kinds[c][d] for d in dims) if c in kinds else c for c in first + rest * (k > 0))
             if 0 in out.shape:
-                made.append(self._fact(out, NEVER))
-                continue
-            f = self._form(out, pairs, expand(result), still * (place != "zero"), zero, "monotone")
-            if mixed:
-                f = replace(f, level=f.level.max(axis=tuple(dims), keepdims=True))
-            if name.startswith(("cum", "logcum")):
-                f = replace(f, level=np.maximum.accumulate(f.level, axis=max(dims)))
-            made.append(f)
+                f = self._fact(out, NEVER)
+            else:
+                f = self._form(out, pairs, goal, *(("", product, "monotone") if place == "zero" else (still,)))
+            f = replace(f, level=f.level.max(axis=tuple(dims), keepdims=True)) if mixed else f
+            made.append(replace(f, level=np.maximum.accumulate(f.level, axis=dims[0])) if "cum" in name else f)
         return made
 
     def _indexed(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
@@ -673,37 +607,27 @@ class _Checker:
         read, own = [d for d, f in enumerate(places) if f is not None], DIMS[: len(x.shape)]
         _need(all(places[d].dtype not in ("bool", "uint8") for d in read), "a boolean index")
         line = "stuvwxyz"[: max(len(places[d].shape) for d in read)]
-        first = read[0] if read == list(range(read[0], read[-1] + 1)) else 0
-        rest = "".join(c for d, c in enumerate(own) if d not in read)
-        whole = rest[:first] + line + rest[first:]
-        labels = [own, *(line for _ in read), whole]
-        operands = [
-            (f, t[len(t) - len(f.shape) :]) for f, t in zip([x, *(places[d] for d in read), *put], labels, strict=False)
-        ]
-        still = "".join(own[d] for d in read) + (line if put else "")
-        return [self._form(said[0], operands, own if put else whole, still)]
+        first, rest = (
+            read[0] * (read[-1] - read[0] < len(read)),
+            "".join(own[d] for d in range(len(own)) if d not in read),
+        )
+        whole, still = rest[:first] + line + rest[first:], "".join(own[d] for d in read) + line * len(put)
+        parts = zip([x, *(places[d] for d in read), *put], [own, *(line for _ in read), whole], strict=False)
+        return [self._form(said[0], [(f, t[len(t) - len(f.shape) :]) for f, t in parts], own if put else whole, still)]
 
     def _convolution(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
         """Which places each output reads is seen by running it on ones, for each level."""
         (out,), x, weight, rank = said, b["input"], b["weight"], len(said[0].shape)
-        first = rank - len(weight.shape) + 2
-        level = np.broadcast_to(
-            x.level.max(axis=first - 1, keepdims=True), (*x.level.shape[: first - 1], 1, *x.shape[first:])
-        )
-        seen, ones = np.full((1,) * rank, NEVER), torch.ones(1, 1, *weight.shape[2:]).double()
+        first, one = rank - len(weight.shape) + 2, np.ones((1,) * rank)
+        level = x.level.max(axis=first - 1, keepdims=True)
+        level = np.broadcast_to(level, (*level.shape[:first], *x.shape[first:]))
+        seen, ones = one * NEVER, torch.ones(1, 1, *weight.shape[2:]).double()
         for v in np.unique(level):
             (hit,) = run(lambda _: None, input=torch.from_numpy((level >= v) * 1.0), weight=ones, bias=None, groups=1)
             seen = np.where(hit.numpy() > 0, v, seen)
         single = lambda d: weight.shape[d - first + 2] == 1 and x.shape[d] == out.shape[d] and set(b["stride"]) == {1}
         place = "".join(DIMS[d] for d in range(first, rank) if not single(d)) + "ypqrstuv"
-        plain = replace(
-            x,
-            shape=(*x.shape[:first], *out.shape[first:]),
-            level=seen,
-            low=-np.ones((1,) * rank),
-            high=np.ones((1,) * rank),
-        )
+        end = one if x.ordinary.all() else one * INF
+        plain = replace(x, shape=(*x.shape[:first], *out.shape[first:]), level=seen.astype(int), low=-end, high=end)
         rest = [(f, "pqrstuv"[: len(f.shape)]) for f in facts if f is not x]
-        made = self._form(out, [(plain, DIMS[: first - 1] + "y" + DIMS[first:rank]), *rest], DIMS[:rank], place)
-        sure = all(f.ordinary.all() for f in facts)
-        return [made if sure else self._fact(out, made.level, -INF, INF)]
+        return [self._form(out, [(plain, DIMS[: first - 1] + "y" + DIMS[first:rank]), *rest], DIMS[:rank], place)]
