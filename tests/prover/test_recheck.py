@@ -622,9 +622,13 @@ def test_a_step_that_is_not_as_another_is_refused(change: str) -> None:
     steps = made["steps"]
     k = steps.index(second)
     other = next(s for s in steps if s["operator"] == "aten.mul.Tensor")
-    second["as"] = {
-        "another step": other["node"], "a later step": steps[k + 1]["node"], "itself": second["node"], "no step": "none",
-    }.get(change, first["node"])  # fmt: skip
+    named = {
+        "another step": other["node"],
+        "a later step": steps[k + 1]["node"],
+        "itself": second["node"],
+        "no step": "",
+    }
+    second["as"] = named.get(change, first["node"])
     if change == "its fact":
         second["fact"]["level"] = coded(np.broadcast_to(array(second["fact"]["level"]), second["shape"]))
     elif change == "its operand":

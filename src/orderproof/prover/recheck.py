@@ -1,17 +1,18 @@
 """Replay a certificate: every step must follow from the steps before it, and the last must be what the law asks.
 
-No code is shared with the interpreter. A step says how its result moves; derived here, and compared with its fact, are for
-each element the first case that can change it (`level`) and the ends between which it lies in both runs (`low`, `high`).
+No code is shared with the interpreter. A step says how its result moves; derived here, and compared with its fact, are
+for each element the first case that can change it (`level`) and the ends between which it lies (`low`, `high`).
 
-Almost every operator is a labelled form, as in einsum: along a label of the result operands move as it does; any other label
-is summed, and they move alike along it; along one that is read by place nothing moves. A line of `_TABLE` holds a lemma, and
-forms, each with the labels it reads by place and its operators. TO ADD AN OPERATOR, add its name there. In a form
+Almost every operator is a labelled form, as in einsum: along a label of the result operands move as it does; another is
+summed, and they move alike along it; along one read by place nothing moves. A line of `_TABLE` holds a lemma,
+and forms, each with the labels it reads by place and its operators. TO ADD AN OPERATOR, add its name there. In a form
 
     *  are the dimensions, from the right    -  those but `dim`    #  `dim`    <  >  all with `dim` renamed    x 1  one
 
-and further operands are as the last written. Or a form is a word: `moved`, elements are only moved, and it is run on their
-numbers; `each`, an element is made of those at its place; `monotone`, and lies between what their ends give; `zero` says that
-known zeros make known zeros. Constants are computed by the operator itself; what is not listed is refused.
+and further operands are as the last written; what is read by place in later results only stands behind a +. Or a form
+is a word: `moved`, elements are only moved, and it is run on their numbers; `each`, an element is made of those at its
+place, `monotone`, and lies between what their ends give. Beside a form, `zero` says that known zeros make known zeros.
+Constants are computed by the operator itself; like steps are checked once; what is not listed is refused.
 """
 
 from __future__ import annotations
@@ -36,41 +37,45 @@ STILL, FREE, NEVER, ALWAYS = "still", "free", -1, 2**40  # any other move: a per
 INF, LARGE, LARGEST, DIMS = math.inf, 6e4, 1 << 26, "0123456789"  # no ordinary number is LARGE, no array LARGEST
 LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103", "position_labelled": "OP104"}
 LAWS |= {"causal": "OP201", "padding": "OP202", "packing": "OP203", "batch": "OP204"}
+MONOTONE = ("monotone", "quotient")
 BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
-UNDEFINED = "empty new_empty empty_like empty_strided empty_permuted new_empty_strided from_file".split()
-FILLS = "zeros_like ones_like new_zeros new_ones full_like new_full".split()  # determined by a shape alone
+UNDEFINED = {"empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided", "from_file"}
+FILLS = {"zeros_like", "ones_like", "new_zeros", "new_ones", "full_like", "new_full"}  # determined by a shape alone
 SAME, PURE, EVAL = "same_in_both_runs", "pure_function_of_unmoved", "_native_batch_norm_legit_no_training"
 _TABLE = f"""
-movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave index_select copy pad
-movement_equivariant | moved | | constant_pad_nd unsafe_split unsafe_chunk _unsafe_view | each | | view.dtype
-pointwise_equivariant | choice | | where masked_fill tril triu | each | | log_sigmoid _prelu_kernel __xor__ polar complex
-pointwise_equivariant | boolean | | logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not __and__ __or__
-pointwise_equivariant | monotone | | add sub rsub mul multiply neg exp exp2 expm1 relu elu sigmoid softplus clamp.default
-pointwise_equivariant | monotone | | clamp_min.default clamp_max.default hardtanh clone _to_copy to type_as contiguous alias
-pointwise_equivariant | monotone | | lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
-pointwise_equivariant | quotient | | div true_divide | each | | real imag conj _conj resolve_conj resolve_neg
+movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave index_select copy
+movement_equivariant | moved | | pad constant_pad_nd unsafe_split unsafe_chunk _unsafe_view | each | | view.dtype
+pointwise_equivariant | choice | | where masked_fill tril triu | each | | log_sigmoid _prelu_kernel __xor__ polar real
+pointwise_equivariant | each | | complex imag conj _conj resolve_conj resolve_neg | quotient | | div true_divide
+pointwise_equivariant | boolean | | logical_and logical_or logical_not bitwise_and bitwise_or __and__ __or__
+pointwise_equivariant | monotone | | add sub rsub mul multiply neg exp exp2 expm1 relu elu sigmoid softplus hardtanh
+pointwise_equivariant | monotone | | clamp.default clamp_min.default clamp_max.default clone _to_copy to type_as alias
+pointwise_equivariant | monotone | | contiguous lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
 contraction_equivariant | *xy *yz -> *xz | zero | mm bmm mm_ | *xy y -> *x | zero | mv mv_ | y *yz -> *z | zero | vm_
 contraction_equivariant | y y -> | zero | dot vv_ | equation | zero | einsum | *y zy z -> *z | zero | linear
 contraction_equivariant | *xz *xy *yz -> *xz | | addmm baddbmm
 softmax_equivariant | softmax | | softmax _softmax _safe_softmax log_softmax _log_softmax
 attention_equivariant | attention | | scaled_dot_product_attention
-normalisation_equivariant | * # -> * | | layer_norm native_layer_norm rms_norm _fused_rms_norm | * 1 -> * | 1 | group_norm
+normalisation_equivariant | * # -> * | | layer_norm native_layer_norm rms_norm _fused_rms_norm
+normalisation_equivariant | * 1 -> * | 1 | group_norm
 channelwise_equivariant | * 1 -> * | | batch_norm {EVAL}
-reduction_invariant | * -> - | zero | sum mean nansum | * -> - | | prod amax amin any all logsumexp var std norm max.default
-reduction_invariant | * -> - | | count_nonzero min.default linalg_vector_norm | * -> - | # | argmax argmin
+reduction_invariant | * -> - | zero | sum mean nansum | * -> - | | prod amax amin any all logsumexp var std norm
+reduction_invariant | * -> - | | count_nonzero min.default max.default linalg_vector_norm | * -> - | # | argmax argmin
 reduction_invariant | * -> - | +# | max.dim min.dim median.dim mode
 lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index _unsafe_index
-scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort | < -> > | <> | argsort
-scan_dependence | moved | | slice_scatter select_scatter | convolution | | conv1d conv2d conv3d convolution
-dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | * y > -> * | #y> | index_add index_copy index_fill
-dense_dependence | indexed | | index_put _index_put_impl _unsafe_index_put | *y -> * | y | view_as_complex
-dense_dependence | * -> *y | y | view_as_real | < -> > | <> | _fft_r2c _fft_c2c _fft_c2r fft_fft fft_ifft fft_rfft fft_irfft
-dense_dependence | < -> > | <> | fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn
+scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
+scan_dependence | < -> > | <> | argsort | moved | | slice_scatter select_scatter
+scan_dependence | convolution | | conv1d conv2d conv3d convolution
+dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | * y > -> * | #y> | index_add index_copy
+dense_dependence | * y > -> * | #y> | index_fill | *y -> * | y | view_as_complex | * -> *y | y | view_as_real
+dense_dependence | indexed | | index_put _index_put_impl _unsafe_index_put
+dense_dependence | < -> > | <> | _fft_r2c _fft_c2c _fft_c2r fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft
+dense_dependence | < -> > | <> | fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn
 """
 TABLE: dict[str, tuple[str, str, str]] = {}
 for _lemma, *_cells in ([x.strip() for x in line.split("|")] for line in _TABLE.strip().split("\n")):
     for _form, _place, _names in zip(_cells[::3], _cells[1::3], _cells[2::3], strict=True):
-        TABLE |= {name: (_lemma, _form, _place) for name in _names.split()}
+        TABLE |= dict.fromkeys(_names.split(), (_lemma, _form, _place))
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,8 @@ def _need(condition: object, message: str) -> None:
         raise CertificateError(message)
 
 
-def _is_dict(x: object) -> bool:
-    return isinstance(x, dict)
+def _is_node(x: object) -> bool:
+    return isinstance(x, dict) and "node" in x
 
 
 def _hash(data: object) -> str:
@@ -179,8 +184,9 @@ class _Checker:
         ]
         _need(c["family"] == ("permutation" if self.group else "influence"), "its family is not its law's")
         _need(said in options, "its relation between the runs is not its law's")
-        self.replaced = choices[options.index(said)] if choices else None
-        _need(not choices or not self.replaced.all(), "nothing is asked")
+        chosen = choices[options.index(said)] if choices else np.array(False)
+        _need(not chosen.all(), "nothing is asked")
+        self.replaced: Any = chosen if choices else None
         _need(any(a is not None for a in self.inputs.values()), "no input has a token axis")
 
     def run(self) -> Checked:
@@ -245,8 +251,7 @@ class _Checker:
             return None  # no tensor; whoever reads it is refused
         _need(lemma == "given" or node not in self.inputs, "it is an input, and not given")
         arguments = [step["args"], [[k, v] for k, v in sorted(step["kwargs"].items())]]
-        key_of = lambda x: [self.keys[x["node"]][1]] if _is_dict(x) and "node" in x else x
-        named = tree_map(key_of, arguments, is_leaf=_is_dict)
+        named = tree_map(lambda x: [self.keys[x["node"]][1]] if _is_node(x) else x, arguments, is_leaf=_is_node)
         key = _hash([step["operator"], lemma, data, shape, dtype, named, node if lemma == "given" else ""])
         _need("as" not in step or key == self.keys[step["as"]][0], "it is not as the step that it names")
         if key not in self.done:  # like steps are checked once
@@ -261,8 +266,11 @@ class _Checker:
     def _derived(self, step: Mapping[str, Any], said: list[_Fact]) -> Sequence[_Fact]:
         lemma, operator, node, first = step["lemma"], step["operator"], step["node"], said[0]
         if lemma == "nothing_follows":
+            names = [x["node"] for x in tree_leaves([step["args"], step["kwargs"]], is_leaf=_is_node) if _is_node(x)]
+            read = [f for f in tree_leaves([self.facts[x] for x in names]) if f is not None]
+            plain = operator.split(".")[1] not in UNDEFINED and all(f.ordinary.all() for f in read)
             _need(all(FREE not in s.moves for s in said), "its fact says something")
-            return [self._fact(s, ALWAYS, -INF, INF) for s in said]
+            return [self._fact(s, ALWAYS, *((-1, 1) if plain else (-INF, INF))) for s in said]
         if lemma == "given":
             axes = [a for a in tree_leaves(self.inputs.get(node)) if a is not None]
             start = operator == "input" or (axes and len(self.inputs) == 1)  # the relation may begin inside the graph
@@ -298,9 +306,8 @@ class _Checker:
         unsure, one = np.isnan(low) | np.isnan(high), (1,) * len(said.shape)
         low, high = np.where(unsure, -INF, low), np.where(unsure, INF, high)
         ends = (np.maximum(low, 0), np.minimum(high, 1)) if said.dtype == "bool" else (low, high)
-        made = _Fact(
-            said.shape, said.dtype, said.moves, *(x if np.ndim(x) else np.full(one, x) for x in (level, *ends))
-        )
+        level, low, high = (x if np.ndim(x) else np.full(one, x) for x in (level, *ends))
+        made = _Fact(said.shape, said.dtype, said.moves, level, low, high)
         return replace(made, level=np.where(self._same(made, made.moves), NEVER, made.level))
 
     def _constant(self, shape: tuple[int, ...], dtype: str, tensor: Any = None) -> _Fact:
@@ -357,9 +364,11 @@ class _Checker:
                 lost = ALWAYS if x in place and not isinstance(m, str) else lost
                 if x not in kept and (x not in target or not isinstance(m, str)):
                     target[x] = STILL if m == FREE else m
-        lay = lambda a, labels: np.moveaxis(
-            a.reshape(a.shape + (1,) * (len(names) - a.ndim)), range(a.ndim), [names.index(x) for x in labels]
-        )
+
+        def lay(a: Any, labels: str) -> Any:
+            wide = a.reshape(a.shape + (1,) * (len(names) - a.ndim))
+            return np.moveaxis(wide, range(a.ndim), [names.index(x) for x in labels])
+
         levels = [lay(self._settled(f, [target.get(x, STILL) for x in labels]), labels) for f, labels in operands]
         end = np.where(reduce(np.logical_and, [lay(f.ordinary, labels) for f, labels in operands]), 1, INF)
         low, ends = -end, [[lay(a, labels) if f.shape else a for a in (f.low, f.high)] for f, labels in operands]
@@ -367,7 +376,8 @@ class _Checker:
             low, end = self._tried([f.dtype for f, _ in operands], out.dtype, ends, (low, end), run, how)
         if how == "choice":  # the first operand chooses
             levels[1:] = [np.where(ends[0][1] <= 0, NEVER, levels[1]), np.where(ends[0][0] > 0, NEVER, levels[2])]
-        wide = replace(out, shape=[sizes.get(x, 1) for x in names], moves=[target.get(x, STILL) for x in names])
+        shape, moves = tuple(sizes.get(x, 1) for x in names), tuple(target.get(x, STILL) for x in names)
+        wide = replace(out, shape=shape, moves=moves)
         made = self._fact(wide, reduce(np.maximum, levels, np.array(lost)), low, end)
         over = tuple(k for k in range(len(names)) if k >= rank or (out.shape[k] == 1 < wide.shape[k]))
         level, low, end = made.level.max(axis=over, keepdims=True, initial=NEVER), made.low, made.high
@@ -380,25 +390,31 @@ class _Checker:
     def _tried(self, dtypes: Any, dtype: str, ends: Any, plain: Any, run: Any, how: str) -> Any:
         """Between what a result lies that is made elementwise, tried at the ends if it is monotone; known values."""
         (low, high), exact = plain, reduce(np.logical_and, [a == b for a, b in ends])
-        if how in ("monotone", "quotient", "choice") or (how == "boolean" and dtype == "bool"):
-            kinds = [torch.bool if "bool" in (x, how[:4]) else torch.float64 for x in dtypes]
-            at = [[torch.from_numpy(np.array(a)).to(k) for a in pair] for pair, k in zip(ends, kinds, strict=True)]
-            tried = [run(*x).double().numpy() for x in itertools.product(*at)]
+        if how == "choice" or (how == "boolean" and dtype == "bool") or (how in MONOTONE and dtype != "bool"):
+            truths = [(np.where(a == b, a != 0, False), np.where(a == b, b != 0, True)) for a, b in ends]
+            pairs = [truth if "bool" in (x, how[:4]) else e for x, e, truth in zip(dtypes, ends, truths, strict=True)]
+            exactly = [
+                [torch.from_numpy(np.array(a, bool if a.dtype == bool else float)) for a in pair] for pair in pairs
+            ]
+            tried = [run(*x).double().numpy() for x in itertools.product(*exactly)]
             low, high = reduce(np.minimum, tried), reduce(np.maximum, tried)
             masked = reduce(np.logical_or, [(a < b) & (b <= -LARGE) for a, b in ends])
             sure = (how in ("choice", "boolean")) | (((low == 0) | np.isinf(low)) & (how == "monotone"))
             vague = (low == high) & ~(sure & (self.assumed | ~masked))  # 1e30 + x is 1e30 by rounding alone
             low, high = np.where(vague, np.nextafter(low, -INF), low), np.where(vague, np.nextafter(high, INF), high)
         if exact.any():
-            at = [torch.from_numpy(np.array(a)).to(getattr(torch, x)) for (a, _), x in zip(ends, dtypes, strict=True)]
-            value = (made.double() if (made := run(*at)).dtype is torch.bfloat16 else made).numpy()
+            value = run(
+                *(torch.from_numpy(np.array(a)).to(getattr(torch, x)) for (a, _), x in zip(ends, dtypes, strict=True))
+            )
+            value = (value.double() if value.dtype is torch.bfloat16 else value).numpy()
             low, high = np.where(exact, value, low), np.where(exact, value, high)
         return low, high
 
     def _pointwise(self, out: _Fact, run: Any, how: str, *operands: Any) -> _Fact:
         """A form in which every dimension stands for itself, of facts and tensors."""
-        literal = lambda t: self._constant(tuple(t.shape), str(t.dtype).removeprefix("torch."), t)
-        facts, own = [f if isinstance(f, _Fact) else literal(f) for f in operands], DIMS[: len(out.shape)]
+        typed = [(f, "" if isinstance(f, _Fact) else str(f.dtype).removeprefix("torch.")) for f in operands]
+        facts = [self._constant(tuple(f.shape), dtype, f) if dtype else f for f, dtype in typed]
+        own = DIMS[: len(out.shape)]
         return self._form(out, [(f, own[len(own) - len(f.shape) :]) for f in facts], own, "", run, how)
 
     def _filled(self, x: Any) -> Any:
@@ -406,8 +422,9 @@ class _Checker:
             return x
         ((kind, name),) = x.items()
         _need(kind != "node" or isinstance(self.facts.get(name), _Fact), "it reads no earlier step with one tensor")
-        made = {"node": self.facts.get, "float": float, "device": lambda _: torch.device("cpu")}
-        return made[kind](name) if kind in made else getattr(torch, str(name).removeprefix("torch."))
+        if kind in ("node", "float"):
+            return self.facts[name] if kind == "node" else float(name)
+        return torch.device("cpu") if kind == "device" else getattr(torch, str(name).removeprefix("torch."))
 
     def _applied(self, step: Mapping[str, Any], said: list[_Fact]) -> Sequence[_Fact]:
         """What follows from an operator's arguments."""
@@ -419,7 +436,10 @@ class _Checker:
         places = [k for k, x in schema.items() if not x.kwarg_only][: len(step["args"])]
         given = dict(zip(places, step["args"], strict=True)) | step["kwargs"]
         _need(given.keys() <= schema.keys(), "it has no such argument")
-        b = {k: tree_map(self._filled, given.get(k, x.default_value), is_leaf=_is_dict) for k, x in schema.items()}
+        b = {
+            k: tree_map(self._filled, given.get(k, x.default_value), is_leaf=lambda y: isinstance(y, dict))
+            for k, x in schema.items()
+        }
         for k, x in schema.items():  # torch may crash on a missing tensor, or on a number in the place of a dtype
             kind, v = str(x.real_type), b[k]
             odd = (
@@ -474,7 +494,10 @@ class _Checker:
         read = [b.get("self", b.get("input"))] if name in ("type_as", "to") else facts
         spare = {f.dtype: torch.zeros((), dtype=getattr(torch, f.dtype)) for f in facts}
         place, how = {id(f): k for k, f in enumerate(read)}, "each" if "complex" in said[0].dtype else form
-        numbers = lambda *at: run(lambda f: at[place[id(f)]] if id(f) in place else spare[f.dtype])[0]
+
+        def numbers(*at: Any) -> Any:
+            return run(lambda f: at[place[id(f)]] if id(f) in place else spare[f.dtype])[0]
+
         return [self._pointwise(out, numbers, how, *read) for out in said]
 
     _monotone = _quotient = _boolean = _each
@@ -625,8 +648,9 @@ class _Checker:
         for v in np.unique(level):
             (hit,) = run(lambda _: None, input=torch.from_numpy((level >= v) * 1.0), weight=ones, bias=None, groups=1)
             seen = np.where(hit.numpy() > 0, v, seen)
-        single = lambda d: weight.shape[d - first + 2] == 1 and x.shape[d] == out.shape[d] and set(b["stride"]) == {1}
-        place = "".join(DIMS[d] for d in range(first, rank) if not single(d)) + "ypqrstuv"
+        moving, wide = set(b["stride"]) != {1}, (1,) * first + tuple(weight.shape[2:])
+        spread = [d for d in range(first, rank) if moving or wide[d] > 1 or x.shape[d] != out.shape[d]]
+        place = "".join(DIMS[d] for d in [first - 1, *spread]) + "ypqrstuv"
         end = one if x.ordinary.all() else one * INF
         plain = replace(x, shape=(*x.shape[:first], *out.shape[first:]), level=seen.astype(int), low=-end, high=end)
         rest = [(f, "pqrstuv"[: len(f.shape)]) for f in facts if f is not x]
