@@ -575,7 +575,7 @@ def test_a_hundred_random_corruptions_are_refused_if_they_are_false() -> None:
 
 @pytest.mark.slow
 def test_a_thousand_false_corruptions_are_refused() -> None:
-    found = corruptions(1700, 0)
+    found = corruptions(2200, 0)
     assert found["false, refused"] >= 1000, found
 
 

@@ -219,6 +219,8 @@ class _Checker:
     def _related(self, shape: Sequence[int], dims: Mapping[int, int], other: int) -> tuple[list[Any], Any]:
         """How a tensor with these token dimensions (and offsets) is to move, and its levels; `other` where replaced."""
         moves, n, level = list[Any]([STILL] * len(shape)), self.tokens, np.full((1,) * len(shape), NEVER)
+        rows = self.replaced is not None and (len(dims) > 0 or other == ALWAYS)
+        _need(not rows or shape[0] == len(self.replaced), "its first dimension does not hold the rows")
         for d, offset in dims.items():
             fits = type(d) is int and 0 <= d < len(shape) and type(offset) is int and 0 <= offset <= shape[d] - n
             _need(fits, f"there is no token dimension {str(d)[:9]}")
@@ -232,9 +234,6 @@ class _Checker:
             level = level if self.group else line.reshape(sizes)
         if self.law == "batch" and other == ALWAYS and not dims:
             level = np.where(self.replaced, other, NEVER)[:, 0].reshape([-1] + [1] * (len(shape) - 1))
-        _need(
-            self.replaced is None or level.shape[0] in (1, shape[0], len(self.replaced)), "its rows are not the first"
-        )
         return moves, level
 
     def _move(self, data: Any, size: int) -> Any:
@@ -258,7 +257,8 @@ class _Checker:
             parts = zip(data, shape, dtype, strict=True) if isinstance(data, list) else [(data, shape, dtype)]
             said = [self._read(*part) for part in parts]
             made = [self._compared(s, d) for s, d in zip(said, self._derived(step, said), strict=True)]
-            values = [[f.constant, f.tensor is None, f.low.shape, f.low.tobytes().hex()] for f in made]
+            ends = [[[a.shape, a.dtype.str, a.tobytes().hex()] for a in (f.low, f.high)] for f in made]
+            values = [[f.constant, f.tensor is None, x] for f, x in zip(made, ends, strict=True)]
             self.done[key] = made if isinstance(data, list) else made[0], _hash([data, shape, dtype, values])
         self.keys[node] = key, self.done[key][1]
         return self.done[key][0]
@@ -483,8 +483,9 @@ class _Checker:
             made = [self._fact(replace(s, moves=(STILL,) * len(s.shape)), level, -end, end) for s in said]
         else:
             made = getattr(self, f"_{form}", self._labelled)(name, b, said, run, facts, form, place)
-        numbers = [v for k, v in b.items() if isinstance(v, float) or k in ("value", "other", "min", "max")]
-        numbers = [v for v in numbers if isinstance(v, int | float) and not abs(v) < LARGE and v is not b.get("p")]
+        floats = {k: v for k, v in b.items() if isinstance(v, float) or k in ("value", "other", "min", "max", "alpha")}
+        numbers = [k for k, v in floats.items() if isinstance(v, int | float) and not abs(v) < LARGE]
+        numbers = [k for k in numbers if k not in ("p", "ord")]
         if numbers and form not in ("monotone", "moved", "choice"):  # what a large number makes is not ordinary
             ends = [[np.where(d.low == d.high, d.low, x) for x in (-INF, INF)] for d in made]
             made = [self._fact(d, d.level, *x) for d, x in zip(made, ends, strict=True)]
