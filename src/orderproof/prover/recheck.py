@@ -59,9 +59,10 @@ attention_equivariant | attention | | scaled_dot_product_attention
 normalisation_equivariant | * # -> * | | layer_norm native_layer_norm rms_norm _fused_rms_norm
 normalisation_equivariant | * 1 -> * | 1 | group_norm
 channelwise_equivariant | * 1 -> * | | batch_norm {EVAL}
-reduction_invariant | * -> - | zero | sum mean nansum | * -> - | | prod amax amin any all logsumexp var std norm
+reduction_invariant | * -> - | zero | sum mean nansum | * -> - | | prod amin any all var std norm
 reduction_invariant | * -> - | | count_nonzero min.default max.default linalg_vector_norm | * -> - | # | argmax argmin
-reduction_invariant | * -> - | +# | max.dim min.dim median.dim mode
+reduction_invariant | * -> - | +# | min.dim median.dim mode
+extreme_of_visible | visible | | amax logsumexp | visible | +# | max.dim
 lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index _unsafe_index
 scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
 scan_dependence | < -> > | <> | argsort | moved | | slice_scatter select_scatter
@@ -548,17 +549,36 @@ class _Checker:
     def _softmax(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
         """An entry counts for nothing if it is masked here and wherever it moves to."""
         (out,), f, safe = said, b["self"], "safe" in name
-        line, level = {"axis": b["dim"] % max(len(out.shape), 1), "keepdims": True}, self._settled(f, out.moves)
-        sound = (f.high < INF).all(**line)  # neither +inf nor NaN stands in the line
-        masked, absent, alive = f.high <= f.mask, f.high == -INF, (f.low > f.mask / 10).any(**line)
-        gone = sound & ((masked & alive & (absent | self.assumed)) | (absent & safe))
-        both = reduce(np.logical_and, [self._image(gone, f.moves, g) for g in range(len(self.group))], gone)
+        line: dict[str, Any] = {"axis": b["dim"] % max(len(out.shape), 1), "keepdims": True}
+        level, (sound, gone, both) = self._settled(f, out.moves), self._hidden(f, line, safe=safe)
+        masked, absent = f.high <= f.mask, f.high == -INF
         number = sound & (safe | ((f.low > -INF) | (masked & ~absent)).any(**line))
         most, end = np.where(both, NEVER, level).max(**line), np.where(number, 1, INF)
         if "log" in name:
             most, low = np.maximum(most, np.where(gone, level, NEVER)), np.where(number & (f.low > -INF), -1, -INF)
             return [self._fact(out, most, low, end)]
         return [self._fact(out, most, np.where(number, 0, -INF), np.where(number & gone, 0, end))]
+
+    def _hidden(self, f: _Fact, line: dict[str, Any], *, safe: bool = False) -> tuple[Any, Any, Any]:
+        """Lines without +inf and NaN; what is masked beside a visible entry; the same here and wherever it moves to."""
+        sound, alive = (f.high < INF).all(**line), (f.low > f.mask / 10).any(**line)
+        masked, absent = f.high <= f.mask, f.high == -INF
+        gone = sound & ((masked & alive & (absent | self.assumed)) | (absent & safe))
+        both = reduce(np.logical_and, [self._image(gone, f.moves, g) for g in range(len(self.group))], gone)
+        return sound, gone, both
+
+    def _visible(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, _: str, place: str) -> list[_Fact]:
+        """An extreme of a line does not depend on what is masked beside a visible entry, and is ordinary."""
+        f, dim = b["self"], b.get("dim")
+        dims = tuple(d % len(f.shape) for d in ([dim] if isinstance(dim, int) else dim or range(len(f.shape))))
+        line: dict[str, Any] = {"axis": dims, "keepdims": True}
+        sound, _gone, both = self._hidden(f, line)
+        kept = replace(f, level=np.where(both, NEVER, f.level))
+        plain = sound & f.ordinary.any(**line) & (f.high < LARGE).all(**line)
+        plain = plain if b.get("keepdim") else plain.reshape([s for d, s in enumerate(plain.shape) if d not in dims])
+        made = self._labelled(name, b, said, run, [kept], "* -> -", place)
+        end = np.where(plain, 1, INF)
+        return [replace(made[0], low=-end, high=end), *made[1:]]
 
     def _attention(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
         """A contraction, masks that are added, a safe softmax, a contraction."""
