@@ -151,6 +151,13 @@ def level_line(tried: Trial) -> bool:
     return free or any(g.buffer is not None and compress(g.buffer).size < g.buffer.size for g in tried.roles)
 
 
+def masks_alone(tried: Trial) -> bool:
+    """Whether all that is known of what an extreme is taken of are masks, which its lemma drops."""
+    known = contents(tried.roles[0])
+    dropped = lemma(tried) == "extreme_of_visible" and known is not None
+    return dropped and bool(np.isin(known.status, (UNKNOWN, MASKED)).all())
+
+
 def constant_zeros(tried: Trial) -> bool:
     return any(g.buffer is not None and (g.buffer == 0).any() for g in tried.roles)
 
@@ -322,7 +329,7 @@ COARSE = [
     Coarse(
         "an extreme, an order, an any or an all is not told from what is known of some entries",
         ("known",),
-        where=lambda tried, claim: packet(tried) in EXTREMES,
+        where=lambda tried, claim: packet(tried) in EXTREMES and (claim.result or not masks_alone(tried)),
     ),
     Coarse(
         "a normalisation, a convolution and a write take nothing from known values",

@@ -648,7 +648,12 @@ SCAN = [
     ),
     M("weight_that_moves", "if not own.unmoved:", "if False:", "conv1d", "conv2d", "convolution"),
     M("channels_that_move", "if is_moved(fact.moves[1]):", "if False:", "conv1d", "conv2d"),
-    M("weight_that_depends", "level = np.maximum(level, own.level.max())", "pass", "conv1d"),
+    M(
+        "weight_that_depends",
+        "level = np.maximum(level, channels.reshape(1, -1, *[1] * len(windows)))",
+        "pass",
+        "conv1d",
+    ),
 ]
 EINSUM = [
     M("ellipsis_from_the_left", "in reversed(range(count if dots else 0))", "in range(count if dots else 0)", "einsum"),
