@@ -44,6 +44,7 @@ FILLS = {"zeros_like", "ones_like", "new_zeros", "new_ones", "full_like", "new_f
 SAME, PURE, EVAL = "same_in_both_runs", "pure_function_of_unmoved", "_native_batch_norm_legit_no_training"
 _TABLE = f"""
 movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave index_select copy
+movement_equivariant | moved | | slice_scatter select_scatter
 movement_equivariant | moved | | pad constant_pad_nd unsafe_split unsafe_chunk _unsafe_view | each | | view.dtype
 pointwise_equivariant | choice | | where masked_fill tril triu | each | | log_sigmoid _prelu_kernel __xor__ polar real
 pointwise_equivariant | each | | complex imag conj _conj resolve_conj resolve_neg | quotient | | div true_divide
@@ -65,7 +66,7 @@ reduction_invariant | * -> - | +# | min.dim median.dim mode
 extreme_of_visible | visible | | amax logsumexp | visible | +# | max.dim
 lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index _unsafe_index
 scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
-scan_dependence | < -> > | <> | argsort | moved | | slice_scatter select_scatter
+scan_dependence | < -> > | <> | argsort
 scan_dependence | convolution | | conv1d conv2d conv3d convolution
 dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | * y > -> * | #y> | index_add index_copy
 dense_dependence | * y > -> * | #y> | index_fill | *y -> * | y | view_as_complex | * -> *y | y | view_as_real
@@ -633,7 +634,8 @@ class _Checker:
         pairs = [(f, t[len(t) - len(f.shape) :]) for f, t in zip(facts, labels, strict=False)]
         first, _, rest = place.partition("+")
         product, made = (lambda *x: reduce(torch.mul, x)) if len(facts) < 3 or name == "einsum" else None, []
-        _need(not b.get("training") and b.get("sorted", True), "what depends on training, or on places")
+        _need(not b.get("training"), "what depends on training")
+        first += "" if b.get("sorted", True) else rest  # where the largest need not stand in order
         for k, out in enumerate(said):
             still = "".join("".join(kinds[c][d] for d in dims) if c in kinds else c for c in first + rest * (k > 0))
             if 0 in out.shape:
@@ -641,6 +643,12 @@ class _Checker:
             else:
                 f = self._form(out, pairs, goal, *(("", product, "monotone") if place == "zero" else (still,)))
             f = replace(f, level=f.level.max(axis=tuple(dims), keepdims=True)) if mixed else f
+            if name == "scatter" and b.get("reduce") is None and isinstance(b.get("src"), _Fact):  # one or the other
+                ends = (b["self"], b["src"])
+                low, high = min(x.low.min() for x in ends), max(x.high.max() for x in ends)
+                f = replace(f, low=0 * f.level + low, high=0 * f.level + high)
+            if "int" in out.dtype and all("float" in x.dtype for x in facts):  # a place, or a count
+                f = replace(f, low=0 * f.level - 1.0, high=0 * f.level + 1.0)
             made.append(replace(f, level=np.maximum.accumulate(f.level, axis=dims[0])) if "cum" in name else f)
         return made
 
