@@ -151,12 +151,18 @@ def _proved(exam: Examination, done: Attempt, output: str, trial: Trial, expecte
 def _best_reading(
     done: Attempt, output: str, dims: tuple[TokenDim, ...], exam: Examination
 ) -> tuple[tuple[TokenDim, ...], str]:
-    """The reading of an output under which the law is proved, or else the first one and what it lacks."""
+    """The reading of an output under which the law is proved, or else the first one and what it lacks.
+
+    Whether entries beside the tokens stand before them or behind is not known. That an output is permuted in one
+    of these ways is a fact, whichever it is; that an entry does not see what it must not depends on which token it
+    belongs to, and must hold for both.
+    """
     fact = done.walk.fact(done.captured.outputs[output])
-    for reading in placements(dims):
-        if done.law.shortfall(fact, reading, exam.tokens, exam.rows) is None:
-            return reading, ""
-    return dims, done.law.shortfall(fact, dims, exam.tokens, exam.rows) or ""
+    missing = {r: done.law.shortfall(fact, r, exam.tokens, exam.rows) for r in placements(dims)}
+    held = [reading for reading, lack in missing.items() if lack is None]
+    if held and (done.law.family == "permutation" or len(held) == len(missing)):
+        return held[0], ""
+    return dims, missing[dims] or next(lack for lack in missing.values() if lack is not None)
 
 
 def placements(dims: tuple[TokenDim, ...]) -> list[tuple[TokenDim, ...]]:
