@@ -375,7 +375,14 @@ CONTRACTION = [
     M("columns_summed", '"sum", "column"]', '"column", "sum"]', "mm", "bmm", "matmul"),
 ]
 FIBRE = [
-    M("line_wholly_masked", "gone = (masked & alive) |", "gone = masked |", "softmax.int", SDPA, quick=True),
+    M(
+        "line_wholly_masked",
+        "return Lines(alive, masked & alive, finite, spoilt)",
+        "return Lines(alive, masked, finite, spoilt)",
+        "softmax.int",
+        SDPA,
+        quick=True,
+    ),
     M(
         "masked_in_the_first_run",
         "dropped = both_ends(gone, fact.moves, fact.shape)",
@@ -386,8 +393,8 @@ FIBRE = [
     ),
     M(
         "infinity_beside_masked",
-        "alive = ordinary.any(axis=dim, keepdims=True) & ~spoilt",
-        "alive = ordinary.any(axis=dim, keepdims=True)",
+        "alive = ordinary.any(axis=dims, keepdims=True) & ~spoilt",
+        "alive = ordinary.any(axis=dims, keepdims=True)",
         "softmax.int",
         "_softmax",
     ),
@@ -961,8 +968,8 @@ LOW_LINES = [
     ),
     M(
         "one_branch_is_not_high",
-        "nowhere_high = _not_high(yes) & _not_high(no) &",
-        "nowhere_high = _not_high(yes) &",
+        "nowhere_high = not_high(yes) & not_high(no) &",
+        "nowhere_high = not_high(yes) &",
         *MASKED,
     ),
     M(

@@ -222,6 +222,14 @@ def is_huge(known: Known, dtype: torch.dtype) -> NDArray[np.bool_]:
     return found
 
 
+def not_high(known: Known) -> NDArray[np.bool_]:
+    """The elements that are ordinary or as negative as a mask, and neither +inf nor NaN."""
+    vague: NDArray[np.bool_] = (known.status == UNKNOWN) | (known.status == MASKED) | (known.status == LOW)
+    if known.value.dtype.kind != "f":
+        return vague | known.where(EXACT)
+    return vague | (known.where(EXACT) & (known.value < FLOAT16_LARGE))
+
+
 def is_infinite(known: Known) -> NDArray[np.bool_]:
     """The elements known to be infinite, or no number."""
     found: NDArray[np.bool_] = known.where(EXACT) & ~np.isfinite(known.value.astype(np.float64))

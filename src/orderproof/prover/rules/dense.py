@@ -20,11 +20,8 @@ import numpy as np
 from torch.fx import Node
 
 from orderproof.prover.fact import (
-    EXACT,
     FLOAT16_LARGE,
     LOW,
-    MASKED,
-    UNKNOWN,
     Fact,
     Known,
     Levels,
@@ -33,6 +30,7 @@ from orderproof.prover.fact import (
     unsure,
 )
 from orderproof.prover.labelled import Labels, Operand, align, common_moves, highest, settle, with_values
+from orderproof.prover.masking import not_high
 from orderproof.prover.move import STILL, is_moved
 from orderproof.prover.rule import Application, NothingFollows, dtype_of, has_large_number, rule, shape_of
 from orderproof.prover.rules.pointwise import pointwise
@@ -105,8 +103,7 @@ def _one_or_the_other(a: Application, made: Fact, source: Node | float) -> Fact:
     parts = [with_values(a, n).known for n in (a.args[0], source) if isinstance(n, Node)]
     high = not dtype_of(a.node).is_floating_point or (not isinstance(source, Node) and not source < FLOAT16_LARGE)
     for known in (k for k in parts if k is not None):
-        vague = np.isin(known.status, (UNKNOWN, MASKED, LOW))
-        high = high or not bool((vague | (known.where(EXACT) & (known.value < FLOAT16_LARGE))).all())
+        high = high or not bool(not_high(known).all())
     if made.known is None or high:
         return made
     one = (1,) * len(made.shape)

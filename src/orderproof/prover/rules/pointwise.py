@@ -24,7 +24,6 @@ from torch.fx import Node
 
 from orderproof.prover.fact import (
     EXACT,
-    FLOAT16_LARGE,
     LOW,
     MASKED,
     NEVER,
@@ -43,6 +42,7 @@ from orderproof.prover.masking import (
     decided_by_one,
     is_huge,
     is_large,
+    not_high,
 )
 from orderproof.prover.move import STILL
 from orderproof.prover.rule import Application, NothingFollows, dtype_of, rule
@@ -176,19 +176,11 @@ def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]
     level = np.where(sure, highest([condition_level, branch]), highest([condition_level, yes_level, no_level]))
     dtype = a.node.meta["val"].dtype
     risky = reduce(np.logical_or, [(k.status >= MASKED) | is_huge(k, dtype) for k in (yes, no)])
-    nowhere_high = _not_high(yes) & _not_high(no) & dtype.is_floating_point
+    nowhere_high = not_high(yes) & not_high(no) & dtype.is_floating_point
     either = np.where(risky, np.where(nowhere_high, LOW, UNSURE), UNKNOWN)
     status = np.where(sure, np.where(true, yes.status, no.status), either)
     value = np.where(sure, np.where(true, yes.value, no.value), np.zeros_like(yes.value))
     return level, Known(status.astype(np.uint8), value)
-
-
-def _not_high(known: Known) -> NDArray[np.bool_]:
-    """The elements that are ordinary or as negative as a mask, and neither +inf nor NaN."""
-    vague: NDArray[np.bool_] = (known.status == UNKNOWN) | (known.status == MASKED) | (known.status == LOW)
-    if known.value.dtype.kind != "f":
-        return vague | known.where(EXACT)
-    return vague | (known.where(EXACT) & (known.value < FLOAT16_LARGE))
 
 
 def _branches(a: Application, name: str, knowns: list[Known], levels: list[Levels], rank: int) -> Any:
