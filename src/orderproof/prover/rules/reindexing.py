@@ -28,9 +28,13 @@ Array = NDArray[Any]
 
 def reindex(facts: Sequence[Fact], dim: int, source: NDArray[np.int64], shape: Shape) -> Fact:
     """One dimension reindexed: result[.., i, ..] = concatenation(facts along dim)[.., source[i], ..]."""
-    # Of a tensor of which nothing is said (memory to be written to), any move may be said.
+    # Of a tensor of which nothing is said (memory to be written to), any move may be said; not that it is constant.
     saying = [f for f in facts if not (f.level >= ALWAYS).all()] or facts
-    moves = [_common([f.moves[d] for f in saying], d, facts) for d in range(len(shape)) if d != dim]
+    moves = []
+    for d in range(len(shape)):
+        if d != dim:
+            move = _common([f.moves[d] for f in saying], d, facts)
+            moves.append(move if move is not FREE else _common([f.moves[d] for f in facts], d, facts))
     along = _along([(f.moves[dim], f.shape[dim]) for f in facts], source, facts)
     moves.insert(dim, along)
 
