@@ -167,6 +167,7 @@ def _logical(path: str) -> dict[str, str]:
 
 def _fingerprints(subject: str, finding: Finding, module: str, source: str, entry: Entry | None) -> dict[str, str]:
     about = [finding.code, subject, finding.output, module, _file(source)]
+    about += [finding.setting] if finding.setting else []
     if entry is not None:
         about += [entry.kind, entry.operator, entry.origin, " ".join(entry.text.split())]
     digest = hashlib.sha256(json.dumps(about).encode()).hexdigest()
