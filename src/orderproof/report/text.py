@@ -244,7 +244,7 @@ def _trimmed(line: list[Segment]) -> list[Segment]:
 
 
 def _assumptions(report: Report) -> list[str]:
-    return [f"{text} ({', '.join(codes)})" if codes else text for text, codes in words.assumptions(report).items()]
+    return [f"{text} ({', '.join(dict.fromkeys(codes))})" if codes else text for text, codes in words.assumptions(report).items()]
 
 
 def _ladder(deviation: Deviation) -> str:
