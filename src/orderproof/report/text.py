@@ -244,7 +244,10 @@ def _trimmed(line: list[Segment]) -> list[Segment]:
 
 
 def _assumptions(report: Report) -> list[str]:
-    return [f"{text} ({', '.join(dict.fromkeys(codes))})" if codes else text for text, codes in words.assumptions(report).items()]
+    return [
+        f"{text} ({', '.join(dict.fromkeys(codes))})" if codes else text
+        for text, codes in words.assumptions(report).items()
+    ]
 
 
 def _ladder(deviation: Deviation) -> str:
