@@ -145,7 +145,7 @@ POINTWISE = [
         "infinity_minus_infinity",
         "return one_is(lambda v: v == -np.inf) & ~positive,",
         "return one_is(lambda v: v == -np.inf),",
-        "add.Tensor",
+        program="infinity_less_infinity",
     ),
     M("or_of_integers", "if name in OR and boolean:", "if name in OR:", "bitwise_or.Tensor"),
     M("divided_by_zero", "large = large | (knowns[1].where(EXACT) & _small(knowns[1].value))", "pass", "div.Tensor"),
@@ -768,14 +768,6 @@ DENSE = [
         "mean.dim",
         "nansum",
     ),
-    M(
-        "extreme_of_zeros",
-        'if a.target.split(".")[1] not in ("sum", "mean", "nansum") or not dims:',
-        "if not dims:",
-        "var.correction",
-        "logsumexp",
-        "all.dim",
-    ),
 ]
 ATTENTION = [
     M(
@@ -909,7 +901,7 @@ LOW_LINES = [
     M(
         "logarithm_of_low",
         "if logarithm and may_mask(known):",
-        "if logarithm and masked.any():",
+        "if logarithm and known.where(MASKED).any():",
         program="logarithm_of_a_softmax_of_what_data_hide",
     ),
     M("low_plus_large", "sum(literals), low & (any_masked | ~large)", "sum(literals), low", "add.Tensor"),
@@ -1110,12 +1102,6 @@ ASKED = [
     ),
     M("rows_confused", "shape[0] != (shape[0] if rows is None else rows)", "False", program="rows_averaged-batch"),
     M(
-        "entries_beside_not_asked",
-        "slots = np.repeat(whole[:, None], shape[token.dim], axis=1)",
-        "slots = np.repeat(whole[:, None] & False, shape[token.dim], axis=1)",
-        program="rows_averaged_before_the_tokens-batch",
-    ),
-    M(
         "replaced_asked",
         "slots[:, token.offset : token.offset + tokens] = asked",
         "slots[:, token.offset : token.offset + tokens] = ~asked",
@@ -1228,6 +1214,10 @@ PROGRAMS = {  # name -> law, function
             x * (torch.arange(TOKENS) == 0).to(x.dtype)[:, None],
             attn_mask=(x[..., 0] > 0)[:, None, :].expand(-1, TOKENS, -1),
         ),
+    ),
+    "infinity_less_infinity": (
+        "causal",
+        lambda x: torch.isnan(torch.where(x.flip(1) > 0, torch.inf, 0.0) + torch.full_like(x, -torch.inf)).to(x.dtype),
     ),
     "zeros_times_memory_as_it_is": ("causal", lambda x: x + torch.empty_like(x) * torch.zeros_like(x)),
     "random": ("causal", lambda x: x + torch.rand(TOKENS, WIDTH)),
