@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from orderproof.auditing.verdict import _joined
 from orderproof.laws import get
+from orderproof.record import Finding, Scope
 from orderproof.subjects import load
 from tests.audit.internals import Examination, prove_law
 from tests.prover.walking import Program, examine
@@ -78,3 +80,13 @@ def test_nothing_is_said_of_a_module_that_cannot_be_recorded_at_an_open_length()
             return x.reshape(2, 5, 4) + x.mean(1, keepdim=True)
 
     assert verdicts(examine(Fixed()), "order_blind") == {("proved", "this")}
+
+
+def test_a_law_of_two_relations_rests_on_what_either_rests_on() -> None:
+    one = Scope(length=7, lengths="every", consulted=("a",), assumptions=("at every length", "x is small"))
+    two = Scope(length=7, weights="these", consulted=("b",), assumptions=("at this length", "y is small"))
+    findings = [Finding(code="OP203", law="packing", verdict="proved", scope=s) for s in (one, two)]
+    joint = _joined(findings).scope
+    assert (joint.lengths, joint.weights, joint.consulted) == ("this", "these", ("a", "b"))
+    assert joint.assumptions[0] == "at this length"
+    assert set(joint.assumptions[1:]) == {"x is small", "y is small"}

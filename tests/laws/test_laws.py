@@ -235,7 +235,7 @@ def test_causal_asks_for_the_tokens_before_the_cut(offset: int) -> None:
         assert torch.equal(expected, found)
 
 
-REPLACING = [part for law in LAWS if isinstance(law, ReplacementLaw) for part in law.parts]
+REPLACING = [part for law in LAWS if isinstance(law, ReplacementLaw) for part in law.relations(2)]
 
 
 @pytest.mark.parametrize("law", REPLACING, ids=lambda law: f"{law.name} {law.told(6)}")
@@ -277,7 +277,7 @@ def test_pads_lie_left_and_right_by_turns_and_a_single_row_has_both() -> None:
 
 def test_every_row_and_every_document_is_replaced_in_some_part() -> None:
     for name in ("packing", "batch"):
-        parts = laws.get(name).parts
+        parts = laws.get(name).relations(2)
         assert np.logical_or.reduce([p.replaced(2, 6) for p in parts]).all()  # type: ignore[attr-defined]
 
 

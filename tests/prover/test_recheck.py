@@ -48,7 +48,7 @@ def of_module(name: str) -> tuple[Examination, Certificate]:
     subject = from_module(law.honest(), (torch.randn(3 if law_name == "batch" else 2, 5, 8),))
     exam = Examination(subject, subject.length).called(law.settings[0])
     assert isinstance(exam, Examination), exam
-    made = certificate(exam, law.parts[int(part or 0)], next(iter(exam.output_dims)))
+    made = certificate(exam, law.relations(2)[int(part or 0)], next(iter(exam.output_dims)))
     assert made is not None
     return exam, made
 
@@ -57,7 +57,7 @@ def of_architecture(name: str, attention: str, law: str, **options: Any) -> tupl
     subject = load(f"arch:{name}", tiny=True, attention=attention)
     exam = Examination(subject, subject.length).called(get(law).settings[0])
     assert isinstance(exam, Examination), exam
-    made = certificate(exam, get(law).parts[0], "last_hidden_state", **options)
+    made = certificate(exam, get(law).relations(2)[0], "last_hidden_state", **options)
     assert made is not None
     return exam, made
 

@@ -8,7 +8,7 @@ capture -> check fidelity -> strict walk -> proved?   measure the deviation besi
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from torch.fx import Node
@@ -62,10 +62,30 @@ def _joined(findings: Sequence[Finding]) -> Finding:
     worst = min(findings, key=lambda f: ("refuted", "undecided", "not_applicable", "proved").index(f.verdict))
     if len(findings) == 1 or worst.verdict != "proved":
         return worst
-    gaps = [(f.deviation.float32 or 0.0, f.deviation.float64 or 0.0) for f in findings]
-    deviation = Deviation(float32=max(a for a, _ in gaps), float64=max(b for _, b in gaps))
-    return worst.model_copy(
-        update={"deviation": deviation, "reason": worst.reason or f"{len(findings)} relations, a walk for each"}
+    reason = worst.reason or f"{len(findings)} relations, a walk for each"
+    deviation = Deviation(
+        float32=_largest(f.deviation.float32 for f in findings), float64=_largest(f.deviation.float64 for f in findings)
+    )
+    return worst.model_copy(update={"reason": reason, "deviation": deviation, "scope": _joint(findings)})
+
+
+def _largest(sizes: Iterable[float | None]) -> float | None:
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def _joint(findings: Sequence[Finding]) -> Scope:
+    """What all of the proofs cover: everything that any of them rests on."""
+    scopes = [f.scope for f in findings]
+    every = all(s.lengths == "every" for s in scopes)
+    # "At every length" is said of the whole only where it is said of each.
+    least = next(s for s in scopes if every or s.lengths == "this")
+    others = (text for s in scopes for text in s.assumptions[1:])
+    return least.model_copy(
+        update={
+            "weights": "these" if any(s.weights == "these" for s in scopes) else "all",
+            "consulted": tuple(sorted({name for s in scopes for name in s.consulted})),
+            "assumptions": tuple(dict.fromkeys((*least.assumptions, *others))),
+        }
     )
 
 

@@ -48,10 +48,6 @@ class Batch(ReplacementLaw):
 
     needs_mixing = False
 
-    @property
-    def parts(self) -> tuple[Batch, ...]:
-        return (replace(self, row=0), replace(self, row=-1))
-
     def relations(self, rows: int) -> tuple[Batch, ...]:
         return tuple(replace(self, row=row) for row in (*range(max(rows, 2) - 1), -1))
 

@@ -112,14 +112,9 @@ class Law(ABC):
     family = "permutation"
     needs_mixing = True  # where no token's output depends on another, a proof says nothing
 
-    @property
-    def parts(self) -> tuple[Law, ...]:
-        """The relations that together are the law, each settled by a walk of its own."""
-        return (self,)
-
     def relations(self, rows: int) -> tuple[Law, ...]:
-        """The parts of the law where the batch has so many rows."""
-        return self.parts
+        """The relations that together are the law for a batch of so many rows, each settled by a walk of its own."""
+        return (self,)
 
     def expected(self, kind: str) -> Expectation:
         """Whether the law should hold for this kind of subject."""

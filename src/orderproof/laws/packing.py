@@ -53,8 +53,7 @@ class Packing(ReplacementLaw):
 
     document: int = 0  # the one that is replaced
 
-    @property
-    def parts(self) -> tuple[Packing, ...]:
+    def relations(self, rows: int) -> tuple[Packing, ...]:
         return (replace(self, document=0), replace(self, document=1))
 
     def replaced(self, rows: int, tokens: int) -> Slots:
