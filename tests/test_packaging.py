@@ -93,7 +93,7 @@ def bare(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
 def interpreter(folder: Path, body: str) -> str:
@@ -157,7 +157,7 @@ def test_a_finished_install_is_not_repeated_until_a_pin_changes(bare: Path):
 
 def test_a_wheel_carries_the_templates_and_the_type_marker(tmp_path: Path):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
     assert {f"orderproof/report/{n}" for n in ("template.html", "style.css", "page.js")} <= names

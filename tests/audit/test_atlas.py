@@ -175,7 +175,6 @@ def raises() -> None:
 
 
 BAD: dict[str, tuple[Callable[[], object], str, str]] = {
-    "hang": (hang, "timeout", "not done after 2 s"),
     "crash": (crash, "crash", r"ended by SIGSEGV in crash (test_atlas.py:"),
     "eat": (eat, "memory", "MemoryError"),
     "eat_torch": (eat_torch, "memory", "can't allocate memory"),
@@ -189,8 +188,9 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
 def test_each_misbehaving_architecture_costs_one_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold: None
 ) -> None:
+    # Filling the memory takes as long as the machine is busy: of these none may meet the limit of time instead.
     monkeypatch.setattr(atlas_rows, "load", lambda spec, **_: BAD[spec.removeprefix("arch:")][0]())
-    asked = Asked(tuple(BAD), workers=4, limits=Limits(seconds=2, memory=1.6))
+    asked = Asked(tuple(BAD), workers=4, limits=Limits(seconds=300, memory=1.6))
     with Store(tmp_path / "store") as store:
         run(asked, store)
         rows, total = rows_of(asked, store)
@@ -203,8 +203,19 @@ def test_each_misbehaving_architecture_costs_one_row(
         assert (row.name, row.failed.category) == (row.name, category)
         assert text in row.failed.reason
         assert "\n" not in row.failed.reason
-        assert row.failed.limit == {"timeout": 2, "memory": 1.6}.get(category)
+        assert row.failed.limit == {"memory": 1.6}.get(category)
         assert row.seconds > 0
+
+
+def test_an_architecture_that_hangs_costs_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold: None) -> None:
+    monkeypatch.setattr(atlas_rows, "load", lambda spec, **_: hang())
+    asked = Asked(("hang",), limits=Limits(seconds=2, memory=1.6))
+    with Store(tmp_path / "store") as store:
+        run(asked, store)
+        (row,), _ = rows_of(asked, store)
+    assert row.failed is not None
+    assert (row.failed.category, row.failed.limit) == ("timeout", 2)
+    assert "not done after 2 s" in row.failed.reason
 
 
 def test_what_a_child_starts_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold: None) -> None:
@@ -216,7 +227,7 @@ def test_what_a_child_starts_ends_with_it(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(atlas_rows, "make_row", spawn)
     with Store(tmp_path / "store") as store:
-        run(Asked(("a",), limits=Limits(seconds=0.5)), store)
+        run(Asked(("a",), limits=Limits(seconds=2)), store)
     assert ended(int((tmp_path / "pid").read_text()))
 
 
@@ -312,7 +323,7 @@ def test_killed_and_started_again_nothing_is_lost_or_repeated(tmp_path: Path) ->
             with store.open("ab") as stream:
                 stream.write(b'{"atlas":1,"name":"m')
     process = started(tmp_path)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (0, "")
     assert sorted(rows_in(store)) == [f"m{k:02}" for k in range(12)]
     assert rows_in(store)[: len(finished)] == finished
@@ -326,7 +337,7 @@ def test_interrupted_it_stops_its_children_and_writes_what_it_has(tmp_path: Path
     process = started(tmp_path)
     wait_for_rows(tmp_path / "store", 2)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert all(ended(pid) for _, pid in begun(tmp_path))
