@@ -23,8 +23,9 @@ JSON ?= report.json
 
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN) pip install -qq -c constraints.txt
 
-# A stamp is named after what it vouches for: the requirements, the pins, and where the tree stands.
-KEY := $(shell { cat pyproject.toml constraints.txt; echo "$(CURDIR)"; } | cksum | tr -c '0-9\n' '-')
+# A stamp is named after what it vouches for: the requirements, the pins, what is compiled, and where the tree stands.
+KERNELS := src/orderproof/encodings/kernels
+KEY := $(shell { cat pyproject.toml constraints.txt hatch_build.py $(KERNELS)/*.[ch]; echo "$(CURDIR)"; } | cksum | tr -c '0-9\n' '-')
 DEV := $(VENV)/.installed-dev-$(KEY)
 DEMO := $(VENV)/.installed-demo-$(KEY)
 ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))

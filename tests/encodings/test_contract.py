@@ -34,9 +34,12 @@ HOOKS = {"embed": ("embed",), "rotate": ("rotate",), "bias": ("bias", "score_mod
 
 def subclasses_in_files() -> set[type[PositionalEncoding]]:
     found = set()
-    for file in pkgutil.iter_modules(encodings.__path__, encodings.__name__ + "."):
-        for _, value in inspect.getmembers(importlib.import_module(file.name), inspect.isclass):
-            if issubclass(value, PositionalEncoding) and value is not PositionalEncoding:
+    files = [f for f in pkgutil.iter_modules(encodings.__path__) if not f.name.startswith("_") and not f.ispkg]
+    for file in files:
+        for _, value in inspect.getmembers(
+            importlib.import_module(f"{encodings.__name__}.{file.name}"), inspect.isclass
+        ):
+            if issubclass(value, PositionalEncoding) and value.__module__.endswith(f".{file.name}"):
                 found.add(value)
     return found
 

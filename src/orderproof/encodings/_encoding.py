@@ -7,11 +7,15 @@ An encoding is a function of positions without state. It acts at one site, throu
     bias     q[m] . k[n] / sqrt(width) + b(m, n)  added to the scores, in every layer
     none     nothing at all
 
+A bias that depends on what the tokens hold (`Claims.content`) is given their queries and keys as `Content`; one that
+also needs something of each token besides its key (a gate) makes it with `notes`, which decoding keeps beside the
+keys; one that adds to the values too does so in `values`.
 What it says of itself stands in its `claims`, and the audit checks every one of them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Self
@@ -22,10 +26,10 @@ from torch import Tensor, nn
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 
 Site = Literal["embed", "rotate", "bias", "none"]
-State = Literal["none", "length", "sum"]
+State = Literal["none", "length", "notes"]
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
@@ -41,8 +45,14 @@ class Claims:
     """Swapping the positions of a query and a key changes no score."""
     causal_only: bool = False
     """Defined only for keys that do not come after the query."""
+    relative_within: int | None = None
+    """`relative` holds up to this position only; None: everywhere."""
+    content: bool = False
+    """What it does to a score depends on what the tokens hold, not on their positions alone."""
+    values: bool = False
+    """It adds to the values that are mixed, not to the scores alone."""
     state: State = "none"
-    """What decoding must carry besides positions: nothing, the length so far, or a running sum."""
+    """What decoding must carry besides keys, values and positions: nothing, the length, or notes on each token."""
     max_position: int | None = None
     """The largest position it can tell from the others; None: no limit."""
     ndim: int = 1
@@ -64,6 +74,20 @@ class Sizes:
     def head_width(self) -> int:
         """Features of a token in one head."""
         return self.width // self.heads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """What the tokens hold, for a bias that depends on it."""
+
+    q: Float[Tensor, "batch head query head_width"]
+    k: Float[Tensor, "batch head key head_width"]
+    scale: float
+    """What q . k is multiplied by."""
+    visible: Bool[Tensor, "batch head query key"] | None = None
+    """True where a query may see a key; batch and head may be 1; None: everywhere."""
+    notes: Float[Tensor, "batch head key note"] | None = None
+    """What the encoding's `notes` made of each key's token."""
 
 
 class PositionalEncoding(nn.Module):
@@ -90,10 +114,13 @@ class PositionalEncoding(nn.Module):
         k: Float[Tensor, "batch head key head_width"],
         q_positions: Int[Tensor, "*batch query"],
         k_positions: Int[Tensor, "*batch key"] | None = None,
+        *,
+        lengths: Int[Tensor, " batch"] | int | None = None,
         out: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Float[Tensor, "batch head query head_width"], Float[Tensor, "batch head key head_width"]]:
         """Turn queries and keys by their positions; keys take the queries' positions where theirs are not given.
 
+        ``lengths`` is the length at which each row is read, for encodings of state "length"; others refuse it.
         ``out`` is a pair of buffers to write into, shaped as ``q`` and ``k``; it records no gradient.
         """
         self._refuse("rotate")
@@ -103,14 +130,42 @@ class PositionalEncoding(nn.Module):
         q_positions: Int[Tensor, "*batch query"],
         k_positions: Int[Tensor, "*batch key"],
         *,
+        content: Content | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Float[Tensor, "batch head query key"]:
-        """The numbers to add to the scores, in ``dtype``; the batch is 1 where no positions have one."""
+        """The numbers to add to the scores, in ``dtype``; the batch is 1 where no positions have one.
+
+        ``content`` is needed where the claims say so, and refused nowhere.
+        """
         self._refuse("bias")
 
     def score_mod(self, q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]) -> ScoreMod:
         """The same addition as a function (score, batch, head, query, key) -> score, for FlexAttention."""
         self._refuse("score_mod")
+
+    def scale(self, head_width: int) -> float:
+        """What scores are multiplied by unless the caller says otherwise."""
+        return 1 / math.sqrt(head_width)
+
+    def notes(self, x: Float[Tensor, "batch token width"]) -> Float[Tensor, "batch head token note"] | None:
+        """What must be known of each token besides its key, from what the layer reads; None: nothing."""
+        del x
+        return None
+
+    def values(
+        self,
+        weights: Float[Tensor, "batch head query key"],
+        q_positions: Int[Tensor, "*batch query"],
+        k_positions: Int[Tensor, "*batch key"],
+    ) -> Float[Tensor, "batch head query value_width"]:
+        """What to add to the mixed values, given the attention weights; only where the claims say so."""
+        self._refuse("values")
+
+    def refuse_lengths(self) -> NoReturn:
+        """Say that lengths mean nothing here."""
+        raise EncodingError(
+            f"{type(self).__name__}: lengths change nothing here, its state is not 'length'; leave them out"
+        )
 
     def _refuse(self, hook: str) -> NoReturn:
         site = self.claims.site

@@ -42,11 +42,20 @@ def geometric(*, width: int, base: float) -> Spectrum:
 
 
 def cos_sin(
-    positions: Int[Tensor, "*batch token"], spectrum: Spectrum, *, dtype: torch.dtype
+    positions: Int[Tensor, "*axes_and_batch token"],
+    spectrum: Spectrum,
+    *,
+    dtype: torch.dtype,
+    axis: tuple[int, ...] | None = None,
 ) -> tuple[Float[Tensor, "*batch token pair"], Float[Tensor, "*batch token pair"]]:
-    """The cosine and sine of every angle, times the gain, rounded once to ``dtype``."""
+    """The cosine and sine of every angle, times the gain, rounded once to ``dtype``.
+
+    ``axis`` names, for each pair, the axis of the positions that turns it; None where positions have one axis.
+    """
     frequencies = torch.tensor(spectrum.frequencies, dtype=torch.float64, device=positions.device)
-    angles = positions.to(torch.float64).unsqueeze(-1) * frequencies
+    wide = positions.to(torch.float64)
+    wide = wide.unsqueeze(-1) if axis is None else wide[list(axis)].movedim(0, -1)
+    angles = wide * frequencies
     cos, sin = angles.cos(), angles.sin()
     if spectrum.gain != 1.0:
         cos, sin = cos * spectrum.gain, sin * spectrum.gain

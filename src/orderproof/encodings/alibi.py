@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor
 
-from orderproof.encodings._encoding import Claims, PositionalEncoding, ScoreMod, Sizes
-from orderproof.encodings._operands import check_size, distance_at, distances
+from orderproof.encodings._encoding import Claims, Sizes
+from orderproof.encodings._offset import OffsetBias
+from orderproof.encodings._operands import check_size
 from orderproof.encodings._registry import register
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @register("alibi")
-class ALiBi(PositionalEncoding):
+class ALiBi(OffsetBias):
     """A penalty that grows with the distance."""
 
     claims = Claims(site="bias", relative=True, symmetric=True)
@@ -42,30 +43,10 @@ class ALiBi(PositionalEncoding):
         """One slope a head."""
         return cls(sizes.heads)
 
-    def bias(
-        self,
-        q_positions: Int[Tensor, "*batch query"],
-        k_positions: Int[Tensor, "*batch key"],
-        *,
-        dtype: torch.dtype = torch.float32,
-    ) -> Float[Tensor, "batch head query key"]:
-        """The penalties, made in float64 and rounded once to ``dtype``."""
-        distance = distances(q_positions, k_positions).abs().unsqueeze(1)
-        return (distance * self._slopes(distance.device)).to(dtype)
-
-    def score_mod(self, q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]) -> ScoreMod:
-        """The same penalties, one score at a time."""
-        distance = distance_at(q_positions, k_positions)
-        rate = self._slopes(q_positions.device).flatten().to(torch.float32)
-
-        def lower(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-            return score + rate[head] * distance(batch, query, key).abs()
-
-        return lower
-
-    def _slopes(self, device: torch.device) -> Float[Tensor, "head 1 1"]:
-        """The slopes with their sign, as they multiply a distance."""
-        return torch.tensor([[[-slope]] for slope in self.slopes], dtype=torch.float64, device=device)
+    def at(self, distance: Int[Tensor, "*any"]) -> Float[Tensor, "#head *any"]:
+        """The penalties, in float64."""
+        rates = torch.tensor([-slope for slope in self.slopes], dtype=torch.float64, device=distance.device)
+        return rates.view(-1, *(1,) * distance.dim()) * distance.abs()
 
     def extra_repr(self) -> str:
         """The arguments it was made with."""

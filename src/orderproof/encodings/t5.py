@@ -24,8 +24,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from orderproof.encodings._encoding import Claims, PositionalEncoding, ScoreMod, Sizes
-from orderproof.encodings._operands import check_size, distance_at, distances
+from orderproof.encodings._encoding import Claims, Sizes
+from orderproof.encodings._offset import OffsetBias
+from orderproof.encodings._operands import check_size
 from orderproof.encodings._registry import register
 from orderproof.errors import EncodingError
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @register("t5")
-class T5Bias(PositionalEncoding):
+class T5Bias(OffsetBias):
     """A trained number for each bucket of distances."""
 
     def __init__(self, heads: int, *, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> None:
@@ -70,25 +71,9 @@ class T5Bias(PositionalEncoding):
         found = torch.where(back < self.exact, back, self.exact + grown)
         return found + self.one_way * (distance > 0) if self.bidirectional else found
 
-    def bias(
-        self,
-        q_positions: Int[Tensor, "*batch query"],
-        k_positions: Int[Tensor, "*batch key"],
-        *,
-        dtype: torch.dtype = torch.float32,
-    ) -> Float[Tensor, "batch head query key"]:
-        """The trained numbers, as they are, in ``dtype``."""
-        found = self.bucket(distances(q_positions, k_positions))
-        return functional.embedding(found, self.weight).movedim(-1, 1).to(dtype)
-
-    def score_mod(self, q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]) -> ScoreMod:
-        """The same numbers, one score at a time."""
-        distance = distance_at(q_positions, k_positions)
-
-        def add(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-            return score + self.weight[self.bucket(distance(batch, query, key)), head]
-
-        return add
+    def at(self, distance: Int[Tensor, "*any"]) -> Float[Tensor, "#head *any"]:
+        """The trained numbers, as they are."""
+        return functional.embedding(self.bucket(distance), self.weight).movedim(-1, 0)
 
     def extra_repr(self) -> str:
         """The arguments it was made with."""

@@ -1,0 +1,174 @@
+"""The rotation kernel, as tensors see it.
+
+`turn` writes rotated queries and keys into given buffers and knows nothing of gradients; `serves` says whether the
+tensors at hand are ones it may be given: ordinary tensors on the CPU, looked at by nobody who traces what happens.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from orderproof.encodings.kernels._library import library
+from orderproof.errors import PositionError
+
+_LEVEL = 1024
+_DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float64: 2, torch.float16: 3}
+_CALL = struct.Struct("=4qd26q")
+# From here on a result is too much for the caches, and writing past them is faster (float32; bfloat16 is not).
+_STREAM_BYTES = 1 << 23
+# From here on each thread has enough to do to be worth its start.
+_THREAD_BYTES = 1 << 22
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
+_transforms = torch._C._functorch.peek_interpreter_stack
+_tracing = torch._C._get_tracing_state
+
+
+class _Plan(ctypes.Structure):
+    _fields_ = (
+        ("pairs", ctypes.c_int64),
+        ("width", ctypes.c_int64),
+        ("interleaved", ctypes.c_int64),
+        ("gain", ctypes.c_double),
+        ("frequency", ctypes.c_void_p),
+        ("low", ctypes.c_void_p),
+        ("high", ctypes.c_void_p),
+        ("axis", ctypes.c_void_p),
+        ("axes", ctypes.c_int64),
+    )
+
+
+class Plan:
+    """What stays the same from call to call: the kind of rotation, and its angles at 2 * 1024 positions."""
+
+    def __init__(
+        self, frequencies: tuple[float, ...], width: int, layout: str, gain: float, axis: tuple[int, ...] | None
+    ) -> None:
+        self.arguments = (frequencies, width, layout, gain, axis)
+        self.axes = 1 if axis is None else max(axis) + 1
+        with torch.device("cpu"):
+            self.frequency = torch.tensor(frequencies, dtype=torch.float64)
+            steps = torch.arange(_LEVEL, dtype=torch.float64).unsqueeze(-1) * self.frequency
+            self.low, self.high = (torch.stack([a.cos(), a.sin()]) for a in (steps, steps * _LEVEL))
+            self.axis = torch.tensor(axis or (), dtype=torch.int64)
+        addresses = (self.frequency.data_ptr(), self.low.data_ptr(), self.high.data_ptr())
+        which = None if axis is None else self.axis.data_ptr()
+        self.plan = _Plan(len(frequencies), width, layout == "interleaved", gain, *addresses, which, self.axes)
+        self.address = ctypes.addressof(self.plan)
+
+    def __deepcopy__(self, memo: object) -> Plan:
+        return self  # nothing in it ever changes, and its addresses are its own
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return plan_of, self.arguments
+
+
+@lru_cache(maxsize=64)
+def plan_of(
+    frequencies: tuple[float, ...], width: int, layout: str, gain: float, axis: tuple[int, ...] | None
+) -> Plan | None:
+    """The plan of a rotation, the same one for the same arguments; None where there is no kernel."""
+    return None if library() is None else Plan(frequencies, width, layout, gain, axis)
+
+
+def serves(q: Tensor, k: Tensor) -> bool:
+    """Whether the kernel may be given these: on the CPU, and nobody traces, transforms or differentiates forward."""
+    return (
+        type(q) is Tensor
+        and type(k) is Tensor
+        and q.is_cpu
+        and k.is_cpu
+        and q.dtype is k.dtype
+        and q.dtype in _DTYPES
+        and not torch.compiler.is_compiling()
+        and not _dispatch_modes()
+        and not _function_modes()
+        and forward_ad._current_level < 0
+        and _transforms() is None
+        and _tracing() is None
+    )
+
+
+def turn(
+    plan: Plan, q: Tensor, k: Tensor, p: Tensor, s: Tensor, out: tuple[Tensor, Tensor] | None, *, sign: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """Turn queries [batch, head, token, width] at positions p, and keys at positions s, into ``out`` or anew.
+
+    ``sign`` -1 turns back. Positions are int64 of shape [token] or [batch, token], after an axis where there are axes, contiguous along tokens.
+    """
+    q_out, k_out = (torch.empty_like(q), torch.empty_like(k)) if out is None else out
+    if out is not None:
+        q, k = _apart(q_out, q), _apart(k_out, k)
+    first, second = _side(plan, q_out, q, p), _side(plan, k_out, k, s)
+    if first is None or second is None:
+        return _by_copy(plan, q, k, p, s, (q_out, k_out), sign=sign)
+    size = q.numel() * q.element_size()
+    stream = size >= _STREAM_BYTES and q.element_size() >= 4 and q_out is not q
+    head = (_DTYPES[q.dtype], 2, q.shape[0], stream, sign)
+    if size < 2 * _THREAD_BYTES or (threads := min(torch.get_num_threads(), size // _THREAD_BYTES)) < 2:
+        answer = _run(plan, _CALL.pack(*head, *first, *second))
+    else:
+        calls = [_CALL.pack(*head, *share) for share in _shares((first, second), threads, q.element_size())]
+        with ThreadPoolExecutor(threads) as pool:  # ctypes lets go of the interpreter while C runs
+            answer = max(pool.map(lambda call: _run(plan, call), calls))
+    if answer == 1:
+        name, low = ("q", p.min()) if p.min() < 0 else ("k", s.min())
+        raise PositionError(f"{name}_positions: expected no negative position, got {int(low)}")
+    if answer:
+        raise MemoryError(f"turning {list(q.shape)} needs memory for its angles; turn fewer tokens at once")
+    return q_out, k_out
+
+
+def _run(plan: Plan, call: bytes) -> int:
+    answer: int = library().turn(plan.address, call)  # type: ignore[union-attr]
+    return answer
+
+
+def _side(plan: Plan, out: Tensor, x: Tensor, positions: Tensor) -> tuple[int, ...] | None:
+    """What the kernel is told of one side; None where the features of ``x`` or ``out`` are not next to each other."""
+    _, heads, tokens, _ = x.shape
+    row, head, token, feature = x.stride()
+    out_row, out_head, out_token, out_feature = out.stride()
+    if feature != 1 or out_feature != 1:
+        return None
+    steps = positions.stride()
+    axis = steps[0] if plan.axes > 1 else 0
+    by_row = steps[-2] if len(steps) == 2 + (plan.axes > 1) and positions.shape[-2] > 1 else 0
+    addresses = (out.data_ptr(), x.data_ptr(), positions.data_ptr())
+    return (*addresses, axis, by_row, heads, tokens, row, head, token, out_row, out_head, out_token)
+
+
+def _by_copy(
+    plan: Plan, q: Tensor, k: Tensor, p: Tensor, s: Tensor, out: tuple[Tensor, Tensor], *, sign: float
+) -> tuple[Tensor, Tensor]:
+    """The same by way of contiguous tensors, for those whose features are strided."""
+    q, k = (x.clone(memory_format=torch.contiguous_format) for x in (q, k))
+    turn(plan, q, k, p, s, (q, k), sign=sign)
+    return out[0].copy_(q), out[1].copy_(k)
+
+
+def _apart(out: Tensor, x: Tensor) -> Tensor:
+    """``x`` itself where it is ``out`` or shares no storage with it, else a copy: nothing is read after a write."""
+    if out is x or out.untyped_storage().data_ptr() != x.untyped_storage().data_ptr():
+        return x
+    return x if out.data_ptr() == x.data_ptr() and out.stride() == x.stride() else x.clone()
+
+
+def _shares(sides: tuple[tuple[int, ...], tuple[int, ...]], threads: int, size: int) -> list[tuple[int, ...]]:
+    """The same work cut along the tokens, one piece a thread."""
+    pieces = []
+    for n in range(threads):
+        piece: tuple[int, ...] = ()
+        for side in sides:
+            start, stop = side[6] * n // threads, side[6] * (n + 1) // threads
+            out, x, positions = side[0] + start * side[12] * size, side[1] + start * side[9] * size, side[2] + 8 * start
+            piece += (out, x, positions, *side[3:6], stop - start, *side[7:])
+        pieces.append(piece)
+    return pieces
