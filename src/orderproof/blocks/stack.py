@@ -7,14 +7,14 @@ The order of the tokens is kept from layer to layer, and all layers share one en
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from orderproof.blocks.add_norm import AddNorm, Norm, Order
 from orderproof.blocks.cache import KeyValueCache
 from orderproof.blocks.layer import Layer
-from orderproof.encodings import PositionalEncoding
+from orderproof.encodings import Backend, PositionalEncoding
 from orderproof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Stack(nn.Module):
         hidden: int | None = None,
         norm: Norm = "layer",
         order: Order = "before",
-        backend: Literal["sdpa", "eager"] = "sdpa",
+        backend: Backend = "sdpa",
     ) -> None:
         super().__init__()
         if layers < 1:
@@ -55,13 +55,16 @@ class Stack(nn.Module):
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
+        lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"]:
         """Send the tokens through all layers; ``caches`` has one cache a layer."""
         if caches is not None and len(caches) != len(self.layers):
             raise UsageError(f"caches: expected one a layer, {len(self.layers)}, got {len(caches)}")
         for number, layer in enumerate(self.layers):
             cache = None if caches is None else caches[number]
-            x = layer(x, positions, encoding=encoding, padding_mask=padding_mask, mask=mask, cache=cache)
+            x = layer(
+                x, positions, encoding=encoding, padding_mask=padding_mask, mask=mask, cache=cache, lengths=lengths
+            )
         return x if self.last_norm is None else self.last_norm(x)
 
 
@@ -77,7 +80,7 @@ class Encoder(Stack):
         hidden: int | None = None,
         norm: Norm = "layer",
         order: Order = "before",
-        backend: Literal["sdpa", "eager"] = "sdpa",
+        backend: Backend = "sdpa",
     ) -> None:
         super().__init__(width, heads, layers, causal=False, hidden=hidden, norm=norm, order=order, backend=backend)
 
@@ -94,6 +97,6 @@ class Decoder(Stack):
         hidden: int | None = None,
         norm: Norm = "layer",
         order: Order = "before",
-        backend: Literal["sdpa", "eager"] = "sdpa",
+        backend: Backend = "sdpa",
     ) -> None:
         super().__init__(width, heads, layers, causal=True, hidden=hidden, norm=norm, order=order, backend=backend)
