@@ -63,7 +63,7 @@ def within(
     q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"], window: tuple[int, int]
 ) -> Bool[Tensor, "batch query key"]:
     """True where a key stands at most ``window[0]`` positions before a query and at most ``window[1]`` after it."""
-    if len(window) != 2 or min(window) < 0:
+    if len(given := tuple(window)) != 2 or min(given) < 0:
         raise UsageError(f"window: expected (back, ahead), two integers of 0 or more, got {window!r}")
     distance = distances(q_positions, k_positions)
     return (distance >= -window[0]) & (distance <= window[1])
