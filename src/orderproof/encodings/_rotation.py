@@ -79,7 +79,19 @@ class Rotation(PositionalEncoding):
         """
         if lengths is not None:
             self.refuse_lengths()
-        quick = self._plan is not None and kernels.serves(q, k)
+        plan = self._plan
+        quick = plan is not None and kernels.serves(q, k)
+        learning = quick and (q.requires_grad or k.requires_grad) and torch.is_grad_enabled()
+        if (
+            quick
+            and not learning
+            and out is None
+            and self.axis is None
+            and (k_positions is None or k_positions is q_positions)
+        ):
+            turned = kernels.turn_few(plan, self.head_width, q, k, q_positions)
+            if turned is not None:
+                return turned
         p = self._positions("q", q, q_positions, quick=quick)
         if quick and k_positions is None and k.shape == q.shape:
             s = p
@@ -87,10 +99,10 @@ class Rotation(PositionalEncoding):
             s = self._positions("k", k, q_positions if k_positions is None else k_positions, quick=quick)
         if out is not None:
             _check_out(type(self).__name__, out, (q, k))
-        if quick:
-            if out is None and (q.requires_grad or k.requires_grad) and torch.is_grad_enabled():
-                return _Turn.apply(self._plan, q, k, p, s, 1.0)  # type: ignore[no-any-return, no-untyped-call]
-            return kernels.turn(self._plan, q, k, p, s, out)  # type: ignore[arg-type]
+        if plan is not None and quick:
+            if out is None and learning:
+                return _Turn.apply(plan, q, k, p, s, 1.0)  # type: ignore[no-any-return, no-untyped-call]
+            return kernels.turn(plan, q, k, p, s, out)
         q_turned, k_turned = self._turn(q, p), self._turn(k, s)
         return (q_turned, k_turned) if out is None else (out[0].copy_(q_turned), out[1].copy_(k_turned))
 
