@@ -25,7 +25,7 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN) pip install -qq -c constraints.txt
 
 # A stamp is named after what it vouches for: the requirements, the pins, what is compiled, and where the tree stands.
 KERNELS := src/orderproof/encodings/kernels
-KEY := $(shell { cat pyproject.toml constraints.txt hatch_build.py $(KERNELS)/*.[ch]; echo "$(CURDIR)"; } | cksum | tr -c '0-9\n' '-')
+KEY := $(shell { cat pyproject.toml constraints.txt hatch_build.py $(KERNELS)/*.[ch] 2>/dev/null; echo "$(CURDIR)"; } | cksum | tr -c '0-9\n' '-')
 DEV := $(VENV)/.installed-dev-$(KEY)
 DEMO := $(VENV)/.installed-demo-$(KEY)
 ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))

@@ -79,11 +79,11 @@ class Rotation(PositionalEncoding):
         """
         if lengths is not None:
             self.refuse_lengths()
-        plan = self._plan
-        quick = plan is not None and kernels.serves(q, k)
+        plan = self._plan if kernels.serves(q, k) else None
+        quick = plan is not None
         learning = quick and (q.requires_grad or k.requires_grad) and torch.is_grad_enabled()
         if (
-            quick
+            plan is not None
             and not learning
             and out is None
             and self.axis is None
@@ -99,7 +99,7 @@ class Rotation(PositionalEncoding):
             s = self._positions("k", k, q_positions if k_positions is None else k_positions, quick=quick)
         if out is not None:
             _check_out(type(self).__name__, out, (q, k))
-        if plan is not None and quick:
+        if plan is not None:
             if out is None and learning:
                 return _Turn.apply(plan, q, k, p, s, 1.0)  # type: ignore[no-any-return, no-untyped-call]
             return kernels.turn(plan, q, k, p, s, out)
