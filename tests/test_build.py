@@ -1,0 +1,34 @@
+"""The package builds its kernels where there is a C compiler, and does without where there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("compiler", [None, "false"], ids=["as the machine has it", "a compiler that fails"])
+def test_a_wheel_is_built(tmp_path: Path, compiler: str | None) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "hatch_build.py"):
+        (tree / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    environment = os.environ | ({"CC": compiler} if compiler else {})
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    held = [name for name in zipfile.ZipFile(wheel).namelist() if "kernels/turn" in name]
+    assert any(name.endswith("turn.c") for name in held)
+    has_library = any(name.endswith("turn.so") for name in held)
+    assert has_library == (not wheel.name.endswith("py3-none-any.whl"))
+    assert has_library or "the kernels" in done.stdout + done.stderr
+    assert not (compiler and has_library)
