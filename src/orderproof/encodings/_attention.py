@@ -40,14 +40,16 @@ def attention(
     padding_mask: Bool[Tensor, "batch key"] | None = None,
     mask: Bool[Tensor, "*batch_and_head query key"] | None = None,
     scale: float | None = None,
+    lengths: Int[Tensor, " batch"] | int | None = None,
     backend: Backend = "sdpa",
 ) -> Float[Tensor, "batch head query value_width"]:
     """Attend from each query to the keys it may see.
 
     Keys take the queries' positions where theirs are not given. ``padding_mask`` is True at real keys. ``mask``, True
     where a query may look, of shape [query, key], [batch, query, key] or [batch, head, query, key], narrows the rest
-    further. ``scale`` is 1 / sqrt(head_width) by default. Where there are fewer key heads than query heads,
-    neighbouring query heads share one.
+    further. ``scale`` is the encoding's by default: 1 / sqrt(head_width), of the queries as they are given.
+    ``lengths`` is the length at which each row is read, for encodings of state "length". Where there are fewer key
+    heads than query heads, neighbouring query heads share one.
     """
     if backend not in ("sdpa", "eager"):
         raise UsageError(f"backend: expected 'sdpa' or 'eager', got {backend!r}")
@@ -61,8 +63,11 @@ def attention(
     q_positions = place.check(q_positions, name=q_name, axes=axes, batch=batch, tokens=queries, device=q.device)
     k_positions = place.check(k_positions, name=k_name, axes=axes, batch=batch, tokens=keys, device=k.device)
 
+    scale = encoding.scale(q.shape[-1]) if scale is None else scale
     if encoding.claims.site == "rotate":
-        q, k = encoding.rotate(q, k, q_positions, k_positions)
+        q, k = encoding.rotate(q, k, q_positions, k_positions, lengths=lengths)
+    elif lengths is not None:
+        encoding.refuse_lengths()
     bias = None
     if encoding.claims.site == "bias":
         bias = encoding.bias(q_positions, k_positions, dtype=working_dtype(q))
@@ -78,20 +83,16 @@ def attention(
     return attend(q, k, v, bias, visible | blind, scale=scale).masked_fill(blind, 0.0)
 
 
-def _sdpa(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor | None, *, scale: float | None
-) -> Tensor:
+def _sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor | None, *, scale: float) -> Tensor:
     added = visible if bias is None else bias
     if bias is not None and visible is not None:
         added = bias.masked_fill(~visible, -math.inf)
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
 
 
-def _eager(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor | None, *, scale: float | None
-) -> Tensor:
+def _eager(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor | None, *, scale: float) -> Tensor:
     wide = working_dtype(q)
-    scores = (q.to(wide) @ k.to(wide).mT) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    scores = (q.to(wide) @ k.to(wide).mT) * scale
     if bias is not None:
         scores = scores + bias
     if visible is not None:

@@ -101,7 +101,8 @@ def turn(
 ) -> tuple[Tensor, Tensor]:
     """Turn queries [batch, head, token, width] at positions p, and keys at positions s, into ``out`` or anew.
 
-    ``sign`` -1 turns back. Positions are int64 of shape [token] or [batch, token], after an axis where there are axes, contiguous along tokens.
+    ``sign`` -1 turns back. Positions are int64 of shape [token] or [batch, token], after an axis where there are
+    axes, contiguous along tokens.
     """
     q_out, k_out = (torch.empty_like(q), torch.empty_like(k)) if out is None else out
     if out is not None:
