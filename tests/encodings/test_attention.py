@@ -188,7 +188,7 @@ def refuse(message: str, error: type[Exception] = UsageError, **changes: object)
 
 def test_arguments_that_do_not_fit_are_refused() -> None:
     q, k, v = qkv(4, 4)
-    refuse("backend: expected 'sdpa' or 'eager', got 'flash'", backend="flash")
+    refuse("backend: expected 'sdpa', 'eager' or 'flex', got 'flash'", backend="flash")
     refuse("q: expected floating [batch, head, token, head_width], got torch.float64 [4, 4, 8]", q=q[0])
     refuse("v: expected floating [batch, head, token, head_width], got torch.int64", v=v.long())
     refuse("k: expected the dtype of q, torch.float64, got torch.float32", k=k.float())

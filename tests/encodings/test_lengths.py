@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from orderproof import encodings, positions
+from orderproof.blocks import Transformer
 from orderproof.encodings import ALiBi, Rotary, Schedule, attention, schedules
 from orderproof.errors import EncodingError
 from tests.encodings.examples import HEAD_WIDTH, HEADS, build, normal, on_axes
@@ -83,6 +84,21 @@ def test_a_row_is_the_same_alone_and_beside_longer_ones(schedule: Schedule) -> N
         for lengths in (length, torch.tensor([length])):
             alone = rotary.rotate(q[row : row + 1], k[row : row + 1], p, lengths=lengths)
             assert all(torch.equal(a[0], b[row]) for a, b in zip(alone, beside, strict=True))
+
+
+@BY_LENGTH
+def test_a_model_decodes_as_it_reads_alone_and_beside_a_longer_row(schedule: Schedule) -> None:
+    torch.manual_seed(0)
+    block, x = Transformer(16, 2, 2, encoding=Rotary(8, schedule=schedule), causal=True).double(), normal(2, 12, 16)
+    lengths = torch.tensor([12, 50])
+    with torch.no_grad():
+        whole, caches = block(x, lengths=lengths), block.new_caches(2, 12)
+        steps = [block(part, caches=caches, lengths=lengths) for part in x.split([5, 1, 1, 5], dim=1)]
+        assert torch.allclose(torch.cat(steps, dim=1), whole, atol=1e-13)
+        for row in (0, 1):
+            alone = block(x[row : row + 1], lengths=int(lengths[row]))
+            assert torch.allclose(alone[0], whole[row], atol=1e-13)
+        assert not torch.allclose(block(x, lengths=8)[0], whole[0], atol=1e-3)
 
 
 @BY_LENGTH

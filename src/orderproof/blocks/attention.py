@@ -12,12 +12,12 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, sect
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from orderproof.blocks.cache import KeyValueCache
-from orderproof.encodings import PositionalEncoding, attention
+from orderproof.encodings import Backend, PositionalEncoding, attention
 from orderproof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 class SelfAttention(nn.Module):
     """Attention of a sequence to itself."""
 
-    def __init__(self, width: int, heads: int, *, causal: bool, backend: Literal["sdpa", "eager"] = "sdpa") -> None:
+    def __init__(self, width: int, heads: int, *, causal: bool, backend: Backend = "sdpa") -> None:
         super().__init__()
         if heads < 1 or width < 1 or width % heads:
             raise UsageError(f"heads: expected a number that divides width={width}, got {heads}")
         self.heads = heads
         self.causal = causal
-        self.backend: Literal["sdpa", "eager"] = backend
+        self.backend: Backend = backend
         self.to_query = nn.Linear(width, width)
         self.to_key = nn.Linear(width, width)
         self.to_value = nn.Linear(width, width)
@@ -48,20 +48,22 @@ class SelfAttention(nn.Module):
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         cache: KeyValueCache | None = None,
+        lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"]:
         """Let each token attend to those it may see: here, and in the cache where one is given.
 
         With a cache, ``x`` holds the new tokens only, be it a prompt, a chunk or a single token. The cache holds
         keys before they are turned by position, with their positions, so that no encoding needs to know of it.
+        ``lengths`` is the length each row is read at, for encodings that depend on it.
         """
         q = self._split_heads(self.to_query(x))
         k = self._split_heads(self.to_key(x))
         v = self._split_heads(self.to_value(x))
-        k_positions = positions
+        k_positions, notes = positions, encoding.notes(x)
         if cache is not None:
             if not self.causal:
                 raise UsageError("cache: expected causal attention; in any other, later tokens change earlier ones")
-            k, v, k_positions, padding_mask = cache.append(k, v, positions, padding_mask)
+            k, v, k_positions, padding_mask, notes = cache.append(k, v, positions, padding_mask, notes)
         mixed = attention(
             q,
             k,
@@ -72,6 +74,8 @@ class SelfAttention(nn.Module):
             causal=self.causal,
             padding_mask=padding_mask,
             mask=mask,
+            notes=notes,
+            lengths=lengths,
             backend=self.backend,
         )
         return self.to_output(self._join_heads(mixed))  # type: ignore[no-any-return]

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 
 class Cached(NamedTuple):
-    """All that was appended so far; ``padding_mask`` is None where no pad token ever was."""
+    """All that was appended so far; ``padding_mask`` is None where no pad token ever was, ``notes`` where none were."""
 
     keys: Float[Tensor, "batch head key head_width"]
     values: Float[Tensor, "batch head key head_width"]
     positions: Int[Tensor, "*axis batch key"]
     padding_mask: Bool[Tensor, "batch key"] | None
+    notes: Float[Tensor, "batch head key note"] | None
 
 
 class KeyValueCache:
@@ -53,6 +54,7 @@ class KeyValueCache:
         shape = (batch, length) if axes is None else (axes, batch, length)
         self.positions = torch.zeros(shape, dtype=torch.int64, device=device)
         self.real = torch.ones(batch, length, dtype=torch.bool, device=device)
+        self.notes: Tensor | None = None
 
     @property
     def seen(self) -> int | Int[Tensor, " batch"]:
@@ -65,8 +67,9 @@ class KeyValueCache:
         values: Float[Tensor, "batch head token head_width"],
         positions: Int[Tensor, "*axes_and_batch token"],
         padding_mask: Bool[Tensor, "batch token"] | None = None,
+        notes: Float[Tensor, "batch head token note"] | None = None,
     ) -> Cached:
-        """Add new tokens, and return all tokens so far."""
+        """Add new tokens, with the notes their encoding made of them where it makes any; return all tokens so far."""
         start, stop = self.used, self.used + keys.shape[2]
         if stop > self.length:
             raise UsageError(f"cache: {self.used} of {self.length} places are used, {keys.shape[2]} more do not fit")
@@ -80,8 +83,14 @@ class KeyValueCache:
         axes = len(self.positions) if self.positions.dim() == 3 else None
         positions = place.check(positions, axes=axes, batch=batch, tokens=tokens, device=self.positions.device)
         check_masks(padding_mask, None, batch=batch, heads=1, queries=tokens, keys=tokens)
+        if notes is not None and self.notes is None and start == 0:
+            self.notes = notes.new_zeros(*notes.shape[:2], self.length, notes.shape[3])
+        if (notes is None) != (self.notes is None):
+            raise UsageError("cache: expected notes with all tokens or with none; one cache serves one encoding")
         room.copy_(keys)
         self.values[:, :, start:stop] = values
+        if notes is not None and self.notes is not None:
+            self.notes[:, :, start:stop] = notes
         if axes is not None and positions.dim() == 2:
             positions = positions.unsqueeze(1)
         self.positions[..., start:stop] = positions
@@ -94,7 +103,8 @@ class KeyValueCache:
         """All tokens so far, as views."""
         n = self.used
         real = self.real[:, :n] if self.padded else None
-        return Cached(self.keys[:, :, :n], self.values[:, :, :n], self.positions[..., :n], real)
+        notes = None if self.notes is None else self.notes[:, :, :n]
+        return Cached(self.keys[:, :, :n], self.values[:, :, :n], self.positions[..., :n], real, notes)
 
     def crop(self, length: int) -> None:
         """Forget all tokens but the first ``length``."""
@@ -106,6 +116,7 @@ class KeyValueCache:
         """Let row i go on from what row ``rows[i]`` was, as beam search does."""
         if rows.shape != self.real.shape[:1]:
             raise UsageError(f"cache: expected {len(self.real)} row numbers, got shape {list(rows.shape)}")
-        for held in (self.keys, self.values, self.real):
-            held.copy_(held[rows])
+        for held in (self.keys, self.values, self.real, self.notes):
+            if held is not None:
+                held.copy_(held[rows])
         self.positions.copy_(self.positions[..., rows, :])

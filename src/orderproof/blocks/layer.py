@@ -8,7 +8,7 @@ Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
@@ -16,7 +16,7 @@ from orderproof.blocks.add_norm import AddNorm, Norm, Order
 from orderproof.blocks.attention import SelfAttention
 from orderproof.blocks.cache import KeyValueCache
 from orderproof.blocks.feed_forward import FeedForward
-from orderproof.encodings import PositionalEncoding
+from orderproof.encodings import Backend, PositionalEncoding
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -34,7 +34,7 @@ class Layer(nn.Module):
         hidden: int | None = None,
         norm: Norm = "layer",
         order: Order = "before",
-        backend: Literal["sdpa", "eager"] = "sdpa",
+        backend: Backend = "sdpa",
     ) -> None:
         super().__init__()
         self.attention = SelfAttention(width, heads, causal=causal, backend=backend)
@@ -51,12 +51,13 @@ class Layer(nn.Module):
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         cache: KeyValueCache | None = None,
+        lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"]:
         """Transform the tokens, each in the light of those it may see."""
 
         def attend(y: Tensor) -> Tensor:
             found: Tensor = self.attention(
-                y, positions, encoding=encoding, padding_mask=padding_mask, mask=mask, cache=cache
+                y, positions, encoding=encoding, padding_mask=padding_mask, mask=mask, cache=cache, lengths=lengths
             )
             return found
 

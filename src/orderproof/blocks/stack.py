@@ -9,14 +9,14 @@ The order of the tokens is kept from layer to layer. All layers share one encodi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from orderproof.blocks.add_norm import AddNorm, Norm, Order
 from orderproof.blocks.cache import KeyValueCache
 from orderproof.blocks.layer import Layer
-from orderproof.encodings import PositionalEncoding
+from orderproof.encodings import Backend, PositionalEncoding
 from orderproof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Stack(nn.Module):
         hidden: int | None = None,
         norm: Norm = "layer",
         order: Order = "before",
-        backend: Literal["sdpa", "eager"] = "sdpa",
+        backend: Backend = "sdpa",
     ) -> None:
         super().__init__()
         if layers < 1:
@@ -57,6 +57,7 @@ class Stack(nn.Module):
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
+        lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"]:
         """Send the tokens through all layers; ``encoding`` is one for all or one a layer, ``caches`` one a layer."""
         each = [encoding] * len(self.layers) if isinstance(encoding, PositionalEncoding) else list(encoding)
@@ -68,7 +69,9 @@ class Stack(nn.Module):
             raise UsageError(f"caches: expected one a layer, {len(self.layers)}, got {len(caches)}")
         for number, layer in enumerate(self.layers):
             cache = None if caches is None else caches[number]
-            x = layer(x, positions, encoding=each[number], padding_mask=padding_mask, mask=mask, cache=cache)
+            x = layer(
+                x, positions, encoding=each[number], padding_mask=padding_mask, mask=mask, cache=cache, lengths=lengths
+            )
         return x if self.last_norm is None else self.last_norm(x)
 
 
@@ -84,7 +87,7 @@ class Encoder(Stack):
         hidden: int | None = None,
         norm: Norm = "layer",
         order: Order = "before",
-        backend: Literal["sdpa", "eager"] = "sdpa",
+        backend: Backend = "sdpa",
     ) -> None:
         super().__init__(width, heads, layers, causal=False, hidden=hidden, norm=norm, order=order, backend=backend)
 
@@ -101,6 +104,6 @@ class Decoder(Stack):
         hidden: int | None = None,
         norm: Norm = "layer",
         order: Order = "before",
-        backend: Literal["sdpa", "eager"] = "sdpa",
+        backend: Backend = "sdpa",
     ) -> None:
         super().__init__(width, heads, layers, causal=True, hidden=hidden, norm=norm, order=order, backend=backend)

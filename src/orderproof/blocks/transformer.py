@@ -10,7 +10,7 @@ Positions are stated, or else counted: 0, 1, 2, ... over the real tokens of each
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from orderproof import positions as place
 from orderproof.blocks.add_norm import Norm, Order
 from orderproof.blocks.cache import KeyValueCache
 from orderproof.blocks.stack import Decoder, Encoder
-from orderproof.encodings import NoEncoding, PositionalEncoding, Sizes, get
+from orderproof.encodings import Backend, NoEncoding, PositionalEncoding, Sizes, get
 from orderproof.errors import PositionError, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Transformer(nn.Module):
         hidden: int | None = None,
         norm: Norm = "layer",
         order: Order = "before",
-        backend: Literal["sdpa", "eager"] = "sdpa",
+        backend: Backend = "sdpa",
     ) -> None:
         super().__init__()
         stack = Decoder if causal else Encoder
@@ -65,6 +65,7 @@ class Transformer(nn.Module):
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
+        lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"] | Float[Tensor, "batch token vocabulary"]:
         """Transform features; or, where there is a vocabulary, read words and score the next ones."""
         x = self._features(x)
@@ -73,7 +74,9 @@ class Transformer(nn.Module):
         in_attention = self.encoding
         if self.encoding.claims.site == "embed":
             x, in_attention = self.encoding.embed(x, positions), NoEncoding()
-        x = self.stack(x, positions, encoding=in_attention, padding_mask=padding_mask, mask=mask, caches=caches)
+        x = self.stack(
+            x, positions, encoding=in_attention, padding_mask=padding_mask, mask=mask, caches=caches, lengths=lengths
+        )
         return x if self.to_scores is None else self.to_scores(x)
 
     def new_caches(self, batch: int, length: int) -> list[KeyValueCache]:

@@ -11,13 +11,17 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, sect
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
 from orderproof import positions as place
-from orderproof.encodings._encoding import PositionalEncoding
+from orderproof.encodings import _diagonal
+from orderproof.encodings._encoding import Content, PositionalEncoding
+from orderproof.encodings._flex import flex
+from orderproof.encodings._offset import OffsetBias
 from orderproof.encodings._operands import working_dtype
 from orderproof.encodings.sight import check_masks, sight
 from orderproof.errors import EncodingError, UsageError
@@ -25,7 +29,7 @@ from orderproof.errors import EncodingError, UsageError
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
-Backend = Literal["sdpa", "eager"]
+Backend = Literal["sdpa", "eager", "flex"]
 
 
 def attention(
@@ -34,53 +38,96 @@ def attention(
     v: Float[Tensor, "batch key_head key value_width"],
     *,
     encoding: PositionalEncoding,
-    q_positions: Int[Tensor, "*batch query"],
-    k_positions: Int[Tensor, "*batch key"] | None = None,
+    q_positions: Int[Tensor, "*axes_and_batch query"],
+    k_positions: Int[Tensor, "*axes_and_batch key"] | None = None,
     causal: bool,
+    window: tuple[int, int] | None = None,
     padding_mask: Bool[Tensor, "batch key"] | None = None,
     mask: Bool[Tensor, "*batch_and_head query key"] | None = None,
-    scale: float | None = None,
+    notes: Float[Tensor, "batch head key note"] | None = None,
     lengths: Int[Tensor, " batch"] | int | None = None,
+    scale: float | None = None,
     backend: Backend = "sdpa",
 ) -> Float[Tensor, "batch head query value_width"]:
     """Attend from each query to the keys it may see.
 
-    Keys take the queries' positions where theirs are not given. ``padding_mask`` is True at real keys. ``mask``, True
-    where a query may look, of shape [query, key], [batch, query, key] or [batch, head, query, key], narrows the rest
-    further. ``scale`` is the encoding's by default: 1 / sqrt(head_width), of the queries as they are given.
-    ``lengths`` is the length at which each row is read, for encodings of state "length". Where there are fewer key
-    heads than query heads, neighbouring query heads share one.
+    Keys take the queries' positions where theirs are not given. ``window`` (back, ahead) lets a query see keys at
+    most so many positions before and after it. ``padding_mask`` is True at real keys. ``mask``, True where a query
+    may look, of shape [query, key], [batch, query, key] or [batch, head, query, key], narrows the rest further.
+    ``notes`` is what the encoding's `notes` made of the keys' tokens, ``lengths`` the length each row is read at;
+    both are for encodings that say so in their claims. ``scale`` is the encoding's own by default, 1 /
+    sqrt(head_width) for most. Where there are fewer key heads than query heads, neighbouring query heads share one.
+    Backend "flex" is FlexAttention, which has no gradient on the CPU.
     """
-    if backend not in ("sdpa", "eager"):
-        raise UsageError(f"backend: expected 'sdpa' or 'eager', got {backend!r}")
+    if backend not in get_args(Backend):
+        raise UsageError(f"backend: expected 'sdpa', 'eager' or 'flex', got {backend!r}")
     _check_operands(q, k, v)
-    _check_encoding(encoding, causal=causal)
+    _check_encoding(encoding, causal=causal, notes=notes, lengths=lengths)
     batch, heads, queries, keys = *q.shape[:3], k.shape[2]
     check_masks(padding_mask, mask, batch=batch, heads=heads, queries=queries, keys=keys)
-    axes = None if encoding.claims.ndim == 1 else encoding.claims.ndim
-    q_name, k_name = ("q_positions", "k_positions") if k_positions is not None else ("q_positions", "q_positions")
-    k_positions = q_positions if k_positions is None else k_positions
-    q_positions = place.check(q_positions, name=q_name, axes=axes, batch=batch, tokens=queries, device=q.device)
-    k_positions = place.check(k_positions, name=k_name, axes=axes, batch=batch, tokens=keys, device=k.device)
-
+    p, s = _positions(encoding, q, k, q_positions, k_positions)
     scale = encoding.scale(q.shape[-1]) if scale is None else scale
-    if encoding.claims.site == "rotate":
-        q, k = encoding.rotate(q, k, q_positions, k_positions, lengths=lengths)
-    elif lengths is not None:
-        encoding.refuse_lengths()
-    bias = None
-    if encoding.claims.site == "bias":
-        bias = encoding.bias(q_positions, k_positions, dtype=working_dtype(q))
-    if k.shape[1] != heads:
-        k, v = (x.repeat_interleave(heads // x.shape[1], dim=1) for x in (k, v))
 
-    order = (q_positions, k_positions) if axes is None else (q_positions[0], k_positions[0])
-    visible = sight(*order, causal=causal, padding_mask=padding_mask, mask=mask)
-    attend = _sdpa if backend == "sdpa" else _eager
-    if visible is None or (padding_mask is None and mask is None):
-        return attend(q, k, v, bias, visible, scale=scale)
-    blind = ~visible.any(dim=-1, keepdim=True)
-    return attend(q, k, v, bias, visible | blind, scale=scale).masked_fill(blind, 0.0)
+    content_q, content_k = q, k
+    if encoding.claims.site == "rotate":
+        q, k = encoding.rotate(q, k, p, s) if lengths is None else encoding.rotate(q, k, p, s, lengths=lengths)
+    if k.shape[1] != heads:
+        k, v, content_k = (x.repeat_interleave(heads // x.shape[1], dim=1) for x in (k, v, content_k))
+
+    order = (p, s) if encoding.claims.ndim == 1 else (p[0], s[0])
+    if backend == "sdpa" and padding_mask is None and mask is None:
+        mixed = _by_distance(q, k, v, encoding, order, causal=causal, window=window, scale=scale)
+        if mixed is not None:
+            return mixed
+    visible = sight(*order, causal=causal, window=window, padding_mask=padding_mask, mask=mask)
+    bias = None
+    if encoding.claims.site == "bias" and not (backend == "flex" and not encoding.claims.content):
+        content = None
+        if encoding.claims.content:
+            content = Content(q=content_q, k=content_k, scale=scale, visible=visible, notes=notes)
+        bias = encoding.bias(p, s, content=content, dtype=working_dtype(q))
+    blind = None
+    if visible is not None and (padding_mask is not None or mask is not None or window is not None):
+        blind = ~visible.any(dim=-1, keepdim=True)
+        visible = visible | blind
+    if backend == "flex":
+        score_mod = encoding.score_mod(p, s) if encoding.claims.site == "bias" and bias is None else None
+        mixed = flex(q, k, v, bias, visible, score_mod=score_mod, scale=scale)
+    elif backend == "eager" or encoding.claims.values:
+        mixed = _eager(q, k, v, bias, visible, scale=scale, encoding=encoding, order=(p, s))
+    else:
+        mixed = _sdpa(q, k, v, bias, visible, scale=scale)
+    return mixed if blind is None else mixed.masked_fill(blind, 0.0)
+
+
+def _by_distance(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    encoding: PositionalEncoding,
+    order: tuple[Tensor, Tensor],
+    *,
+    causal: bool,
+    window: tuple[int, int] | None,
+    scale: float,
+) -> Tensor | None:
+    """The same without a matrix for what may be seen or is added; None where it takes one."""
+    if not isinstance(encoding, OffsetBias) and (encoding.claims.site == "bias" or not (causal or window)):
+        return None
+    reach = _diagonal.reach_of(*order, causal=causal, window=window)
+    if reach is None:
+        return None
+    queries, keys = q.shape[2], k.shape[2]
+    first, last = _diagonal.distances(reach, queries, keys)
+    if isinstance(encoding, OffsetBias):
+        vector = encoding.diagonals(first, last, dtype=working_dtype(q), device=q.device)
+    elif not reach.hides_somebody(queries, keys):
+        return functional.scaled_dot_product_attention(q, k, v, scale=scale)
+    elif window is None and queries == keys and reach.offset == 0:
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+    else:
+        vector = torch.zeros(1, last - first + 1, dtype=q.dtype, device=q.device)
+    return _diagonal.attend(q, k, v, vector, reach, scale=scale)
 
 
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor | None, *, scale: float) -> Tensor:
@@ -90,14 +137,40 @@ def _sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor 
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
 
 
-def _eager(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor | None, *, scale: float) -> Tensor:
+def _eager(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    visible: Tensor | None,
+    *,
+    scale: float,
+    encoding: PositionalEncoding,
+    order: tuple[Tensor, Tensor],
+) -> Tensor:
     wide = working_dtype(q)
     scores = (q.to(wide) @ k.to(wide).mT) * scale
     if bias is not None:
         scores = scores + bias
     if visible is not None:
         scores = scores.masked_fill(~visible, -math.inf)
-    return (scores.softmax(dim=-1) @ v.to(wide)).to(q.dtype)
+    weights = scores.softmax(dim=-1)
+    mixed = weights @ v.to(wide)
+    if encoding.claims.values:
+        mixed = mixed + encoding.values(weights, *order)
+    return mixed.to(q.dtype)
+
+
+def _positions(
+    encoding: PositionalEncoding, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    axes = None if encoding.claims.ndim == 1 else encoding.claims.ndim
+    batch, queries, keys = q.shape[0], q.shape[2], k.shape[2]
+    p = place.check(q_positions, name="q_positions", axes=axes, batch=batch, tokens=queries, device=q.device)
+    if k_positions is None and queries == keys and q.device == k.device:
+        return p, p
+    name, s = ("q_positions", q_positions) if k_positions is None else ("k_positions", k_positions)
+    return p, place.check(s, name=name, axes=axes, batch=batch, tokens=keys, device=k.device)
 
 
 def _check_operands(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -114,8 +187,10 @@ def _check_operands(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise UsageError(f"k: expected a number of heads that divides q's {q.shape[1]}, got {k.shape[1]}")
 
 
-def _check_encoding(encoding: PositionalEncoding, *, causal: bool) -> None:
-    name = type(encoding).__name__
+def _check_encoding(
+    encoding: PositionalEncoding, *, causal: bool, notes: Tensor | None, lengths: Tensor | int | None
+) -> None:
+    name, state = type(encoding).__name__, encoding.claims.state
     if encoding.claims.site == "embed":
         raise EncodingError(
             f"{name} acts on embeddings, before there are queries and keys; "
@@ -123,3 +198,9 @@ def _check_encoding(encoding: PositionalEncoding, *, causal: bool) -> None:
         )
     if encoding.claims.causal_only and not causal:
         raise EncodingError(f"{name} is defined for causal attention only; pass causal=True, or make it bidirectional")
+    if lengths is not None and state != "length":
+        encoding.refuse_lengths()
+    if notes is not None and state != "notes":
+        raise EncodingError(f"{name}: expected no notes, its claims.state is '{state}'; leave them out")
+    if notes is None and state == "notes":
+        raise EncodingError(f"{name}: expected notes on every key, as its notes(x) makes them; got none")

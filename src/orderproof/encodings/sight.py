@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from orderproof.encodings._operands import distances
 from orderproof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,11 +25,18 @@ def sight(
     k_positions: Int[Tensor, "*batch key"],
     *,
     causal: bool,
+    window: tuple[int, int] | None = None,
     padding_mask: Bool[Tensor, "batch key"] | None = None,
     mask: Bool[Tensor, "*batch_and_head query key"] | None = None,
-) -> Bool[Tensor, "batch 1 query key"] | None:
-    """True where a query may see a key; None where every query sees every key."""
+) -> Bool[Tensor, "batch head query key"] | None:
+    """True where a query may see a key; None where every query sees every key.
+
+    ``window`` (back, ahead) [positions] is how far before and after itself a query sees.
+    """
     visible = not_after(q_positions, k_positions).unsqueeze(1) if causal else None
+    if window is not None:
+        near = within(q_positions, k_positions, window).unsqueeze(1)
+        visible = near if visible is None else visible & near
     if padding_mask is not None:
         real = padding_mask[:, None, None, :]
         visible = real if visible is None else visible & real
@@ -49,6 +57,16 @@ def not_after(
         raise UsageError(f"causal attention: expected at least as many keys as queries, got {keys} and {queries}")
     stored = torch.arange(keys, device=k.device)
     return (k < q) | ((k == q) & (stored <= stored[keys - queries :].unsqueeze(-1)))
+
+
+def within(
+    q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"], window: tuple[int, int]
+) -> Bool[Tensor, "batch query key"]:
+    """True where a key stands at most ``window[0]`` positions before a query and at most ``window[1]`` after it."""
+    if len(given := tuple(window)) != 2 or min(given) < 0:
+        raise UsageError(f"window: expected (back, ahead), two integers of 0 or more, got {window!r}")
+    distance = distances(q_positions, k_positions)
+    return (distance >= -window[0]) & (distance <= window[1])
 
 
 def check_masks(
