@@ -12,7 +12,7 @@ from orderproof import encodings, positions
 from orderproof.blocks import Transformer
 from orderproof.encodings import ALiBi, Rotary, Schedule, attention, schedules
 from orderproof.errors import EncodingError
-from tests.encodings.examples import HEAD_WIDTH, HEADS, build, normal, on_axes
+from tests.encodings.examples import HEAD_WIDTH, HEADS, build, normal, placed
 
 BY_LENGTH = pytest.mark.parametrize(
     "schedule",
@@ -166,7 +166,7 @@ def test_a_rotation_that_does_not_depend_on_the_length_refuses_it(name: str) -> 
     encoding, x = build(name), normal(2, HEADS, 5, HEAD_WIDTH)
     owner = type(encoding).__name__
     with pytest.raises(EncodingError, match=f"{owner}: lengths change nothing here, its state is not 'length'"):
-        encoding.rotate(x, x, on_axes(encoding, positions.arange(5)), lengths=9)
+        encoding.rotate(x, x, placed(encoding, positions.arange(5)), lengths=9)
 
 
 def test_lengths_mean_nothing_to_the_others() -> None:
