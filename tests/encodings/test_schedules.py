@@ -64,7 +64,7 @@ def test_proportional_is_that_of_transformers(width: int, base: float, fraction:
         {"factor": 1.0},
     ],
 )
-@pytest.mark.parametrize("original", [64, 4096])
+@pytest.mark.parametrize("original", [64, 4096, 1_000_000])
 def test_yarn_is_that_of_transformers(width: int, base: float, options: dict[str, float], original: int) -> None:
     found = theirs("yarn", width=width, base=base, original_max_position_embeddings=original, **options)
     assert_same(schedules.Yarn(original=original, **options), found, width=width, base=base)
