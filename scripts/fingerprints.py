@@ -5,7 +5,8 @@
     python scripts/fingerprints.py --print    print it only
 
 Each row is `orderproof.audit` of a block from features to features, with the encoding at its defaults; rotary in both
-its layouts. One causal layer without positions stands beside two: blind to its prompt, and not.
+its layouts. Encodings defined for causal attention only have no other row. One causal layer without positions stands
+beside two: blind to its prompt, and not.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def blocks() -> Iterator[tuple[str, str, nn.Module]]:
         what = f"{'causal' if causal else 'bidirectional'}, 2 layers"
         for name in ("none", *(n for n in encodings.names() if n != "none")):
             block = fingerprint_block(name, causal=causal)
+            if block.encoding.claims.causal_only and not causal:
+                continue
             yield what, _title(block), block
             if isinstance(block.encoding, Rotary):
                 other = _interleaved(block, causal=causal)

@@ -9,13 +9,12 @@ from orderproof import positions
 from orderproof.blocks import Decoder, Encoder, Layer, Stack, Transformer, fingerprint_block
 from orderproof.encodings import ALiBi, Claims, NoEncoding, PositionalEncoding, Rotary
 from orderproof.errors import EncodingError, PositionError, UsageError
-from tests.encodings.examples import WIDTH, every_encoding, every_mask, exports, normal, tolerance
+from tests.encodings.examples import WIDTH, every_encoding, every_encoding_and_mask, exports, normal, placed, tolerance
 
 EXACT = tolerance(torch.float64, terms=WIDTH * 30)
 
 
-@every_encoding
-@every_mask
+@every_encoding_and_mask
 def test_the_fingerprint_block_is_the_same_for_the_same_seed(name: str, causal: bool) -> None:
     state = torch.get_rng_state()
     blocks = [fingerprint_block(name, causal=causal, seed=seed) for seed in (3, 3, 4)]
@@ -28,8 +27,7 @@ def test_the_fingerprint_block_is_the_same_for_the_same_seed(name: str, causal: 
     assert not blocks[0].training
 
 
-@every_encoding
-@every_mask
+@every_encoding_and_mask
 @exports
 def test_it_exports_and_the_graph_gives_the_same_numbers(name: str, causal: bool) -> None:
     block, x = fingerprint_block(name, causal=causal), normal(2, 7, WIDTH, dtype=torch.float32)
@@ -65,7 +63,7 @@ def test_the_number_of_tokens_may_stay_open_in_an_export() -> None:
 def test_it_exports_with_positions_and_padding_as_inputs(name: str) -> None:
     block, x = fingerprint_block(name, causal=True), normal(2, 7, WIDTH, dtype=torch.float32)
     real = torch.arange(7) >= torch.tensor([[0], [3]])
-    inputs = {"positions": positions.from_mask(real), "padding_mask": real}
+    inputs = {"positions": placed(block.encoding, positions.from_mask(real)), "padding_mask": real}
     with torch.no_grad():
         program = torch.export.export(block, (x,), inputs, strict=False)
         assert torch.allclose(program.module()(x, **inputs), block(x, **inputs), atol=1e-5)
@@ -107,18 +105,18 @@ def test_decoding_a_left_padded_row_is_decoding_it_alone(name: str) -> None:
 
 
 @every_encoding
-def test_a_padded_prompt_may_come_in_chunks(name: str) -> None:
+@pytest.mark.parametrize("chunks", [[3, 4, 2], [1] * 9, [6, 1, 1, 1]], ids=["chunks", "one by one", "prompt and ones"])
+def test_a_padded_prompt_may_come_in_chunks(name: str, chunks: list[int]) -> None:
     block, x = fingerprint_block(name, causal=True).double(), normal(2, 9, WIDTH)
     real = torch.arange(9) >= torch.tensor([[1], [4]])
     with torch.no_grad():
         caches = block.new_caches(2, 9)
-        parts = zip(x.split([3, 4, 2], dim=1), real.split([3, 4, 2], dim=1), strict=True)
+        parts = zip(x.split(chunks, dim=1), real.split(chunks, dim=1), strict=True)
         found = torch.cat([block(part, padding_mask=mask, caches=caches) for part, mask in parts], dim=1)
         assert (found - block(x, padding_mask=real))[real].abs().max() < EXACT
 
 
-@every_encoding
-@every_mask
+@every_encoding_and_mask
 def test_padding_on_either_side_changes_no_real_token(name: str, causal: bool) -> None:
     block, x = fingerprint_block(name, causal=causal).double(), normal(1, 9, WIDTH)
     places = torch.arange(9)[None]

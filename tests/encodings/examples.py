@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import pytest
 import torch
 from torch import Tensor
 
 from orderproof import encodings
-from orderproof.encodings import PositionalEncoding, Sizes
+from orderproof.blocks import row_by_row
+from orderproof.encodings import Claims, Content, PositionalEncoding, Sizes
+from orderproof.encodings.sight import sight
 
 torch.set_num_threads(1)  # the tensors here are so small that a second thread only waits
 
@@ -32,6 +35,43 @@ def build(name: str, *, causal: bool = True, seed: int = 0) -> PositionalEncodin
     return encoding
 
 
+def usable(name: str, *, causal: bool) -> bool:
+    """Whether the encoding is defined for attention of this kind."""
+    return causal or not build(name, causal=False).claims.causal_only
+
+
+usable_encodings = [
+    (name, causal) for name in encodings.names() for causal in (True, False) if usable(name, causal=causal)
+]
+every_encoding_and_mask = pytest.mark.parametrize(("name", "causal"), usable_encodings)
+
+
+HOOKS = {"embed": ("embed",), "rotate": ("rotate",), "bias": ("bias", "score_mod"), "none": ()}
+
+
+def hooks(claims: Claims) -> tuple[str, ...]:
+    """The hooks that an encoding must have; one without claims on content can be said score by score."""
+    own = HOOKS[claims.site]
+    if claims.content or claims.values:
+        own = tuple(hook for hook in own if hook != "score_mod")
+    return (*own, "values") if claims.values else own
+
+
+def placed(encoding: PositionalEncoding, positions: Tensor, places: Literal["picture", "text"] = "picture") -> Tensor:
+    """The positions with as many axes as the encoding asks for: row by row in a picture 8 wide, or alike on all."""
+    axes = encoding.claims.ndim
+    if places == "text" and axes > 1:
+        return positions.expand(axes, *positions.shape)
+    return row_by_row(positions, axes=axes, side=8)
+
+
+def content_of(encoding: PositionalEncoding, given: tuple[Tensor, ...], positions: Tensor) -> Content:
+    """What the queries, keys and tokens in `given` are to an encoding that depends on them."""
+    _, q, k, x = given
+    visible = sight(positions, positions, causal=encoding.claims.causal_only)
+    return Content(q=q, k=k, scale=encoding.scale(q.shape[-1]), visible=visible, notes=encoding.notes(x))
+
+
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
     """Normal numbers, the same ones for the same seed."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
@@ -49,6 +89,9 @@ def operands(encoding: PositionalEncoding, tokens: int, *, dtype: torch.dtype = 
     if encoding.claims.site == "rotate":
         q, k = (normal(2, HEADS, tokens, HEAD_WIDTH, seed=seed, dtype=dtype) for seed in (1, 2))
         return q, k
+    if encoding.claims.content:
+        q, k = (normal(2, HEADS, tokens, HEAD_WIDTH, seed=seed, dtype=dtype) for seed in (1, 2))
+        return torch.zeros((), dtype=dtype), q, k, normal(2, tokens, WIDTH, seed=3, dtype=dtype)
     return (torch.zeros((), dtype=dtype),)
 
 
@@ -60,10 +103,15 @@ def call(encoding: PositionalEncoding, given: tuple[Tensor, ...], positions: Ten
     if site == "rotate":
         return torch.stack(encoding.rotate(given[0], given[1], positions))
     if site == "bias":
-        return encoding.bias(positions, positions, dtype=given[0].dtype)
+        content = content_of(encoding, given, positions) if encoding.claims.content else None
+        return encoding.bias(positions, positions, content=content, dtype=given[0].dtype)
     return given[0]
 
 
 def apply(encoding: PositionalEncoding, positions: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Whatever the encoding's hook gives on fixed inputs."""
-    return call(encoding, operands(encoding, positions.shape[-1], dtype=dtype), positions)
+    """Whatever the encoding's hook gives on fixed inputs; a rotation of several axes in a picture and on text."""
+    given = operands(encoding, positions.shape[-1], dtype=dtype)
+    found = call(encoding, given, placed(encoding, positions))
+    if encoding.claims.ndim == 1 or encoding.claims.site != "rotate":
+        return found
+    return torch.cat([found, call(encoding, given, placed(encoding, positions, "text"))], dim=-1)

@@ -1,21 +1,32 @@
 """Positional encodings: ways to give a model the order of its tokens."""
 
+from orderproof.encodings import layers as layers
+from orderproof.encodings import schedules as schedules
 from orderproof.encodings._attention import Backend as Backend
 from orderproof.encodings._attention import attention as attention
 from orderproof.encodings._encoding import Claims as Claims
 from orderproof.encodings._encoding import Content as Content
 from orderproof.encodings._encoding import PositionalEncoding as PositionalEncoding
 from orderproof.encodings._encoding import Sizes as Sizes
+from orderproof.encodings._frequencies import LengthSchedule as LengthSchedule
+from orderproof.encodings._frequencies import RowSpectra as RowSpectra
 from orderproof.encodings._frequencies import Schedule as Schedule
 from orderproof.encodings._frequencies import Spectrum as Spectrum
-from orderproof.encodings._frequencies import geometric as geometric
 from orderproof.encodings._offset import OffsetBias as OffsetBias
 from orderproof.encodings._registry import get as get
 from orderproof.encodings._registry import names as names
 from orderproof.encodings._registry import register as register
 from orderproof.encodings.alibi import ALiBi as ALiBi
+from orderproof.encodings.axial import Axial as Axial
+from orderproof.encodings.cayley_string import String as String
+from orderproof.encodings.dino_v3 import DinoV3Rope as DinoV3Rope
 from orderproof.encodings.learned import Learned as Learned
+from orderproof.encodings.lie import Lie as Lie
+from orderproof.encodings.mrope import MRope as MRope
 from orderproof.encodings.none import NoEncoding as NoEncoding
+from orderproof.encodings.pope import PoPE as PoPE
+from orderproof.encodings.rope_mixed import RopeMixed as RopeMixed
 from orderproof.encodings.rotary import Rotary as Rotary
 from orderproof.encodings.sinusoidal import Sinusoidal as Sinusoidal
 from orderproof.encodings.t5 import T5Bias as T5Bias
+from orderproof.encodings.xpos import XPos as XPos
