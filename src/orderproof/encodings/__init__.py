@@ -1,5 +1,6 @@
 """Positional encodings: ways to give a model the order of its tokens."""
 
+from orderproof.encodings import layout as layout
 from orderproof.encodings._attention import Backend as Backend
 from orderproof.encodings._attention import attention as attention
 from orderproof.encodings._encoding import Claims as Claims
