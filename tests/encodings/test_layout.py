@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from orderproof import positions
 from orderproof.encodings import Rotary, layout
-from orderproof.encodings._rotation import Layout
+from orderproof.encodings._pairs import Layout
 from orderproof.errors import EncodingError
 from tests.encodings.examples import normal
 
@@ -79,9 +79,9 @@ def test_the_result_is_a_new_tensor_through_which_gradients_flow() -> None:
 
 def test_bad_arguments_are_refused() -> None:
     w = normal(8, 3)
-    with pytest.raises(EncodingError, match="convert: src must be 'half' or 'interleaved', got 'neox'"):
+    with pytest.raises(EncodingError, match="convert, src: layout must be 'half' or 'interleaved', got 'neox'"):
         layout.convert(w, heads=2, src="neox", dst="half")  # type: ignore[arg-type]
-    with pytest.raises(EncodingError, match="convert: dst must be 'half' or 'interleaved', got None"):
+    with pytest.raises(EncodingError, match="convert, dst: layout must be 'half' or 'interleaved', got None"):
         layout.convert(w, heads=2, src="half", dst=None)  # type: ignore[arg-type]
     with pytest.raises(EncodingError, match="convert: heads must be an integer, 1 or more, got 0"):
         layout.convert(w, heads=0, src="half", dst="interleaved")

@@ -1,15 +1,17 @@
 """Positional encodings: ways to give a model the order of its tokens."""
 
 from orderproof.encodings import layout as layout
+from orderproof.encodings import schedules as schedules
 from orderproof.encodings._attention import Backend as Backend
 from orderproof.encodings._attention import attention as attention
 from orderproof.encodings._encoding import Claims as Claims
 from orderproof.encodings._encoding import Content as Content
 from orderproof.encodings._encoding import PositionalEncoding as PositionalEncoding
 from orderproof.encodings._encoding import Sizes as Sizes
+from orderproof.encodings._frequencies import LengthSchedule as LengthSchedule
+from orderproof.encodings._frequencies import RowSpectra as RowSpectra
 from orderproof.encodings._frequencies import Schedule as Schedule
 from orderproof.encodings._frequencies import Spectrum as Spectrum
-from orderproof.encodings._frequencies import geometric as geometric
 from orderproof.encodings._offset import OffsetBias as OffsetBias
 from orderproof.encodings._registry import get as get
 from orderproof.encodings._registry import names as names

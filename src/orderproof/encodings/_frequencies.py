@@ -1,8 +1,9 @@
 """Frequencies and angles: how fast each feature pair turns, and how far it has turned at a position.
 
-    angle[p, i] = p * frequency[i]          frequency[i] = base ** (-2i / width),   i = 0 .. width/2 - 1
+    angle[p, i] = p * frequency[i]
 
-Frequencies are Python floats, so that no cast of a module can touch them. An angle is the float64 product of an
+Frequencies are Python floats, so that no cast of a module can touch them; a schedule says what they are (see
+`schedules`). Where they depend on the length of a row, each row has its own. An angle is the float64 product of an
 integer position and a frequency; its cosine and sine are rounded once, to the dtype that is asked for.
 At p = 131071 an angle kept in float32 is off by 4e-3; this one by 1e-11.
 """
@@ -10,7 +11,7 @@ At p = 131071 an angle kept in float32 is off by 4e-3; this one by 1e-11.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -26,6 +27,15 @@ class Spectrum:
     frequencies: tuple[float, ...]
     """One for each feature pair [radians per position]."""
     gain: float = 1.0
+    score_gain: float = 1.0
+    """What scores are multiplied by besides 1 / sqrt(head_width)."""
+
+
+class RowSpectra(NamedTuple):
+    """The frequencies and the gain of each row, float64; one row where all rows have the same length."""
+
+    frequencies: Float[Tensor, "row pair"]
+    gains: Float[Tensor, " row"]
 
 
 class Schedule(Protocol):
@@ -36,14 +46,18 @@ class Schedule(Protocol):
         ...
 
 
-def geometric(*, width: int, base: float) -> Spectrum:
-    """The schedule of the papers: each frequency is the one before it times base ** (-2 / width)."""
-    return Spectrum(frequencies=tuple(base ** (-2 * i / width) for i in range(width // 2)))
+@runtime_checkable
+class LengthSchedule(Schedule, Protocol):
+    """A rule whose frequencies depend on the length at which a row is read; called, it answers for its longest."""
+
+    def at(self, lengths: Int[Tensor, " row"], *, width: int, base: float) -> RowSpectra:
+        """The frequencies at each length, by arithmetic alone: no branch on what the lengths are."""
+        ...
 
 
 def cos_sin(
     positions: Int[Tensor, "*axes_and_batch token"],
-    spectrum: Spectrum,
+    spectrum: Spectrum | RowSpectra,
     *,
     dtype: torch.dtype,
     axis: tuple[int, ...] | None = None,
@@ -52,10 +66,13 @@ def cos_sin(
 
     ``axis`` names, for each pair, the axis of the positions that turns it; None where positions have one axis.
     """
-    frequencies = torch.tensor(spectrum.frequencies, dtype=torch.float64, device=positions.device)
     wide = positions.to(torch.float64)
     wide = wide.unsqueeze(-1) if axis is None else wide[list(axis)].movedim(0, -1)
-    angles = wide * frequencies
+    if isinstance(spectrum, RowSpectra):
+        angles = wide * spectrum.frequencies.unsqueeze(-2)
+        gains = spectrum.gains[:, None, None]
+        return (angles.cos() * gains).to(dtype), (angles.sin() * gains).to(dtype)
+    angles = wide * torch.tensor(spectrum.frequencies, dtype=torch.float64, device=positions.device)
     cos, sin = angles.cos(), angles.sin()
     if spectrum.gain != 1.0:
         cos, sin = cos * spectrum.gain, sin * spectrum.gain

@@ -1,38 +1,36 @@
-"""Rotations: feature pairs of queries and keys, turned by angles that the positions set.
+"""Rotations of fixed frequencies: feature pairs of queries and keys, turned by angles that the positions set.
 
     (a, b)  ->  (a cos - b sin,  b cos + a sin)          angle of pair i at position p:  p[axis[i]] * frequency[i]
 
-Pair i is features (i, i + r/2) in layout "half" (NeoX, Hugging Face) and (2i, 2i + 1) in layout "interleaved" (the
-RoFormer paper, GPT-J, Meta's Llama), r being the number of features that are turned; those past r are left alone.
-The layouts are the same function of q and k whose features are in another order: weights trained with one are wrong
-with the other (`layout.convert` puts them in order).
-
-An encoding of this kind says what its frequencies are, and which axis of a position turns each pair. Angles are
-float64, their cosines and sines are rounded once, and so is the result. On the CPU a compiled kernel does the work
-where the package has one; gradients, torch.compile and torch.export see through it.
+An encoding of this kind says what its frequencies are, and which axis of a position turns each pair; which features
+make a pair is its layout (see `_pairs`; `layout.convert` puts the weights of one layout in order for the other).
+Angles are float64, their cosines and sines are rounded once, and so is the result. On the CPU a compiled kernel does
+the work where the package has one; gradients, torch.compile and torch.export see through it. Where the frequencies
+depend on the length of a row and one is given, they are worked out row by row, without the kernel.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+import dataclasses
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from orderproof import positions as place
 from orderproof.encodings import kernels
-from orderproof.encodings._encoding import PositionalEncoding
-from orderproof.encodings._frequencies import Spectrum, cos_sin
-from orderproof.encodings._operands import check_heads, check_size, working_dtype
+from orderproof.encodings._at_rotate import AtRotate, Side
+from orderproof.encodings._frequencies import LengthSchedule, RowSpectra, Schedule, Spectrum, cos_sin
+from orderproof.encodings._operands import check_size, working_dtype
+from orderproof.encodings._pairs import Layout, check_layout, turn_pairs
+from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-Layout = Literal["half", "interleaved"]
 
-
-class Rotation(PositionalEncoding):
+class Rotation(AtRotate):
     """Queries and keys turned by position."""
 
     def __init__(
@@ -47,11 +45,11 @@ class Rotation(PositionalEncoding):
         super().__init__()
         owner = type(self).__name__
         self.head_width = check_size(owner, "head_width", head_width, even=rotary_width is None)
+        self.turned_width = self.head_width
         self.rotary_width = check_size(owner, "rotary_width", rotary_width or head_width, even=True)
         if self.rotary_width > head_width:
             raise EncodingError(f"{owner}: rotary_width must be at most {head_width}, got {rotary_width}")
-        if layout not in ("half", "interleaved"):
-            raise EncodingError(f"{owner}: layout must be 'half' or 'interleaved', got {layout!r}")
+        check_layout(owner, layout)
         self.layout: Layout = layout
         pairs = self.rotary_width // 2
         if len(spectrum.frequencies) != pairs:
@@ -61,7 +59,18 @@ class Rotation(PositionalEncoding):
             raise EncodingError(f"{owner}: axis must name one axis a pair, {pairs}, got {len(axis)}")
         self.spectrum = spectrum
         self.axis = axis
+        self._by_length: partial[RowSpectra] | None = None
         self._plan = kernels.plan_of(spectrum.frequencies, head_width, layout, spectrum.gain, axis)
+
+    def follow_lengths(self, schedule: Schedule | None, *, width: int, base: float) -> None:
+        """Let the frequencies follow the lengths that are given, where this schedule depends on them."""
+        if isinstance(schedule, LengthSchedule):
+            self._by_length = partial(schedule.at, width=width, base=base)
+            self.claims = dataclasses.replace(self.claims, state="length")
+
+    def scale(self, head_width: int) -> float:
+        """What scores are multiplied by unless the caller says otherwise; a schedule may sharpen them."""
+        return super().scale(head_width) * self.spectrum.score_gain
 
     def rotate(
         self,
@@ -75,55 +84,55 @@ class Rotation(PositionalEncoding):
     ) -> tuple[Float[Tensor, "batch head query head_width"], Float[Tensor, "batch head key head_width"]]:
         """Turn queries and keys, in float32 or float64, rounded once; keys take the queries' positions by default.
 
-        ``out`` is a pair of buffers to write into (``q`` and ``k`` themselves will do); it records no gradient.
+        ``lengths`` is the length at which each row is read, for encodings of state "length"; one for all rows, or one
+        a row. ``out`` is a pair of buffers to write into (``q`` and ``k`` themselves will do); it records no gradient.
         """
-        if lengths is not None:
-            self.refuse_lengths()
-        quick = self._plan is not None and kernels.serves(q, k)
-        p = self._positions("q", q, q_positions, quick=quick)
-        if quick and k_positions is None and k.shape == q.shape:
+        if lengths is not None or self._plan is None or not kernels.serves(q, k):
+            return super().rotate(q, k, q_positions, k_positions, lengths=lengths, out=out)
+        p = self._quick_check("q", q, q_positions)
+        if k_positions is None and k.shape == q.shape:
             s = p
         else:
-            s = self._positions("k", k, q_positions if k_positions is None else k_positions, quick=quick)
+            s = self._quick_check("k", k, q_positions if k_positions is None else k_positions)
         if out is not None:
-            _check_out(type(self).__name__, out, (q, k))
-        if quick:
-            if out is None and (q.requires_grad or k.requires_grad) and torch.is_grad_enabled():
-                return _Turn.apply(self._plan, q, k, p, s, 1.0)  # type: ignore[no-any-return, no-untyped-call]
-            return kernels.turn(self._plan, q, k, p, s, out)  # type: ignore[arg-type]
-        q_turned, k_turned = self._turn(q, p), self._turn(k, s)
-        return (q_turned, k_turned) if out is None else (out[0].copy_(q_turned), out[1].copy_(k_turned))
+            self.check_out(out, q, k)
+        elif (q.requires_grad or k.requires_grad) and torch.is_grad_enabled():
+            return _Turn.apply(self._plan, q, k, p, s, 1.0)  # type: ignore[no-any-return, no-untyped-call]
+        return kernels.turn(self._plan, q, k, p, s, out)
 
-    def cos_sin(
-        self, positions: Int[Tensor, "*axes_and_batch token"], *, dtype: torch.dtype
-    ) -> tuple[Float[Tensor, "*batch token pair"], Float[Tensor, "*batch token pair"]]:
-        """The cosine and sine of every angle."""
-        return cos_sin(positions, self.spectrum, dtype=dtype, axis=self.axis)
-
-    def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
-        cos, sin = self.cos_sin(positions, dtype=working_dtype(x))
+    def turned(
+        self,
+        x: Float[Tensor, "batch head token head_width"],
+        positions: Int[Tensor, "*axes_and_batch token"],
+        *,
+        side: Side,
+        lengths: Int[Tensor, " row"] | None = None,
+    ) -> Float[Tensor, "batch head token head_width"]:
+        """Queries and keys, turned alike."""
+        del side
+        cos, sin = self.cos_sin(positions, dtype=working_dtype(x), lengths=lengths)
         if cos.dim() == 3:
             cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
-        wide = x.to(cos.dtype)
-        rest = None
-        if self.rotary_width < self.head_width:
-            wide, rest = wide[..., : self.rotary_width], x[..., self.rotary_width :]
-        if self.layout == "half":
-            a, b = wide.chunk(2, dim=-1)
-            turned = torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
-        else:
-            a, b = wide[..., 0::2], wide[..., 1::2]
-            turned = torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1).flatten(-2)
-        turned = turned.to(x.dtype)
-        return turned if rest is None else torch.cat([turned, rest], dim=-1)
+        return turn_pairs(x, cos, sin, layout=self.layout)
 
-    def _positions(self, name: str, x: Tensor, positions: Tensor, *, quick: bool) -> Tensor:
+    def cos_sin(
+        self,
+        positions: Int[Tensor, "*axes_and_batch token"],
+        *,
+        dtype: torch.dtype,
+        lengths: Int[Tensor, " row"] | None = None,
+    ) -> tuple[Float[Tensor, "*batch token pair"], Float[Tensor, "*batch token pair"]]:
+        """The cosine and sine of every angle."""
+        if lengths is None or self._by_length is None:
+            return cos_sin(positions, self.spectrum, dtype=dtype, axis=self.axis)
+        return cos_sin(positions, self._by_length(lengths), dtype=dtype, axis=self.axis)
+
+    def _quick_check(self, side: Side, x: Tensor, positions: Tensor) -> Tensor:
         """The positions, checked: in the usual case by their shape alone, the kernel looks at their values."""
         axes = self.claims.ndim
         own = positions.dim() - (axes > 1)
         if (
-            quick
-            and positions.dtype is torch.int64
+            positions.dtype is torch.int64
             and (own == 1 or (own == 2 and positions.shape[-2] in (1, x.shape[0])))
             and (axes == 1 or positions.shape[0] == axes)
             and x.dim() == 4
@@ -132,20 +141,19 @@ class Rotation(PositionalEncoding):
             and positions.is_cpu
         ):
             return positions if positions.stride(-1) == 1 else positions.contiguous()
-        check_heads(type(self).__name__, name, x, self.head_width)
-        return place.check(
-            positions,
-            name=f"{name}_positions",
-            axes=None if axes == 1 else axes,
-            batch=x.shape[0],
-            tokens=x.shape[2],
-            device=x.device,
-        ).contiguous()
+        return self.check_side(side, x, positions)
 
     def extra_repr(self) -> str:
         """The arguments it was made with."""
         width = f", rotary_width={self.rotary_width}" if self.rotary_width < self.head_width else ""
         return f"{self.head_width}{width}, layout={self.layout!r}"
+
+
+def spectrum_of(owner: str, schedule: Schedule | None, *, width: int, base: float) -> Spectrum:
+    """The spectrum a schedule gives, or the papers' where there is none; the base must be positive."""
+    if not base > 0:
+        raise EncodingError(f"{owner}: base must be positive, got {base!r}")
+    return (schedule or geometric)(width=width, base=base)
 
 
 class _Turn(torch.autograd.Function):
@@ -164,12 +172,3 @@ class _Turn(torch.autograd.Function):
         p, s = ctx.saved_tensors
         q, k = _Turn.apply(ctx.plan, *gradients, p, s, -ctx.sign)  # type: ignore[no-untyped-call]
         return None, q, k, None, None, None
-
-
-def _check_out(owner: str, out: tuple[Tensor, Tensor], operands: tuple[Tensor, Tensor]) -> None:
-    for name, buffer, x in zip(("q", "k"), out, operands, strict=True):
-        if (buffer.shape, buffer.dtype, buffer.device) != (x.shape, x.dtype, x.device):
-            came = f"{buffer.dtype} {list(buffer.shape)} on {buffer.device}"
-            raise EncodingError(f"{owner}: out for {name} must be {x.dtype} {list(x.shape)} on {x.device}, got {came}")
-        if torch.is_grad_enabled() and (x.requires_grad or buffer.requires_grad):
-            raise EncodingError(f"{owner}: out records no gradient; call under torch.no_grad(), or leave out out")

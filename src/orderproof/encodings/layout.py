@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from orderproof.encodings._operands import check_size
-from orderproof.encodings._rotation import Layout
+from orderproof.encodings._pairs import Layout, check_layout
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ def convert(
     turned, where not all are. The result is a new tensor.
     """
     check_size("convert", "heads", heads)
-    for name, layout in (("src", src), ("dst", dst)):
-        if layout not in ("half", "interleaved"):
-            raise EncodingError(f"convert: {name} must be 'half' or 'interleaved', got {layout!r}")
+    check_layout("convert, src", src)
+    check_layout("convert, dst", dst)
     if not weight.is_floating_point() or weight.dim() not in (1, 2) or not len(weight) or len(weight) % heads:
         came = f"{weight.dtype} {list(weight.shape)}"
         raise EncodingError(f"convert: weight must be floating [{heads} * head_width, in] or a bias, got {came}")

@@ -20,9 +20,10 @@ from torch import Tensor
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import Claims, PositionalEncoding, Sizes
-from orderproof.encodings._frequencies import cos_sin, geometric
+from orderproof.encodings._frequencies import cos_sin
 from orderproof.encodings._operands import check_features, check_size, working_dtype
 from orderproof.encodings._registry import register
+from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:

@@ -1,0 +1,39 @@
+"""Proportional RoPE (p-RoPE): only the fastest pairs turn.
+
+    frequency[i] = base ** (-2i / width) / factor      for i < floor(fraction * width / 2),      0 past them
+
+The denominator stays the whole width, so the pairs that turn do so exactly as in RoPE, and pairs that stand still
+carry content alone. (`Rotary(rotary_width=...)` turns fewer features too, but its frequencies run through the whole
+range, with the denominator rotary_width; and in layout "half" it pairs other features.)
+Source: Barbero et al. 2024, "Round and Round We Go! What makes Rotary Positional Encodings useful?", arXiv:2410.06205,
+section 6; `factor` as in Gemma's long-context layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orderproof.encodings._frequencies import Spectrum
+from orderproof.encodings.schedules._numbers import check_factor
+from orderproof.encodings.schedules.geometric import geometric
+from orderproof.errors import EncodingError
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """The fastest pairs turn, the others stand still."""
+
+    fraction: float
+    """The share of pairs that turn, from 0 to 1."""
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_factor("Proportional", self.factor)
+        if not 0 <= self.fraction <= 1:
+            raise EncodingError(f"Proportional: fraction must be from 0 to 1, got {self.fraction!r}")
+
+    def __call__(self, *, width: int, base: float) -> Spectrum:
+        """The frequencies, 0 for those that stand still."""
+        turning = int(self.fraction * width // 2)
+        plain = geometric(width=width, base=base).frequencies
+        return Spectrum(frequencies=tuple(f / self.factor if i < turning else 0.0 for i, f in enumerate(plain)))

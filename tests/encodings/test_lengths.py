@@ -1,0 +1,171 @@
+"""Frequencies that depend on the length of a row: the length is data."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+
+from orderproof import encodings, positions
+from orderproof.encodings import ALiBi, Rotary, Schedule, attention, schedules
+from orderproof.errors import EncodingError
+from tests.encodings.examples import normal
+
+BY_LENGTH = pytest.mark.parametrize(
+    "schedule",
+    [
+        schedules.DynamicNTK(4.0, 8, maximum=64),
+        schedules.LongRope((1.0, 1.5, 2.0, 3.0), (4.0, 5.0, 7.0, 9.0), 8, 64, short_gain=1.0, long_gain=1.5),
+    ],
+    ids=lambda schedule: type(schedule).__name__,
+)
+
+
+def qkv(tokens: int, *, rows: int = 2, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
+    return [normal(rows, 2, tokens, 8, seed=seed, dtype=dtype) for seed in range(3)]
+
+
+@BY_LENGTH
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+@pytest.mark.parametrize("rotary_width", [None, 8])
+def test_each_row_turns_at_the_frequencies_of_its_length(
+    schedule: Schedule, layout: str, rotary_width: int | None
+) -> None:
+    width = 8 if rotary_width is None else 12
+    q, k = normal(4, 2, 5, width, seed=1), normal(4, 2, 5, width, seed=2)
+    lengths, p = [1, 8, 9, 40], positions.offset(torch.tensor([0, 3, 4, 30]), 5)
+    rotary = Rotary(width, layout=layout, rotary_width=rotary_width, schedule=schedule)
+    found = rotary.rotate(q, k, p, lengths=torch.tensor(lengths))
+    for row, length in enumerate(lengths):
+        spectra = schedule.at(torch.tensor([length]), width=8, base=10_000.0)
+        spectrum = encodings.Spectrum(frequencies=tuple(spectra.frequencies[0].tolist()), gain=float(spectra.gains[0]))
+        fixed = Rotary(width, layout=layout, rotary_width=rotary_width, schedule=lambda width, base, s=spectrum: s)
+        for x, y in zip((q, k), found, strict=True):
+            assert torch.allclose(y[row], fixed.rotate(x, x, p)[0][row], atol=1e-13)
+
+
+@BY_LENGTH
+def test_where_no_length_is_given_it_is_the_declared_maximum(schedule: Schedule) -> None:
+    rotary, (q, k, _), p = Rotary(8, schedule=schedule), qkv(5), positions.offset(20, 5)
+    assert rotary.claims.state == "length"
+    frozen, at_maximum = rotary.rotate(q, k, p), rotary.rotate(q, k, p, lengths=64)
+    assert all(torch.allclose(a, b, atol=1e-13) for a, b in zip(frozen, at_maximum, strict=True))
+    assert not torch.allclose(rotary.rotate(q, k, p, lengths=8)[0], frozen[0], atol=1e-3)
+
+
+@BY_LENGTH
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_decoding_is_one_forward_at_the_same_declared_length(schedule: Schedule, dtype: torch.dtype) -> None:
+    rotary, (q, k, v), p = Rotary(8, schedule=schedule), qkv(12, dtype=dtype), positions.arange(12)
+    options = {"encoding": rotary, "causal": True, "lengths": torch.tensor([12, 12]), "backend": "eager"}
+    whole = attention(q, k, v, q_positions=p, **options)
+    turned = rotary.rotate(q, k, p, lengths=12)
+    for n in range(12):
+        here, so_far = slice(n, n + 1), slice(0, n + 1)
+        step = attention(
+            q[:, :, here], k[:, :, so_far], v[:, :, so_far], q_positions=p[here], k_positions=p[so_far], **options
+        )
+        tolerance = 8 * torch.finfo(dtype).eps
+        assert (step - whole[:, :, here]).abs().max() <= tolerance * v.abs().max()
+        # What is turned is the same to the last bit; only sums over keys may differ in their order.
+        q_step, k_step = rotary.rotate(q[:, :, here], k[:, :, so_far], p[here], p[so_far], lengths=12)
+        assert torch.equal(q_step, turned[0][:, :, here])
+        assert torch.equal(k_step, turned[1][:, :, so_far])
+
+
+@BY_LENGTH
+def test_a_row_is_the_same_alone_and_beside_longer_ones(schedule: Schedule) -> None:
+    rotary, (q, k, _), p = Rotary(8, schedule=schedule), qkv(6, rows=3), positions.arange(6)
+    beside = rotary.rotate(q, k, p, lengths=torch.tensor([6, 60, 9]))
+    for row, length in enumerate((6, 60, 9)):
+        for lengths in (length, torch.tensor([length])):
+            alone = rotary.rotate(q[row : row + 1], k[row : row + 1], p, lengths=lengths)
+            assert all(torch.equal(a[0], b[row]) for a, b in zip(alone, beside, strict=True))
+
+
+@BY_LENGTH
+def test_a_score_sees_the_distance_only_within_one_length(schedule: Schedule) -> None:
+    rotary, (q, k, _) = Rotary(8, schedule=schedule), qkv(4)
+    scores = []
+    for shift in (0, 17):
+        p, s = positions.offset(shift, 4), positions.offset(shift + 3, 4)
+        turned = rotary.rotate(q, k, p, s, lengths=torch.tensor([5, 50]))
+        scores.append(turned[0] @ turned[1].mT)
+    assert torch.allclose(*scores, atol=1e-12)
+
+
+@BY_LENGTH
+@pytest.mark.parametrize("kind", ["one", "each", "none"])
+def test_a_new_length_needs_no_python_branch(schedule: Schedule, kind: str) -> None:
+    torch.compiler.reset()
+    rotary, graphs = Rotary(8, schedule=schedule), []
+
+    def backend(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> torch.fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    def turn(q: torch.Tensor, k: torch.Tensor, p: torch.Tensor, lengths: object) -> tuple[torch.Tensor, ...]:
+        return rotary.rotate(q, k, p, lengths=lengths)
+
+    compiled = torch.compile(turn, backend=backend, fullgraph=True, dynamic=True)
+    for tokens, length in ((5, 7), (9, 63), (11, 33)):
+        lengths = {"one": length, "each": torch.tensor([length, 9]), "none": None}[kind]
+        q, k, _ = qkv(tokens)
+        arguments = (q, k, positions.arange(tokens), lengths)
+        for ours, plain in zip(compiled(*arguments), turn(*arguments), strict=True):
+            assert torch.allclose(ours, plain, atol=1e-14)
+    assert len(graphs) == 1
+
+
+@BY_LENGTH
+def test_meta_tensors_autocast_and_gradients(schedule: Schedule) -> None:
+    rotary, p, lengths = Rotary(8, schedule=schedule), positions.arange(5), torch.tensor([5, 50])
+    empty = torch.empty(2, 2, 5, 8, device="meta")
+    for given in (9, lengths.to("meta")):
+        assert rotary.rotate(empty, empty, p.to("meta"), lengths=given)[0].shape == empty.shape
+    q, k, _ = qkv(5, dtype=torch.float32)
+    plain = rotary.rotate(q, k, p, lengths=lengths)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(rotary.rotate(q, k, p, lengths=lengths)[0], plain[0])
+    out = torch.empty_like(q), torch.empty_like(k)
+    assert rotary.rotate(q, k, p, lengths=lengths, out=out)[0] is out[0]
+    assert torch.equal(out[1], plain[1])
+    rotary.rotate(q.requires_grad_(), k, p, lengths=lengths)[0].square().sum().backward()
+    gains = schedule.at(lengths, width=8, base=10_000.0).gains.float()
+    assert torch.allclose(q.grad, 2 * q.detach() * gains.square()[:, None, None, None], atol=1e-5)
+
+
+@BY_LENGTH
+def test_it_can_be_copied_and_pickled(schedule: Schedule) -> None:
+    rotary, (q, k, _), p = Rotary(8, schedule=schedule), qkv(5), positions.arange(5)
+    for other in (copy.deepcopy(rotary), pickle.loads(pickle.dumps(rotary))):
+        assert torch.equal(other.rotate(q, k, p, lengths=9)[0], rotary.rotate(q, k, p, lengths=9)[0])
+        assert other.claims == rotary.claims
+
+
+def test_lengths_mean_nothing_to_the_others() -> None:
+    (q, k, v), p = qkv(5), positions.arange(5)
+    with pytest.raises(EncodingError, match="Rotary: lengths change nothing here, its state is not 'length'"):
+        Rotary(8).rotate(q, k, p, lengths=9)
+    with pytest.raises(EncodingError, match="ALiBi: lengths change nothing here"):
+        attention(q, k, v, encoding=ALiBi(2), q_positions=p, causal=True, lengths=9)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        (0, "Rotary: lengths must be an integer, 1 or more, or one a row, got 0"),
+        (2.5, "Rotary: lengths must be an integer, 1 or more, or one a row, got 2.5"),
+        (True, "Rotary: lengths must be an integer, 1 or more, or one a row, got True"),
+        (torch.tensor([3, 0]), "Rotary: lengths must be 1 or more, got 0"),
+        (torch.tensor([3]), r"Rotary: lengths must be integers of shape \[2\], one a row, got torch.int64 \[1\]"),
+        (torch.tensor([3.0, 4.0]), r"Rotary: lengths must be integers of shape \[2\], one a row, got torch.float32"),
+        (torch.tensor([3, 4], device="meta"), "Rotary: lengths must be on cpu, got meta"),
+    ],
+)
+def test_bad_lengths_are_refused(lengths: object, message: str) -> None:
+    (q, k, _), p = qkv(5), positions.arange(5)
+    with pytest.raises(EncodingError, match=message):
+        Rotary(8, schedule=schedules.DynamicNTK(2.0, 8)).rotate(q, k, p, lengths=lengths)
