@@ -16,9 +16,11 @@ from orderproof.encodings._offset import OffsetBias as OffsetBias
 from orderproof.encodings._registry import get as get
 from orderproof.encodings._registry import names as names
 from orderproof.encodings._registry import register as register
+from orderproof.encodings._table import table as table
 from orderproof.encodings.alibi import ALiBi as ALiBi
 from orderproof.encodings.learned import Learned as Learned
 from orderproof.encodings.none import NoEncoding as NoEncoding
 from orderproof.encodings.rotary import Rotary as Rotary
 from orderproof.encodings.sinusoidal import Sinusoidal as Sinusoidal
+from orderproof.encodings.sinusoidal_grid import SinusoidalGrid as SinusoidalGrid
 from orderproof.encodings.t5 import T5Bias as T5Bias
