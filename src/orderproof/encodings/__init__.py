@@ -18,6 +18,7 @@ from orderproof.encodings._registry import names as names
 from orderproof.encodings._registry import register as register
 from orderproof.encodings._table import table as table
 from orderproof.encodings.alibi import ALiBi as ALiBi
+from orderproof.encodings.configs import from_hf_config as from_hf_config
 from orderproof.encodings.learned import Learned as Learned
 from orderproof.encodings.none import NoEncoding as NoEncoding
 from orderproof.encodings.rotary import Rotary as Rotary
