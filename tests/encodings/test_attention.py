@@ -10,10 +10,13 @@ from torch.nn import functional
 from orderproof import encodings, positions
 from orderproof.encodings import ALiBi, NoEncoding, PositionalEncoding, Rotary, Sinusoidal, T5Bias, attention
 from orderproof.errors import EncodingError, PositionError, UsageError
-from tests.encodings.examples import HEAD_WIDTH, HEADS, build, every_mask, normal, tolerance
+from tests.encodings.examples import HEAD_WIDTH, HEADS, build, looks_ahead, normal, on_axes, tolerance
 
 IN_ATTENTION = [name for name in encodings.names() if build(name).claims.site != "embed"]
-every_encoding_in_attention = pytest.mark.parametrize("name", IN_ATTENTION)
+every_encoding_in_attention_and_mask = pytest.mark.parametrize(
+    ("name", "causal"),
+    [(name, causal) for name in IN_ATTENTION for causal in (True, False) if causal or looks_ahead(name)],
+)
 
 
 def qkv(queries: int, keys: int, *, heads: int = HEADS, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
@@ -31,14 +34,14 @@ def attention_by_hand(
     seen: list,
 ) -> torch.Tensor:
     """Softmax attention written with loops over queries, keys and heads."""
-    out = torch.zeros_like(q)
+    out, scale = torch.zeros_like(q), 1 / math.sqrt(q.shape[-1])
     if encoding.claims.site == "rotate":
-        q, k = encoding.rotate(q, k, torch.tensor(p), torch.tensor(s))
+        q, k = encoding.rotate(q, k, *(on_axes(encoding, torch.tensor(x)) for x in (p, s)))
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             for m in range(q.shape[2]):
                 keys = [n for n in range(k.shape[2]) if seen[b][m][n]]
-                scores = [float(q[b, h, m] @ k[b, h, n]) / math.sqrt(q.shape[-1]) for n in keys]
+                scores = [float(q[b, h, m] @ k[b, h, n]) * scale for n in keys]
                 if encoding.claims.site == "bias":
                     bias = encoding.bias(torch.tensor(p), torch.tensor(s), dtype=torch.float64)[0, h, m]
                     scores = [score + float(bias[n]) for score, n in zip(scores, keys, strict=True)]
@@ -48,8 +51,7 @@ def attention_by_hand(
     return out
 
 
-@every_encoding_in_attention
-@every_mask
+@every_encoding_in_attention_and_mask
 @pytest.mark.parametrize("backend", ["sdpa", "eager"])
 def test_it_is_the_formula(name: str, causal: bool, backend: str) -> None:
     encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(3, 5)
@@ -61,8 +63,8 @@ def test_it_is_the_formula(name: str, causal: bool, backend: str) -> None:
         k,
         v,
         encoding=encoding,
-        q_positions=torch.tensor(p),
-        k_positions=torch.tensor(s),
+        q_positions=on_axes(encoding, torch.tensor(p)),
+        k_positions=on_axes(encoding, torch.tensor(s)),
         causal=causal,
         padding_mask=real,
         backend=backend,
@@ -71,13 +73,12 @@ def test_it_is_the_formula(name: str, causal: bool, backend: str) -> None:
     assert (found - expected).abs().max() < tolerance(torch.float64, terms=100)
 
 
-@every_encoding_in_attention
-@every_mask
+@every_encoding_in_attention_and_mask
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_eager_and_sdpa_give_the_same_numbers(name: str, causal: bool, dtype: torch.dtype) -> None:
     encoding, (q, k, v) = build(name, causal=causal), qkv(9, 9, dtype=dtype)
     real = torch.arange(9) >= torch.tensor([[0], [4]])
-    p = positions.from_mask(real)
+    p = on_axes(encoding, positions.from_mask(real))
     found = [
         attention(q, k, v, encoding=encoding, q_positions=p, causal=causal, padding_mask=real, backend=backend)
         for backend in ("sdpa", "eager")

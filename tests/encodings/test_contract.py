@@ -23,9 +23,12 @@ from tests.encodings.examples import (
     build,
     call,
     every_encoding,
-    every_mask,
+    every_encoding_and_mask,
+    every_encoding_that_looks_ahead,
     normal,
+    on_axes,
     operands,
+    run,
     tolerance,
 )
 
@@ -57,15 +60,14 @@ def test_it_knows_its_name_and_its_file_names_its_source(name: str) -> None:
     assert "Source:" in (inspect.getmodule(encoding).__doc__ or "")
 
 
-@every_encoding
-@every_mask
+@every_encoding_and_mask
 def test_it_has_the_hook_of_its_site_and_no_other(name: str, causal: bool) -> None:
     encoding = build(name, causal=causal)
     own = HOOKS[encoding.claims.site]
     for hook in ("embed", "rotate", "bias", "score_mod"):
         is_own = getattr(type(encoding), hook) is not getattr(PositionalEncoding, hook)
         assert is_own == (hook in own)
-    x, heads, p = normal(1, 3, WIDTH), normal(1, HEADS, 3, 8), positions.arange(3)
+    x, heads, p = normal(1, 3, WIDTH), normal(1, HEADS, 3, 8), on_axes(encoding, positions.arange(3))
     calls = {
         "embed": lambda: encoding.embed(x, p),
         "rotate": lambda: encoding.rotate(heads, heads, p),
@@ -145,23 +147,28 @@ def test_each_position_decides_alone(name: str, data: st.DataObject) -> None:
         assert torch.equal(both.select(batch, row), alone.select(batch, min(row, alone.shape[batch] - 1)))
 
 
-@every_encoding
-@every_mask
+@every_encoding_and_mask
 def test_it_is_relative_exactly_where_it_claims_to_be(name: str, causal: bool) -> None:
     block = fingerprint_block(name, causal=causal).double()
     x = normal(2, 7, WIDTH)
-    shifted = block(x, positions.offset(23, 7)) - block(x, positions.arange(7))
-    if block.encoding.claims.relative:
+    encoding, p = block.encoding, positions.arange(7)
+    shifted = run(block, x, positions.offset(23, 7)) - run(block, x, p)
+    if encoding.claims.ndim > 1:
+        grid = on_axes(encoding, p, "grid")
+        # Each axis by a distance of its own.
+        apart = grid + torch.arange(11, 11 + encoding.claims.ndim).unsqueeze(-1)
+        shifted = torch.stack([shifted, block(x, apart) - block(x, grid)])
+    if encoding.claims.relative:
         assert shifted.abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
     else:
         assert shifted.abs().max() > 1e-3
 
 
-@every_encoding
+@every_encoding_that_looks_ahead
 def test_it_is_blind_to_reversal_exactly_where_it_claims_symmetry(name: str) -> None:
     block = fingerprint_block(name, causal=False).double()
     x = normal(2, 7, WIDTH)
-    reversed_ = block(x.flip(1)) - block(x).flip(1)
+    reversed_ = run(block, x.flip(1)) - run(block, x).flip(1)
     claims = block.encoding.claims
     if claims.symmetric and claims.relative:
         assert reversed_.abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
@@ -169,21 +176,25 @@ def test_it_is_blind_to_reversal_exactly_where_it_claims_symmetry(name: str) -> 
         assert reversed_.abs().max() > 1e-3
 
 
-@every_encoding
-@every_mask
+@every_encoding_and_mask
 def test_tokens_moved_with_their_positions_move_the_output(name: str, causal: bool) -> None:
     block = fingerprint_block(name, causal=causal).double()
     x, order = normal(2, 7, WIDTH), torch.tensor([3, 0, 6, 1, 5, 2, 4])
-    moved = block(x[:, order], positions.arange(7)[order])
-    assert (moved - block(x)[:, order]).abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
+    # Cells of one row of a grid are seen in the order they are given in, where none may look ahead.
+    for places in ("text",) if causal else ("text", "grid"):
+        p = on_axes(block.encoding, positions.arange(7), places)
+        moved = block(x[:, order], p[..., order])
+        assert (moved - block(x, p)[:, order]).abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
 
 
-@every_encoding
+@every_encoding_that_looks_ahead
 def test_order_matters_to_every_encoding_but_none(name: str) -> None:
     block = fingerprint_block(name, causal=False).double()
     x, order = normal(2, 7, WIDTH), torch.tensor([3, 0, 6, 1, 5, 2, 4])
-    blind = (block(x[:, order]) - block(x)[:, order]).abs().max() < 1e-9
-    assert bool(blind) == (name == "none")
+    for places in ("text", "grid"):
+        p = on_axes(block.encoding, positions.arange(7), places)
+        blind = (block(x[:, order], p) - block(x, p)[:, order]).abs().max() < 1e-9
+        assert bool(blind) == (name == "none")
 
 
 @every_encoding
@@ -198,7 +209,7 @@ def test_a_new_length_needs_no_python_branch(name: str) -> None:
 
     compiled = torch.compile(call, backend=backend, fullgraph=True, dynamic=True)
     for tokens in (5, 9, 11):
-        p, given = positions.offset(17, tokens), operands(encoding, tokens)
+        p, given = on_axes(encoding, positions.offset(17, tokens), "grid"), operands(encoding, tokens)
         assert torch.equal(compiled(encoding, given, p), call(encoding, given, p))
     assert len(graphs) <= 1
 
@@ -208,11 +219,12 @@ def test_it_runs_on_meta_tensors(name: str) -> None:
     encoding = build(name).to("meta")
     x = torch.empty(2, 5, WIDTH, device="meta")
     heads = torch.empty(2, HEADS, 5, 8, device="meta")
-    p = positions.arange(5, device="meta")
+    p = on_axes(encoding, positions.arange(5, device="meta"))
     if encoding.claims.site == "embed":
         assert encoding.embed(x, p).shape == x.shape
     elif encoding.claims.site == "rotate":
-        assert encoding.rotate(heads, heads, p)[0].shape == heads.shape
+        width = getattr(encoding, "turned_width", 8)
+        assert all(turned.shape == (2, HEADS, 5, width) for turned in encoding.rotate(heads, heads, p))
     elif encoding.claims.site == "bias":
         assert encoding.bias(p, p).shape == (1, HEADS, 5, 5)
     else:

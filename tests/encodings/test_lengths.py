@@ -11,7 +11,7 @@ import torch
 from orderproof import encodings, positions
 from orderproof.encodings import ALiBi, Rotary, Schedule, attention, schedules
 from orderproof.errors import EncodingError
-from tests.encodings.examples import normal
+from tests.encodings.examples import HEAD_WIDTH, HEADS, build, normal, on_axes
 
 BY_LENGTH = pytest.mark.parametrize(
     "schedule",
@@ -145,10 +145,16 @@ def test_it_can_be_copied_and_pickled(schedule: Schedule) -> None:
         assert other.claims == rotary.claims
 
 
+@pytest.mark.parametrize("name", [name for name in encodings.names() if build(name).claims.site == "rotate"])
+def test_a_rotation_that_does_not_depend_on_the_length_refuses_it(name: str) -> None:
+    encoding, x = build(name), normal(2, HEADS, 5, HEAD_WIDTH)
+    owner = type(encoding).__name__
+    with pytest.raises(EncodingError, match=f"{owner}: lengths change nothing here, its state is not 'length'"):
+        encoding.rotate(x, x, on_axes(encoding, positions.arange(5)), lengths=9)
+
+
 def test_lengths_mean_nothing_to_the_others() -> None:
     (q, k, v), p = qkv(5), positions.arange(5)
-    with pytest.raises(EncodingError, match="Rotary: lengths change nothing here, its state is not 'length'"):
-        Rotary(8).rotate(q, k, p, lengths=9)
     with pytest.raises(EncodingError, match="ALiBi: lengths change nothing here"):
         attention(q, k, v, encoding=ALiBi(2), q_positions=p, causal=True, lengths=9)
 

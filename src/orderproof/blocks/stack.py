@@ -2,11 +2,13 @@
 
     x = layer[L](... layer[2](layer[1](x)))          and one last norm, where norms stand before the sublayers
 
-The order of the tokens is kept from layer to layer, and all layers share one encoding.
+The order of the tokens is kept from layer to layer. All layers share one encoding, or each has its own (see
+`encodings.layers`): positions are alike in all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
@@ -51,19 +53,26 @@ class Stack(nn.Module):
         x: Float[Tensor, "batch token width"],
         positions: Int[Tensor, "*batch token"],
         *,
-        encoding: PositionalEncoding,
+        encoding: PositionalEncoding | Sequence[PositionalEncoding],
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
         lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"]:
-        """Send the tokens through all layers; ``caches`` has one cache a layer."""
+        """Send the tokens through all layers; ``encoding`` is one for all or one a layer, ``caches`` one a layer."""
+        each = [encoding] * len(self.layers) if isinstance(encoding, PositionalEncoding) else list(encoding)
+        if len(each) != len(self.layers):
+            raise UsageError(
+                f"encoding: expected one for all layers, or one a layer, {len(self.layers)}; got {len(each)}"
+            )
+        depends = any(one.claims.state == "length" for one in each)
         if caches is not None and len(caches) != len(self.layers):
             raise UsageError(f"caches: expected one a layer, {len(self.layers)}, got {len(caches)}")
         for number, layer in enumerate(self.layers):
             cache = None if caches is None else caches[number]
+            own = lengths if each[number].claims.state == "length" or not depends else None
             x = layer(
-                x, positions, encoding=encoding, padding_mask=padding_mask, mask=mask, cache=cache, lengths=lengths
+                x, positions, encoding=each[number], padding_mask=padding_mask, mask=mask, cache=cache, lengths=own
             )
         return x if self.last_norm is None else self.last_norm(x)
 
