@@ -71,17 +71,16 @@ def _of_model(model: str) -> Iterator[Found]:
 
 def table_of(rotary: nn.Module, positions: Tensor, layer_type: str | None) -> tuple[Tensor, Tensor]:
     """The cosines and sines [token, pair or feature] that a rotary module gives in float32."""
-    x = torch.zeros(1, 1)
-    arguments = (x, positions.unsqueeze(0)) if layer_type is None else (x, positions.unsqueeze(0), layer_type)
-    found = rotary(*arguments)
+    x, positions = torch.zeros(1, 1), positions.unsqueeze(-2)
+    found = rotary(x, positions) if layer_type is None else rotary(x, positions, layer_type)
     cos, sin = (found.real, found.imag) if isinstance(found, Tensor) else found
     return cos[0], sin[0]
 
 
 def turned_by_model(module: Any, rotary: nn.Module, q: Tensor, k: Tensor, positions: Tensor, kind: Any) -> Tensor:
     """Scores of queries and keys that the model's own function turned, whichever it has."""
-    x = torch.zeros(1, 1, dtype=q.dtype)
-    given = rotary(x, positions.unsqueeze(0)) if kind is None else rotary(x, positions.unsqueeze(0), kind)
+    x, positions = torch.zeros(1, 1, dtype=q.dtype), positions.unsqueeze(-2)
+    given = rotary(x, positions) if kind is None else rotary(x, positions, kind)
     apply: Callable[..., Any]
     if isinstance(given, Tensor):  # complex numbers, queries as [batch, token, head, feature] or [batch, head, token]
         apply = module.apply_rotary_emb
@@ -139,11 +138,12 @@ PARTS: dict[str, tuple[str, ...]] = {
     "Qwen2VLRotaryEmbedding": ("text_config",),
     "Qwen2_5OmniRotaryEmbedding": ("thinker_config", "text_config"),
     "Qwen2_5_VLRotaryEmbedding": ("text_config",),
-    "Qwen3OmniMoeRotaryEmbedding": ("code2wav_config",),
+    "Qwen3OmniMoeRotaryEmbedding": ("talker_config", "code_predictor_config"),
     "Step3p7RotaryEmbedding": ("text_config",),
     "T5GemmaRotaryEmbedding": ("decoder",),
     "VoxtralRealtimeRotaryEmbedding": ("text_config",),
 }
+_PART = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}
 _YARN = {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16384}
 # Where the default does not turn, or cannot be built.
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -151,6 +151,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "EsmRotaryEmbedding": {"position_embedding_type": "rotary"},
     "Glm4MoeRotaryEmbedding": {"head_dim": 128},
     "Glm4vMoeTextRotaryEmbedding": {"head_dim": 128},
+    "Glm4vTextRotaryEmbedding": {"rope_parameters": _PART},
+    "GlmImageTextRotaryEmbedding": {"rope_parameters": _PART},
     "GraniteMoeHybridRotaryEmbedding": {"layer_types": ["full_attention"] * 32, "position_embedding_type": "rope"},
     "Ministral3RotaryEmbedding": {
         "rope_parameters": {"rope_theta": 1e6, "mscale": 1.0, "mscale_all_dim": 1.0, **_YARN}

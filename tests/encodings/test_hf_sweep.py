@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from orderproof.encodings import NoEncoding, Rotary, from_hf_config
+from orderproof.encodings import MRope, NoEncoding, Rotary, from_hf_config
+from orderproof.encodings.configs._models import MODELS
 from orderproof.errors import EncodingError
 from tests.encodings.examples import normal
 from tests.encodings.hf_models import Found, config_of, rotary_modules, table_of, turned_by_model
 
 PLACES = torch.tensor([0, 1, 2, 5, 31, 100, 777, 1500, 2047, 3001, 3333])
+STREAMS = torch.stack([PLACES, PLACES.flip(0), PLACES // 3])
 
 # Refused because of what the code does: the reason, and words of the code that must still be there.
 OWN_WAYS = {
@@ -80,29 +82,35 @@ def layers_of(config: Any) -> dict[str | None, int]:
     return first
 
 
-def compare(found: Found, config: Any, kind: str | None, encoding: Rotary) -> None:
+def compare(found: Found, config: Any, kind: str | None, encoding: Rotary | MRope) -> None:
     """Cosines and sines within the rounding of float32 angles; scores of queries and keys that either turned."""
     rotary = found.build(config)
     names_type = "layer_type" in inspect.signature(rotary.forward).parameters and not hasattr(rotary, "inv_freq")
-    cos, sin = table_of(rotary, PLACES, kind if names_type else None)
-    ours = torch.stack(encoding.cos_sin(PLACES, dtype=torch.float64))
+    places = PLACES if isinstance(encoding, Rotary) else STREAMS
+    cos, sin = table_of(rotary, places, kind if names_type else None)
+    ours = torch.stack(encoding.cos_sin(places, dtype=torch.float64))
     pairs = ours.shape[-1]
     if cos.shape[-1] == 2 * pairs:  # the same number for both features of a pair, side by side or half by half
         first = torch.equal(cos[:, :pairs], cos[:, pairs:])
         cos, sin = (x[:, :pairs] if first else x[:, 0::2] for x in (cos, sin))
     assert cos.shape[-1] == pairs
-    angles = PLACES.unsqueeze(-1) * torch.tensor(encoding.spectrum.frequencies)
+    angles = places.max() * torch.tensor(encoding.spectrum.frequencies)
     bound = encoding.spectrum.gain * torch.finfo(torch.float32).eps * (4 + 4 * angles)
     assert ((torch.stack([cos, sin]).double() - ours).abs() <= bound).all()
     q, k = (normal(1, 2, len(PLACES), encoding.head_width, seed=seed, dtype=torch.float32) for seed in (1, 2))
-    theirs = turned_by_model(found.module, rotary, q, k, PLACES, kind if names_type else None)
-    q_turned, k_turned = encoding.rotate(q, k, PLACES)
+    theirs = turned_by_model(found.module, rotary, q, k, places, kind if names_type else None)
+    q_turned, k_turned = encoding.rotate(q, k, places)
     assert (q_turned @ k_turned.transpose(-1, -2) - theirs).abs().max() < 1e-3 * theirs.abs().max()
 
 
 @pytest.mark.parametrize("found", parameters())
 def test_a_default_model_turns_as_its_encoding_does_or_is_refused_for_a_reason(found: Found) -> None:
     config, reasons, compared = config_of(found), list[str](), 0
+    if (model := MODELS.get(getattr(config, "model_type", None))) and model.streams:
+        if "mrope_section" not in config.rope_parameters:  # the model has a default of its own, which is not ours
+            with pytest.raises(EncodingError, match=r"expected rope_parameters\['mrope_section'\] to be three whole"):
+                from_hf_config(config, max(layers_of(config).values()))
+        config.rope_parameters["mrope_section"] = found.build(config).mrope_section  # type: ignore[assignment]
     for kind, layer in layers_of(config).items() if config is not None else ():
         try:
             encoding = from_hf_config(config, layer)
@@ -111,7 +119,7 @@ def test_a_default_model_turns_as_its_encoding_does_or_is_refused_for_a_reason(f
             continue
         if isinstance(encoding, NoEncoding):
             continue
-        assert isinstance(encoding, Rotary)
+        assert isinstance(encoding, Rotary | MRope)
         compare(found, config, kind, encoding)
         compared += 1
     assert compared or why_refused(found, config, reasons)
@@ -122,12 +130,6 @@ def why_refused(found: Found, config: Any, reasons: list[str]) -> str:
     assert config is None or reasons
     if config is not None and (getattr(config, "rope_parameters", None) or {}).get("rope_type") == "axial":
         return "a grid of patches: the order of its axes is in the code"
-    if (
-        config is not None
-        and "mrope_section" in inspect.getsource(getattr(found.module, found.name))
-        and any("three axes (M-RoPE)" in reason for reason in reasons)
-    ):
-        return "three axes"
     reason, words = OWN_WAYS[found.name]
     assert words in Path(inspect.getfile(found.module)).read_text(encoding="utf-8")
     return reason

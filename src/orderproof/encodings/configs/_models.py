@@ -56,7 +56,7 @@ _GROUPS: tuple[tuple[Model, str], ...] = (
             "higgs_audio_v2 hrm_text hunyuan_v1_dense hunyuan_v1_moe hy_v3 hyperclovax idefics jais2 jetmoe "
             "jina_embeddings_v3 kyutai_speech_to_text lasr_encoder lfm2 lfm2_moe llama mimi minimax ministral "
             "ministral3 mistral mixtral mllama_text_model moshi neucodec nomic_bert olmo olmo2 olmoe pocket_tts "
-            "pocket_tts_audio_tokenizer qwen2 qwen2_moe qwen3 qwen3_moe qwen3_omni_moe_code2wav seed_oss "
+            "pocket_tts_audio_tokenizer qwen2 qwen2_moe qwen3 qwen3_moe qwen3_omni_moe_talker_code_predictor seed_oss "
             "solar_open starcoder2 t5_gemma_module timesfm2_5 unlimited_ocr_text vaultgemma "
             "voxtral_realtime_encoder voxtral_realtime_text xcodec2"
         ),
@@ -92,7 +92,7 @@ _GROUPS: tuple[tuple[Model, str], ...] = (
     (replace(_HALF, streams="chunked"), "paddleocr_vl_text qwen2_5_omni_text qwen2_5_vl_text qwen2_vl_text"),
     (
         replace(_HALF, streams="interleaved"),
-        "cosmos3_edge_text qwen3_omni_moe_text qwen3_vl_moe_text qwen3_vl_text",
+        "cosmos3_edge_text qwen3_omni_moe_talker_text qwen3_omni_moe_text qwen3_vl_moe_text qwen3_vl_text",
     ),
     (replace(_PART, streams="chunked", layout="interleaved"), "glm4v_text glm_ocr_text"),
     (replace(_PART, streams="chunked"), "glm4v_moe_text glm_image_text"),

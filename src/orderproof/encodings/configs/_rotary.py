@@ -9,6 +9,7 @@ from orderproof.encodings._pairs import Layout
 from orderproof.encodings.configs._models import ATTENTION_LAYERS, OTHER_LAYERS, Model
 from orderproof.encodings.configs._read import Values, attribute, entry, head_width, number, refusal
 from orderproof.encodings.configs._schedules import schedule_of
+from orderproof.encodings.mrope import MRope
 from orderproof.encodings.none import NoEncoding
 from orderproof.encodings.rotary import Rotary
 
@@ -39,9 +40,18 @@ def rotary_of(config: object, layer: int, model: Model) -> PositionalEncoding:
     if model.turns == "layer_rope_theta":
         base = float(entry(config, layer, "layer_rope_theta"))
     layout = _layout(config, model)
-    if model.streams:
-        return _streamed(config, rope, model, (whole, turned), base)
-    return Rotary(whole, base=base, layout=layout, rotary_width=turned, schedule=schedule)
+    if model.streams is None:
+        return Rotary(whole, base=base, layout=layout, rotary_width=turned, schedule=schedule)
+    sections = _sections(config, rope, model)
+    return MRope(
+        whole,
+        sections=sections,
+        order=model.streams,
+        base=base,
+        layout=layout,
+        rotary_width=turned,
+        schedule=schedule,
+    )
 
 
 def _check_attends(config: object, layer: int) -> None:
@@ -144,8 +154,12 @@ def _layout(config: object, model: Model) -> Layout:
     return "interleaved" if found else "half"
 
 
-def _streamed(
-    config: object, rope: Values, model: Model, widths: tuple[int, int | None], base: float
-) -> PositionalEncoding:
-    del rope, model, widths, base
-    raise refusal(config, "its positions have three axes (M-RoPE), for which there is no encoding here yet")
+def _sections(config: object, rope: Values, model: Model) -> tuple[int, int, int]:
+    """How many pairs time, row and column turn."""
+    found = rope.get("mrope_section")
+    if not isinstance(found, list | tuple) or len(found) != 3 or not all(type(n) is int for n in found):
+        raise refusal(config, f"expected rope_parameters['mrope_section'] to be three whole numbers, got {found!r}")
+    alternate = rope.get("mrope_interleaved")
+    if alternate is not None and alternate != (model.streams == "interleaved"):
+        raise refusal(config, f"mrope_interleaved is {alternate!r}, but the model's streams are {model.streams}")
+    return found[0], found[1], found[2]
