@@ -133,3 +133,7 @@ def why_refused(found: Found, config: Any, reasons: list[str]) -> str:
     reason, words = OWN_WAYS[found.name]
     assert words in Path(inspect.getfile(found.module)).read_text(encoding="utf-8")
     return reason
+
+
+def test_no_reason_outlives_its_module() -> None:
+    assert OWN_WAYS.keys() <= {found.name for found in rotary_modules()}

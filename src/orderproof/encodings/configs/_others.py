@@ -21,6 +21,9 @@ from orderproof.encodings.t5 import T5Bias
 
 def _learned(config: object, layer: int) -> PositionalEncoding:
     del layer
+    kind = getattr(config, "position_embedding_type", None)
+    if kind not in (None, "absolute"):
+        raise refusal(config, f"expected position_embedding_type 'absolute', got {kind!r}")
     return Learned(int(attribute(config, "max_position_embeddings")), int(attribute(config, "hidden_size")))
 
 

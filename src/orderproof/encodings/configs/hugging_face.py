@@ -40,6 +40,9 @@ def from_hf_config(config: object, layer: int = 0) -> PositionalEncoding:
         raise EncodingError(
             f"from_hf_config: config must be a transformers configuration with a model_type, got {came}"
         )
+    layers = getattr(config, "num_hidden_layers", None)
+    if (name in MODELS or name in OTHERS) and (layers is None or layer >= layers):
+        raise refusal(config, f"expected layer to be under num_hidden_layers={layers}, got {layer}")
     if name in MODELS:
         return rotary_of(config, layer, MODELS[name])
     if name in OTHERS:
