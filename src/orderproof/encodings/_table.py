@@ -62,7 +62,9 @@ def _added(flat: Tensor, spectrum: Spectrum, dtype: torch.dtype) -> tuple[Tensor
     for start in range(0, len(flat), block):
         p = flat[start : start + block]
         far = p >= _NEAR
-        turned = low[p % _LEVEL] * high[p // _LEVEL % _LEVEL] * spectrum.gain
+        turned = low[p % _LEVEL].mul_(high[p // _LEVEL % _LEVEL])
+        if spectrum.gain != 1.0:
+            turned *= spectrum.gain
         cos[start : start + block], sin[start : start + block] = turned.real, turned.imag
         if bool(far.any()):
             which = far.nonzero().squeeze(-1)
