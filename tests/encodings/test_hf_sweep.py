@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from orderproof.encodings import MRope, NoEncoding, Rotary, from_hf_config
+from orderproof import positions
+from orderproof.encodings import Axial, MRope, NoEncoding, Rotary, from_hf_config
 from orderproof.encodings.configs._models import MODELS
 from orderproof.errors import EncodingError
 from tests.encodings.examples import normal
@@ -99,8 +100,29 @@ def compare(found: Found, config: Any, kind: str | None, encoding: Rotary | MRop
     assert ((torch.stack([cos, sin]).double() - ours).abs() <= bound).all()
     q, k = (normal(1, 2, len(PLACES), encoding.head_width, seed=seed, dtype=torch.float32) for seed in (1, 2))
     theirs = turned_by_model(found.module, rotary, q, k, places, kind if names_type else None)
-    q_turned, k_turned = encoding.rotate(q, k, places)
-    assert (q_turned @ k_turned.transpose(-1, -2) - theirs).abs().max() < 1e-3 * theirs.abs().max()
+    evens_first = torch.cat([torch.arange(0, 2 * pairs, 2), torch.arange(1, 2 * pairs, 2)])
+    order = evens_first if encoding.layout == "half" else evens_first.argsort()
+    order = torch.cat([order, torch.arange(2 * pairs, encoding.head_width)])
+    right, wrong = (
+        a @ b.transpose(-1, -2)
+        for a, b in (encoding.rotate(q, k, places), encoding.rotate(q[..., order], k[..., order], places))
+    )
+    assert (right - theirs).abs().max() < 1e-3 * theirs.abs().max()
+    assert (wrong - theirs).abs().max() > 0.1 * theirs.abs().max()  # the other layout would not pass
+
+
+def compare_on_grid(found: Found, config: Any, encoding: Axial) -> None:
+    """The same for rows and columns; the model's function takes queries as [token, head, feature]."""
+    grid = positions.grid(7, 11)
+    cos, sin = found.build(config)(torch.zeros(1, 1), grid.T)
+    pairs = encoding.head_width // 2
+    ours = torch.stack(encoding.cos_sin(grid, dtype=torch.float64))
+    theirs = torch.stack([cos[:, :pairs], sin[:, :pairs]]).double()
+    assert (theirs - ours).abs().max() < 50 * torch.finfo(torch.float32).eps
+    q, k = (normal(77, 2, encoding.head_width, seed=seed, dtype=torch.float32) for seed in (1, 2))
+    turned = found.module.apply_rotary_pos_emb_vision(q, k, cos, sin)
+    for x, y in zip(encoding.rotate(*(x.transpose(0, 1).unsqueeze(0) for x in (q, k)), grid), turned, strict=True):
+        assert (x[0].transpose(0, 1) - y).abs().max() < 1e-4
 
 
 @pytest.mark.parametrize("found", parameters())
@@ -119,8 +141,11 @@ def test_a_default_model_turns_as_its_encoding_does_or_is_refused_for_a_reason(f
             continue
         if isinstance(encoding, NoEncoding):
             continue
-        assert isinstance(encoding, Rotary | MRope)
-        compare(found, config, kind, encoding)
+        if isinstance(encoding, Axial):
+            compare_on_grid(found, config, encoding)
+        else:
+            assert isinstance(encoding, Rotary | MRope)
+            compare(found, config, kind, encoding)
         compared += 1
     assert compared or why_refused(found, config, reasons)
 

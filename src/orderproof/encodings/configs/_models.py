@@ -32,6 +32,10 @@ class Model:
     """Its attention multiplies scores by YaRN's m(mscale_all_dim) ** 2."""
     streams: Literal["chunked", "interleaved"] | None = None
     """M-RoPE: how time, row and column share the pairs."""
+    grid: tuple[int, int] | None = None
+    """Axial: the axes of a picture in the order of their shares, 0 the row and 1 the column."""
+    width: Literal["hidden_size", "embed_dim"] = "hidden_size"
+    """The attribute that the heads share, where head_dim is not stated."""
     needs: tuple[str, object] | None = None
     """An attribute and the value without which it does not turn at all."""
     may_lack: bool = False
@@ -45,6 +49,7 @@ _PAIRS = Model(layout="interleaved")
 _PART = Model(partial=True)
 _NESTED = Model(nested=True)
 _LATENT = Model(layout="interleaved", latent=True, sharpens=True)
+_GRID = Model(grid=(0, 1))
 
 _GROUPS: tuple[tuple[Model, str], ...] = (
     (
@@ -97,11 +102,22 @@ _GROUPS: tuple[tuple[Model, str], ...] = (
     (replace(_PART, streams="chunked", layout="interleaved"), "glm4v_text glm_ocr_text"),
     (replace(_PART, streams="chunked"), "glm4v_moe_text glm_image_text"),
     (replace(_PART, streams="interleaved"), "qwen3_5_moe_text qwen3_5_text"),
+    (
+        _GRID,
+        (
+            "cohere_compass_vision dots3_note_vision_encoder ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision "
+            "glm4v_vision glm5_next_vision glm_ocr_vision lfm3_vl_vision muse_glimmer_vision muse_spark_vision "
+            "paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision qwen3_5_moe_vision qwen3_5_vision "
+            "qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision video_llama_3_vision"
+        ),
+    ),
+    (replace(_GRID, width="embed_dim"), "qwen2_vl_vision"),
+    (replace(_GRID, grid=(1, 0)), "step3p5_vision"),
 )
 MODELS: dict[str, Model] = {name: model for model, names in _GROUPS for name in names.split()}
 
 ATTENTION_LAYERS = frozenset(
     {"attention", "chunked_attention", "full_attention", "hybrid", "hybrid_sliding", "indexed_attention"}
-    | {"reference_sliding_attention", "sliding_attention"}
+    | {"reference_sliding_attention", "sliding_attention", "window_attention"}
 )
 OTHER_LAYERS = frozenset({"conv", "linear_attention", "mamba", "moe", "recurrent"})

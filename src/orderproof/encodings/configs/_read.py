@@ -23,14 +23,14 @@ def attribute(config: object, name: str) -> Any:
     return value
 
 
-def head_width(config: object) -> int:
+def head_width(config: object, shared: str = "hidden_size") -> int:
     """The width of a head: stated, or the model's width shared among the heads."""
     stated = getattr(config, "head_dim", None)
     if stated is not None:
         return int(stated)
-    width, heads = attribute(config, "hidden_size"), attribute(config, "num_attention_heads")
+    width, heads = attribute(config, shared), attribute(config, "num_attention_heads")
     if width % heads:
-        raise refusal(config, f"expected hidden_size to be a multiple of num_attention_heads={heads}, got {width}")
+        raise refusal(config, f"expected {shared} to be a multiple of num_attention_heads={heads}, got {width}")
     return int(width // heads)
 
 

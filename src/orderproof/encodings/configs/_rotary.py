@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from orderproof.encodings._encoding import PositionalEncoding
 from orderproof.encodings._pairs import Layout
+from orderproof.encodings.axial import Axial
 from orderproof.encodings.configs._models import ATTENTION_LAYERS, OTHER_LAYERS, Model
 from orderproof.encodings.configs._read import Values, attribute, entry, head_width, number, refusal
 from orderproof.encodings.configs._schedules import schedule_of
@@ -13,6 +14,7 @@ from orderproof.encodings.mrope import MRope
 from orderproof.encodings.none import NoEncoding
 from orderproof.encodings.rotary import Rotary
 
+_GRID_KEYS = frozenset({"rope_type", "type", "rope_theta"})
 _STREAM_KEYS = frozenset({"mrope_section", "mrope_interleaved"})
 
 
@@ -33,6 +35,8 @@ def rotary_of(config: object, layer: int, model: Model) -> PositionalEncoding:
         )
     if model.only_default and kind != "default":
         raise refusal(config, f"it has rules of its own for rope_type {kind!r}, which are not in any schedule")
+    if model.grid is not None:
+        return _axial(config, rope, kind, model, model.grid)
     also = _STREAM_KEYS if model.streams else frozenset[str]()
     schedule = schedule_of(config, rope, kind=kind, sharpens=model.sharpens, also=also)
     whole, turned = _widths(_of_layer(config, layer), rope, kind, model)
@@ -152,6 +156,16 @@ def _layout(config: object, model: Model) -> Layout:
     if not isinstance(found, bool):
         raise refusal(config, f"expected rope_interleave to be True or False, got {found!r}")
     return "interleaved" if found else "half"
+
+
+def _axial(config: object, rope: Values, kind: str, model: Model, order: tuple[int, int]) -> PositionalEncoding:
+    """Rows and columns of a picture, each in half of the pairs."""
+    if kind != "axial":
+        raise refusal(config, f"expected rope_type to be axial, got {kind!r}")
+    for key in rope.keys() - _GRID_KEYS:
+        raise refusal(config, f"rope_parameters has the key {key!r}, which rope_type 'axial' does not know")
+    whole = head_width(config, model.width)
+    return Axial(whole, base=number(config, rope, "rope_theta"), layout=_layout(config, model), order=order)
 
 
 def _sections(config: object, rope: Values, model: Model) -> tuple[int, int, int]:

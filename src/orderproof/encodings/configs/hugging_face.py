@@ -40,7 +40,7 @@ def from_hf_config(config: object, layer: int = 0) -> PositionalEncoding:
         raise EncodingError(
             f"from_hf_config: config must be a transformers configuration with a model_type, got {came}"
         )
-    layers = getattr(config, "num_hidden_layers", None)
+    layers = getattr(config, "num_hidden_layers", getattr(config, "depth", None))
     if (name in MODELS or name in OTHERS) and (layers is None or layer >= layers):
         raise refusal(config, f"expected layer to be under num_hidden_layers={layers}, got {layer}")
     if name in MODELS:
