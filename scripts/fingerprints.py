@@ -5,8 +5,8 @@
     python scripts/fingerprints.py --print    print it only
 
 Each row is `orderproof.audit` of a block from features to features, with the encoding at its defaults; rotary in both
-its layouts. Positions of several axes count alike on all of them, as they do on text; an encoding for causal attention
-only has no bidirectional row. One causal layer without positions stands beside two: blind to its prompt, and not.
+its layouts. Encodings defined for causal attention only have no other row. One causal layer without positions stands
+beside two: blind to its prompt, and not.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from orderproof import encodings, positions
+from orderproof import encodings
 from orderproof.blocks import Transformer, fingerprint_block
 from orderproof.encodings import Rotary
 
@@ -37,23 +37,11 @@ def blocks() -> Iterator[tuple[str, str, nn.Module]]:
             block = fingerprint_block(name, causal=causal)
             if block.encoding.claims.causal_only and not causal:
                 continue
-            yield what, _title(block), block if block.encoding.claims.ndim == 1 else OnText(block)
+            yield what, _title(block), block
             if isinstance(block.encoding, Rotary):
                 other = _interleaved(block, causal=causal)
                 yield what, _title(other), other
     yield "causal, 1 layer", "none", fingerprint_block("none", causal=True, layers=1)
-
-
-class OnText(nn.Module):
-    """A block whose positions have several axes, reading text: its positions count alike on all of them."""
-
-    def __init__(self, block: Transformer) -> None:
-        super().__init__()
-        self.block = block
-        self.width = block.width
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.block(x, positions.arange(x.shape[1]).expand(self.block.encoding.claims.ndim, -1))
 
 
 def _title(block: Transformer) -> str:

@@ -9,17 +9,7 @@ from orderproof import positions
 from orderproof.blocks import Decoder, Encoder, Layer, Stack, Transformer, fingerprint_block
 from orderproof.encodings import ALiBi, Claims, NoEncoding, PositionalEncoding, Rotary
 from orderproof.errors import EncodingError, PositionError, UsageError
-from tests.encodings.examples import (
-    WIDTH,
-    every_encoding,
-    every_encoding_and_mask,
-    exports,
-    normal,
-    on_axes,
-    run,
-    stated,
-    tolerance,
-)
+from tests.encodings.examples import WIDTH, every_encoding, every_encoding_and_mask, exports, normal, placed, tolerance
 
 EXACT = tolerance(torch.float64, terms=WIDTH * 30)
 
@@ -30,7 +20,7 @@ def test_the_fingerprint_block_is_the_same_for_the_same_seed(name: str, causal: 
     blocks = [fingerprint_block(name, causal=causal, seed=seed) for seed in (3, 3, 4)]
     assert torch.equal(torch.get_rng_state(), state)
     x = normal(2, 7, WIDTH, dtype=torch.float32)
-    first, same, other = (run(block, x) for block in blocks)
+    first, same, other = (block(x) for block in blocks)
     assert torch.equal(first, same)
     assert not torch.equal(first, other)
     assert len(blocks[0].stack.layers) == 2
@@ -42,8 +32,8 @@ def test_the_fingerprint_block_is_the_same_for_the_same_seed(name: str, causal: 
 def test_it_exports_and_the_graph_gives_the_same_numbers(name: str, causal: bool) -> None:
     block, x = fingerprint_block(name, causal=causal), normal(2, 7, WIDTH, dtype=torch.float32)
     with torch.no_grad():
-        program = torch.export.export(block, (x,), stated(block, 7), strict=False).run_decompositions({})
-        assert torch.allclose(program.module()(x, **stated(block, 7)), run(block, x), atol=1e-5)
+        program = torch.export.export(block, (x,), strict=False).run_decompositions({})
+        assert torch.allclose(program.module()(x), block(x), atol=1e-5)
     targets = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
     assert not {target for target in targets if "aten.item" in target or "_assert_scalar" in target}
 
@@ -54,7 +44,7 @@ def test_it_compiles_without_a_break(name: str) -> None:
     block, x = fingerprint_block(name, causal=True), normal(2, 7, WIDTH, dtype=torch.float32)
     with torch.no_grad():
         compiled = torch.compile(block, backend="eager", fullgraph=True)
-        assert torch.allclose(compiled(x, **stated(block, 7)), run(block, x), atol=1e-5)
+        assert torch.allclose(compiled(x), block(x), atol=1e-5)
 
 
 @exports
@@ -73,7 +63,7 @@ def test_the_number_of_tokens_may_stay_open_in_an_export() -> None:
 def test_it_exports_with_positions_and_padding_as_inputs(name: str) -> None:
     block, x = fingerprint_block(name, causal=True), normal(2, 7, WIDTH, dtype=torch.float32)
     real = torch.arange(7) >= torch.tensor([[0], [3]])
-    inputs = {"positions": on_axes(block.encoding, positions.from_mask(real)).contiguous(), "padding_mask": real}
+    inputs = {"positions": placed(block.encoding, positions.from_mask(real)), "padding_mask": real}
     with torch.no_grad():
         program = torch.export.export(block, (x,), inputs, strict=False)
         assert torch.allclose(program.module()(x, **inputs), block(x, **inputs), atol=1e-5)
@@ -85,7 +75,7 @@ def test_no_token_of_a_causal_model_sees_a_later_one(name: str) -> None:
     for cut in range(1, 7):
         changed = x.clone()
         changed[:, cut:] = normal(2, 7 - cut, WIDTH, seed=9)
-        difference = (run(block, changed) - run(block, x)).abs().amax((0, 2))
+        difference = (block(changed) - block(x)).abs().amax((0, 2))
         assert difference[:cut].max() == 0
         assert difference[cut:].min() > 1e-3
 
@@ -96,8 +86,8 @@ def test_decoding_with_a_cache_is_one_forward(name: str, chunks: list[int]) -> N
     block, x = fingerprint_block(name, causal=True).double(), normal(2, 9, WIDTH)
     with torch.no_grad():
         caches = block.new_caches(2, 9)
-        found = torch.cat([run(block, part, caches=caches) for part in x.split(chunks, dim=1)], dim=1)
-        assert (found - run(block, x)).abs().max() < EXACT
+        found = torch.cat([block(part, caches=caches) for part in x.split(chunks, dim=1)], dim=1)
+        assert (found - block(x)).abs().max() < EXACT
         assert all(cache.used == 9 for cache in caches)
 
 
@@ -107,22 +97,23 @@ def test_decoding_a_left_padded_row_is_decoding_it_alone(name: str) -> None:
     real = torch.arange(6) >= torch.tensor([[0], [2]])
     with torch.no_grad():
         caches = block.new_caches(2, 9)
-        prompt = run(block, x[:, :6], padding_mask=real, caches=caches)
-        steps = [run(block, x[:, i : i + 1], caches=caches) for i in range(6, 9)]
+        prompt = block(x[:, :6], padding_mask=real, caches=caches)
+        steps = [block(x[:, i : i + 1], caches=caches) for i in range(6, 9)]
         found = torch.cat([prompt, *steps], dim=1)
-        assert (found[1:, 2:] - run(block, x[1:, 2:])).abs().max() < EXACT
-        assert (found[:1] - run(block, x[:1])).abs().max() < EXACT
+        assert (found[1:, 2:] - block(x[1:, 2:])).abs().max() < EXACT
+        assert (found[:1] - block(x[:1])).abs().max() < EXACT
 
 
 @every_encoding
-def test_a_padded_prompt_may_come_in_chunks(name: str) -> None:
+@pytest.mark.parametrize("chunks", [[3, 4, 2], [1] * 9, [6, 1, 1, 1]], ids=["chunks", "one by one", "prompt and ones"])
+def test_a_padded_prompt_may_come_in_chunks(name: str, chunks: list[int]) -> None:
     block, x = fingerprint_block(name, causal=True).double(), normal(2, 9, WIDTH)
     real = torch.arange(9) >= torch.tensor([[1], [4]])
     with torch.no_grad():
         caches = block.new_caches(2, 9)
-        parts = zip(x.split([3, 4, 2], dim=1), real.split([3, 4, 2], dim=1), strict=True)
-        found = torch.cat([run(block, part, padding_mask=mask, caches=caches) for part, mask in parts], dim=1)
-        assert (found - run(block, x, padding_mask=real))[real].abs().max() < EXACT
+        parts = zip(x.split(chunks, dim=1), real.split(chunks, dim=1), strict=True)
+        found = torch.cat([block(part, padding_mask=mask, caches=caches) for part, mask in parts], dim=1)
+        assert (found - block(x, padding_mask=real))[real].abs().max() < EXACT
 
 
 @every_encoding_and_mask
@@ -130,8 +121,8 @@ def test_padding_on_either_side_changes_no_real_token(name: str, causal: bool) -
     block, x = fingerprint_block(name, causal=causal).double(), normal(1, 9, WIDTH)
     places = torch.arange(9)[None]
     for real in (places >= 4, places < 5):
-        alone = run(block, x[real][None])
-        assert (run(block, x, padding_mask=real)[real] - alone).abs().max() < EXACT
+        alone = block(x[real][None])
+        assert (block(x, padding_mask=real)[real] - alone).abs().max() < EXACT
 
 
 def test_a_cropped_cache_goes_on_as_if_the_rest_had_never_been() -> None:

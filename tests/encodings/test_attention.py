@@ -8,15 +8,23 @@ import torch
 from torch.nn import functional
 
 from orderproof import encodings, positions
-from orderproof.encodings import ALiBi, NoEncoding, PositionalEncoding, Rotary, Sinusoidal, T5Bias, attention
+from orderproof.encodings import ALiBi, Content, NoEncoding, PositionalEncoding, Rotary, Sinusoidal, T5Bias, attention
 from orderproof.errors import EncodingError, PositionError, UsageError
-from tests.encodings.examples import HEAD_WIDTH, HEADS, build, looks_ahead, normal, on_axes, tolerance
-
-IN_ATTENTION = [name for name in encodings.names() if build(name).claims.site != "embed"]
-every_encoding_in_attention_and_mask = pytest.mark.parametrize(
-    ("name", "causal"),
-    [(name, causal) for name in IN_ATTENTION for causal in (True, False) if causal or looks_ahead(name)],
+from tests.encodings.examples import (
+    HEAD_WIDTH,
+    HEADS,
+    WIDTH,
+    build,
+    hooks,
+    normal,
+    placed,
+    tolerance,
+    usable_encodings,
 )
+
+IN_ATTENTION = [(name, causal) for name, causal in usable_encodings if build(name).claims.site != "embed"]
+BY_SCORE = [name for name in encodings.names() if "score_mod" in hooks(build(name).claims)]
+every_encoding_in_attention = pytest.mark.parametrize(("name", "causal"), IN_ATTENTION)
 
 
 def qkv(queries: int, keys: int, *, heads: int = HEADS, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
@@ -24,38 +32,50 @@ def qkv(queries: int, keys: int, *, heads: int = HEADS, dtype: torch.dtype = tor
     return [normal(*shape, HEAD_WIDTH, seed=seed, dtype=dtype) for seed, shape in enumerate(shapes)]
 
 
+def notes_on(encoding: PositionalEncoding, keys: int, *, dtype: torch.dtype = torch.float64) -> torch.Tensor | None:
+    """The notes an encoding makes of some keys' tokens, where it makes any."""
+    return encoding.notes(normal(2, keys, WIDTH, seed=7, dtype=dtype))
+
+
 def attention_by_hand(
     encoding: PositionalEncoding,
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    p: list[int],
-    s: list[int],
+    p: torch.Tensor,
+    s: torch.Tensor,
     seen: list,
 ) -> torch.Tensor:
     """Softmax attention written with loops over queries, keys and heads."""
-    out, scale = torch.zeros_like(q), 1 / math.sqrt(q.shape[-1])
+    out, scale, content = torch.zeros_like(q), encoding.scale(q.shape[-1]), None
+    visible = torch.tensor(seen)[:, None]
+    if encoding.claims.content:
+        content = Content(q=q, k=k, scale=scale, visible=visible, notes=notes_on(encoding, k.shape[2]))
+    weights = torch.zeros(*q.shape[:3], k.shape[2], dtype=q.dtype)
+    if encoding.claims.site == "bias":
+        biases = encoding.bias(p, s, content=content, dtype=torch.float64).expand(weights.shape)
     if encoding.claims.site == "rotate":
-        q, k = encoding.rotate(q, k, *(on_axes(encoding, torch.tensor(x)) for x in (p, s)))
+        q, k = encoding.rotate(q, k, p, s)
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             for m in range(q.shape[2]):
                 keys = [n for n in range(k.shape[2]) if seen[b][m][n]]
                 scores = [float(q[b, h, m] @ k[b, h, n]) * scale for n in keys]
                 if encoding.claims.site == "bias":
-                    bias = encoding.bias(torch.tensor(p), torch.tensor(s), dtype=torch.float64)[0, h, m]
-                    scores = [score + float(bias[n]) for score, n in zip(scores, keys, strict=True)]
+                    scores = [score + float(biases[b, h, m, n]) for score, n in zip(scores, keys, strict=True)]
                 total = sum(math.exp(score) for score in scores)
                 for score, n in zip(scores, keys, strict=True):
-                    out[b, h, m] += math.exp(score) / total * v[b, h, n]
-    return out
+                    weights[b, h, m, n] = math.exp(score) / total
+                    out[b, h, m] += weights[b, h, m, n] * v[b, h, n]
+    return out + encoding.values(weights, p, s) if encoding.claims.values else out
 
 
-@every_encoding_in_attention_and_mask
+@every_encoding_in_attention
 @pytest.mark.parametrize("backend", ["sdpa", "eager"])
 def test_it_is_the_formula(name: str, causal: bool, backend: str) -> None:
     encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(3, 5)
-    p, s = [7, 8, 9], [5, 6, 7, 8, 9]
+    p, s = [4, 5, 6], [2, 3, 4, 5, 6]
+    p_placed, s_placed = (placed(encoding, torch.tensor(x) * 8 ** (encoding.claims.ndim - 1)) for x in (p, s))
     real = torch.tensor([[True] * 5, [False, False, True, True, True]])
     seen = [[[bool(r) and (not causal or n <= m) for n, r in zip(s, row, strict=True)] for m in p] for row in real]
     found = attention(
@@ -63,28 +83,36 @@ def test_it_is_the_formula(name: str, causal: bool, backend: str) -> None:
         k,
         v,
         encoding=encoding,
-        q_positions=on_axes(encoding, torch.tensor(p)),
-        k_positions=on_axes(encoding, torch.tensor(s)),
+        q_positions=p_placed,
+        k_positions=s_placed,
         causal=causal,
         padding_mask=real,
+        notes=notes_on(encoding, 5),
         backend=backend,
     )
-    expected = attention_by_hand(encoding, q, k, v, p, s, seen)
+    expected = attention_by_hand(encoding, q, k, v, p_placed, s_placed, seen)
     assert (found - expected).abs().max() < tolerance(torch.float64, terms=100)
 
 
-@every_encoding_in_attention_and_mask
+@every_encoding_in_attention
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_eager_and_sdpa_give_the_same_numbers(name: str, causal: bool, dtype: torch.dtype) -> None:
-    encoding, (q, k, v) = build(name, causal=causal), qkv(9, 9, dtype=dtype)
+def test_every_backend_gives_the_same_numbers(name: str, causal: bool, dtype: torch.dtype) -> None:
+    encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(9, 9, dtype=dtype)
     real = torch.arange(9) >= torch.tensor([[0], [4]])
-    p = on_axes(encoding, positions.from_mask(real))
-    found = [
-        attention(q, k, v, encoding=encoding, q_positions=p, causal=causal, padding_mask=real, backend=backend)
-        for backend in ("sdpa", "eager")
-    ]
-    assert found[0].dtype == found[1].dtype == dtype
-    assert (found[0].double() - found[1].double()).abs().max() <= tolerance(dtype, terms=9, scale=float(v.abs().max()))
+    p, notes = placed(encoding, positions.from_mask(real)), notes_on(encoding, 9, dtype=dtype)
+
+    def attend(backend: str) -> torch.Tensor:
+        found = attention(
+            q, k, v, encoding=encoding, q_positions=p, causal=causal, padding_mask=real, notes=notes, backend=backend
+        )
+        assert found.dtype == dtype
+        return found.double()
+
+    sdpa, eager, flex = (attend(backend) for backend in ("sdpa", "eager", "flex"))
+    allowed = tolerance(dtype, terms=9, scale=float(v.abs().max()))
+    assert (sdpa - eager).abs().max() <= allowed
+    # A function for FlexAttention gives float32 numbers, whose size decides what rounding them costs.
+    assert (flex - eager).abs().max() <= max(allowed, tolerance(torch.float32, terms=9, scale=50.0))
 
 
 @pytest.mark.parametrize("backend", ["sdpa", "eager"])
@@ -153,13 +181,13 @@ def test_the_scale_is_used(backend: str) -> None:
     assert torch.allclose(found, scores.softmax(-1) @ v, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", [name for name in IN_ATTENTION if build(name).claims.site == "bias"])
+@pytest.mark.parametrize("name", BY_SCORE)
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile:UserWarning")
 def test_score_mod_serves_flex_attention(name: str) -> None:
     from torch.nn.attention.flex_attention import flex_attention
 
     encoding, (q, k, v) = build(name).requires_grad_(False), qkv(5, 5, dtype=torch.float32)
-    p = positions.offset(torch.tensor([0, 30]), 5)
+    p = placed(encoding, positions.offset(torch.tensor([0, 30]), 5))
     found = flex_attention(q, k, v, score_mod=encoding.score_mod(p, p))
     expected = (q @ k.mT / math.sqrt(8) + encoding.bias(p, p)).softmax(-1) @ v
     assert torch.allclose(found, expected, atol=1e-5)

@@ -85,6 +85,9 @@ def layers_of(config: Any) -> dict[str | None, int]:
 
 def compare(found: Found, config: Any, kind: str | None, encoding: Rotary | MRope) -> None:
     """Cosines and sines within the rounding of float32 angles; scores of queries and keys that either turned."""
+    if config.model_type in MODELS:
+        source = Path(inspect.getfile(found.module)).read_text(encoding="utf-8")
+        assert MODELS[config.model_type].sharpens == ("yarn_apply_mscale(config.rope_parameters" in source)
     rotary = found.build(config)
     names_type = "layer_type" in inspect.signature(rotary.forward).parameters and not hasattr(rotary, "inv_freq")
     places = PLACES if isinstance(encoding, Rotary) else STREAMS

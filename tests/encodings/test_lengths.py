@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from orderproof import encodings, positions
+from orderproof.blocks import Transformer
 from orderproof.encodings import ALiBi, Rotary, Schedule, attention, schedules
 from orderproof.errors import EncodingError
-from tests.encodings.examples import HEAD_WIDTH, HEADS, build, normal, on_axes
+from tests.encodings.examples import HEAD_WIDTH, HEADS, build, normal, placed
 
 BY_LENGTH = pytest.mark.parametrize(
     "schedule",
@@ -86,6 +87,21 @@ def test_a_row_is_the_same_alone_and_beside_longer_ones(schedule: Schedule) -> N
 
 
 @BY_LENGTH
+def test_a_model_decodes_as_it_reads_alone_and_beside_a_longer_row(schedule: Schedule) -> None:
+    torch.manual_seed(0)
+    block, x = Transformer(16, 2, 2, encoding=Rotary(8, schedule=schedule), causal=True).double(), normal(2, 12, 16)
+    lengths = torch.tensor([12, 50])
+    with torch.no_grad():
+        whole, caches = block(x, lengths=lengths), block.new_caches(2, 12)
+        steps = [block(part, caches=caches, lengths=lengths) for part in x.split([5, 1, 1, 5], dim=1)]
+        assert torch.allclose(torch.cat(steps, dim=1), whole, atol=1e-13)
+        for row in (0, 1):
+            alone = block(x[row : row + 1], lengths=int(lengths[row]))
+            assert torch.allclose(alone[0], whole[row], atol=1e-13)
+        assert not torch.allclose(block(x, lengths=8)[0], whole[0], atol=1e-3)
+
+
+@BY_LENGTH
 def test_a_score_sees_the_distance_only_within_one_length(schedule: Schedule) -> None:
     rotary, (q, k, _) = Rotary(8, schedule=schedule), qkv(4)
     scores = []
@@ -150,7 +166,7 @@ def test_a_rotation_that_does_not_depend_on_the_length_refuses_it(name: str) -> 
     encoding, x = build(name), normal(2, HEADS, 5, HEAD_WIDTH)
     owner = type(encoding).__name__
     with pytest.raises(EncodingError, match=f"{owner}: lengths change nothing here, its state is not 'length'"):
-        encoding.rotate(x, x, on_axes(encoding, positions.arange(5)), lengths=9)
+        encoding.rotate(x, x, placed(encoding, positions.arange(5)), lengths=9)
 
 
 def test_lengths_mean_nothing_to_the_others() -> None:

@@ -5,6 +5,7 @@ from orderproof.blocks.attention import SelfAttention as SelfAttention
 from orderproof.blocks.cache import KeyValueCache as KeyValueCache
 from orderproof.blocks.feed_forward import FeedForward as FeedForward
 from orderproof.blocks.fingerprint import fingerprint_block as fingerprint_block
+from orderproof.blocks.fingerprint import row_by_row as row_by_row
 from orderproof.blocks.layer import Layer as Layer
 from orderproof.blocks.norm import LayerNorm as LayerNorm
 from orderproof.blocks.norm import RMSNorm as RMSNorm

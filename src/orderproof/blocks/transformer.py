@@ -70,7 +70,7 @@ class Transformer(nn.Module):
         """Transform features; or, where there is a vocabulary, read words and score the next ones."""
         x = self._features(x)
         if positions is None:
-            positions = self._count(x, padding_mask, caches)
+            positions = self._place(self._count(x, padding_mask, caches))
         in_attention = self.encoding
         if self.encoding.claims.site == "embed":
             x, in_attention = self.encoding.embed(x, positions), NoEncoding()
@@ -103,13 +103,16 @@ class Transformer(nn.Module):
         return embedded
 
     def _count(self, x: Tensor, padding_mask: Tensor | None, caches: list[KeyValueCache] | None) -> Tensor:
-        if self.encoding.claims.ndim != 1:
-            axes = self.encoding.claims.ndim
-            raise PositionError(
-                f"positions: an encoding of {axes} axes cannot count them; pass positions, as from grid"
-            )
         past = caches[0].seen if caches else 0
         if padding_mask is None:
             return place.offset(past, x.shape[1], device=x.device)
         before = past.unsqueeze(-1) if isinstance(past, Tensor) else past
         return place.from_mask(padding_mask) + before
+
+    def _place(self, count: Int[Tensor, "*batch token"]) -> Int[Tensor, "*axes_and_batch token"]:
+        axes = self.encoding.claims.ndim
+        if axes != 1:
+            raise PositionError(
+                f"positions: an encoding of {axes} axes cannot count them; pass positions, as from grid"
+            )
+        return count

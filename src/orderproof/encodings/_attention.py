@@ -57,7 +57,8 @@ def attention(
     ``notes`` is what the encoding's `notes` made of the keys' tokens, ``lengths`` the length each row is read at;
     both are for encodings that say so in their claims. ``scale`` is the encoding's own by default, 1 /
     sqrt(head_width) for most. Where there are fewer key heads than query heads, neighbouring query heads share one.
-    Backend "flex" is FlexAttention, which has no gradient on the CPU.
+    Backend "flex" is FlexAttention, which has no gradient on the CPU. An encoding that adds to the values needs the
+    weights themselves, which only "eager" has: it is used whatever the backend.
     """
     if backend not in get_args(Backend):
         raise UsageError(f"backend: expected 'sdpa', 'eager' or 'flex', got {backend!r}")
@@ -81,7 +82,8 @@ def attention(
             return mixed
     visible = sight(*order, causal=causal, window=window, padding_mask=padding_mask, mask=mask)
     bias = None
-    if encoding.claims.site == "bias" and not (backend == "flex" and not encoding.claims.content):
+    by_score = backend == "flex" and not (encoding.claims.content or encoding.claims.values)
+    if encoding.claims.site == "bias" and not by_score:
         content = None
         if encoding.claims.content:
             content = Content(q=content_q, k=content_k, scale=scale, visible=visible, notes=notes)
@@ -90,11 +92,11 @@ def attention(
     if visible is not None and (padding_mask is not None or mask is not None or window is not None):
         blind = ~visible.any(dim=-1, keepdim=True)
         visible = visible | blind
-    if backend == "flex":
+    if backend == "eager" or encoding.claims.values:
+        mixed = _eager(q, k, v, bias, visible, scale=scale, encoding=encoding, order=(p, s))
+    elif backend == "flex":
         score_mod = encoding.score_mod(p, s) if encoding.claims.site == "bias" and bias is None else None
         mixed = flex(q, k, v, bias, visible, score_mod=score_mod, scale=scale)
-    elif backend == "eager" or encoding.claims.values:
-        mixed = _eager(q, k, v, bias, visible, scale=scale, encoding=encoding, order=(p, s))
     else:
         mixed = _sdpa(q, k, v, bias, visible, scale=scale)
     return mixed if blind is None else mixed.masked_fill(blind, 0.0)

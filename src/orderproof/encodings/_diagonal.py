@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 _ROWS = 256
-_ROWS_BACKWARD = 128
+# Scores worked out at once on the way back: what fits into the second cache.
+_SCORES_BACKWARD = 1 << 18
 _FAR = 1 << 62
 
 
@@ -155,39 +156,56 @@ class _Learned(torch.autograd.Function):
         wide = torch.float64 if q.dtype == torch.float64 else torch.float32
         queries, keys = q.shape[2], k.shape[2]
         hidden = _hide(vector.to(wide), reach, queries, keys)
-        q_wide, k_wide, v_wide, gradient = (x.to(wide) for x in (q, k, v, gradient))
-        inner = (gradient * out.to(wide)).sum(-1, keepdim=True)
-        q_gradient = torch.empty_like(q_wide)
-        k_gradient, v_gradient = torch.zeros_like(k_wide), torch.zeros_like(v_wide)
+        inner = (gradient.to(wide) * out.to(wide)).sum(-1, keepdim=True)
+        flat = [x.to(wide).flatten(0, 1) for x in (q, k, v, gradient, inner)]
+        found = [torch.zeros_like(x) for x in flat[:3]]
         vector_gradient = torch.zeros_like(hidden)
-        for start in range(0, queries, _ROWS_BACKWARD):
-            stop = min(start + _ROWS_BACKWARD, queries)
-            first, end = reach.keys(start, stop - 1, keys)
-            rows, above = q_wide[:, :, start:stop].flip(2) * scale, gradient[:, :, start:stop].flip(2)
-            some_keys, some_values = k_wide[:, :, first:end], v_wide[:, :, first:end]
-            weights = (rows @ some_keys.mT).add_(_matrix(hidden, queries, (start, stop), (first, end)))
-            weights = torch.softmax(weights, dim=-1)
-            v_gradient[:, :, first:end] += weights.mT @ above
-            slope = (above @ some_values.mT).sub_(inner[:, :, start:stop].flip(2)).mul_(weights)
-            q_gradient[:, :, start:stop] = (slope @ some_keys).mul_(scale).flip(2)
-            k_gradient[:, :, first:end] += slope.mT @ rows
-            where = queries - stop + first
-            along = _sum_along_diagonals(slope.sum(0))
-            vector_gradient[:, where : where + along.shape[-1]] += (
-                along if len(vector) > 1 else along.sum(0, keepdim=True)
-            )
-        return (
-            q_gradient.to(q.dtype),
-            k_gradient.to(k.dtype),
-            v_gradient.to(v.dtype),
-            vector_gradient.to(vector.dtype),
-            None,
-            None,
+        rows, heads = min(queries, _ROWS), len(hidden)
+        fitting = max(1, _SCORES_BACKWARD // (rows * keys))
+        many = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= fitting)
+        for matrix in range(0, len(flat[0]), many):
+            some = slice(matrix, matrix + many)
+            own = slice(matrix % heads, matrix % heads + many)
+            for start in range(0, queries, rows):
+                stop = min(start + rows, queries)
+                near = slice(*reach.keys(start, stop - 1, keys))
+                added = _matrix(hidden, queries, (start, stop), (near.start, near.stop))[0, own]
+                slope = _backward(flat, found, added, some, slice(start, stop), near, scale)
+                along = _sum_along_diagonals(slope)
+                where = queries - stop + near.start
+                vector_gradient[own, where : where + along.shape[-1]] += along
+        q_gradient, k_gradient, v_gradient = (
+            x.view(y.shape).to(y.dtype) for x, y in zip(found, (q, k, v), strict=True)
         )
+        return q_gradient, k_gradient, v_gradient, vector_gradient.to(vector.dtype), None, None
 
 
-def _sum_along_diagonals(x: Float[Tensor, "head row key"]) -> Float[Tensor, "head diagonal"]:
-    """Sum over r of x[h, r, t - r], for every t: each row is pushed one place further by a longer stride."""
-    heads, rows, keys = x.shape
-    longer = functional.pad(x, (0, rows)).flatten(1)[:, : rows * (keys + rows - 1)]
-    return longer.view(heads, rows, keys + rows - 1).sum(1)
+def _backward(
+    flat: list[Tensor],
+    found: list[Tensor],
+    added: Tensor,
+    some: slice,
+    these: slice,
+    near: slice,
+    scale: float,
+) -> Float[Tensor, "matrix row key"]:
+    """The gradient of some scores, their rows turned around; those of q, k and v are added to what was found."""
+    rows, above, inner = (x[some, these].flip(1) for x in (flat[0], flat[3], flat[4]))
+    keys, values = flat[1][some, near], flat[2][some, near]
+    weights = torch.baddbmm(added, rows, keys.mT, alpha=scale).softmax(dim=-1)
+    found[2][some, near].baddbmm_(weights.mT, above)
+    slope = torch.baddbmm(inner, above, values.mT, beta=-1).mul_(weights)
+    found[0][some, these] = torch.bmm(slope, keys).mul_(scale).flip(1)
+    found[1][some, near].baddbmm_(slope.mT, rows, alpha=scale)
+    return slope
+
+
+def _sum_along_diagonals(x: Float[Tensor, "matrix row key"]) -> Float[Tensor, "matrix diagonal"]:
+    """Sum over r of x[m, r, t - r], for every t.
+
+    Each row is written with as many zeros behind it as there are rows, and read with one less: so it is pushed one
+    place further than the row before it.
+    """
+    many, rows, keys = x.shape
+    padded = functional.pad(x, (0, rows)).flatten(1)[:, : rows * (keys + rows - 1)]
+    return padded.view(many, rows, keys + rows - 1).sum(1)

@@ -46,7 +46,7 @@ class Claims:
     causal_only: bool = False
     """Defined only for keys that do not come after the query."""
     relative_within: int | None = None
-    """`relative` holds up to this position only; None: everywhere."""
+    """`relative` and `symmetric` hold up to this position only; None: everywhere."""
     content: bool = False
     """What it does to a score depends on what the tokens hold, not on their positions alone."""
     values: bool = False
@@ -140,7 +140,10 @@ class PositionalEncoding(nn.Module):
         self._refuse("bias")
 
     def score_mod(self, q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]) -> ScoreMod:
-        """The same addition as a function (score, batch, head, query, key) -> score, for FlexAttention."""
+        """The same addition as a function (score, batch, head, query, key) -> score, for FlexAttention.
+
+        A bias that depends on content has none: FlexAttention is given its matrix.
+        """
         self._refuse("score_mod")
 
     def scale(self, head_width: int) -> float:
@@ -169,4 +172,8 @@ class PositionalEncoding(nn.Module):
 
     def _refuse(self, hook: str) -> NoReturn:
         site = self.claims.site
+        if hook == "score_mod" and site == "bias":
+            raise EncodingError(f"{type(self).__name__} has no score_mod: its bias depends on content; use its bias")
+        if hook == "values" and site == "bias":
+            raise EncodingError(f"{type(self).__name__} has no values: it adds to the scores alone")
         raise EncodingError(f"{type(self).__name__} has no {hook}: it acts at the site '{site}'")

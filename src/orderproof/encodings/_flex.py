@@ -50,7 +50,8 @@ def flex(
 
 def _at(x: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
     first = torch.zeros_like(batch)
-    return x[first if x.shape[0] == 1 else batch, first if x.shape[1] == 1 else head, query, key]
+    index = (batch, head, query, key)
+    return x[tuple(first if size == 1 else i for size, i in zip(x.shape, index, strict=True))]
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import torch
@@ -68,3 +69,9 @@ def _rows(q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
     rows = q.shape[0] if q.dim() == 2 and q.shape[0] != 1 else None
     k = place.check(k_positions, name="k_positions", batch=rows, device=q.device)
     return (q.unsqueeze(0) if q.dim() == 1 else q), (k.unsqueeze(0) if k.dim() == 1 else k)
+
+
+def exactly(x: Tensor) -> AbstractContextManager[object]:
+    """A place where autocast does not lower the precision of products on the device of ``x``."""
+    kind = "cpu" if x.device.type == "meta" else x.device.type
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()

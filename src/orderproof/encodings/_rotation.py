@@ -87,8 +87,14 @@ class Rotation(AtRotate):
         ``lengths`` is the length at which each row is read, for encodings of state "length"; one for all rows, or one
         a row. ``out`` is a pair of buffers to write into (``q`` and ``k`` themselves will do); it records no gradient.
         """
-        if lengths is not None or self._plan is None or not kernels.serves(q, k):
+        plan = self._plan if lengths is None and kernels.serves(q, k) else None
+        if plan is None:
             return super().rotate(q, k, q_positions, k_positions, lengths=lengths, out=out)
+        learning = (q.requires_grad or k.requires_grad) and torch.is_grad_enabled()
+        if not learning and out is None and self.axis is None and (k_positions is None or k_positions is q_positions):
+            turned = kernels.turn_few(plan, self.head_width, q, k, q_positions)
+            if turned is not None:
+                return turned
         p = self._quick_check("q", q, q_positions)
         if k_positions is None and k.shape == q.shape:
             s = p
@@ -96,9 +102,9 @@ class Rotation(AtRotate):
             s = self._quick_check("k", k, q_positions if k_positions is None else k_positions)
         if out is not None:
             self.check_out(out, q, k)
-        elif (q.requires_grad or k.requires_grad) and torch.is_grad_enabled():
-            return _Turn.apply(self._plan, q, k, p, s, 1.0)  # type: ignore[no-any-return, no-untyped-call]
-        return kernels.turn(self._plan, q, k, p, s, out)
+        elif learning:
+            return _Turn.apply(plan, q, k, p, s, 1.0)  # type: ignore[no-any-return, no-untyped-call]
+        return kernels.turn(plan, q, k, p, s, out)
 
     def turned(
         self,

@@ -6,3 +6,4 @@ from orderproof.encodings.kernels._turn import Plan as Plan
 from orderproof.encodings.kernels._turn import plan_of as plan_of
 from orderproof.encodings.kernels._turn import serves as serves
 from orderproof.encodings.kernels._turn import turn as turn
+from orderproof.encodings.kernels._turn import turn_few as turn_few

@@ -21,6 +21,9 @@ def library() -> ctypes.CDLL | None:
         return None
     found.turn.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
     found.turn.restype = ctypes.c_int
+    number, address = ctypes.c_int64, ctypes.c_void_p
+    found.turn_few.argtypes = (address, number, *(address,) * 5, *(number,) * 4)
+    found.turn_few.restype = ctypes.c_int
     found.table.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
     found.table.restype = None
     return found

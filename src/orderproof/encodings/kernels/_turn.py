@@ -25,6 +25,8 @@ _CALL = struct.Struct("=4qd26q")
 _STREAM_BYTES = 1 << 23
 # From here on each thread has enough to do to be worth its start.
 _THREAD_BYTES = 1 << 22
+# Up to so many rows of features a call is small: what stands around the kernel takes longer than the kernel.
+_FEW = 1 << 12
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
@@ -49,7 +51,13 @@ class Plan:
     """What stays the same from call to call: the kind of rotation, and its angles at 2 * 1024 positions."""
 
     def __init__(
-        self, frequencies: tuple[float, ...], width: int, layout: str, gain: float, axis: tuple[int, ...] | None
+        self,
+        found: ctypes.CDLL,
+        frequencies: tuple[float, ...],
+        width: int,
+        layout: str,
+        gain: float,
+        axis: tuple[int, ...] | None,
     ) -> None:
         self.arguments = (frequencies, width, layout, gain, axis)
         self.axes = 1 if axis is None else max(axis) + 1
@@ -62,6 +70,7 @@ class Plan:
         which = None if axis is None else self.axis.data_ptr()
         self.plan = _Plan(len(frequencies), width, layout == "interleaved", gain, *addresses, which, self.axes)
         self.address = ctypes.addressof(self.plan)
+        self.few = found.turn_few
 
     def __deepcopy__(self, memo: object) -> Plan:
         return self  # nothing in it ever changes, and its addresses are its own
@@ -75,7 +84,8 @@ def plan_of(
     frequencies: tuple[float, ...], width: int, layout: str, gain: float, axis: tuple[int, ...] | None
 ) -> Plan | None:
     """The plan of a rotation, the same one for the same arguments; None where there is no kernel."""
-    return None if library() is None else Plan(frequencies, width, layout, gain, axis)
+    found = library()
+    return None if found is None else Plan(found, frequencies, width, layout, gain, axis)
 
 
 def serves(q: Tensor, k: Tensor) -> bool:
@@ -94,6 +104,23 @@ def serves(q: Tensor, k: Tensor) -> bool:
         and _transforms() is None
         and _tracing() is None
     )
+
+
+def turn_few(plan: Plan, width: int, q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The usual small call, a step of decoding, with as little around it as possible; None where it is not that."""
+    if q.dim() != 4 or k.dim() != 4 or p.dim() != 1 or p.dtype is not torch.int64 or not p.is_cpu:
+        return None
+    rows, heads, tokens, features = q.shape
+    k_rows, k_heads, k_tokens, k_features = k.shape
+    if features != width or k_features != width or k_rows != rows or k_tokens != tokens or p.numel() != tokens:
+        return None
+    if rows * heads * tokens > _FEW or not (q.is_contiguous() and k.is_contiguous() and p.is_contiguous()):
+        return None
+    q_out, k_out = torch.empty_like(q), torch.empty_like(k)
+    q_to, q_from, k_to, k_from = q_out.data_ptr(), q.data_ptr(), k_out.data_ptr(), k.data_ptr()
+    dtype, where = _DTYPES[q.dtype], p.data_ptr()
+    failed = plan.few(plan.address, dtype, q_to, q_from, k_to, k_from, where, rows, heads, k_heads, tokens)
+    return None if failed else (q_out, k_out)
 
 
 def turn(

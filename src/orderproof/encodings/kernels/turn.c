@@ -162,6 +162,17 @@ int turn(const Plan *plan, const Call *call) {
     return failed;
 }
 
+/* The same for a small contiguous call with one position a token: what stands around it is what takes time. */
+int turn_few(const Plan *plan, int64_t dtype, void *q_out, const void *q, void *k_out, const void *k,
+             const int64_t *positions, int64_t rows, int64_t q_heads, int64_t k_heads, int64_t tokens) {
+    const int64_t token = plan->width, head = token * tokens, q_row = head * q_heads, k_row = head * k_heads;
+    const Call call = {dtype, 2, rows, 0, 1.0, {
+        {q_out, q, positions, 0, 0, q_heads, tokens, q_row, head, token, q_row, head, token},
+        {k_out, k, positions, 0, 0, k_heads, tokens, k_row, head, token, k_row, head, token},
+    }};
+    return turn(plan, &call);
+}
+
 /* The cosines and sines of many positions, [token][pair] each, none of them negative. */
 EACH_MACHINE void table(const Plan *plan, const int64_t *positions, int64_t tokens, float *cosine, float *sine) {
     for (int64_t t = 0; t < tokens; t++)

@@ -1,0 +1,246 @@
+"""How fast the encodings are, beside the libraries people use and beside what the machine allows.
+
+    python benchmarks/encodings.py                                  every table, a few minutes
+    python benchmarks/encodings.py --only rotate                    one of them: rotate, decode, bias, train, table
+    python benchmarks/encodings.py --markdown docs/benchmarks.md    and write the page
+
+One thread. All candidates of a row run in one process, one after the other, round after round; what is printed is the
+median of the ratios within a round, of processor time. The peers come with the extra `bench`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from orderproof import encodings, positions
+from orderproof.encodings import attention, kernels
+
+Run = Callable[[], object]
+SHAPES = {"A": (8, 12, 512, 64), "B": (1, 32, 2048, 128), "C": (1, 32, 8192, 128)}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+HEAD = """# Benchmarks of the encodings
+
+Written by `python benchmarks/encodings.py --markdown docs/benchmarks.md`; not edited by hand. (How long the prover
+takes stands in [its own page](prover_benchmarks.md).)
+"""
+
+
+def ratios(candidates: dict[str, Run], *, base: str, rounds: int, calls: int = 1) -> tuple[float, dict[str, float]]:
+    """The seconds a call of the base takes, and how many times that each candidate takes; medians over rounds."""
+    for run in candidates.values():
+        run()
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(rounds):
+        for name, run in candidates.items():
+            start = time.process_time()
+            for _ in range(calls):
+                run()
+            seconds[name].append((time.process_time() - start) / calls)
+    found = {
+        name: statistics.median(s / b for s, b in zip(taken, seconds[base], strict=True))
+        for name, taken in seconds.items()
+    }
+    return statistics.median(seconds[base]), found
+
+
+def hugging_face(q: Tensor, k: Tensor, length: int) -> Run:
+    """apply_rotary_pos_emb of Llama, its tables ready."""
+    from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+    cos, sin = halves(q.shape[-1], length, q.dtype)
+    return lambda: apply_rotary_pos_emb(q, k, cos, sin)
+
+
+def halves(width: int, length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The tables of Hugging Face: both halves of the features, in the dtype of q."""
+    rotary = encodings.Rotary(width)
+    cos, sin = rotary.cos_sin(positions.arange(length), dtype=torch.float32)
+    return tuple(torch.cat([x, x], -1).unsqueeze(0).to(dtype) for x in (cos, sin))  # type: ignore[return-value]
+
+
+def lucidrains(q: Tensor, k: Tensor, length: int) -> Run:
+    """rotary-embedding-torch, its angles ready."""
+    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
+
+    angles = RotaryEmbedding(q.shape[-1])(torch.arange(length).float())
+    return lambda: (apply_rotary_emb(angles, q), apply_rotary_emb(angles, k))
+
+
+def x_transformers(q: Tensor, k: Tensor, length: int) -> Run:
+    """x-transformers, its angles ready."""
+    from x_transformers.x_transformers import RotaryEmbedding, apply_rotary_pos_emb
+
+    angles, _ = RotaryEmbedding(q.shape[-1])(torch.arange(length))
+    return lambda: (apply_rotary_pos_emb(q, angles), apply_rotary_pos_emb(k, angles))
+
+
+def rotate(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
+    """Queries and keys turned, in multiples of copying them into buffers that are there."""
+    lines = [["shape", "dtype", "copy_ [ms]", "in place", "into buffers", "fresh", "transformers", "rotary-emb.-torch",
+              "x-transformers", "fresh over transformers"]]  # fmt: skip
+    for name, shape in SHAPES.items():
+        for dtype_name, dtype in DTYPES.items():
+            q, k = torch.randn(shape).to(dtype), torch.randn(shape).to(dtype)
+            into, turned = (torch.empty_like(q), torch.empty_like(k)), (q.clone(), k.clone())
+            rotary, p = encodings.Rotary(shape[-1]), positions.arange(shape[2])
+            candidates: dict[str, Run] = {
+                "copy": lambda into=into, q=q, k=k: (into[0].copy_(q), into[1].copy_(k)),
+                "in place": lambda r=rotary, t=turned, p=p: r.rotate(*t, p, out=t),
+                "buffers": lambda r=rotary, q=q, k=k, p=p, into=into: r.rotate(q, k, p, out=into),
+                "fresh": lambda r=rotary, q=q, k=k, p=p: r.rotate(q, k, p),
+                "hf": hugging_face(q, k, shape[2]),
+                "lucid": lucidrains(q, k, shape[2]),
+                "x": x_transformers(q, k, shape[2]),
+            }
+            base, found = ratios(candidates, base="copy", rounds=rounds)
+            words = [f"{found[n]:.2f}" for n in ("in place", "buffers", "fresh", "hf", "lucid", "x")]
+            text = f"{name} {shape}", dtype_name, f"{base * 1e3:.2f}"
+            lines.append([*text, *words, f"{found['hf'] / found['fresh']:.1f}x faster"])
+    yield "Rotation of q and k, in multiples of `copy_` (limit: into buffers 1.10 from 16 MiB on; fresh 4x)", lines
+
+
+def decode(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
+    """One new token: (1, 32, 1, 128) at position 32768."""
+    lines = [["dtype", "2 x copy_ [us]", "ours, fresh [us]", "ours, in place [us]", "transformers apply only [us]",
+              "rotary-emb.-torch apply only [us]"]]  # fmt: skip
+    for dtype_name, dtype in DTYPES.items():
+        q, k = (torch.randn(1, 32, 1, 128).to(dtype) for _ in range(2))
+        into, rotary, p = (torch.empty_like(q), torch.empty_like(k)), encodings.Rotary(128), torch.tensor([32768])
+        candidates: dict[str, Run] = {
+            "copy": lambda into=into, q=q, k=k: (into[0].copy_(q), into[1].copy_(k)),
+            "fresh": lambda r=rotary, q=q, k=k, p=p: r.rotate(q, k, p),
+            "in place": lambda r=rotary, p=p, into=into: r.rotate(*into, p, out=into),
+            "hf": hugging_face(q, k, 1),
+            "lucid": lucidrains(q, k, 1),
+        }
+        base, found = ratios(candidates, base="copy", rounds=4 * rounds, calls=300)
+        lines.append([dtype_name, *(f"{found[n] * base * 1e6:.1f}" for n in candidates)])
+    yield "One decode step, module call included (limit: 6 us)", lines
+
+
+def bias(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
+    """Attention (1, 8, L, 64) with a bias, in multiples of attention without."""
+    lines = [["L", "no bias [ms]", "dense matrix, ready", "ALiBi", "T5", "bias memory, dense [MiB]", "ours [MiB]",
+              "bit-identical"]]  # fmt: skip
+    causal_lines = [["L", "is_causal [ms]", "dense matrix, ready", "ALiBi", "T5", "largest difference"]]
+    for length in (1024, 2048, 4096):
+        q, k, v = (torch.randn(1, 8, length, 64) for _ in range(3))
+        p = positions.arange(length)
+        alibi = encodings.ALiBi(8)
+        dense = alibi.bias(p, p)
+
+        def ours(encoding: Any, *, causal: bool, q: Tensor = q, k: Tensor = k, v: Tensor = v, p: Tensor = p) -> Tensor:
+            return attention(q, k, v, encoding=encoding, q_positions=p, causal=causal)
+
+        def plain(q: Tensor = q, k: Tensor = k, v: Tensor = v, **options: Any) -> Tensor:
+            return functional.scaled_dot_product_attention(q, k, v, **options)
+
+        both, back = encodings.T5Bias(8, bidirectional=True), encodings.T5Bias(8, bidirectional=False)
+        base, found = ratios(
+            {
+                "none": plain,
+                "dense": lambda plain=plain, d=dense: plain(attn_mask=d),
+                "alibi": lambda ours=ours, e=alibi: ours(e, causal=False),
+                "t5": lambda ours=ours, e=both: ours(e, causal=False),
+            },
+            base="none",
+            rounds=rounds,
+        )
+        same = torch.equal(ours(alibi, causal=False), plain(attn_mask=dense))
+        small = 8 * (2 * length - 1) * 4 / 2**20
+        lines.append([str(length), f"{base * 1e3:.0f}", *(f"{found[n]:.2f}" for n in ("dense", "alibi", "t5")),
+                      f"{dense.numel() * 4 / 2**20:.0f}", f"{small:.2f}", "yes" if same else "no"])  # fmt: skip
+        hidden = dense.masked_fill(p > p.unsqueeze(-1), float("-inf"))
+        base, found = ratios(
+            {
+                "none": lambda plain=plain: plain(is_causal=True),
+                "dense": lambda plain=plain, d=hidden: plain(attn_mask=d),
+                "alibi": lambda ours=ours, e=alibi: ours(e, causal=True),
+                "t5": lambda ours=ours, e=back: ours(e, causal=True),
+            },
+            base="none",
+            rounds=rounds,
+        )
+        apart = (ours(alibi, causal=True) - plain(attn_mask=hidden)).abs().max()
+        words = (f"{found[n]:.2f}" for n in ("dense", "alibi", "t5"))
+        causal_lines.append([str(length), f"{base * 1e3:.0f}", *words, f"{float(apart):.0e}"])
+    yield "A bias of n - m, in multiples of attention without one (limit: 1.08 from 2048 on)", lines
+    yield "The same, causal, in multiples of `is_causal` (limit: 1.15)", causal_lines
+
+
+def train(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
+    """Forward and backward of attention (1, 8, L, 64) with a bias that learns."""
+    lines = [["L", "no bias [ms]", "ours, T5", "dense matrix that learns"]]
+    for length in (1024, 2048):
+        q, k, v = (torch.randn(1, 8, length, 64, requires_grad=True) for _ in range(3))
+        above, p = torch.randn(1, 8, length, 64), positions.arange(length)
+        t5 = encodings.T5Bias(8, bidirectional=True)
+
+        def backward(out: Tensor, *wanted: Tensor, above: Tensor = above) -> object:
+            return torch.autograd.grad(out, wanted, above)
+
+        base, found = ratios(
+            {
+                "none": lambda q=q, k=k, v=v, b=backward: b(functional.scaled_dot_product_attention(q, k, v), q, k, v),
+                "ours": lambda q=q, k=k, v=v, p=p, t5=t5, b=backward: b(
+                    attention(q, k, v, encoding=t5, q_positions=p, causal=False), q, k, v, t5.weight
+                ),
+                "dense": lambda q=q, k=k, v=v, p=p, t5=t5, b=backward: b(
+                    functional.scaled_dot_product_attention(q, k, v, attn_mask=t5.bias(p, p)), q, k, v, t5.weight
+                ),
+            },
+            base="none",
+            rounds=rounds,
+        )
+        lines.append([str(length), f"{base * 1e3:.0f}", f"{found['ours']:.2f}", f"{found['dense']:.2f}"])
+    yield "A learned bias, forward and backward, in multiples of no bias (limit: 1.4)", lines
+
+
+TABLES = {"rotate": rotate, "decode": decode, "bias": bias, "train": train}
+
+
+def markdown(lines: list[list[str]]) -> str:
+    head, *rest = lines
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *rest))
+
+
+def machine() -> str:
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    model = next((line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name")), "")
+    kernel = "compiled kernel" if kernels.available() else "no compiled kernel"
+    today = dt.datetime.now(dt.UTC).date()
+    return f"{today}, {model or platform.machine()}, one thread, torch {torch.__version__}, {kernel}."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=TABLES, action="append", help="this table only; may be given again")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--markdown", type=Path, help="write the page here")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    page = [HEAD, machine(), ""]
+    for name in given.only or TABLES:
+        with torch.set_grad_enabled(name == "train"):
+            for title, lines in TABLES[name](given.rounds):
+                page += [f"## {title}", "", markdown(lines), ""]
+                print(f"{title}\n\n{markdown(lines)}\n", flush=True)
+    if given.markdown:
+        given.markdown.write_text("\n".join(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
