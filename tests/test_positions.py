@@ -45,6 +45,64 @@ def test_packed_restarts_in_every_document(lengths: list[int]) -> None:
     assert positions.documents(boundaries).tolist() == [d for d, n in enumerate(lengths) for _ in range(n)]
 
 
+@given(st.lists(st.integers(0, 4), min_size=0, max_size=6), st.integers(0, 3))
+def test_from_documents_is_packed_in_every_row(lengths: list[int], shift: int) -> None:
+    boundaries = torch.tensor([0, *lengths]).cumsum(0)
+    numbers, expected = positions.documents(boundaries), positions.packed(boundaries)
+    assert torch.equal(positions.from_documents(numbers), expected)
+    rows = torch.stack([numbers + shift, numbers.flip(0)]).to(torch.int32)
+    found = positions.from_documents(rows)
+    assert torch.equal(found[0], expected)
+    assert torch.equal(found[1], positions.from_documents(numbers.flip(0)))
+    assert found.dtype == torch.int64
+
+
+def test_from_documents_counts_padding_on_its_own() -> None:
+    numbers = torch.tensor([[0, 0, 1, 1, 1, -1], [5, 3, 3, 5, 5, 5]])
+    assert positions.from_documents(numbers).tolist() == [[0, 1, 0, 1, 2, 0], [0, 0, 1, 0, 1, 2]]
+    with FakeTensorMode():
+        assert positions.from_documents(torch.empty(2, 3, dtype=torch.int64)).shape == (2, 3)
+
+
+@given(n=st.integers(0, 9), room=st.integers(0, 9), seed=st.integers(0, 99))
+def test_randomized_draws_are_different_sorted_and_repeatable(n: int, room: int, seed: int) -> None:
+    largest = max(n - 1 + room, 0)
+    found = positions.randomized(n, largest, generator=torch.Generator().manual_seed(seed))
+    assert found.dtype == torch.int64
+    assert len(found) == n
+    assert (found.diff() > 0).all()
+    assert ((found >= 0) & (found <= largest)).all()
+    assert torch.equal(found, positions.randomized(n, largest, generator=torch.Generator().manual_seed(seed)))
+    assert torch.equal(positions.check(found), found)
+
+
+def test_every_choice_of_randomized_positions_is_as_likely() -> None:
+    generator = torch.Generator().manual_seed(0)
+    drawn = positions.randomized(2, 3, batch=6000, generator=generator)
+    assert drawn.shape == (6000, 2)
+    _, counts = torch.unique(drawn, dim=0, return_counts=True)
+    assert len(counts) == 6
+    assert ((counts - 1000).abs() < 5 * (1000 * 5 / 6) ** 0.5).all()
+    assert positions.randomized(2, 3, batch=0).shape == (0, 2)
+
+
+@given(group=st.integers(1, 5), window=st.integers(1, 9))
+def test_self_extend_gives_far_pairs_the_distance_of_the_paper(group: int, window: int) -> None:
+    p = positions.offset(torch.tensor([0, 7]), 40)
+    q, k = positions.self_extend(p, group=group, window=window)
+    for row, start in enumerate((0, 7)):
+        for m in range(start, start + 40):
+            for n in range(start, m - window + 1):
+                wanted = m // group + window - window // group - n // group
+                assert int(q[row, m - start] - k[row, n - start]) == wanted
+                assert abs(wanted - (window + (m - n - window) / group)) < 2
+    if group == 1:
+        assert torch.equal(q, p)
+        assert torch.equal(k, p)
+    assert (k.diff() >= 0).all()
+    assert (q - k >= 0).all()
+
+
 def test_grid_reads_row_by_row_with_the_row_first() -> None:
     assert positions.grid(2, 3).tolist() == [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]]
 
@@ -99,6 +157,22 @@ REFUSALS = {
     ),
     "cu_seqlens: expected boundaries that start at 0 and never fall, got [1, 2, 3, 4, 5, 6, 7, 8] and more": (
         lambda: positions.packed(torch.arange(1, 12))
+    ),
+    "documents: expected integers of shape [token] or [batch, token], got torch.float32 of shape [3]": (
+        lambda: positions.from_documents(torch.zeros(3))
+    ),
+    "n: expected at most 4 different positions up to 3, got 5": lambda: positions.randomized(5, 3),
+    "largest: expected an integer, 0 or more, got -1": lambda: positions.randomized(0, -1),
+    "batch: expected an integer, 0 or more, got -1": lambda: positions.randomized(1, 3, batch=-1),
+    "generator: expected device meta, got cpu": (
+        lambda: positions.randomized(1, 3, generator=torch.Generator(), device="meta")
+    ),
+    "group: expected an integer, 1 or more, got 0": lambda: positions.self_extend(torch.arange(3), group=0, window=2),
+    "window: expected an integer, 0 or more, got 2.5": (
+        lambda: positions.self_extend(torch.arange(3), group=2, window=2.5)  # type: ignore[arg-type]
+    ),
+    "positions: expected no negative position, got -1": (
+        lambda: positions.self_extend(torch.arange(3) - 1, group=2, window=2)
     ),
     "h: expected an integer, 0 or more, got -1": lambda: positions.grid(-1, 2),
     "t: expected an integer, 0 or more, got -1": lambda: positions.mrope(-1, 2, 2),

@@ -5,7 +5,8 @@ A position is an integer that somebody states; it is never read off a tensor's s
     [token]  or  [batch, token]                    one number a token (text)
     [axis, token]  or  [axis, batch, token]        several numbers a token (pictures, video), where axes are asked for
 
-Each function here builds the positions of one situation; `check` is what every encoding asks of those it is given.
+Each function here builds the positions of one situation, or maps some to others; `check` is what every encoding asks
+of those it is given.
 """
 
 from __future__ import annotations
@@ -85,6 +86,76 @@ def documents(cu_seqlens: Int[Tensor, " boundary"]) -> Int[Tensor, " token"]:
         came = str(cu_seqlens[:8].tolist()) if len(cu_seqlens) <= 8 else f"{cu_seqlens[:8].tolist()} and more"
         raise PositionError(f"cu_seqlens: expected boundaries that start at 0 and never fall, got {came}")
     return torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
+
+
+def from_documents(documents: Int[Tensor, "*batch token"]) -> Int[Tensor, "*batch token"]:
+    """The positions of packed rows told by document numbers: they start again at 0 wherever the number changes.
+
+    What the numbers are does not matter, so a stretch of padding with a number of its own counts from 0 too. Two
+    documents side by side need different numbers.
+    """
+    if documents.dtype not in _INTEGERS or documents.dim() not in (1, 2):
+        came = f"{documents.dtype} of shape {list(documents.shape)}"
+        raise PositionError(f"documents: expected integers of shape [token] or [batch, token], got {came}")
+    place = torch.arange(documents.shape[-1], device=documents.device).expand(documents.shape)
+    numbers = documents.long()
+    first = torch.ones_like(numbers[..., :1], dtype=torch.bool)
+    begins = torch.cat([first, numbers[..., 1:] != numbers[..., :-1]], dim=-1)[..., : documents.shape[-1]]
+    return place - torch.where(begins, place, 0).cummax(dim=-1).values
+
+
+def randomized(
+    n: int,
+    largest: int,
+    *,
+    batch: int | None = None,
+    generator: torch.Generator | None = None,
+    device: torch.device | str | None = None,
+) -> Int[Tensor, "*batch token"]:
+    """Drawn positions, in order: n different ones of 0, 1, ..., largest, every choice as likely as any other.
+
+    A model that is trained on them has seen every position up to the largest, whatever the length of its rows. A
+    ``generator`` gives the same draw for the same seed; ``batch`` rows are drawn one by one. They are for training:
+    a draw for each call of a trained model would make its answer random.
+    Source: Ruoss et al. 2023, "Randomized Positional Encodings Boost Length Generalization of Transformers",
+    arXiv:2305.16843, section 3.
+    """
+    n, largest = _count("n", n), _count("largest", largest)
+    if n > largest + 1:
+        raise PositionError(f"n: expected at most {largest + 1} different positions up to {largest}, got {n}")
+    if generator is not None and device is not None and generator.device.type != torch.device(device).type:
+        raise PositionError(f"generator: expected device {device}, got {generator.device}")
+    at = generator.device if device is None and generator is not None else device
+    rows = [
+        torch.randperm(largest + 1, generator=generator, device=at)[:n].sort().values
+        for _ in range(1 if batch is None else _count("batch", batch))
+    ]
+    if batch is None:
+        return rows[0]
+    return torch.stack(rows) if rows else torch.empty(0, n, dtype=torch.int64, device=at)
+
+
+def self_extend(
+    positions: Int[Tensor, "*batch token"], *, group: int, window: int
+) -> tuple[Int[Tensor, "*batch token"], Int[Tensor, "*batch token"]]:
+    """The positions of queries, and of keys, as far pairs see them: neighbours share one, so that distances shrink.
+
+        q = m // group + window - window // group        k = n // group
+
+    A query at m sees a key at n < m at the distance m - n within the window, and at q - k past it, which is about
+    window + (m - n - window) / group: a model trained on T positions so reads (T - window) * group + window.
+    The choice is made for each pair, so no single set of positions does it: score once with the positions as they are
+    and once with these, take the first where m - n < window, then the softmax. That holds for encodings that are
+    relative and for causal attention; keys are to be kept unturned.
+    Source: Jin et al. 2024, "LLM Maybe LongLM: Self-Extend LLM Context Window Without Tuning", arXiv:2401.01325,
+    section 3.3.
+    """
+    p = check(positions)
+    for name, value in (("group", group), ("window", window)):
+        if _count(name, value) < 1:
+            raise PositionError(f"{name}: expected an integer, 1 or more, got {value!r}")
+    grouped = p // group
+    return grouped + (window - window // group), grouped
 
 
 def grid(h: int, w: int, *, device: torch.device | str | None = None) -> Int[Tensor, "2 token"]:

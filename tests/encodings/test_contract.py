@@ -154,6 +154,15 @@ def test_each_position_decides_alone(name: str, data: st.DataObject) -> None:
             assert torch.equal(mine, own)
 
 
+@every_encoding
+def test_positions_of_one_row_are_those_of_every_row(name: str) -> None:
+    encoding, p = build(name), positions.offset(17, 5)
+    once = apply(encoding, p)
+    for rows in (p.unsqueeze(0), p.expand(2, 5)):
+        found = apply(encoding, rows)
+        assert torch.equal(*torch.broadcast_tensors(found, once))
+
+
 @every_encoding_and_mask
 def test_it_is_relative_exactly_where_it_claims_to_be(name: str, causal: bool) -> None:
     block = fingerprint_block(name, causal=causal).double()

@@ -4,6 +4,10 @@ import math
 
 import pytest
 import torch
+from transformers.models.distilbert import modeling_distilbert as distilbert
+from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
+from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+from transformers.models.whisper import modeling_whisper as whisper
 
 from orderproof import positions
 from orderproof.encodings import Sinusoidal
@@ -32,6 +36,27 @@ def test_the_base_sets_the_longest_wave() -> None:
     assert Sinusoidal(4, base=100.0).table(torch.tensor([1]), dtype=torch.float64)[0, 2] == math.sin(0.1)
 
 
+def test_open_waves_are_those_of_distilbert_and_marian() -> None:
+    p, out = positions.arange(300), torch.empty(300, 16)
+    distilbert.create_sinusoidal_embeddings(n_pos=300, dim=16, out=out)
+    assert (Sinusoidal(16).table(p) - out).abs().max() < 1e-7
+    marian = MarianSinusoidalPositionalEmbedding(300, 16).create_weight()
+    assert (Sinusoidal(16, layout="concatenated").table(p) - marian).abs().max() < 1e-7
+
+
+def test_closed_waves_are_those_of_tensor2tensor_in_m2m100_and_whisper() -> None:
+    encoding = Sinusoidal(16, layout="concatenated", spacing="closed")
+    assert encoding.spectrum.frequencies[-1] == pytest.approx(1e-4, rel=1e-15)
+    found = encoding.table(positions.arange(300))
+    # Theirs keep the angles in float32: off by half a unit of the position, and of the frequency.
+    bound = 300 * torch.finfo(torch.float32).eps * 5
+    m2m100 = M2M100SinusoidalPositionalEmbedding.get_embedding(300, 16)
+    assert (found - m2m100).abs().max() < bound
+    assert (found - whisper.sinusoids(300, 16)).abs().max() < bound
+    # which is less than between the spacings
+    assert (found - Sinusoidal(16, layout="concatenated").table(positions.arange(300))).abs().max() > 0.5
+
+
 def test_embed_adds_the_row_of_each_position() -> None:
     x, p = normal(2, 3, 6), torch.tensor([[4, 0, 9], [1, 1, 2]])
     sinusoidal = Sinusoidal(6)
@@ -51,6 +76,10 @@ def test_bad_arguments_are_refused() -> None:
         Sinusoidal(4, base=0)
     with pytest.raises(EncodingError, match="Sinusoidal: layout must be 'interleaved' or 'concatenated', got 'half'"):
         Sinusoidal(4, layout="half")  # type: ignore[arg-type]
+    with pytest.raises(EncodingError, match="Sinusoidal: spacing must be 'open' or 'closed', got 'paper'"):
+        Sinusoidal(4, spacing="paper")  # type: ignore[arg-type]
+    with pytest.raises(EncodingError, match="spacing 'closed' needs two waves, one at each end, got 2 features"):
+        Sinusoidal(2, spacing="closed")
     with pytest.raises(EncodingError, match=r"Sinusoidal: x must be floating \[batch, token, 4\], got"):
         Sinusoidal(4).embed(normal(1, 3, 6), positions.arange(3))
     with pytest.raises(PositionError, match="positions: expected 3 tokens"):

@@ -65,12 +65,14 @@ class Stack(nn.Module):
             raise UsageError(
                 f"encoding: expected one for all layers, or one a layer, {len(self.layers)}; got {len(each)}"
             )
+        depends = any(one.claims.state == "length" for one in each)
         if caches is not None and len(caches) != len(self.layers):
             raise UsageError(f"caches: expected one a layer, {len(self.layers)}, got {len(caches)}")
         for number, layer in enumerate(self.layers):
             cache = None if caches is None else caches[number]
+            own = lengths if each[number].claims.state == "length" or not depends else None
             x = layer(
-                x, positions, encoding=each[number], padding_mask=padding_mask, mask=mask, cache=cache, lengths=lengths
+                x, positions, encoding=each[number], padding_mask=padding_mask, mask=mask, cache=cache, lengths=own
             )
         return x if self.last_norm is None else self.last_norm(x)
 

@@ -1,6 +1,7 @@
 """Positional encodings: ways to give a model the order of its tokens."""
 
 from orderproof.encodings import layers as layers
+from orderproof.encodings import layout as layout
 from orderproof.encodings import schedules as schedules
 from orderproof.encodings._attention import Backend as Backend
 from orderproof.encodings._attention import attention as attention
@@ -16,9 +17,11 @@ from orderproof.encodings._offset import OffsetBias as OffsetBias
 from orderproof.encodings._registry import get as get
 from orderproof.encodings._registry import names as names
 from orderproof.encodings._registry import register as register
+from orderproof.encodings._table import table as table
 from orderproof.encodings.alibi import ALiBi as ALiBi
 from orderproof.encodings.axial import Axial as Axial
 from orderproof.encodings.cayley_string import String as String
+from orderproof.encodings.configs import from_hf_config as from_hf_config
 from orderproof.encodings.dino_v3 import DinoV3Rope as DinoV3Rope
 from orderproof.encodings.learned import Learned as Learned
 from orderproof.encodings.lie import Lie as Lie
@@ -28,5 +31,6 @@ from orderproof.encodings.pope import PoPE as PoPE
 from orderproof.encodings.rope_mixed import RopeMixed as RopeMixed
 from orderproof.encodings.rotary import Rotary as Rotary
 from orderproof.encodings.sinusoidal import Sinusoidal as Sinusoidal
+from orderproof.encodings.sinusoidal_grid import SinusoidalGrid as SinusoidalGrid
 from orderproof.encodings.t5 import T5Bias as T5Bias
 from orderproof.encodings.xpos import XPos as XPos

@@ -8,6 +8,7 @@
 
 On text all three positions are alike and both are RoPE exactly; so weights trained on text go on working. Chunked
 gives rows and columns only slow pairs, interleaved gives each stream the whole range.
+Where `rotary_width` is given only so many features are turned (Qwen3.5, GLM-4.5V).
 The positions are data (`positions.mrope`): no offset between tokens and positions is kept from call to call.
 Source: Wang et al. 2024, "Qwen2-VL", arXiv:2409.12191, section 2.1 (chunked); Bai et al. 2025, "Qwen3-VL Technical
 Report", arXiv:2511.21631 (interleaved).
@@ -42,14 +43,18 @@ class MRope(Rotation):
         order: Order = "chunked",
         base: float = 10_000.0,
         layout: Layout = "half",
+        rotary_width: int | None = None,
         schedule: Schedule | None = None,
     ) -> None:
-        pairs = check_size("MRope", "head_width", head_width, even=True) // 2
+        name = "head_width" if rotary_width is None else "rotary_width"
+        width = check_size("MRope", name, rotary_width or head_width, even=True)
+        pairs = width // 2
         if sections is None:
             sections = (pairs - 2 * (3 * pairs // 8), 3 * pairs // 8, 3 * pairs // 8)
-        spectrum = spectrum_of("MRope", schedule, width=head_width, base=base)
-        super().__init__(head_width, spectrum, layout=layout, axis=_streams(sections, order, pairs))
-        self.follow_lengths(schedule, width=head_width, base=base)
+        spectrum = spectrum_of("MRope", schedule, width=width, base=base)
+        axis = _streams(sections, order, pairs)
+        super().__init__(head_width, spectrum, layout=layout, rotary_width=rotary_width, axis=axis)
+        self.follow_lengths(schedule, width=width, base=base)
         self.sections = sections
         self.order: Order = order
         self.base = base

@@ -3,12 +3,17 @@
     e(p)[2i] = sin(p * frequency[i])       e(p)[2i + 1] = cos(p * frequency[i])       layout "interleaved"
     e(p)[i]  = sin(p * frequency[i])       e(p)[width/2 + i] = cos(p * frequency[i])  layout "concatenated"
 
-    frequency[i] = base ** (-2i / width),   i = 0 .. width/2 - 1
+    frequency[i] = base ** (-2i / width)               spacing "open": the paper, Marian, Pegasus, DistilBERT
+    frequency[i] = base ** (-i / (width/2 - 1))        spacing "closed": tensor2tensor, fairseq, M2M100, Whisper
+
+for i = 0 .. width/2 - 1. The layouts are the same features in another order; the spacings are other frequencies: the
+last is exactly 1 / base where the spacing is closed. Weights trained with one of the four are wrong with the others.
+(fairseq and M2M100 count real tokens from padding_idx + 1: add that to the positions.)
 
 e(p + s) is a rotation of e(p) that depends on s only, but scores also see where the rotation starts: the encoding
-is not relative. The layouts are the same features in another order, so weights trained with one are wrong with
-the other. (tensor2tensor's waves have the exponent -i / (width/2 - 1) and are neither.)
-Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, section 3.5.
+is not relative.
+Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, section 3.5; tensor2tensor,
+tensor2tensor/layers/common_attention.py, get_timing_signal_1d.
 """
 
 from __future__ import annotations
@@ -20,14 +25,18 @@ from torch import Tensor
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import Claims, PositionalEncoding, Sizes
-from orderproof.encodings._frequencies import cos_sin
+from orderproof.encodings._frequencies import Spectrum
 from orderproof.encodings._operands import check_features, check_size, working_dtype
 from orderproof.encodings._registry import register
+from orderproof.encodings._table import rows
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+
+WaveLayout = Literal["interleaved", "concatenated"]
+Spacing = Literal["open", "closed"]
 
 
 @register("sinusoidal")
@@ -37,17 +46,19 @@ class Sinusoidal(PositionalEncoding):
     claims = Claims(site="embed", relative=False, symmetric=False)
 
     def __init__(
-        self, width: int, *, base: float = 10_000.0, layout: Literal["interleaved", "concatenated"] = "interleaved"
+        self,
+        width: int,
+        *,
+        base: float = 10_000.0,
+        layout: WaveLayout = "interleaved",
+        spacing: Spacing = "open",
     ) -> None:
         super().__init__()
         self.width = check_size("Sinusoidal", "width", width, even=True)
-        if not base > 0:
-            raise EncodingError(f"Sinusoidal: base must be positive, got {base!r}")
-        if layout not in ("interleaved", "concatenated"):
-            raise EncodingError(f"Sinusoidal: layout must be 'interleaved' or 'concatenated', got {layout!r}")
+        self.spectrum = spectrum_of("Sinusoidal", width, base=base, layout=layout, spacing=spacing)
         self.base = base
-        self.layout = layout
-        self.spectrum = geometric(width=width, base=base)
+        self.layout: WaveLayout = layout
+        self.spacing: Spacing = spacing
 
     @classmethod
     def for_model(cls, sizes: Sizes) -> Self:
@@ -58,10 +69,7 @@ class Sinusoidal(PositionalEncoding):
         self, positions: Int[Tensor, "*batch token"], *, dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch token width"]:
         """The row e(p) of each position, rounded once to ``dtype``."""
-        cos, sin = cos_sin(place.check(positions), self.spectrum, dtype=dtype)
-        if self.layout == "interleaved":
-            return torch.stack([sin, cos], dim=-1).flatten(-2)
-        return torch.cat([sin, cos], dim=-1)
+        return waves(place.check(positions), self.spectrum, layout=self.layout, dtype=dtype)
 
     def embed(
         self, x: Float[Tensor, "batch token width"], positions: Int[Tensor, "*batch token"]
@@ -74,4 +82,30 @@ class Sinusoidal(PositionalEncoding):
 
     def extra_repr(self) -> str:
         """The arguments it was made with."""
-        return f"{self.width}, base={self.base}, layout={self.layout!r}"
+        return f"{self.width}, base={self.base}, layout={self.layout!r}, spacing={self.spacing!r}"
+
+
+def spectrum_of(owner: str, width: int, *, base: float, layout: str, spacing: str) -> Spectrum:
+    """The frequencies of ``width`` features of waves, after a look at the arguments."""
+    if not base > 0:
+        raise EncodingError(f"{owner}: base must be positive, got {base!r}")
+    if layout not in ("interleaved", "concatenated"):
+        raise EncodingError(f"{owner}: layout must be 'interleaved' or 'concatenated', got {layout!r}")
+    if spacing not in ("open", "closed"):
+        raise EncodingError(f"{owner}: spacing must be 'open' or 'closed', got {spacing!r}")
+    if spacing == "open":
+        return geometric(width=width, base=base)
+    if width < 4:
+        raise EncodingError(f"{owner}: spacing 'closed' needs two waves, one at each end, got {width} features")
+    last = width // 2 - 1
+    return Spectrum(frequencies=tuple(base ** (-i / last) for i in range(width // 2)))
+
+
+def waves(
+    positions: Int[Tensor, "*batch token"], spectrum: Spectrum, *, layout: WaveLayout, dtype: torch.dtype
+) -> Float[Tensor, "*batch token width"]:
+    """The sine and cosine of every angle, in the order of the layout, rounded once to ``dtype``."""
+    cos, sin = rows(positions, spectrum, dtype=dtype)
+    if layout == "interleaved":
+        return torch.stack([sin, cos], dim=-1).flatten(-2)
+    return torch.cat([sin, cos], dim=-1)
