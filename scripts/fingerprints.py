@@ -5,7 +5,8 @@
     python scripts/fingerprints.py --print    print it only
 
 Each row is `orderproof.audit` of a block from features to features, with the encoding at its defaults; rotary in both
-its layouts. Encodings defined for causal attention only have no other row. One causal layer without positions stands beside two: blind to its prompt, and not.
+its layouts. An encoding that is defined for causal attention only has no other row. One causal layer without positions
+stands beside two: blind to its prompt, and not.
 """
 
 from __future__ import annotations

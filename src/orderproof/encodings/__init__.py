@@ -14,6 +14,10 @@ from orderproof.encodings._registry import get as get
 from orderproof.encodings._registry import names as names
 from orderproof.encodings._registry import register as register
 from orderproof.encodings.alibi import ALiBi as ALiBi
+from orderproof.encodings.fire import Fire as Fire
+from orderproof.encodings.grid_mlp import GridMlp as GridMlp
+from orderproof.encodings.grid_table import GridBias as GridBias
+from orderproof.encodings.kerple import Kerple as Kerple
 from orderproof.encodings.learned import Learned as Learned
 from orderproof.encodings.none import NoEncoding as NoEncoding
 from orderproof.encodings.rotary import Rotary as Rotary
