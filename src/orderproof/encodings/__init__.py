@@ -2,6 +2,7 @@
 
 from orderproof.encodings._attention import Backend as Backend
 from orderproof.encodings._attention import attention as attention
+from orderproof.encodings._content import ContentBias as ContentBias
 from orderproof.encodings._encoding import Claims as Claims
 from orderproof.encodings._encoding import Content as Content
 from orderproof.encodings._encoding import PositionalEncoding as PositionalEncoding
