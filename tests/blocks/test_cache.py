@@ -81,6 +81,11 @@ def test_what_does_not_fit_is_refused_and_leaves_the_cache_as_it_was() -> None:
             "cache: it records no gradient; decode under torch.no_grad()",
             (one_k.clone().requires_grad_(), one_v, p),
         ),
+        (
+            UsageError,
+            "cache: it records no gradient; decode under torch.no_grad()",
+            (one_k, one_v, p, None, torch.ones(2, 3, 1, 1, requires_grad=True)),
+        ),
         (PositionError, "positions: expected an integer dtype, got torch.float32", (one_k, one_v, torch.ones(1))),
         (UsageError, "padding_mask: expected booleans [2, 1]", (one_k, one_v, p, torch.ones(1, 1).bool())),
     ]

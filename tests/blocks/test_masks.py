@@ -29,7 +29,7 @@ def test_a_window_reaches_back_and_ahead(back: int, ahead: int) -> None:
     assert torch.equal(masks.window(positions.arange(6)[4:], positions.arange(6), back=back, ahead=ahead), seen[4:])
 
 
-@pytest.mark.parametrize("name", ["none", "rotary", "sinusoidal", "t5"])
+@pytest.mark.parametrize("name", ["none", "rotary", "sinusoidal", "t5", "shaw", "cope", "forgetting", "path"])
 def test_packed_documents_are_read_as_if_alone(name: str) -> None:
     block = fingerprint_block(name, causal=True).double()
     x, boundaries = normal(1, 9, 32), torch.tensor([0, 4, 5, 9])

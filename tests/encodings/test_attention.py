@@ -24,6 +24,7 @@ from tests.encodings.examples import (
 
 IN_ATTENTION = [(name, causal) for name, causal in usable_encodings if build(name).claims.site != "embed"]
 BY_SCORE = [name for name in encodings.names() if "score_mod" in hooks(build(name).claims)]
+LEARNING = sorted({name for name, _ in IN_ATTENTION if list(build(name).parameters())})
 every_encoding_in_attention = pytest.mark.parametrize(("name", "causal"), IN_ATTENTION)
 
 
@@ -193,17 +194,18 @@ def test_score_mod_serves_flex_attention(name: str) -> None:
     assert torch.allclose(found, expected, atol=1e-5)
 
 
-def test_a_bias_that_learns_gets_a_gradient_on_both_backends() -> None:
-    q, k, v = qkv(5, 5)
-    gradients = []
+@pytest.mark.parametrize("name", LEARNING)
+def test_what_learns_gets_the_same_gradient_on_both_backends(name: str) -> None:
+    found = []
     for backend in ("sdpa", "eager"):
-        t5 = build("t5").double()
-        attention(
-            q, k, v, encoding=t5, q_positions=positions.arange(5), causal=True, backend=backend
-        ).square().sum().backward()
-        gradients.append(t5.weight.grad)
-    assert torch.allclose(*gradients, atol=1e-12)
-    assert gradients[0].abs().max() > 1e-3
+        encoding, (q, k, v) = build(name).double(), qkv(5, 5)
+        p, notes = placed(encoding, positions.arange(5)), notes_on(encoding, 5)
+        mixed = attention(q, k, v, encoding=encoding, q_positions=p, causal=True, notes=notes, backend=backend)
+        mixed.square().sum().backward()
+        found.append({key: parameter.grad for key, parameter in encoding.named_parameters()})
+    assert max(float(gradient.abs().max()) for gradient in found[0].values()) > 1e-3
+    for key, gradient in found[0].items():
+        assert torch.allclose(gradient, found[1][key], rtol=1e-11, atol=1e-12), key
 
 
 def refuse(message: str, error: type[Exception] = UsageError, **changes: object) -> None:

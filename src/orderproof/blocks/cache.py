@@ -77,7 +77,7 @@ class KeyValueCache:
         if (room.shape, room.dtype) != (keys.shape, keys.dtype):
             came = f"{keys.dtype} {list(keys.shape)}"
             raise UsageError(f"cache: expected keys {room.dtype} {list(room.shape)}, got {came}")
-        if torch.is_grad_enabled() and (keys.requires_grad or values.requires_grad):
+        if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (keys, values, notes)):
             raise UsageError("cache: it records no gradient; decode under torch.no_grad()")
         batch, _, tokens, _ = keys.shape
         axes = len(self.positions) if self.positions.dim() == 3 else None
