@@ -178,7 +178,7 @@ ALL: list[Schedule] = [
 ]
 
 
-@pytest.mark.parametrize("schedule", ALL, ids=str)
+@pytest.mark.parametrize("schedule", ALL, ids=lambda schedule: getattr(schedule, "__name__", str(schedule)))
 def test_a_schedule_is_a_value_that_a_rotation_shows(schedule: Schedule) -> None:
     rotary = Rotary(8, schedule=schedule)
     assert rotary.spectrum == schedule(width=8, base=10_000.0)

@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from orderproof.encodings._encoding import Claims, Sizes
-from orderproof.encodings._frequencies import geometric
 from orderproof.encodings._offset import OffsetBias
 from orderproof.encodings._operands import check_size
 from orderproof.encodings._registry import register
+from orderproof.encodings.schedules import geometric
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

@@ -26,9 +26,10 @@ from torch import Tensor, nn
 
 from orderproof.encodings._content import ContentBias
 from orderproof.encodings._encoding import Claims, Content, Sizes
-from orderproof.encodings._frequencies import cos_sin, geometric
+from orderproof.encodings._frequencies import cos_sin
 from orderproof.encodings._operands import check_size
 from orderproof.encodings._registry import register
+from orderproof.encodings.schedules import geometric
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
