@@ -94,3 +94,12 @@ def test_bad_arguments_are_refused() -> None:
             MRope(8, sections=bad)  # type: ignore[arg-type]
     with pytest.raises(EncodingError, match="MRope: interleaved sections of rows and columns must fit in every third"):
         MRope(16, sections=(1, 6, 1), order="interleaved")
+
+
+def test_a_part_of_a_head_turns_as_a_head_of_that_width() -> None:
+    q, k, p = normal(2, 3, 12, 20, seed=1), normal(2, 3, 12, 20, seed=2), positions.mrope(2, 2, 3, past=5)
+    sections = (2, 2, 2)
+    found = MRope(20, rotary_width=12, sections=sections, order="interleaved").rotate(q, k, p)
+    whole = MRope(12, sections=sections, order="interleaved").rotate(q[..., :12], k[..., :12], p)
+    for part, turned, x in zip(found, whole, (q, k), strict=True):
+        assert torch.equal(part, torch.cat([turned, x[..., 12:]], dim=-1))
