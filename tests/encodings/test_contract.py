@@ -159,8 +159,11 @@ def test_positions_of_one_row_are_those_of_every_row(name: str) -> None:
     encoding, p = build(name), positions.offset(17, 5)
     once = apply(encoding, p)
     for rows in (p.unsqueeze(0), p.expand(2, 5)):
-        found = apply(encoding, rows)
-        assert torch.equal(*torch.broadcast_tensors(found, once))
+        found, own = torch.broadcast_tensors(apply(encoding, rows), once)
+        if encoding.claims.content:  # products of content, which torch may sum in another order for another batch
+            assert (found - own).abs().max() <= tolerance(torch.float64, terms=WIDTH, scale=float(own.detach().max()))
+        else:
+            assert torch.equal(found, own)
 
 
 @every_encoding_and_mask
