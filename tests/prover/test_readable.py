@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from orderproof import laws
+from orderproof.auditing.examine import Examination
 from orderproof.errors import CaptureError
 from orderproof.prover.capture import Captured, capture
 from orderproof.prover.run import run
@@ -100,7 +102,7 @@ def branch_through_numpy(model: Model, x: Tensor) -> Tensor:
 
 @refused
 def branch_through_a_list(model: Model, x: Tensor) -> Tensor:
-    return doubled_if(x, x.tolist()[0][0][0] > 0)
+    return x * 2 if x.tolist()[0][0][0] > 0 else x
 
 
 @refused
@@ -387,6 +389,14 @@ def test_a_recording_that_needs_nothing_reads_nothing() -> None:
     assert not record(lambda _, x: x * 2).read
 
 
+def test_a_refusal_names_the_line_that_reads_a_token() -> None:
+    line = branch_through_a_list.__code__.co_firstlineno + 2
+    with pytest.raises(CaptureError, match=rf"control flow depends on data .*, test_readable.py:{line}"):
+        record(branch_through_a_list)
+    with pytest.raises(CaptureError, match="the size of a tensor depends on data .aten.index.Tensor"):
+        record(size_from_a_mask)
+
+
 def test_a_module_is_left_as_it_was() -> None:
     model = Model(branch_on_a_constant)
     capture(model, (tokens(0),))
@@ -487,6 +497,15 @@ def test_a_token_that_decides_a_branch_behind_the_exporter_is_another_branch() -
     assert not exam.captured.read
     assert exam.infidelity is not None
     assert "captured a different branch" in exam.infidelity
+
+
+def test_a_graph_without_values_is_another_branch_where_its_twin_had_to_read_one() -> None:
+    exam = examine(asks(lambda x: torch.ones_like(x).all()))
+    twin = exam.subject
+    weightless = Examination(replace(twin, device="meta", twin=lambda: twin), exam.length)
+    assert not weightless.captured.read
+    assert weightless.infidelity is not None
+    assert "captured a different branch" in weightless.infidelity
 
 
 def test_one_tensor_under_two_names_has_both() -> None:

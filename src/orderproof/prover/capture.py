@@ -8,9 +8,11 @@ Operators that have no rule here but a decomposition in torch are decomposed, an
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -174,8 +176,14 @@ def _refuse_sizes_from_data(graph: Graph) -> None:
             if isinstance(value, Tensor) and not all(isinstance(s, int) for s in value.shape):
                 raise _DataRead(
                     f"the graph cannot be recorded: the size of a tensor depends on data ({node.target} in "
-                    f"{module_path(node) or 'the top module'})"
+                    f"{module_path(node) or 'the top module'}{_line(node)})"
                 )
+
+
+def _line(node: Node) -> str:
+    """`, file.py:12`: the line of the model that called an operator."""
+    found = re.findall(r'File "(?:.*[/\\])?([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    return f", {found[-1][0]}:{found[-1][1]}" if found else ""
 
 
 def _output_names(module: nn.Module, inputs: tuple[Tensor, ...]) -> list[str]:
@@ -241,13 +249,20 @@ def _is_about_data(error: Exception) -> bool:
 
 def _why(error: Exception) -> str:
     """Export errors are long: say what kind it is, where, in one line."""
-    text = str(error)
     if _is_about_data(error):
-        frames = [x.strip() for x in text.splitlines() if x.strip().startswith("File ") and "torch" not in x]
-        found = re.search(r'File "(?:.*[/\\])?([^"]+)", line (\d+)', frames[0]) if frames else None
-        where = f", {found[1]}:{found[2]}" if found else ""
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_of_the_model(f.filename)]
+        where = f", {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
         return f"the graph cannot be recorded: control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
     return f"the graph cannot be recorded: {type(error).__name__}: {first_line(error)}"
+
+
+def _is_of_the_model(filename: str) -> bool:
+    """Whether a source file is neither torch's, nor Python's, nor ours."""
+    path = Path(filename)
+    if path.is_relative_to(Path(torch.__file__).parent) or path.is_relative_to(Path(__file__).parents[1]):
+        return False
+    python = Path(traceback.__file__).parent  # which may hold what is installed, too
+    return "site-packages" in path.parts or (path.exists() and not path.is_relative_to(python))
 
 
 def module_path(node: Node) -> str:
