@@ -375,6 +375,11 @@ def test_a_recording_that_needs_more_than_constants_is_refused(name: str) -> Non
         record(REFUSED[name])
 
 
+def test_without_forgetting_what_is_written_a_token_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orderproof.prover.readable._Operators._forget_written", lambda *_: None)
+    assert capture(Model(token_added_in_place).eval(), (tokens(0),)).read
+
+
 def test_constants_are_read_where_they_decide() -> None:
     assert record(branch_on_a_constant).read
     assert record(sizes_from_a_constant).read

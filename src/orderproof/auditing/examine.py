@@ -65,14 +65,20 @@ class Examination:
         s = self.subject
         inputs = s.sample(self.length, self.seed).inputs
         made = capture(s.module, inputs, values=s.values, quiet=s.quiet, cut=s.cut, inside=s.inside)
-        if made.read or s.device == "meta" or self._difference_from(made) is None:
+        if s.device == "meta":
+            return made
+        self.kept["difference"] = self._difference_from(made)
+        if made.read or self.kept["difference"] is None:
             return made
         # Another branch than the one that runs: a constant that could not be read may have decided which.
         try:
             again = capture(s.module, inputs, values=s.values, quiet=s.quiet, cut=s.cut, inside=s.inside, read=True)
         except CaptureError:
             return made
-        return made if self._difference_from(again) is not None else again
+        if self._difference_from(again) is not None:
+            return made
+        self.kept["difference"] = None
+        return again
 
     @cached_property
     def failure(self) -> str | None:
@@ -177,7 +183,8 @@ class Examination:
             if self.numbers.failure is None and self.numbers.captured.read and not self.captured.read:
                 return "captured a different branch: constants decide it, which have no values on the meta device"
             return self.numbers.infidelity
-        return self._difference_from(self.captured)
+        difference: str | None = self.kept["difference"]
+        return difference
 
     def _difference_from(self, captured: Captured) -> str | None:
         sample = self.subject.sample(self.length, self.seed + 1)
