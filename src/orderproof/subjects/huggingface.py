@@ -17,6 +17,7 @@ from orderproof.subjects.classes import part_class
 from orderproof.subjects.gridded import Gridded, takes_grid
 from orderproof.subjects.images import PIXELS, NoTokens, Reading, read_images
 from orderproof.subjects.quieting import plain_branches, transformers_library
+from orderproof.subjects.routing import IN_WORDS, is_routed
 from orderproof.subjects.stretches import crossing_length
 from orderproof.subjects.subject import Quiet, Sample, Subject, labels, parameters_of, seeded, sizes_of
 
@@ -216,6 +217,8 @@ def subject_of(
     kind = kind_of(config, model)
     if own and use_plain_experts(model):
         detail += ", experts batched_mm"
+    if is_routed(model):
+        detail += f", {IN_WORDS}"
     model = text_part(model, config).eval()
     device = "meta" if values is not None else "cpu"
     if takes_grid(type(model)):
