@@ -35,6 +35,7 @@ from orderproof.errors import CertificateError
 
 STILL, FREE, NEVER, ALWAYS = "still", "free", -1, 2**40  # any other move: a permutation for each generator
 INF, LARGE, LARGEST, DIMS = math.inf, 6e4, 1 << 26, "0123456789"  # no ordinary number is LARGE, no array LARGEST
+END = 2**63 - 1  # what a slice ends at that has no end
 LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103", "position_labelled": "OP104"}
 LAWS |= {"causal": "OP201", "padding": "OP202", "packing": "OP203", "batch": "OP204"}
 MONOTONE = ("monotone", "quotient")
@@ -268,9 +269,11 @@ class _Checker:
     def _derived(self, step: Mapping[str, Any], said: list[_Fact]) -> Sequence[_Fact]:
         lemma, operator, node, first = step["lemma"], step["operator"], step["node"], said[0]
         if lemma == "nothing_follows":
-            names = [x["node"] for x in tree_leaves([step["args"], step["kwargs"]], is_leaf=_is_node) if _is_node(x)]
-            read = [f for f in tree_leaves([self.facts[x] for x in names]) if f is not None]
-            plain = operator.split(".")[1] not in UNDEFINED and all(f.ordinary.all() for f in read)
+            leaves = tree_leaves([step["args"], step["kwargs"]], is_leaf=lambda x: isinstance(x, dict))
+            read = [f for f in tree_leaves([self.facts[x["node"]] for x in leaves if _is_node(x)]) if f is not None]
+            numbers = [float(x["float"]) if isinstance(x, dict) and "float" in x else x for x in leaves]
+            large = any(isinstance(x, int | float) and not abs(x) < LARGE and x != END for x in numbers)
+            plain = operator.split(".")[1] not in UNDEFINED and all(f.ordinary.all() for f in read) and not large
             _need(all(FREE not in s.moves for s in said), "its fact says something")
             return [self._fact(s, ALWAYS, *((-1, 1) if plain else (-INF, INF))) for s in said]
         if lemma == "given":
@@ -642,14 +645,20 @@ class _Checker:
                 f = self._fact(out, NEVER)
             else:
                 f = self._form(out, pairs, goal, *(("", product, "monotone") if place == "zero" else (still,)))
-            f = replace(f, level=f.level.max(axis=tuple(dims), keepdims=True)) if mixed else f
+            over: dict[str, Any] = {"axis": tuple(dims), "keepdims": True}
+            if mixed:
+                low, high = (x.max(**over) * 1.0 for x in (-f.low, f.high))
+                f = replace(f, level=f.level.max(**over), low=-low, high=high)
+            if "cum" in name:  # a running one meets all that came before
+                low, high, level = (np.maximum.accumulate(x, axis=dims[0]) for x in (-f.low, f.high, f.level))
+                f = replace(f, level=level, low=-low, high=high)
             if name == "scatter" and b.get("reduce") is None and isinstance(b.get("src"), _Fact):  # one or the other
                 ends = (b["self"], b["src"])
                 low, high = min(x.low.min() for x in ends), max(x.high.max() for x in ends)
                 f = replace(f, low=0 * f.level + low, high=0 * f.level + high)
             if "int" in out.dtype and all("float" in x.dtype for x in facts):  # a place, or a count
                 f = replace(f, low=0 * f.level - 1.0, high=0 * f.level + 1.0)
-            made.append(replace(f, level=np.maximum.accumulate(f.level, axis=dims[0])) if "cum" in name else f)
+            made.append(f)
         return made
 
     def _indexed(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
