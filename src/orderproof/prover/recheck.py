@@ -44,11 +44,12 @@ UNDEFINED = {"empty", "new_empty", "empty_like", "empty_strided", "empty_permute
 FILLS = {"zeros_like", "ones_like", "new_zeros", "new_ones", "full_like", "new_full"}  # determined by a shape alone
 SAME, PURE, EVAL = "same_in_both_runs", "pure_function_of_unmoved", "_native_batch_norm_legit_no_training"
 _TABLE = f"""
-movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave index_select copy
+movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave copy
 movement_equivariant | moved | | slice_scatter select_scatter
 movement_equivariant | moved | | pad constant_pad_nd unsafe_split unsafe_chunk _unsafe_view | each | | view.dtype
 pointwise_equivariant | choice | | where masked_fill tril triu | each | | log_sigmoid _prelu_kernel __xor__ polar real
 pointwise_equivariant | each | | complex imag conj _conj resolve_conj resolve_neg | quotient | | div true_divide
+pointwise_equivariant | monotone | | max.other maximum
 pointwise_equivariant | boolean | | logical_and logical_or logical_not bitwise_and bitwise_or __and__ __or__
 pointwise_equivariant | monotone | | add sub rsub mul multiply neg exp exp2 expm1 relu elu sigmoid softplus hardtanh
 pointwise_equivariant | monotone | | clamp.default clamp_min.default clamp_max.default clone _to_copy to type_as alias
@@ -65,7 +66,7 @@ reduction_invariant | * -> - | zero | sum mean nansum | * -> - | | prod amin any
 reduction_invariant | * -> - | | count_nonzero min.default max.default linalg_vector_norm | * -> - | # | argmax argmin
 reduction_invariant | * -> - | +# | min.dim median.dim mode
 extreme_of_visible | visible | | amax logsumexp | visible | +# | max.dim
-lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index _unsafe_index
+lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index _unsafe_index index_select
 scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
 scan_dependence | < -> > | <> | argsort
 scan_dependence | convolution | | conv1d conv2d conv3d convolution
@@ -579,10 +580,15 @@ class _Checker:
         sound, _gone, both = self._hidden(f, line)
         kept = replace(f, level=np.where(both, NEVER, f.level))
         plain = sound & f.ordinary.any(**line) & (f.high < LARGE).all(**line)
-        plain = plain if b.get("keepdim") else plain.reshape([s for d, s in enumerate(plain.shape) if d not in dims])
+        wide = math.log(math.prod(f.shape[d] for d in dims)) if name == "logsumexp" else 0
+        least, most = np.where(plain, -1, -INF), np.where(plain, 1, f.high.max(**line) + wide)
+        most = np.where(plain | (most <= f.mask), most, INF)  # of what is masked throughout
+        least, most = (
+            x if b.get("keepdim") else x.reshape([s for d, s in enumerate(x.shape) if d not in dims])
+            for x in (least, most)
+        )
         made = self._labelled(name, b, said, run, [kept], "* -> -", place)
-        end = np.where(plain, 1, INF)
-        return [replace(made[0], low=-end, high=end), *made[1:]]
+        return [replace(made[0], low=least, high=most), *made[1:]]
 
     def _attention(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
         """A contraction, masks that are added, a safe softmax, a contraction."""
@@ -662,7 +668,9 @@ class _Checker:
         return made
 
     def _indexed(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
-        x, places, put = b["self"], b["indices"], [b["values"]] if "values" in b else []
+        x, put = b["self"], [b["values"]] if "values" in b else []
+        _need(name != "index_select" or (x.shape and len(b["index"].shape) == 1), "single numbers")
+        places = [None] * (b["dim"] % len(x.shape)) + [b["index"]] if name == "index_select" else b["indices"]
         if not put and all(f.tensor is not None for f in facts if f is not x):
             return self._moved(name, b, said, run)
         read, own = [d for d, f in enumerate(places) if f is not None], DIMS[: len(x.shape)]

@@ -95,6 +95,22 @@ def _read(a: Application, fact: Fact, indices: list[Any], places: list[int]) -> 
     return Fact(a.shape, rest_moves[:at] + head + rest_moves[at:], np.maximum(before, wide))
 
 
+@rule(LEMMA, "index_select")
+def index_select(a: Application) -> Fact:
+    """One dimension read at the entries of one index tensor."""
+    fact = a.fact(a.args[0])
+    if not fact.shape or not shape_of(a.args[2]):
+        raise NothingFollows("index_select of, or with, a single number has no lemma")
+    dim = int(a.args[1]) % len(fact.shape)
+    places = [*(None for _ in range(dim)), a.args[2]]
+    made = _at_fixed(a, fact, places, [dim]) if a.args[2] in a.constants else None
+    if made is not None:
+        return made
+    if is_moved(fact.moves[dim]):
+        raise NothingFollows("a dimension whose elements move is read at indices that depend on place")
+    return _read(a, fact, places, [dim])
+
+
 @rule(LEMMA, "gather")
 def gather(a: Application) -> Fact:
     """One dimension read at an index for every element."""
