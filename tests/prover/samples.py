@@ -496,6 +496,8 @@ FIXED = [
     ),
     S("index.Tensor", (X(3, 2), [X(3, 2, kind="index", below=3, buffer=True)])),
     S("index.Tensor", (X(2, 3, 3), [None, *[X(3, kind="index", below=3, buffer=True)] * 2])),
+    S("avg_pool1d", (X(2, 3, 3), [2])),
+    S("avg_pool2d", (X(2, 3, 3), [2, 2], [1, 1])),
 ]
 
 SAMPLES = [

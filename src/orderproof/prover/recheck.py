@@ -69,6 +69,7 @@ extreme_of_visible | visible | | amax logsumexp | visible | +# | max.dim
 lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index _unsafe_index index_select
 scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
 scan_dependence | < -> > | <> | argsort
+scan_dependence | pooled | | avg_pool1d avg_pool2d
 scan_dependence | convolution | | conv1d conv2d conv3d convolution
 dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | * y > -> * | #y> | index_add index_copy
 dense_dependence | * y > -> * | #y> | index_fill | *y -> * | y | view_as_complex | * -> *y | y | view_as_real
@@ -701,3 +702,15 @@ class _Checker:
         plain = replace(x, shape=(*x.shape[:first], *out.shape[first:]), level=seen.astype(int), low=-end, high=end)
         rest = [(f, "pqrstuv"[: len(f.shape)]) for f in facts if f is not x]
         return [self._form(out, [(plain, DIMS[: first - 1] + "y" + DIMS[first:rank]), *rest], DIMS[:rank], place)]
+
+    def _pooled(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
+        """Which places a window reads is seen by running it on ones, for each level."""
+        (out,), x, lead = said, b["self"], len(said[0].shape) - int(name[-2])
+        level = np.broadcast_to(x.level, (*x.level.shape[:lead], *x.shape[lead:]))
+        seen = np.full((*level.shape[:lead], *out.shape[lead:]), NEVER)
+        for v in np.unique(level[level > NEVER]):
+            (hit,) = run(lambda _: None, self=torch.from_numpy((level >= v) * 1.0))
+            seen = np.where(hit.numpy() > 0, v, seen)
+        end, own = np.full((1,) * len(out.shape), 1 if x.ordinary.all() else INF), DIMS[: len(out.shape)]
+        plain = replace(x, shape=(*x.shape[:lead], *out.shape[lead:]), level=seen, low=-end, high=end)
+        return [self._form(out, [(plain, own)], own, own[lead:])]
