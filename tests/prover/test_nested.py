@@ -14,12 +14,22 @@ from orderproof.laws import get
 from orderproof.prover import run
 from orderproof.prover.capture import capture
 from orderproof.prover.recheck import recheck
-from tests.prover.nested import PROVED, Nested, flex_plain, scan_over_tokens, while_the_data
+from tests.prover.nested import (
+    PROVED,
+    Nested,
+    cond_of_a_buffer,
+    flex_causal,
+    flex_plain,
+    scan_over_tokens,
+    while_the_data,
+)
 from tests.prover.walking import examine
 
 LAWS = ("causal", "order_blind", "mirror_blind", "batch")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch, about flex attention that is not compiled
 Function = Callable[[Nested, Tensor], Tensor]
+QUICK = (cond_of_a_buffer, scan_over_tokens, flex_causal)
+EACH = [pytest.param(f, id=f.__name__, marks=() if f in QUICK else pytest.mark.slow) for f in PROVED]
 
 
 def built(function: Function) -> Nested:
@@ -27,7 +37,7 @@ def built(function: Function) -> Nested:
     return Nested(function).eval()
 
 
-@pytest.mark.parametrize("function", PROVED, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", EACH)
 def test_what_is_written_out_computes_the_same(function: Function) -> None:
     module, x = built(function), torch.randn(2, 5, 4)
     captured = capture(module, (x,))
@@ -35,7 +45,7 @@ def test_what_is_written_out_computes_the_same(function: Function) -> None:
         assert run.difference(run.run(captured, (x,))["output"], module(x)) < 1e-6
 
 
-@pytest.mark.parametrize("function", PROVED, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", EACH)
 def test_laws_of_a_program_with_graphs_of_its_own(function: Function) -> None:
     exam = examine(built(function))
     found = {law: prove_law(exam, get(law))[0].verdict for law in LAWS}
