@@ -22,6 +22,7 @@ from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError, SubjectError
 from orderproof.prover.exporter import around_the_exporter
+from orderproof.prover.inlining import written_out
 from orderproof.prover.readable import reading_constants
 from orderproof.prover.rule import find
 
@@ -124,7 +125,7 @@ def capture(
 
 def _decomposed(program: Any) -> Any:
     """The functional graph; operators without a rule taken apart, where they act on what depends on the input."""
-    program = program.run_decompositions({})
+    program = written_out(program.run_decompositions({}))
     given = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"}
     varying: set[Node] = set()
     for node in program.graph.nodes:

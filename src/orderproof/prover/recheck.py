@@ -35,6 +35,7 @@ from orderproof.errors import CertificateError
 
 STILL, FREE, NEVER, ALWAYS = "still", "free", -1, 2**40  # any other move: a permutation for each generator
 INF, LARGE, LARGEST, DIMS = math.inf, 6e4, 1 << 26, "0123456789"  # no ordinary number is LARGE, no array LARGEST
+END = 2**63 - 1  # what a slice ends at that has no end
 LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103", "position_labelled": "OP104"}
 LAWS |= {"causal": "OP201", "padding": "OP202", "packing": "OP203", "batch": "OP204"}
 BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
@@ -42,14 +43,14 @@ UNDEFINED = {"empty", "new_empty", "empty_like", "empty_strided", "empty_permute
 FILLS = {"zeros_like", "ones_like", "new_zeros", "new_ones", "full_like", "new_full"}  # determined by a shape alone
 SAME, PURE = "same_in_both_runs", "pure_function_of_unmoved"
 _TABLE = """
-movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave index_select copy
+movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave copy
 movement_equivariant | moved | | slice_scatter select_scatter pad constant_pad_nd unsafe_split unsafe_chunk unsafe_view
 pointwise_equivariant | choice | | where masked_fill | moved | | tril triu | quotient | | div true_divide
 pointwise_equivariant | each | | log_sigmoid prelu_kernel xor polar real complex imag conj resolve_conj resolve_neg
 pointwise_equivariant | boolean | | logical_and logical_or logical_not bitwise_and bitwise_or and or
 pointwise_equivariant | monotone | | add sub rsub mul multiply neg exp exp2 expm1 relu elu sigmoid softplus hardtanh
 pointwise_equivariant | monotone | | clamp.default clamp_min.default clamp_max.default clone to_copy to type_as alias
-pointwise_equivariant | monotone | | contiguous lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
+pointwise_equivariant | monotone | | max.other maximum contiguous lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
 contraction_equivariant | *xy *yz -> *xz | zero | mm bmm matmul.mm | *xy y -> *x | zero | mv matmul.mv
 contraction_equivariant | y *yz -> *z | zero | matmul.vm | y y -> | zero | dot matmul.vv | equation | zero | einsum
 contraction_equivariant | *y zy z -> *z | zero | linear | *xz *xy *yz -> *xz | | addmm baddbmm
@@ -62,9 +63,9 @@ reduction_invariant | * -> - | zero | sum mean nansum | * -> - | # | argmax argm
 reduction_invariant | * -> - | | prod amin any all var std norm count_nonzero min.default max.default linalg_vector_norm
 reduction_invariant | * -> - | +# | min.dim median.dim mode
 extreme_of_visible | softmax | | amax logsumexp | softmax | +# | max.dim
-lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index unsafe_index
+lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index unsafe_index index_select
 scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
-scan_dependence | < -> > | <> | argsort | convolution | | conv1d conv2d conv3d convolution
+scan_dependence | < -> > | <> | argsort | pooled | | avg_pool1d avg_pool2d | convolution | | conv1d conv2d conv3d convolution
 dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | *y -> * | y | view_as_complex
 dense_dependence | * y > -> * | #y> | index_add index_copy index_fill | * -> *y | y | view_as_real | < -> > | <> | fft
 dense_dependence | indexed | | index_put index_put_impl unsafe_index_put
@@ -263,8 +264,10 @@ class _Checker:
     def _derived(self, step: Mapping[str, Any], said: list[_Fact], args: Any, kwargs: Any) -> Sequence[_Fact]:
         lemma, operator, node, first = step["lemma"], step["operator"], step["node"], said[0]
         if lemma == "nothing_follows":
-            read = [f for f in tree_leaves([args, kwargs]) if isinstance(f, _Fact)]
-            plain = operator.split(".")[1] not in UNDEFINED and all(f.ordinary.all() for f in read)
+            leaves = tree_leaves([args, kwargs])
+            large = any(isinstance(x, int | float) and not abs(x) < LARGE and x != END for x in leaves)
+            read = [f for f in leaves if isinstance(f, _Fact)]
+            plain = operator.split(".")[1] not in UNDEFINED and all(f.ordinary.all() for f in read) and not large
             _need(all(FREE not in s.moves for s in said), "its fact says something")
             return [self._fact(s, ALWAYS, *((-1, 1) if plain else (-INF, INF))) for s in said]
         if lemma == "given":
@@ -525,9 +528,12 @@ class _Checker:
         kept = replace(f, level=np.where(both, NEVER, f.level))
         if "softmax" not in name:
             plain = sound & f.ordinary.any(**line) & (f.high < LARGE).all(**line)
-            end = np.where(plain if b.get("keepdim") else plain.squeeze(dims), 1, INF)
+            wide = math.log(math.prod(f.shape[d] for d in dims)) if name == "logsumexp" else 0
+            least, most = np.where(plain, -1, -INF), np.where(plain, 1, f.high.max(**line) + wide)
+            ends = (least, np.where(plain | (most <= f.mask), most, INF))  # of what is masked throughout
+            low, high = ends if b.get("keepdim") else (x.squeeze(dims) for x in ends)
             first, *rest = self._labelled(name, b, said, run, [kept], "* -> -", place)
-            return [replace(first, low=-end, high=end), *rest]
+            return [replace(first, low=low, high=high), *rest]
         number = sound & (safe | ((f.low > -INF) | (masked & ~absent)).any(**line))
         most, low, end = kept.level.max(**line), np.where(number, 0, -INF), np.where(number, 1 - gone, INF)
         if "log" in name:
@@ -598,7 +604,9 @@ class _Checker:
         return made
 
     def _indexed(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
-        x, places, put = b["self"], b["indices"], [b["values"]] if "values" in b else []
+        x, put = b["self"], [b["values"]] if "values" in b else []
+        _need(name != "index_select" or (x.shape and len(b["index"].shape) == 1), "single numbers")
+        places = [None] * (b["dim"] % len(x.shape)) + [b["index"]] if name == "index_select" else b["indices"]
         if not put and all(f.tensor is not None for f in facts if f is not x):
             return self._moved(name, b, said, run)
         read, own = [d for d, f in enumerate(places) if f is not None], DIMS[: len(x.shape)]
@@ -625,3 +633,15 @@ class _Checker:
         plain = replace(x, shape=(*x.shape[:first], *out.shape[first:]), level=seen, low=-end, high=end)
         rest = [(f, "pqrstuv"[: len(f.shape)]) for f in facts if f is not x]
         return [self._form(out, [(plain, DIMS[: first - 1] + "y" + DIMS[first:rank]), *rest], DIMS[:rank], place)]
+
+    def _pooled(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
+        """Which places a window reads is seen by running it on ones, for each level."""
+        (out,), x, lead = said, b["self"], len(said[0].shape) - int(name[-2])
+        level = np.broadcast_to(x.level, (*x.level.shape[:lead], *x.shape[lead:]))
+        seen = np.full((*level.shape[:lead], *out.shape[lead:]), NEVER)
+        for v in np.unique(level[level > NEVER]):
+            (hit,) = run(lambda _: None, self=torch.from_numpy((level >= v) * 1.0))
+            seen = np.where(hit.numpy() > 0, v, seen)
+        end, own = np.full((1,) * len(out.shape), 1 if x.ordinary.all() else INF), DIMS[: len(out.shape)]
+        plain = replace(x, shape=(*x.shape[:lead], *out.shape[lead:]), level=seen, low=-end, high=end)
+        return [self._form(out, [(plain, own)], own, own[lead:])]

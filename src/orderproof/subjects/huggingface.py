@@ -248,6 +248,7 @@ def subject_of(
         twin=twin,
         takes=None if reading.cut else partial(called_with, model, reading.argument, device),
         first_position=first_position(model),
+        padding=_padding(model.config) if reading.argument == "input_ids" else None,
         quiet=partial(plain_branches, module),
     )
 
@@ -278,6 +279,12 @@ def _read_tokens(name: str, model: Any, device: str, numbers: bool) -> Reading: 
         f"{name}: {type(model).__name__} takes neither inputs_embeds nor input_ids; "
         "wrap it in a module of yours and give example inputs"
     )
+
+
+def _padding(config: Any) -> int | None:
+    """The number of the pad token, where a configuration has one."""
+    found = getattr(config.get_text_config(), "pad_token_id", None)
+    return found if isinstance(found, int) and found >= 0 else None
 
 
 def embeddings_of(model: Any) -> Any:
