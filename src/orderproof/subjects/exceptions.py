@@ -27,6 +27,11 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 64},  # likewise
     "t5gemma2_decoder": {"dropout_rate": 0.0},  # likewise
     "t5gemma2_text": {"dropout_rate": 0.0},  # likewise
+    "mllama_vision_model": {"max_num_tiles": 1, "supported_aspect_ratios": [[1, 1]]},  # an image of one tile
+    "xclip_vision_model": {"num_frames": 1},  # frames of a film stand in the batch: images, not films
+    "eomt": {"num_blocks": 1},  # the last blocks are those with queries
+    "eomt_dinov3": {"num_blocks": 1},
+    "xmod": {"default_language": "en_XX"},
     "step3p5": {"sliding_window": 4},
     "t5gemma": {"is_encoder_decoder": False},  # the encoder alone is audited
     # sections of rotary features for the full width are written in the modelling file
