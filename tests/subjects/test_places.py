@@ -108,3 +108,28 @@ def test_other_outputs_count_only_where_the_usual_ones_are_missing():
     assert found["feature_maps"] is maps[-1]
     assert tensors_of(maps[0])["last_hidden_state"] is maps[0]
     assert tensors_of(None) == {}
+
+
+def test_where_a_patch_embedding_is_not_the_only_way_the_first_convolution_may_be():
+    subject = load("arch:swin2sr", tiny=True)
+    assert subject.cut == "model.first_convolution.rows"
+
+
+def test_a_model_that_draws_a_mask_is_asked_with_the_same_mask():
+    assert load("arch:vit_mae", tiny=True).cut == "model.embeddings.patch_embeddings"
+
+
+@pytest.mark.parametrize("name", ["sam", "vitpose", "rf_detr"])
+def test_parts_that_know_the_size_of_images_are_given_small_ones(name):
+    subject = load(f"arch:{name}", tiny=True)
+    assert subject.length <= 64
+    assert subject.parameters < 2_000_000
+
+
+def test_without_weights_a_model_is_cut_and_completed_like_its_twin():
+    subject = load("arch:bros")
+    assert subject.module.beside.names == ("bbox",)
+    assert subject.module.beside.bbox.is_meta
+    assert not subject.values["beside.bbox"].is_meta
+    subject = load("arch:mobilenet_v1")
+    assert subject.cut == subject.twin().cut == "model.conv_stem.convolution.rows"

@@ -290,11 +290,12 @@ def _weightless(spec: str, default: Any, given: dict[str, Any], attention: str |
 
 
 def _called_like(twin: Callable[[], Subject]) -> dict[str, Any]:
-    """Whether the tiny twin of a model is given token numbers, and what beside them; nothing without a twin to ask."""
+    """How the tiny twin of a model is called, and where it is cut; nothing without a twin to ask."""
     try:
         subject = twin()
         numbers = getattr(subject.module, "argument", "") == "input_ids"
-        return {"numbers": numbers, "beside": _fixed(subject).names}
+        cut = None if subject.cut is None else subject.cut.removeprefix("model.")
+        return {"numbers": numbers, "beside": _fixed(subject).names, "like": cut}
     except Exception:  # noqa: BLE001 - third-party code: anything may come
         return {}
 

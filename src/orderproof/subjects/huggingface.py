@@ -183,11 +183,12 @@ def subject_of(
     own: bool = True,
     numbers: bool = False,
     beside: Sequence[str] = (),
+    like: str | None = None,
 ) -> Subject:
     """Wrap a transformers model as a subject, with random vectors for tokens; only an own one is reconfigured.
 
     With ``numbers`` the tokens are token numbers, for models that do not run with vectors. Arguments named in
-    ``beside`` are given fixed values in every call.
+    ``beside`` are given fixed values in every call; ``like`` is where a twin is cut.
     """
     config = model.config
     if own and use_plain_experts(model):
@@ -201,7 +202,7 @@ def subject_of(
     constants = {f"beside.{key}": value for key, value in fixed.named_buffers()} if device == "meta" else {}
     fixed = fixed.to(device)
     reading = (
-        read_images(name, model, device, own=own, beside=fixed)
+        read_images(name, model, device, own=own, beside=fixed, like=like)
         if kind == "vision"
         else _read_tokens(name, model, device, numbers)
     )

@@ -56,19 +56,30 @@ class Call:
     out: Tensor
 
 
-def read_images(name: str, model: Any, device: str, *, own: bool = True, beside: Beside = nothing) -> Reading:
-    """Draw pixel values for an image model, and find the submodule that turns them into tokens."""
+def read_images(
+    name: str, model: Any, device: str, *, own: bool = True, beside: Beside = nothing, like: str | None = None
+) -> Reading:
+    """Draw pixel values for an image model, and find the submodule that turns them into tokens.
+
+    ``like``: where it is in a twin, whose values could be looked at.
+    """
     argument = argument_of(model)
     call = partial(_run, model, argument, beside)
     draw = partial(_drawn, argument=argument, device=device)
     shape, calls = _first_run(name, model, call, draw)
+
+    def carried(path: str) -> bool:
+        fine = device == "meta" or isinstance(model, Gridded)
+        return fine or carries_all(model.get_submodule(path), call, partial(draw, shape))
+
     run = partial(call, draw(shape))
-    cut, patches, words = find_cut(name, model, calls, images=shape[0], own=own, run=run)
-    if (
-        device != "meta"
-        and not isinstance(model, Gridded)
-        and not carries_all(model.get_submodule(cut), call, partial(draw, shape))
-    ):
+    find = partial(find_cut, name, model, calls, images=shape[0], own=own, run=run, like=like)
+    cut, patches, words = find()
+    fine, first = carried(cut), _first_convolution(calls, None)
+    if not fine and own and first is not None and not cut.endswith(".rows"):
+        cut, patches, words = find(like=f"{first.path}.rows")
+        fine = carried(cut)
+    if not fine:
         raise NoTokens(f"{name}: the image reaches the output of {type(model).__name__} not by way of {cut} alone")
     return Reading(argument, Pixels(name, shape, patches, draw).draw, f"model.{cut}", patches, words)
 
@@ -120,7 +131,8 @@ def _traced(model: Any, call: Callable[[Tensor], Any], pixels: Tensor) -> list[C
 
 
 def _run(model: Any, argument: str, beside: Beside, pixels: Tensor) -> Any:
-    with torch.no_grad(), silence():
+    with torch.no_grad(), silence(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # some models draw a mask: the same in every call
         return model(**{argument: pixels}, **beside(pixels))
 
 
@@ -135,7 +147,7 @@ def _drawn(shape: tuple[int, ...], argument: str, device: str, seed: int = 0) ->
 
 
 def find_cut(
-    name: str, model: Any, calls: list[Call], *, images: int, own: bool, run: Callable[[], Any]
+    name: str, model: Any, calls: list[Call], *, images: int, own: bool, run: Callable[[], Any], like: str | None = None
 ) -> tuple[str, int, str]:
     """The path of the patch embedding, how many tokens it gives, and a word on what is unusual about them.
 
@@ -143,32 +155,41 @@ def find_cut(
     """
     if isinstance(model, Gridded):
         return (*_find_row(name, model, calls), "")
-    leaf = next((c for c in calls if isinstance(c.part, CONVOLUTIONS) and c.out.dim() in (4, 5)), None)
+    leaf = _first_convolution(calls, like)
     for found in calls:
         rows = found.out.dim() == 3 and found.out.shape[0] == images and found.out.shape[1] > 1
         makes = "patch" in found.path and any(True for _ in found.part.parameters()) and not _has_table(found)
-        if rows and (makes or _is_rearranged(found, leaf)):
+        if rows and (found.path == like if like else makes or _is_rearranged(found, leaf)):
             return found.path, int(found.out.shape[1]), ""
     if own and leaf is not None and leaf.out.shape[0] % images == 0 and leaf.out[0, 0].numel() > 1:
-        grid = tuple(leaf.out.shape[2:])
-        frames, tokens = leaf.out.shape[0] // images, leaf.out[0, 0].numel()
-        before = run()
-        split = Split(leaf.part, (tokens,) + (1,) * (len(grid) - 1), frames)
-        parent, _, last = leaf.path.rpartition(".")
-        setattr(model.get_submodule(parent), last, split)
-        patches = _is_cut_into_patches(leaf.part)
-        if not patches or not _same(before, run):
-            split.grid = grid
-        places = " x ".join(str(side) for side in ((frames, *grid) if frames > 1 else grid))
-        return (
-            f"{leaf.path}.rows",
-            frames * tokens,
-            "" if patches else f", tokens: {places} places after the first convolution",
-        )
+        return _split(model, leaf, leaf.out.shape[0] // images, run)
     raise NoTokens(
         f"{name}: {type(model).__name__} has no patch embedding that gives [batch, token, width]; "
         "wrap the part after it in a module of yours and give example inputs"
     )
+
+
+def _first_convolution(calls: list[Call], like: str | None) -> Call | None:
+    """The first convolution, or the one that was split in a twin."""
+    path = like.removesuffix(".rows") if like and like.endswith(".rows") else None
+    found = (c for c in calls if isinstance(c.part, CONVOLUTIONS) and c.out.dim() in (4, 5))
+    return next((c for c in found if path in (None, c.path)), None)
+
+
+def _split(model: Any, leaf: Call, frames: int, run: Callable[[], Any]) -> tuple[str, int, str]:
+    """Put a convolution that can be cut in two in the place of one; what `find_cut` gives."""
+    grid = tuple(leaf.out.shape[2:])
+    tokens = leaf.out[0, 0].numel()
+    before = run()
+    split = Split(leaf.part, (tokens,) + (1,) * (len(grid) - 1), frames)
+    parent, _, last = leaf.path.rpartition(".")
+    setattr(model.get_submodule(parent), last, split)
+    patches = _is_cut_into_patches(leaf.part)
+    if not patches or not _same(before, run):
+        split.grid = grid
+    places = " x ".join(str(side) for side in ((frames, *grid) if frames > 1 else grid))
+    words = "" if patches else f", tokens: {places} places after the first convolution"
+    return f"{leaf.path}.rows", frames * tokens, words
 
 
 def carries_all(part: nn.Module, call: Callable[[Tensor], Any], draw: Callable[..., Tensor]) -> bool:

@@ -55,7 +55,13 @@ def divisors(config: Any) -> Iterator[int]:
 
 def grids(config: Any) -> tuple[int, ...]:
     """Sides of images [patches] to try; none where a configuration knows no images."""
-    return GRIDS if any(read(config, name) for name in _IMAGE) else ()
+    return GRIDS if any(read(config, name) for name in _IMAGE) or has_image_part(config) else ()
+
+
+def has_image_part(config: Any) -> bool:
+    """Whether a part with a configuration of its own knows the size of its images."""
+    parts = (part for entry in fields(config) if hasattr(part := read(config, entry.name), "model_type"))
+    return any(grids(part) for part in parts)
 
 
 def scaled(config: Any, by: int, grid: int = 0) -> dict[str, Any]:
