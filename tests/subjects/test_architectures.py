@@ -139,6 +139,10 @@ def test_a_composite_means_the_part_that_reads_text(name, part):
     assert default_config(name).model_type == part
 
 
+def test_a_model_of_films_that_wants_a_session_means_the_part_that_reads_images():
+    assert default_config("sam2_video").model_type == "sam2_vision_model"
+
+
 def test_a_head_on_a_backbone_means_the_backbone():
     assert default_config("depth_anything").model_type == "dinov2"
 

@@ -33,6 +33,7 @@ TEXT_PARTS = (
     "vlm_config",
     "encoder",
 )  # keys under which composite models keep their text model
+IMAGE_PARTS = ("vision_config", "detector_config")  # of models that are called with a film in the making
 
 
 def load_architecture(spec: str, *, tiny: bool = False, attention: str | None = None, seed: int = 0) -> Subject:
@@ -105,6 +106,9 @@ def read_part(config: Any) -> Any:
     for key in TEXT_PARTS:
         part = getattr(config, key, None) if key in getattr(config, "sub_configs", {}) else None
         if part is not None and getattr(part, "model_type", None) and huggingface.has_class(part):
+            return read_part(part)
+    for key in IMAGE_PARTS if huggingface.wants_a_session(config) else ():
+        if (part := getattr(config, key, None)) is not None and huggingface.has_class(part):
             return read_part(part)
     backbone = getattr(config, "backbone_config", None)
     if backbone is not None and not huggingface.has_base_model(config) and huggingface.has_base_model(backbone):

@@ -116,6 +116,11 @@ def has_class(config: Any) -> bool:
     return bool(getattr(config, "sub_configs", {})) or has_base_model(config) or part_class(config) is not None
 
 
+def wants_a_session(config: Any) -> bool:
+    """Whether a model is called with a session, a record of the frames seen so far, and not with data."""
+    return has_base_model(config) and "inference_session" in inspect.signature(model_class(config).forward).parameters
+
+
 def attention_of(chosen: Any, requested: str | None) -> str:
     """The attention backend to use: as requested, else SDPA where the class supports it, else eager."""
     if requested not in (None, "sdpa", "eager"):
