@@ -8,6 +8,8 @@ _SECTIONS = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2,
 
 _ROUTED = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_shared_experts": 1}
 
+_SLENDER = {"width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 320}  # a quarter of 1280
+
 EXCEPTIONS: dict[str, dict[str, Any]] = {
     # what the default configuration leaves open and the model needs
     "chameleon": {"vocabulary_map": {"<image>": 5}},
@@ -31,6 +33,9 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "xclip_vision_model": {"num_frames": 1},  # frames of a film stand in the batch: images, not films
     "eomt": {"num_blocks": 1},  # the last blocks are those with queries
     "eomt_dinov3": {"num_blocks": 1},
+    # convolution nets that are narrower by a factor, not by their keys
+    "align_vision_model": _SLENDER,
+    "efficientnet": _SLENDER,
     "xmod": {"default_language": "en_XX"},
     "step3p5": {"sliding_window": 4},
     "t5gemma": {"is_encoder_decoder": False},  # the encoder alone is audited
