@@ -50,7 +50,8 @@ pointwise_equivariant | each | | log_sigmoid prelu_kernel xor polar real complex
 pointwise_equivariant | boolean | | logical_and logical_or logical_not bitwise_and bitwise_or and or
 pointwise_equivariant | monotone | | add sub rsub mul multiply neg exp exp2 expm1 relu elu sigmoid softplus hardtanh
 pointwise_equivariant | monotone | | clamp.default clamp_min.default clamp_max.default clone to_copy to type_as alias
-pointwise_equivariant | monotone | | max.other maximum contiguous lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
+pointwise_equivariant | monotone | | contiguous lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
+pointwise_equivariant | monotone | | max.other maximum
 contraction_equivariant | *xy *yz -> *xz | zero | mm bmm matmul.mm | *xy y -> *x | zero | mv matmul.mv
 contraction_equivariant | y *yz -> *z | zero | matmul.vm | y y -> | zero | dot matmul.vv | equation | zero | einsum
 contraction_equivariant | *y zy z -> *z | zero | linear | *xz *xy *yz -> *xz | | addmm baddbmm
@@ -65,7 +66,8 @@ reduction_invariant | * -> - | +# | min.dim median.dim mode
 extreme_of_visible | softmax | | amax logsumexp | softmax | +# | max.dim
 lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index unsafe_index index_select
 scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
-scan_dependence | < -> > | <> | argsort | pooled | | avg_pool1d avg_pool2d | convolution | | conv1d conv2d conv3d convolution
+scan_dependence | < -> > | <> | argsort | convolution | | conv1d conv2d conv3d convolution
+scan_dependence | pooled | | avg_pool1d avg_pool2d
 dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | *y -> * | y | view_as_complex
 dense_dependence | * y > -> * | #y> | index_add index_copy index_fill | * -> *y | y | view_as_real | < -> > | <> | fft
 dense_dependence | indexed | | index_put index_put_impl unsafe_index_put
