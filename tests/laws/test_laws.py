@@ -16,7 +16,7 @@ from orderproof.permutations import cycle, inverse, reversal, transposition
 from orderproof.prover.fact import ALWAYS, NEVER, Fact, still
 from orderproof.prover.move import FREE, STILL, moved
 from orderproof.record import Finding
-from orderproof.subjects import from_module
+from orderproof.subjects import from_module, load
 from tests.audit.internals import Examination, prove_law
 
 LAWS = laws.laws()
@@ -339,3 +339,11 @@ def test_entries_before_the_tokens_may_see_no_token() -> None:
     assert law.shortfall(Fact((2, 6, 4), (STILL,) * 3, level), (TokenDim(1, 1),), 5) is None
     level = np.array([0, 0, 1, 2, 3, 4]).reshape(1, 6, 1)
     assert law.shortfall(Fact((2, 6, 4), (STILL,) * 3, level), (TokenDim(1, 1),), 5) is not None
+
+
+def test_pad_token_itself_is_a_witness_where_positions_count_what_is_no_pad() -> None:
+    subject = load("arch:esm", tiny=True)
+    found = prove_law(Examination(subject, subject.length), laws.get("padding"))[0]
+    assert (found.verdict, found.setting) == ("refuted", "padded")
+    assert found.witness is not None
+    assert "<pad>" in found.witness.after

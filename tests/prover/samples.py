@@ -488,6 +488,19 @@ VISIBLE = [  # lines of which some entries are masked, some lines wholly
     S("max.dim", (X(2, 3, 3), 1), reads=(0, 1)),
 ]
 
+# New samples stand at the end: what is drawn for one depends on its place.
+FIXED = [
+    S(
+        "index.Tensor",
+        (X(2, 3), [X(2, 1, kind="index", below=2, buffer=True), X(3, kind="index", below=3, buffer=True)]),
+    ),
+    S("index.Tensor", (X(3, 2), [X(3, 2, kind="index", below=3, buffer=True)])),
+    S("index.Tensor", (X(2, 3, 3), [None, *[X(3, kind="index", below=3, buffer=True)] * 2])),
+    S("avg_pool1d", (X(2, 3, 3), [2])),
+    S("avg_pool2d", (X(2, 3, 3), [2, 2], [1, 1])),
+]
+
 SAMPLES = [
     *(POINTWISE + CONTRACTION + FIBRE + MOVEMENT + ATTENTION + LOOKUP + REDUCTION + SCAN + ADDED + DENSE + VISIBLE),
+    *FIXED,
 ]

@@ -475,7 +475,7 @@ COARSE = [
     Coarse(
         "constant indices of several dimensions, place by place; an index that moves, into a table that is constant",
         ("whole", "known", "cut"),
-        ("index.Tensor", "_unsafe_index.Tensor", "gather", "index_select", "embedding"),
+        ("index.Tensor", "_unsafe_index.Tensor", "gather", "embedding"),
     ),
 ]
 

@@ -188,6 +188,8 @@ def run_step(step: dict[str, Any], values: dict[str, Any]) -> Any:
         return args[0][args[1]]
     space, name, overload = step["operator"].split(".")
     assert space == "aten"
+    if name == "_unsafe_view":  # a step speaks of values, not of how they lie in memory
+        args[0] = args[0].contiguous()
     with torch.no_grad():
         return wide(getattr(getattr(torch.ops.aten, name), overload)(*args, **kwargs))
 
@@ -669,6 +671,22 @@ def test_a_relation_that_is_not_its_laws_is_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(CertificateError, match="expected a"):
             recheck(sealed({**copy.deepcopy(made), **change}))
+
+
+@pytest.mark.parametrize("operator", ["parameter", "buffer"])
+def test_a_stored_value_needs_a_name(operator: str) -> None:
+    _, made = example("causal:gpt2:eager")
+    for step in [s for s in made["steps"] if s["lemma"] == "same_in_both_runs" and s["operator"].startswith("aten.")]:
+        altered = {**made, "steps": [{**s, "operator": operator} if s is step else s for s in made["steps"]]}
+        with pytest.raises(CertificateError, match=step["node"]):
+            recheck(sealed(altered))
+
+
+def test_a_step_is_like_another_only_if_its_operands_move_alike() -> None:
+    facts = [
+        module._Fact((3,), "float32", (move,), -np.ones(1, int), -np.ones(1), np.ones(1)) for move in ("still", "free")
+    ]
+    assert facts[0].content("said") != facts[1].content("said")
 
 
 def test_generators_of_a_smaller_group_are_refused() -> None:

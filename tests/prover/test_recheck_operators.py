@@ -139,3 +139,26 @@ def test_it_accepts_what_is_said_of_every_operator_and_refuses_what_runs_deny() 
     assert refused <= WEAKER
     assert found["accepted"] > 1000
     assert found["altered, refused"] > 15000
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "logcumsumexp"])
+def test_a_running_value_is_ordinary_only_if_all_before_it_are(name: str) -> None:
+    """[anything, ordinary]: the second running value may be anything too."""
+    made = object.__new__(module._Checker)
+    made.c, made.law, made.tokens, made.group = {"weights": "all", "values": {}}, "causal", 2, ()
+    made.inputs, made.facts, made.keys, made.assumed = {}, {}, {}, True
+    level = {"shape": [1], "runs": [[-1, 1]]}
+    before, after = ({"shape": [2], "runs": [[3, 1], [x, 1]]} for x in (0, 3))
+    value = {"shape": [1], "runs": [[0.0, 1]]}
+    fact = {"moves": ["still"], "level": level, "known": {"status": before, "value": value}}
+    made.facts["x"] = made._read(fact, [2], "float32")
+    several, operator = name == "cummax", f"aten.{name}.default"
+    for status, right in ((before, False), (after, True)):
+        said = {**fact, "known": {"status": status, "value": value}}
+        counted = {**fact, "known": None}
+        step = {
+            "node": "y", "operator": operator, "args": [{"node": "x"}, 0], "kwargs": {}, "lemma": "scan_dependence",
+            "shape": [[2], [2]] if several else [2], "dtype": ["float32", "int64"] if several else "float32",
+            "fact": [said, counted] if several else said,
+        }  # fmt: skip
+        assert accepts(made, step) is right

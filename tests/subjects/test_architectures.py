@@ -26,6 +26,12 @@ HUGE = (
 
 # each for a reason of its own that once kept it from being built, run or read
 ZOO = {
+    "blt_local_encoder": "causal_lm",  # patches given beside the tokens
+    "flava_multimodal_model": "encoder",  # reads hidden states
+    "kosmos_2_5_vision_model": "vision",  # patches behind their row and column
+    "lw_detr_vit": "vision",  # feature maps
+    "molmo2_vision": "vision",  # patches that are cut already
+    "perceiver": "encoder",  # inputs by another name
     "bamba": "causal_lm",  # kinds of layers that cannot be set
     "blip_text_model": "encoder",  # no base model in an auto mapping; reads both ways unless it is a decoder
     "canine": "encoder",  # no vocabulary: token numbers
@@ -133,6 +139,10 @@ def test_a_composite_means_the_part_that_reads_text(name, part):
     assert default_config(name).model_type == part
 
 
+def test_a_model_of_films_that_wants_a_session_means_the_part_that_reads_images():
+    assert default_config("sam2_video").model_type == "sam2_vision_model"
+
+
 def test_a_head_on_a_backbone_means_the_backbone():
     assert default_config("depth_anything").model_type == "dinov2"
 
@@ -140,6 +150,21 @@ def test_a_head_on_a_backbone_means_the_backbone():
 def test_a_tiny_model_that_is_not_tiny_is_refused_before_it_has_memory():
     with pytest.raises(SubjectError, match="more than 30,000,000 parameters"):
         load("arch:bert?vocab_size=10000000", tiny=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("evolla", "causal_lm"),  # an encoder of proteins in it masks both ways
+        ("pp_formulanet_text", "causal_lm"),  # a decoder whose configuration speaks of the whole
+        ("t5gemma2_decoder", "causal_lm"),  # what it reads of the encoder is masked both ways
+        ("blt_global_transformer", "causal_lm"),  # no mask: its attention is causal by itself
+        ("deepseek_ocr2_encoder", "encoder"),  # patches see each other before the causal part begins
+        ("longt5", "encoder"),  # the same class masks causally as a decoder
+    ],
+)
+def test_kind_is_read_off_the_masks_of_the_tokens(name, kind):
+    assert load(f"arch:{name}", tiny=True).kind == kind
 
 
 @pytest.mark.parametrize("name", EXPORTED + OTHERS)
@@ -290,7 +315,8 @@ def test_a_wrong_name_or_value_is_one_clear_line(spec, message):
     [
         ("arch:bert?hidden_size=65", "the model cannot be built: .*not a multiple"),
         ("arch:whisper", "WhisperModel reads audio, neither text nor images"),
-        ("arch:resnet", r"has no patch embedding that gives \[batch, token, width\]"),
+        ("arch:efficientloftr", "the image reaches the output of EfficientLoFTRModel not by way of"),
+        ("arch:csm", "CsmForConditionalGeneration reads audio, neither text nor images"),
     ],
 )
 def test_an_architecture_that_cannot_be_built_is_one_clear_line(spec, message):

@@ -37,7 +37,7 @@ Category = Literal[
 ]
 CATEGORIES: dict[Category, str] = {
     "no base model": "a part of another model: transformers has no model that is built from its configuration alone",
-    "no token input": "it reads no row of tokens: neither text nor an image cut into patches, one vector a patch",
+    "no token input": "it reads no row of tokens: neither text nor an image by way of one row of patches or of places",
     "not text or vision": "it reads audio, a time series or something else that is neither text nor an image",
     "not installed": "it needs a package that is not installed",
     "cannot be built": "its default configuration, or the tiny one made from it, cannot be built",
@@ -57,6 +57,7 @@ _FOLDERS = re.compile(r"(?:/[\w.+-]+)+/(?=[\w-]+\.py)")
 _UNREADABLE = (
     "takes neither inputs_embeds nor input_ids",
     "has no patch embedding",
+    "the image reaches the output of",
     "has no attribute 'image_size'",
     "has no attribute 'patch_size'",
 )

@@ -64,7 +64,21 @@ class Examination:
         """The graph. Raises `CaptureError` or `SubjectError`."""
         s = self.subject
         inputs = s.sample(self.length, self.seed).inputs
-        return capture(s.module, inputs, values=s.values, quiet=s.quiet, cut=s.cut, inside=s.inside)
+        made = capture(s.module, inputs, values=s.values, quiet=s.quiet, cut=s.cut, inside=s.inside)
+        if s.device == "meta":
+            return made
+        self.kept["difference"] = self._difference_from(made)
+        if made.read or self.kept["difference"] is None:
+            return made
+        # Another branch than the one that runs: a constant that could not be read may have decided which.
+        try:
+            again = capture(s.module, inputs, values=s.values, quiet=s.quiet, cut=s.cut, inside=s.inside, read=True)
+        except CaptureError:
+            return made
+        if self._difference_from(again) is not None:
+            return made
+        self.kept["difference"] = None
+        return again
 
     @cached_property
     def failure(self) -> str | None:
@@ -163,15 +177,21 @@ class Examination:
     @cached_property
     def infidelity(self) -> str | None:
         """How the captured graph differs from the real module on the same inputs; None when it does not."""
-        if self.numbers is not self:
-            return self.numbers.infidelity
         if self.failure is not None:
-            return self.failure
+            return self.failure if self.numbers is self else self.numbers.infidelity
+        if self.numbers is not self:
+            if self.numbers.failure is None and self.numbers.captured.read and not self.captured.read:
+                return "captured a different branch: constants decide it, which have no values on the meta device"
+            return self.numbers.infidelity
+        difference: str | None = self.kept["difference"]
+        return difference
+
+    def _difference_from(self, captured: Captured) -> str | None:
         sample = self.subject.sample(self.length, self.seed + 1)
         with torch.no_grad():
             real = named(self.subject.module(*[x.clone() for x in sample.inputs]))
         try:
-            recorded = run(self.captured, tuple(x.clone() for x in sample.inputs))
+            recorded = run(captured, tuple(x.clone() for x in sample.inputs))
         except Exception as error:  # noqa: BLE001 - a graph may hold what only the exporter can run
             return f"the recorded graph could not be run: {type(error).__name__}: {first_line(error)}"
         return _compare(real, recorded)

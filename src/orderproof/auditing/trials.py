@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor
 from torch.fx import Node
 
@@ -30,6 +31,7 @@ class Trial:
         self.exam = exam if graph is not None else exam.numbers
         self.graph = graph
         self.weights = "given"
+        self.padded = False  # whether what is replaced becomes the pad token itself
         self.runs = self._runs("given", 0)
         self._first: dict[tuple[int, bool], tuple[Tokens, Tokens, Tensor]] = {}
 
@@ -42,7 +44,12 @@ class Trial:
         """Tokens to start from, and others to replace them with."""
         # A cut subject has its tokens behind the cut: `length` then counts them, and only one length exists.
         asked = self.exam.length if self.runs.one_length else length
-        return self.runs.draw(asked, self.exam.seed + 1), self.runs.draw(asked, self.exam.seed + 2)
+        tokens, others = self.runs.draw(asked, self.exam.seed + 1), self.runs.draw(asked, self.exam.seed + 2)
+        if self.padded:  # its number, or the vector of zeros that tables hold for it
+            first = others.inputs[0]
+            pad = 0 if first.is_floating_point() else self.exam.subject.padding or 0
+            others = Tokens((torch.full_like(first, pad),), ("<pad>",) * len(others.labels))
+        return tokens, others
 
     def pair(self, length: int, change: Change, *, double: bool) -> Pair | None:
         """What the law asks of the second run, and what came."""
@@ -82,6 +89,10 @@ class Trial:
     def search(self, weights: Weights) -> Evidence | None:
         """A witness with the weights given; failing that, and if the law is claimed for all, with others."""
         found = search(self.lengths(), self._changes, self.pair)
+        if found is None and self._may_pad():
+            self.padded, self._first = True, {}
+            found = search(self.lengths(), self._changes, self.pair)
+            self.padded = found is not None
         seeds = (0, 1) if weights == "all" else ()
         for seed in seeds:
             if found is not None:
@@ -89,6 +100,13 @@ class Trial:
             self.runs, self.weights, self._first = self._runs("random", seed), "random", {}
             found = search([self.exam.tokens], self._changes, self.pair)
         return found
+
+    def _may_pad(self) -> bool:
+        """Whether pads are asked about, and there is a pad token to put there, which is drawn for no other slot."""
+        subject = self.exam.subject
+        if self.law.name != "padding" or len(self.runs.axes) != 1:
+            return False
+        return subject.padding is not None or self.tokens(self.exam.tokens)[0].inputs[0].is_floating_point()
 
     def _changes(self, length: int) -> Iterator[Change]:
         return self.law.changes(length, self.exam.rows)

@@ -7,23 +7,23 @@ Operators that have no rule here but a decomposition in torch are decomposed, an
 
 from __future__ import annotations
 
-import io
-import logging
 import re
 import traceback
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.proxy import TracerBase
 from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError, SubjectError
+from orderproof.prover.exporter import around_the_exporter
+from orderproof.prover.inlining import written_out
+from orderproof.prover.readable import reading_constants
 from orderproof.prover.rule import find
 
 
@@ -38,6 +38,7 @@ class Captured:
     parameters: frozenset[str]
     values: dict[str, Tensor]  # qualified name -> real tensor, where there is one
     start: Node | None = None  # the node that counts as the input, where the graph is cut (vision)
+    read: bool = False  # constants were read while recording: at another length they may be others
     _wide: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
     def in_float64(self, name: str) -> Tensor:
@@ -67,6 +68,7 @@ class Captured:
             parameters=self.parameters,
             values=self.values,
             start=None if self.start is None else mapping[self.start],
+            read=self.read,
             _wide=self._wide,
         )
 
@@ -79,14 +81,15 @@ def capture(
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext,
     cut: str | None = None,
     inside: str = "",
+    read: bool = False,
 ) -> Captured:
     """Record the graph of a module on these inputs. Raises `CaptureError` with the reason where that fails.
 
-    `inside` is the path of the module meant within wrappers of ours; paths are told from there.
+    `inside` is the path of the module meant within wrappers of ours; paths are told from there. With `read`, constants
+    are read at once while recording, not only where nothing can be recorded without.
     """
     names = _output_names(module, inputs)
-    program = recorded(module, inputs, quiet)
-    _refuse_sizes_from_data(program.graph)
+    program, read = _recorded_at_one_length(module, inputs, quiet, read=read)
     signature = program.graph_signature
     state, parameters, real = {}, set(), dict(values or {})
     given: list[Node] = []
@@ -109,7 +112,7 @@ def capture(
             real[qualified] = stored.detach()
     outputs = _outputs(program, names)
     graph_module = program.graph_module
-    captured = Captured(graph_module, tuple(given), outputs, state, frozenset(parameters), real)
+    captured = Captured(graph_module, tuple(given), outputs, state, frozenset(parameters), real, read=read)
     for node in graph_module.graph.nodes if inside else ():
         stack = node.meta.get("nn_module_stack") or {}
         node.meta["nn_module_stack"] = {
@@ -120,49 +123,9 @@ def capture(
     return captured
 
 
-@contextmanager
-def _silent_exporter() -> Iterator[None]:
-    """The exporter logs and prints pages about what it cannot record; the error it raises says it in a line."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logging.disable(before)
-
-
-@contextmanager
-def _lines_of_the_model() -> Iterator[None]:
-    """Have each operator remember the line that called it in the file of its module, not only that of `forward`.
-
-    The exporter keeps the frames of `forward` alone; a helper function in the same file would go unnamed.
-    """
-    keep = getattr(TracerBase, "_filter_traceback_frames", None)
-    if keep is None:  # a private hook: without it, the line of `forward` is named
-        yield
-        return
-
-    def kept(tracer: TracerBase, summary: traceback.StackSummary) -> traceback.StackSummary:
-        frames = list(keep(tracer, summary))
-        own = [f for f in frames if f.name == "forward" and "/torch/" not in f.filename.replace("\\", "/")]
-        if not own:
-            return traceback.StackSummary.from_list(frames)
-        everything = list(summary)
-        last = max(i for i, f in enumerate(everything) if (f.filename, f.lineno) == (own[-1].filename, own[-1].lineno))
-        within = [f for f in everything[last + 1 :] if f.filename == own[-1].filename]
-        return traceback.StackSummary.from_list([*frames, *within])
-
-    TracerBase._filter_traceback_frames = kept  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        TracerBase._filter_traceback_frames = keep  # type: ignore[method-assign]
-
-
 def _decomposed(program: Any) -> Any:
     """The functional graph; operators without a rule taken apart, where they act on what depends on the input."""
-    program = program.run_decompositions({})
+    program = written_out(program.run_decompositions({}))
     given = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"}
     varying: set[Node] = set()
     for node in program.graph.nodes:
@@ -176,26 +139,52 @@ def _decomposed(program: Any) -> Any:
     return program.run_decompositions(chosen) if chosen else program
 
 
+class _DataRead(CaptureError):
+    """The recording needs a value that it does not have."""
+
+
+def _recorded_at_one_length(
+    module: nn.Module, inputs: tuple[Tensor, ...], quiet: Callable[[], AbstractContextManager[Any]], *, read: bool
+) -> tuple[Any, bool]:
+    """The recording, and whether constants were read for it."""
+    with reading_constants(module) if read else nullcontext():
+        try:
+            program = recorded(module, inputs, quiet)
+            _refuse_sizes_from_data(program.graph)
+        except _DataRead:
+            if read:
+                raise
+        else:
+            return program, read
+    # A constant may be all that it needs; where it is not, the error now says where tokens are read.
+    return _recorded_at_one_length(module, inputs, quiet, read=True)
+
+
 def recorded(
     module: nn.Module, inputs: tuple[Tensor, ...], quiet: Callable[[], AbstractContextManager[Any]], **options: Any
 ) -> Any:
     """What the exporter makes of a module, functional. Raises `CaptureError` with the reason where that fails."""
-    with quiet(), torch.no_grad(), warnings.catch_warnings(), _silent_exporter(), _lines_of_the_model():
-        warnings.simplefilter("ignore")
+    with quiet(), torch.no_grad(), around_the_exporter():
         try:
             return _decomposed(torch.export.export(module, inputs, strict=False, **options))
         except Exception as error:
-            raise CaptureError(_why(error)) from error
+            raise (_DataRead if _is_about_data(error) else CaptureError)(_why(error)) from error
 
 
 def _refuse_sizes_from_data(graph: Graph) -> None:
     for node in graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, Tensor) and not all(isinstance(s, int) for s in value.shape):
-                raise CaptureError(
+                raise _DataRead(
                     f"the graph cannot be recorded: the size of a tensor depends on data ({node.target} in "
-                    f"{module_path(node) or 'the top module'})"
+                    f"{module_path(node) or 'the top module'}{_line(node)})"
                 )
+
+
+def _line(node: Node) -> str:
+    """`, file.py:12`: the line of the model that called an operator."""
+    found = re.findall(r'File "(?:.*[/\\])?([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    return f", {found[-1][0]}:{found[-1][1]}" if found else ""
 
 
 def _output_names(module: nn.Module, inputs: tuple[Tensor, ...]) -> list[str]:
@@ -255,15 +244,26 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [""])[0][:300]
 
 
+def _is_about_data(error: Exception) -> bool:
+    return "data-dependent" in str(error) or "DataDependent" in type(error).__name__
+
+
 def _why(error: Exception) -> str:
     """Export errors are long: say what kind it is, where, in one line."""
-    text = str(error)
-    if "data-dependent" in text or "GuardOnDataDependent" in type(error).__name__:
-        frames = [x.strip() for x in text.splitlines() if x.strip().startswith("File ") and "torch" not in x]
-        found = re.search(r'File "(?:.*[/\\])?([^"]+)", line (\d+)', frames[0]) if frames else None
-        where = f", {found[1]}:{found[2]}" if found else ""
+    if _is_about_data(error):
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_of_the_model(f.filename)]
+        where = f", {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
         return f"the graph cannot be recorded: control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
     return f"the graph cannot be recorded: {type(error).__name__}: {first_line(error)}"
+
+
+def _is_of_the_model(filename: str) -> bool:
+    """Whether a source file is neither torch's, nor Python's, nor ours."""
+    path = Path(filename)
+    if path.is_relative_to(Path(torch.__file__).parent) or path.is_relative_to(Path(__file__).parents[1]):
+        return False
+    python = Path(traceback.__file__).parent  # which may hold what is installed, too
+    return "site-packages" in path.parts or (path.exists() and not path.is_relative_to(python))
 
 
 def module_path(node: Node) -> str:

@@ -47,8 +47,8 @@ def is_arbitrary(node: Node) -> bool:
     """Whether a node's value is not determined by its arguments."""
     if node.op != "call_function":
         return False
-    if is_uninitialised(node):
-        return True
+    if is_uninitialised(node) or isinstance(node.target, torch._ops.HigherOrderOperator):
+        return True  # what is drawn in a graph of its own is not looked at
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _switched_off(node)
 
 

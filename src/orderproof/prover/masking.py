@@ -27,6 +27,7 @@ EXPONENTIAL = {"exp", "exp2"}
 TAMING = EXPONENTIAL | {"sigmoid", "relu", "softplus", "expm1", "elu"}  # bounded below: no mask comes through
 AND = {"bitwise_and", "logical_and", "__and__"}
 OR = {"bitwise_or", "logical_or", "__or__"}
+LARGER = {"max", "maximum"}
 COPY = {
     "clone",
     "_to_copy",
@@ -153,6 +154,8 @@ def bounds(
         stays = stays & ~large
     elif name in COPY:
         keeps, bound, stays = any_masked, values[0], low
+    elif name in LARGER and len(knowns) == 2:
+        return _larger(knowns, masked, values, dtype)
     limit = FLOAT16_LARGE if dtype is torch.float16 else LARGE
     keeps = keeps & (bound <= -limit) & ~unsure & dtype.is_floating_point
     stays = stays & ~unsure & dtype.is_floating_point
@@ -160,6 +163,17 @@ def bounds(
     doubtful = unsure | large if tame else unsure | large | any_masked | low
     status = np.where(keeps, MASKED, np.where(stays, LOW, np.where(doubtful, UNSURE, UNKNOWN)))
     return status.astype(np.uint8), np.where(keeps, bound, 0.0)
+
+
+def _larger(
+    knowns: list[Known], masked: list[NDArray[np.bool_]], values: list[Any], dtype: torch.dtype
+) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+    """The larger of two: masked where both are, ordinary where one is and neither is high, otherwise low."""
+    ordinary = [(k.status == UNKNOWN) | (k.where(EXACT) & ~is_huge(k, dtype)) for k in knowns]
+    high = reduce(np.logical_or, [~not_high(k) | (is_huge(k, dtype) & ~(k.value < 0)) for k in knowns])
+    both, bound = masked[0] & masked[1], np.maximum(*values)
+    status = np.where(both, MASKED, np.where(ordinary[0] | ordinary[1], UNKNOWN, LOW))
+    return np.where(high, UNSURE, status).astype(np.uint8), np.where(both & ~high, bound, 0.0)
 
 
 def _scaled(

@@ -4,15 +4,15 @@ No code is shared with the interpreter. A step says how its result moves; derive
 for each element the first case that can change it (`level`) and the ends between which it lies (`low`, `high`).
 
 Almost every operator is a labelled form, as in einsum: along a label of the result operands move as it does; another is
-summed, and they move alike along it; along one read by place nothing moves. A line of `_TABLE` holds a lemma,
-and forms, each with the labels it reads by place and its operators. TO ADD AN OPERATOR, add its name there. In a form
+summed, and they move alike along it; along one read by place nothing moves. A line of `_TABLE` holds a lemma, and
+forms, each with the labels it reads by place (behind a +: in later results only) and its operators, to which A NEW ONE
+IS ADDED without outer underscores. Further operands are as the last written. The place `zero`: known zeros make zeros.
 
     *  are the dimensions, from the right    -  those but `dim`    #  `dim`    <  >  all with `dim` renamed    x 1  one
 
-and further operands are as the last written; what is read by place in later results only stands behind a +. Or a form
-is a word: `moved`, elements are only moved, and it is run on their numbers; `each`, an element is made of those at its
-place, `monotone`, and lies between what their ends give. Beside a form, `zero` says that known zeros make known zeros.
-Constants are computed by the operator itself; like steps are checked once; what is not listed is refused.
+Or a form is a word: `moved`, elements are only moved, and it is run on their numbers; `each`, an element is made of
+those at its place, `monotone`, and lies between what their ends give. Constants are computed by the operator itself,
+like steps are checked once, and what is not listed is refused.
 """
 
 from __future__ import annotations
@@ -35,49 +35,46 @@ from orderproof.errors import CertificateError
 
 STILL, FREE, NEVER, ALWAYS = "still", "free", -1, 2**40  # any other move: a permutation for each generator
 INF, LARGE, LARGEST, DIMS = math.inf, 6e4, 1 << 26, "0123456789"  # no ordinary number is LARGE, no array LARGEST
+END = 2**63 - 1  # what a slice ends at that has no end
 LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103", "position_labelled": "OP104"}
 LAWS |= {"causal": "OP201", "padding": "OP202", "packing": "OP203", "batch": "OP204"}
-MONOTONE = ("monotone", "quotient")
 BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
 UNDEFINED = {"empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided", "from_file"}
 FILLS = {"zeros_like", "ones_like", "new_zeros", "new_ones", "full_like", "new_full"}  # determined by a shape alone
-SAME, PURE, EVAL = "same_in_both_runs", "pure_function_of_unmoved", "_native_batch_norm_legit_no_training"
-_TABLE = f"""
-movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave index_select copy
-movement_equivariant | moved | | slice_scatter select_scatter
-movement_equivariant | moved | | pad constant_pad_nd unsafe_split unsafe_chunk _unsafe_view | each | | view.dtype
-pointwise_equivariant | choice | | where masked_fill tril triu | each | | log_sigmoid _prelu_kernel __xor__ polar real
-pointwise_equivariant | each | | complex imag conj _conj resolve_conj resolve_neg | quotient | | div true_divide
-pointwise_equivariant | boolean | | logical_and logical_or logical_not bitwise_and bitwise_or __and__ __or__
+SAME, PURE = "same_in_both_runs", "pure_function_of_unmoved"
+_TABLE = """
+movement_equivariant | moved | | cat concat concatenate stack flip roll repeat tile repeat_interleave copy
+movement_equivariant | moved | | slice_scatter select_scatter pad constant_pad_nd unsafe_split unsafe_chunk unsafe_view
+pointwise_equivariant | choice | | where masked_fill | moved | | tril triu | quotient | | div true_divide
+pointwise_equivariant | each | | log_sigmoid prelu_kernel xor polar real complex imag conj resolve_conj resolve_neg
+pointwise_equivariant | boolean | | logical_and logical_or logical_not bitwise_and bitwise_or and or
 pointwise_equivariant | monotone | | add sub rsub mul multiply neg exp exp2 expm1 relu elu sigmoid softplus hardtanh
-pointwise_equivariant | monotone | | clamp.default clamp_min.default clamp_max.default clone _to_copy to type_as alias
+pointwise_equivariant | monotone | | clamp.default clamp_min.default clamp_max.default clone to_copy to type_as alias
 pointwise_equivariant | monotone | | contiguous lift_fresh_copy positive detach dropout feature_dropout alpha_dropout
-contraction_equivariant | *xy *yz -> *xz | zero | mm bmm mm_ | *xy y -> *x | zero | mv mv_ | y *yz -> *z | zero | vm_
-contraction_equivariant | y y -> | zero | dot vv_ | equation | zero | einsum | *y zy z -> *z | zero | linear
-contraction_equivariant | *xz *xy *yz -> *xz | | addmm baddbmm
-softmax_equivariant | softmax | | softmax _softmax _safe_softmax log_softmax _log_softmax
+pointwise_equivariant | monotone | | max.other maximum
+contraction_equivariant | *xy *yz -> *xz | zero | mm bmm matmul.mm | *xy y -> *x | zero | mv matmul.mv
+contraction_equivariant | y *yz -> *z | zero | matmul.vm | y y -> | zero | dot matmul.vv | equation | zero | einsum
+contraction_equivariant | *y zy z -> *z | zero | linear | *xz *xy *yz -> *xz | | addmm baddbmm
+softmax_equivariant | softmax | | softmax safe_softmax log_softmax
 attention_equivariant | attention | | scaled_dot_product_attention
-normalisation_equivariant | * # -> * | | layer_norm native_layer_norm rms_norm _fused_rms_norm
-normalisation_equivariant | * 1 -> * | 1 | group_norm
-channelwise_equivariant | * 1 -> * | | batch_norm {EVAL}
-reduction_invariant | * -> - | zero | sum mean nansum | * -> - | | prod amin any all var std norm
-reduction_invariant | * -> - | | count_nonzero min.default max.default linalg_vector_norm | * -> - | # | argmax argmin
+normalisation_equivariant | * > # -> * | | layer_norm native_layer_norm rms_norm fused_rms_norm
+normalisation_equivariant | * > 1 -> * | 1 | group_norm
+channelwise_equivariant | * 1 -> * | | batch_norm native_batch_norm_legit_no_training
+reduction_invariant | * -> - | zero | sum mean nansum | * -> - | # | argmax argmin
+reduction_invariant | * -> - | | prod amin any all var std norm count_nonzero min.default max.default linalg_vector_norm
 reduction_invariant | * -> - | +# | min.dim median.dim mode
-extreme_of_visible | visible | | amax logsumexp | visible | +# | max.dim
-lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index _unsafe_index
+extreme_of_visible | softmax | | amax logsumexp | softmax | +# | max.dim
+lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index unsafe_index index_select
 scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
-scan_dependence | < -> > | <> | argsort
-scan_dependence | convolution | | conv1d conv2d conv3d convolution
-dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | * y > -> * | #y> | index_add index_copy
-dense_dependence | * y > -> * | #y> | index_fill | *y -> * | y | view_as_complex | * -> *y | y | view_as_real
-dense_dependence | indexed | | index_put _index_put_impl _unsafe_index_put
-dense_dependence | < -> > | <> | _fft_r2c _fft_c2c _fft_c2r fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft
-dense_dependence | < -> > | <> | fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn
+scan_dependence | < -> > | <> | argsort | convolution | | conv1d conv2d conv3d convolution
+scan_dependence | pooled | | avg_pool1d avg_pool2d
+dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | *y -> * | y | view_as_complex
+dense_dependence | * y > -> * | #y> | index_add index_copy index_fill | * -> *y | y | view_as_real | < -> > | <> | fft
+dense_dependence | indexed | | index_put index_put_impl unsafe_index_put
 """
-TABLE: dict[str, tuple[str, str, str]] = {}
+TABLE: dict[str, tuple[str, str, str]] = {"view.dtype": ("movement_equivariant", "each", "")}
 for _lemma, *_cells in ([x.strip() for x in line.split("|")] for line in _TABLE.strip().split("\n")):
-    for _form, _place, _names in zip(_cells[::3], _cells[1::3], _cells[2::3], strict=True):
-        TABLE |= dict.fromkeys(_names.split(), (_lemma, _form, _place))
+    TABLE |= {n: (_lemma, f, p) for f, p, x in zip(*(_cells[k::3] for k in range(3)), strict=True) for n in x.split()}
 
 
 @dataclass(frozen=True)
@@ -103,17 +100,20 @@ class _Fact:
     status: Any = None  # in what a step says: 0 ordinary, 1 exact, 2 masked, 3 anything, 4 ordinary or as low as a mask
     constant: bool = False
     tensor: Any = None  # the value of a constant that can be computed
+    key: str = ""  # of all that was said and derived
 
     @property
     def ordinary(self) -> Any:
-        most = (
-            LARGE / 10 if self.dtype == "float16" else LARGE if "float" in self.dtype or "comp" in self.dtype else INF
-        )
+        most = INF if self.dtype[:3] in ("int", "uin", "boo") else LARGE / 10 if self.dtype == "float16" else LARGE
         return (abs(self.low) < most) & (abs(self.high) < most)
 
     @property
     def mask(self) -> float:
         return -LARGE if self.dtype == "float16" else -1e8
+
+    def content(self, said: Any) -> str:
+        ends = [[a.shape, a.dtype.str, a.tobytes().hex()] for a in (self.low, self.high)]
+        return _hash([said, self.moves, self.constant, self.tensor is None, ends])
 
 
 def recheck(certificate: Mapping[str, Any]) -> Checked:
@@ -129,10 +129,6 @@ def recheck(certificate: Mapping[str, Any]) -> Checked:
 def _need(condition: object, message: str) -> None:
     if not condition:
         raise CertificateError(message)
-
-
-def _is_node(x: object) -> bool:
-    return isinstance(x, dict) and "node" in x
 
 
 def _hash(data: object) -> str:
@@ -157,38 +153,30 @@ def _compressed(array: Any) -> Any:
 
 class _Checker:
     def __init__(self, c: Mapping[str, Any]) -> None:
-        self.c, law, self.inputs, said, n = c, c["law"], dict(c["inputs"]), c["relation"], c["relation"]["tokens"]
+        law, said, n, rows = c["law"], c["relation"], c["relation"]["tokens"], len(c["relation"].get("replaced", [0]))
         bare = [{k: v for k, v in s.items() if k not in ("lemma", "fact", "as")} for s in c["steps"]]
         _need(c["digest"] == _hash({k: v for k, v in c.items() if k != "digest"}), "its digest is not that of its text")
         _need(c["graph"] == _hash(bare), "its graph fingerprint is not that of its steps")
         known = c["certificate"] == 1 and c["code"] == LAWS.get(law) and c["weights"] in ("all", "these")
         _need(known and type(n) is int and 1 <= n <= LARGEST, "its version, law, code, weights or tokens are none")
-        self.law, self.tokens, self.last_only, self.assumed = law, n, law == "prompt_blind", BOUNDED in c["assumptions"]
-        self.facts: dict[str, Any] = {}
-        self.keys: dict[str, tuple[str, str]] = {}  # of each node: of what its step says, and of the fact that it gives
-        self.done: dict[str, tuple[Any, str]] = {}
-        movable, rows = n - self.last_only, len(said.get("replaced", [0]))
+        self.c, self.law, self.tokens, self.inputs, self.assumed = c, law, n, c["inputs"], BOUNDED in c["assumptions"]
+        self.facts, self.keys, self.done = dict[str, Any](), dict[str, str](), dict[str, Any]()
+        movable, row, place, pads = n - (law == "prompt_blind"), np.arange(rows)[:, None], np.arange(n), max(1, n // 3)
         cycle = (*range(1, movable), *range(min(1, movable)), *range(movable, n))
-        group = ((1, 0, *range(2, n)), cycle) if movable > 2 else (cycle,)  # they generate every order of the movable
-        row, place, pads = np.arange(rows)[:, None], np.arange(n), max(1, n // 3)
-        left, sides = (pads + 1) // 2 if n > 2 else pads, np.where(row % 2 == 0, place < pads, place >= n - pads)
+        group = ((1, 0, *range(2, n)), cycle)[movable < 3 :]  # they generate every order of the movable
+        left = pads - pads // 2 if n > 2 else pads
+        sides = np.where(row % 2 == 0, place < pads, place >= n - pads)
         padded = sides if rows > 1 else (place < left) | (place >= n - pads + left)
-        slots = {
-            "padding": [padded],
-            "packing": [place < n // 2, place >= n // 2],
-            "batch": [row == 0, row == rows - 1],
-        }
-        choices = [np.broadcast_to(x, (rows, n)) for x in slots.get(law, [])]  # which slots [row, token] are replaced
-        self.group = () if choices or law == "causal" else (tuple(range(n))[::-1],) if law == "mirror_blind" else group
-        relation = {"tokens": n, "generators": [list(p) for p in self.group], "last_only": self.last_only}
-        options = [{**relation, "replaced": (x * 1).tolist(), "asked": (~x * 1).tolist()} for x in choices] or [
-            relation
-        ]
+        halves = [place < n // 2, place >= n // 2]
+        slots = {"padding": [padded], "packing": halves, "batch": [row == 0, row == rows - 1]}.get(law, [])
+        self.group = () if slots or law == "causal" else (tuple(range(n))[::-1],) if law == "mirror_blind" else group
+        relation = {"tokens": n, "generators": [list(p) for p in self.group], "last_only": movable < n}
+        choices = [np.broadcast_to(x, (rows, n)) for x in slots]  # which slots [row, token] are replaced
+        options = [{**relation, "replaced": (x * 1).tolist(), "asked": (~x * 1).tolist()} for x in choices]
         _need(c["family"] == ("permutation" if self.group else "influence"), "its family is not its law's")
-        _need(said in options, "its relation between the runs is not its law's")
-        chosen = choices[options.index(said)] if choices else np.array(False)
-        _need(not chosen.all(), "nothing is asked")
-        self.replaced: Any = chosen if choices else None
+        _need(said in (options or [relation]), "its relation between the runs is not its law's")
+        self.replaced: Any = choices[options.index(said)] if choices else None
+        _need(self.replaced is None or not self.replaced.all(), "nothing is asked")
         _need(any(a is not None for a in self.inputs.values()), "no input has a token axis")
 
     def run(self) -> Checked:
@@ -208,15 +196,16 @@ class _Checker:
     def _last_word(self, f: _Fact, dims: dict[int, Any]) -> None:
         one = self.group or len(dims) == 1 or (self.law == "batch" and not dims)
         _need(one, "the output has not one token dimension")
-        moves, allowed, level = *self._related(f.shape, dims, ALWAYS), f.level
-        for d, move in enumerate(f.moves):
-            if d in dims and self.last_only:  # whatever becomes of the others, the last token stays, and is unchanged
-                last = dims[d] + self.tokens - 1
-                _need(isinstance(move, str) or all(p[last] == last for p in move), "the output moves its last token")
-                level = level.take([last if level.shape[d] > 1 else 0], d)
-            else:
-                _need(move in (moves[d], FREE), f"the output does not move along {d} as the law asks")
-        _need((level <= allowed).all(), "the output may depend, at some token, on one that it must not depend on")
+        moves, allowed = self._related(f.shape, dims, ALWAYS)
+        for d in dims if self.law == "prompt_blind" else ():  # the last token stays, and is unchanged
+            last, moves[d] = dims[d] + self.tokens - 1, f.moves[d]
+            _need(
+                isinstance(moves[d], str) or all(p[last] == last for p in moves[d]), "the output moves its last token"
+            )
+            place = np.arange(f.shape[d]).reshape([-1 if k == d else 1 for k in range(len(f.shape))])
+            allowed = np.where(place == last, allowed, ALWAYS)
+        fits = (self._settled(f, moves) <= allowed).all()
+        _need(fits, "the output may depend, at some token, on one that it must not depend on, or moves differently")
 
     def _related(self, shape: Sequence[int], dims: Mapping[int, int], other: int) -> tuple[list[Any], Any]:
         """How a tensor with these token dimensions (and offsets) is to move, and its levels; `other` where replaced."""
@@ -231,8 +220,7 @@ class _Checker:
             if self.replaced is not None:  # what stands beside the tokens is not asked about
                 line = np.full((shape[0], shape[d]), other)
                 line[:, offset : offset + n] = np.where(self.replaced, other, NEVER)
-            sizes = [len(line) if k == 0 else 1 for k in range(len(shape))]
-            sizes[d] = shape[d]
+            sizes = [shape[k] if k == d else len(line) if k == 0 else 1 for k in range(len(shape))]
             level = level if self.group else line.reshape(sizes)
         if self.law == "batch" and other == ALWAYS and not dims:
             level = np.where(self.replaced, other, NEVER)[:, 0].reshape([-1] + [1] * (len(shape) - 1))
@@ -241,36 +229,47 @@ class _Checker:
     def _move(self, data: Any, size: int) -> Any:
         if data in (STILL, FREE):
             return data
-        rows = tuple(tuple(p) for p in data)
-        good = all(all(type(i) is int for i in p) and sorted(p) == list(range(size)) for p in rows)
-        _need(good and len(rows) == len(self.group), "a move that is not one permutation for each generator")
-        return rows if any(p != tuple(range(size)) for p in rows) else STILL
+        rows, own = tuple(tuple(p) for p in data), list(range(size))
+        good = all(all(type(i) is int for i in p) and sorted(p) == own for p in rows) and len(rows) == len(self.group)
+        _need(good, "a move that is not one permutation for each generator")
+        return rows if any(p != tuple(own) for p in rows) else STILL
 
     def _step(self, step: Mapping[str, Any]) -> Any:
         data, lemma, node, shape, dtype = (step[k] for k in ("fact", "lemma", "node", "shape", "dtype"))
         if data is None:
             return None  # no tensor; whoever reads it is refused
         _need(lemma == "given" or node not in self.inputs, "it is an input, and not given")
-        arguments = [step["args"], [[k, v] for k, v in sorted(step["kwargs"].items())]]
-        named = tree_map(lambda x: [self.keys[x["node"]][1]] if _is_node(x) else x, arguments, is_leaf=_is_node)
+        literals = [step["args"], sorted(step["kwargs"].items())]
+        args, kwargs = filled = tree_map(self._value, literals, is_leaf=lambda x: isinstance(x, dict))
+        named = str(tree_map_only(_Fact, lambda f: (f.key,), filled))
         key = _hash([step["operator"], lemma, data, shape, dtype, named, node if lemma == "given" else ""])
-        _need("as" not in step or key == self.keys[step["as"]][0], "it is not as the step that it names")
+        _need("as" not in step or key == self.keys[step["as"]], "it is not as the step that it names")
         if key not in self.done:  # like steps are checked once
-            parts = zip(data, shape, dtype, strict=True) if isinstance(data, list) else [(data, shape, dtype)]
+            parts = list(zip(data, shape, dtype, strict=True)) if isinstance(data, list) else [(data, shape, dtype)]
             said = [self._read(*part) for part in parts]
-            made = [self._compared(s, d) for s, d in zip(said, self._derived(step, said), strict=True)]
-            ends = [[[a.shape, a.dtype.str, a.tobytes().hex()] for a in (f.low, f.high)] for f in made]
-            values = [[f.constant, f.tensor is None, x] for f, x in zip(made, ends, strict=True)]
-            self.done[key] = made if isinstance(data, list) else made[0], _hash([data, shape, dtype, values])
-        self.keys[node] = key, self.done[key][1]
-        return self.done[key][0]
+            derived = self._derived(step, said, args, dict(kwargs))
+            made = [self._compared(*pair) for pair in zip(said, derived, strict=True)]
+            made = [replace(f, key=f.content(part)) for f, part in zip(made, parts, strict=True)]
+            self.done[key] = made if isinstance(data, list) else made[0]
+        self.keys[node] = key
+        return self.done[key]
 
-    def _derived(self, step: Mapping[str, Any], said: list[_Fact]) -> Sequence[_Fact]:
+    def _value(self, x: Any) -> Any:
+        if not isinstance(x, dict):
+            return x
+        ((kind, name),) = x.items()
+        _need(kind != "node" or self.facts[name] is not None, "it reads a step without a tensor")
+        if kind in ("node", "float"):
+            return self.facts[name] if kind == "node" else float(name)
+        return torch.device("cpu") if kind == "device" else getattr(torch, str(name).removeprefix("torch."))
+
+    def _derived(self, step: Mapping[str, Any], said: list[_Fact], args: Any, kwargs: Any) -> Sequence[_Fact]:
         lemma, operator, node, first = step["lemma"], step["operator"], step["node"], said[0]
         if lemma == "nothing_follows":
-            names = [x["node"] for x in tree_leaves([step["args"], step["kwargs"]], is_leaf=_is_node) if _is_node(x)]
-            read = [f for f in tree_leaves([self.facts[x] for x in names]) if f is not None]
-            plain = operator.split(".")[1] not in UNDEFINED and all(f.ordinary.all() for f in read)
+            leaves = tree_leaves([args, kwargs])
+            large = any(isinstance(x, int | float) and not abs(x) < LARGE and x != END for x in leaves)
+            read = [f for f in leaves if isinstance(f, _Fact)]
+            plain = operator.split(".")[1] not in UNDEFINED and all(f.ordinary.all() for f in read) and not large
             _need(all(FREE not in s.moves for s in said), "its fact says something")
             return [self._fact(s, ALWAYS, *((-1, 1) if plain else (-INF, INF))) for s in said]
         if lemma == "given":
@@ -281,17 +280,17 @@ class _Checker:
             moves, level = self._related(first.shape, dict.fromkeys(axes, 0), 0)
             return [self._fact(replace(first, moves=tuple(moves)), level if node in self.inputs else ALWAYS)]
         if operator in ("parameter", "buffer") and lemma == SAME:
-            data = (
-                None if operator == "parameter" and self.c["weights"] == "all" else self.c["values"].get(*step["args"])
-            )
+            (stored,), opaque = args, operator == "parameter" and self.c["weights"] == "all"
+            data = None if opaque else self.c["values"].get(stored)
+            _need(isinstance(stored, str) and not kwargs, "it is stored under no name")
             _need(data is None or data["dtype"] == first.dtype, "its value has another dtype")
             array = None if data is None else torch.from_numpy(_array(data, first.shape))
             return [self._constant(first.shape, first.dtype, array)]
         if operator == "getitem" and lemma == "part_of_a_tuple":
-            whole, place = self.facts[step["args"][0]["node"]], step["args"][1]
+            whole, place = args
             _need(isinstance(whole, list) and type(place) is int and place >= 0, "it is no part")
             return [whole[place]]
-        return self._applied(step, said)
+        return self._applied(operator, lemma, said, args, kwargs)
 
     def _read(self, data: Any, shape: Any, dtype: str) -> _Fact:
         moves = tuple(self._move(m, s) for m, s in zip(data["moves"], shape, strict=True))
@@ -314,8 +313,7 @@ class _Checker:
 
     def _constant(self, shape: tuple[int, ...], dtype: str, tensor: Any = None) -> _Fact:
         """The same in both runs; free along a dimension where its values show it."""
-        blank = _Fact(shape, dtype, (STILL,) * len(shape), 0, 0, 0)
-        made = replace(self._fact(blank, NEVER), constant=True)
+        made = replace(self._fact(_Fact(shape, dtype, (STILL,) * len(shape), 0, 0, 0), NEVER), constant=True)
         if tensor is None:
             return made
         tensor = tensor.to(getattr(torch, dtype)).expand(shape)
@@ -326,9 +324,9 @@ class _Checker:
     def _compared(self, said: _Fact, derived: _Fact) -> _Fact:
         """What is said, if it follows from what is derived."""
         _need((said.shape, said.dtype) == (derived.shape, derived.dtype), f"it is {derived.dtype} {derived.shape}")
-        moved = [d for d, s in enumerate(said.shape) if s > 1 and derived.moves[d] not in (said.moves[d], FREE)]
-        _need(not moved, f"along dimensions {moved} it does not move as it says")
-        _need((said.level >= derived.level).all(), "some element may depend on more than its level says")
+        level = self._settled(derived, said.moves)
+        _need((said.level >= level).all(), "some element may depend on more than its level says, or moves differently")
+        derived = replace(derived, moves=said.moves, level=level) if derived.tensor is None else derived
         if derived.constant and not said.status.any():
             return derived
         exact = (derived.low == said.low) & (derived.high == said.high)
@@ -349,23 +347,21 @@ class _Checker:
         return reduce(np.logical_and, images, f.low == f.high)
 
     def _settled(self, f: _Fact, moves: Sequence[Any]) -> Any:
-        """Levels of an operand that is said to move like this."""
+        """Levels of a fact that is said to move like this."""
         pairs = [(m, t) for s, m, t in zip(f.shape, f.moves, moves, strict=True) if s > 1]
-        _need(all(t != FREE or m == FREE for m, t in pairs), "it says to be free along what an operand is not")
+        _need(all(t != FREE or m == FREE for m, t in pairs), "it says to be free along a dimension that is not")
         return f.level if all(m in (t, FREE) for m, t in pairs) else np.where(self._same(f, moves), NEVER, ALWAYS)
 
     def _form(self, out: _Fact, operands: Any, result: str, place: str = "", run: Any = None, how: str = "") -> _Fact:
         """A labelled form of (operand, labels); `run` computes it, where it is `monotone` also at the ends."""
         names, rank = list(dict.fromkeys(result + "".join(labels for _, labels in operands))), len(out.shape)
-        target = {x: m for x, s, m in zip(result, out.shape, out.moves, strict=True) if s > 1}
-        _need(all(target.get(x, STILL) == STILL for x in place), "it says that a dimension moves that is read by place")
-        sizes, kept, lost = {x: s for x, s in zip(result, out.shape, strict=True) if s > 1}, set(target), NEVER
+        sizes, target = {x: s for x, s in zip(result, out.shape, strict=True) if s > 1}, dict[str, Any]()
         for f, labels in operands:
             for x, s, m in ((x, s, m) for x, s, m in zip(labels, f.shape, f.moves, strict=True) if s > 1):
                 _need(sizes.setdefault(x, s) == s, "its operands differ in size")
-                lost = ALWAYS if x in place and not isinstance(m, str) else lost
-                if x not in kept and (x not in target or not isinstance(m, str)):
-                    target[x] = STILL if m == FREE else m
+                target[x] = m if target.get(x, FREE) == FREE or not isinstance(m, str) else target[x]
+        lost = NEVER if all(isinstance(target.get(x, STILL), str) for x in place) else ALWAYS
+        target |= dict.fromkeys(place, STILL)
 
         def lay(a: Any, labels: str) -> Any:
             wide = a.reshape(a.shape + (1,) * (len(names) - a.ndim))
@@ -379,78 +375,60 @@ class _Checker:
         if how == "choice":  # the first operand chooses
             levels[1:] = [np.where(ends[0][1] <= 0, NEVER, levels[1]), np.where(ends[0][0] > 0, NEVER, levels[2])]
         shape, moves = tuple(sizes.get(x, 1) for x in names), tuple(target.get(x, STILL) for x in names)
-        wide = replace(out, shape=shape, moves=moves)
-        made = self._fact(wide, reduce(np.maximum, levels, np.array(lost)), low, end)
-        over = tuple(k for k in range(len(names)) if k >= rank or (out.shape[k] == 1 < wide.shape[k]))
+        made = self._fact(replace(out, shape=shape, moves=moves), reduce(np.maximum, levels, np.array(lost)), low, end)
+        over = tuple(k for k in range(len(names)) if k >= rank or (out.shape[k] == 1 < shape[k]))
         level, low, end = made.level.max(axis=over, keepdims=True, initial=NEVER), made.low, made.high
-        if any(wide.shape[k] > 1 for k in over):  # known zeros add up to zero
+        if any(shape[k] > 1 for k in over):  # known zeros add up to zero
             zero, sure = (a.all(axis=over, keepdims=True) for a in ((low == 0) & (end == 0), made.ordinary))
             end = np.where(zero, 0, np.where(sure, 1, INF))
             low = -end
-        return self._fact(out, *(a.reshape(a.shape[:rank]) for a in (level, low, end)))
+        return self._fact(replace(out, moves=moves[:rank]), *(a.reshape(a.shape[:rank]) for a in (level, low, end)))
 
     def _tried(self, dtypes: Any, dtype: str, ends: Any, plain: Any, run: Any, how: str) -> Any:
         """Between what a result lies that is made elementwise, tried at the ends if it is monotone; known values."""
         (low, high), exact = plain, reduce(np.logical_and, [a == b for a, b in ends])
-        if how == "choice" or (how == "boolean" and dtype == "bool") or (how in MONOTONE and dtype != "bool"):
-            truths = [(np.where(a == b, a != 0, False), np.where(a == b, b != 0, True)) for a, b in ends]
-            pairs = [truth if "bool" in (x, how[:4]) else e for x, e, truth in zip(dtypes, ends, truths, strict=True)]
-            exactly = [
-                [torch.from_numpy(np.array(a, bool if a.dtype == bool else float)) for a in pair] for pair in pairs
-            ]
-            tried = [run(*x).double().numpy() for x in itertools.product(*exactly)]
+        truth = how == "choice" or (how == "boolean" and dtype == "bool")
+        if truth or (how in ("monotone", "quotient") and dtype != "bool"):
+            corners = []
+            for x, (a, b) in zip(dtypes, ends, strict=True):
+                truths = np.where(a == b, a, 0) != 0, np.where(a == b, b, 1) != 0
+                pair = truths if "bool" in (x, how[:4]) else (a.astype(float), b.astype(float))
+                corners.append([torch.from_numpy(np.array(a)) for a in pair])
+            tried = [run(*x).double().numpy() for x in itertools.product(*corners)]
             low, high = reduce(np.minimum, tried), reduce(np.maximum, tried)
             masked = reduce(np.logical_or, [(a < b) & (b <= -LARGE) for a, b in ends])
-            sure = (how in ("choice", "boolean")) | (((low == 0) | np.isinf(low)) & (how == "monotone"))
+            sure = truth | (((low == 0) | np.isinf(low)) & (how == "monotone"))
             vague = (low == high) & ~(sure & (self.assumed | ~masked))  # 1e30 + x is 1e30 by rounding alone
             low, high = np.where(vague, np.nextafter(low, -INF), low), np.where(vague, np.nextafter(high, INF), high)
         if exact.any():
-            value = run(
-                *(torch.from_numpy(np.array(a)).to(getattr(torch, x)) for (a, _), x in zip(ends, dtypes, strict=True))
-            )
+            typed = [(torch.from_numpy(np.array(a)), getattr(torch, x)) for (a, _), x in zip(ends, dtypes, strict=True)]
+            value = run(*(a.to(x) for a, x in typed))
             value = (value.double() if value.dtype is torch.bfloat16 else value).numpy()
             low, high = np.where(exact, value, low), np.where(exact, value, high)
         return low, high
 
     def _pointwise(self, out: _Fact, run: Any, how: str, *operands: Any) -> _Fact:
-        """A form in which every dimension stands for itself, of facts and tensors."""
-        typed = [(f, "" if isinstance(f, _Fact) else str(f.dtype).removeprefix("torch.")) for f in operands]
-        facts = [self._constant(tuple(f.shape), dtype, f) if dtype else f for f, dtype in typed]
+        """A form in which every dimension stands for itself, of facts and numbers."""
+        numbers = [f if isinstance(f, _Fact) else torch.tensor(f, dtype=getattr(torch, out.dtype)) for f in operands]
+        facts = [f if isinstance(f, _Fact) else self._constant((), out.dtype, f) for f in numbers]
         own = DIMS[: len(out.shape)]
         return self._form(out, [(f, own[len(own) - len(f.shape) :]) for f in facts], own, "", run, how)
 
-    def _filled(self, x: Any) -> Any:
-        if not isinstance(x, dict):
-            return x
-        ((kind, name),) = x.items()
-        _need(kind != "node" or isinstance(self.facts.get(name), _Fact), "it reads no earlier step with one tensor")
-        if kind in ("node", "float"):
-            return self.facts[name] if kind == "node" else float(name)
-        return torch.device("cpu") if kind == "device" else getattr(torch, str(name).removeprefix("torch."))
-
-    def _applied(self, step: Mapping[str, Any], said: list[_Fact]) -> Sequence[_Fact]:
+    def _applied(self, operator: str, lemma: str, said: list[_Fact], args: Any, kwargs: Any) -> Sequence[_Fact]:
         """What follows from an operator's arguments."""
-        (space, name, overload), lemma = step["operator"].split("."), step["lemma"]
+        space, name, overload = operator.split(".")
         op = getattr(getattr(torch.ops.aten, name), overload)
         known = space == "aten" and isinstance(op, torch._ops.OpOverload) and name not in UNDEFINED
         _need(known and not op._schema.is_mutable, "there is no check for this operator")
-        schema = {x.name: x for x in op._schema.arguments}
-        places = [k for k, x in schema.items() if not x.kwarg_only][: len(step["args"])]
-        given = dict(zip(places, step["args"], strict=True)) | step["kwargs"]
-        _need(given.keys() <= schema.keys(), "it has no such argument")
-        b = {
-            k: tree_map(self._filled, given.get(k, x.default_value), is_leaf=lambda y: isinstance(y, dict))
-            for k, x in schema.items()
-        }
-        for k, x in schema.items():  # torch may crash on a missing tensor, or on a number in the place of a dtype
-            kind, v = str(x.real_type), b[k]
-            odd = (
-                k in given
-                and isinstance(v, int)
-                and any(t in kind for t in ("ScalarType", "Layout", "Memory", "Device"))
-            )
-            gap = "Optional" not in kind and (v is None or (isinstance(v, list) and None in v))
-            _need(not odd and not gap, f"its {k} is missing, or of another kind")
+        schema = op._schema.arguments
+        places = [x.name for x in schema if not x.kwarg_only][: len(args)]
+        b: dict[str, Any] = {x.name: x.default_value for x in schema} | dict(zip(places, args, strict=True)) | kwargs
+        for x in schema:  # torch may crash on a missing tensor, or on a number in the place of a dtype
+            kind, v = str(x.real_type), b[x.name]
+            gap = "Optional" not in kind and None in (v if isinstance(v, list) else [v])
+            coded = isinstance(v, int) and v != x.default_value
+            coded = coded and any(t in kind for t in ("ScalarType", "Layout", "Memory", "Device"))
+            _need(not gap and not coded, f"its {x.name} is missing, or of another kind")
         off = b.get("train") is False or 0 in (b.get("p"), b.get("dropout_p"))
         _need(off or torch.Tag.nondeterministic_seeded not in op.tags, "it is random")
 
@@ -461,14 +439,14 @@ class _Checker:
 
         facts = [f for f in tree_leaves(b) if isinstance(f, _Fact)]
         meta = run(lambda f: torch.empty(f.shape, dtype=getattr(torch, f.dtype), device="meta"), "meta")
-        same = [
-            (s.shape, f"torch.{s.dtype}") == (tuple(t.shape), str(t.dtype)) for s, t in zip(said, meta, strict=True)
-        ]
-        _need(all(same[: 1 if name == EVAL else None]), f"it is {[(t.dtype, *t.shape) for t in meta]}")
-        name = "".join("v" if len(f.shape) == 1 else "m" for f in facts) + "_" if name == "matmul" else name
+        typed = [(tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in meta]
+        same = [(s.shape, s.dtype) == t for s, t in zip(said, typed, strict=True)]
+        _need(all(same[: 1 if name == "_native_batch_norm_legit_no_training" else None]), f"it is {typed}")
+        ranks = "".join("v" if len(f.shape) == 1 else "m" for f in facts)
         view, pointwise = ("movement_equivariant", "moved", ""), ("pointwise_equivariant", "each", "")
         other = view if op.is_view else pointwise if torch.Tag.pointwise in op.tags else ("", "", "")
-        own, form, place = TABLE.get(f"{name}.{overload}") or TABLE.get(name) or other
+        name = "fft" if "fft" in name else name.strip("_")
+        own, form, place = TABLE.get(f"{name}.{ranks if name == 'matmul' else overload}") or TABLE.get(name) or other
         constant = name in FILLS or all(f.constant for f in facts)
         _need(lemma in (own, PURE) or (lemma == SAME and constant), "its lemma does not cover the operator")
         if constant:
@@ -485,51 +463,45 @@ class _Checker:
             made = [self._fact(replace(s, moves=(STILL,) * len(s.shape)), level, -end, end) for s in said]
         else:
             made = getattr(self, f"_{form}", self._labelled)(name, b, said, run, facts, form, place)
-        floats = {k: v for k, v in b.items() if isinstance(v, float) or k in ("value", "other", "min", "max", "alpha")}
-        numbers = [k for k, v in floats.items() if isinstance(v, int | float) and not abs(v) < LARGE]
-        numbers = [k for k in numbers if k not in ("p", "ord")]
-        if numbers and form not in ("monotone", "moved", "choice"):  # what a large number makes is not ordinary
-            ends = [[np.where(d.low == d.high, d.low, x) for x in (-INF, INF)] for d in made]
-            made = [self._fact(d, d.level, *x) for d, x in zip(made, ends, strict=True)]
+        numbers = [v for k, v in b.items() if k not in ("p", "ord") and isinstance(v, int | float)]
+        large = [v for v in numbers if not abs(v) < LARGE]
+        if large and form not in ("monotone", "moved", "choice"):  # what a large number makes is not ordinary
+            made = [self._fact(d, d.level, *(np.where(d.low == d.high, d.low, x) for x in (-INF, INF))) for d in made]
         return [replace(d, level=d.level * 0 + NEVER, constant=True) for d in made] if constant else made
 
     def _each(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, form: str, *_: Any) -> list[_Fact]:
-        read = [b.get("self", b.get("input"))] if name in ("type_as", "to") else facts
-        spare = {f.dtype: torch.zeros((), dtype=getattr(torch, f.dtype)) for f in facts}
-        place, how = {id(f): k for k, f in enumerate(read)}, "each" if "complex" in said[0].dtype else form
+        read = facts[:1] if name in ("type_as", "to") else facts
+        how = "each" if "complex" in said[0].dtype else form
 
         def numbers(*at: Any) -> Any:
-            return run(lambda f: at[place[id(f)]] if id(f) in place else spare[f.dtype])[0]
+            spare = {id(f): torch.zeros((), dtype=getattr(torch, f.dtype)) for f in facts}
+            return run(lambda f: (spare | dict(zip(map(id, read), at, strict=True)))[id(f)])[0]
 
         return [self._pointwise(out, numbers, how, *read) for out in said]
 
     _monotone = _quotient = _boolean = _each
 
     def _choice(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
-        x, dtype = b["self"], getattr(torch, said[0].dtype)
-        parts = {"where": (b.get("condition"), x, b.get("other")), "masked_fill": (b.get("mask"), b.get("value"), x)}
-        if name in ("tril", "triu"):
-            parts[name] = getattr(torch.ones(said[0].shape[-2:], dtype=torch.bool), name)(b["diagonal"]), x, 0
-        whole = [f if isinstance(f, _Fact | torch.Tensor) else torch.tensor(f, dtype=dtype) for f in parts[name]]
-        return [self._pointwise(said[0], torch.where, "choice", *whole)]
+        x, fill = b["self"], name == "masked_fill"
+        parts = (b["mask"], b["value"], x) if fill else (b["condition"], x, b["other"])
+        return [self._pointwise(said[0], torch.where, "choice", *parts)]
 
     def _moved(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
-        """Run it on the numbers of its operands' elements; -1 stands for what it fills with."""
+        """Run it on the numbers of its operands' elements; 0 stands for what it fills with."""
         data = [f for k in ("self", "input", "tensors", "src") for f in tree_leaves(b.get(k)) if isinstance(f, _Fact)]
         _need(b.get("mode", "constant") == "constant", "it does more than move elements")
         _need(sum(math.prod(f.shape) for f in [*data, *said]) <= LARGEST, "it is too large to be run")
-        group, numbers, start, fill = range(len(self.group)), dict[int, Any](), 0, b.get("value") or 0
-        columns: list[list[Any]] = [[] for _ in (*range(3), *group)]
+        group, fill, start, numbers = range(len(self.group)), b.get("value") or 0, 1, dict[int, Any]()
+        columns = [[np.array([x])] for x in (NEVER, fill, fill, *(0 for _ in group))]
         for f in data:
             own = np.arange(start, start + math.prod(f.shape)).reshape(f.shape)
             start += own.size
             for d, m in enumerate(f.moves):
                 own = np.broadcast_to(own.take([0], d) if m == FREE else own, f.shape)
-            numbers[id(f)], images = torch.from_numpy(own.copy()), [self._image(own, f.moves, g) for g in group]
-            for column, a in zip(columns, (f.level, f.low, f.high, *images), strict=True):
-                column.append(np.broadcast_to(a, f.shape).ravel())
-        last = (NEVER, fill, fill, *(-1 for _ in group))
-        level, low, high, *to = (np.concatenate([*c, [x]]) for c, x in zip(columns, last, strict=True))
+            numbers[id(f)] = torch.from_numpy(own.copy())
+            told = (f.level, f.low, f.high, *(self._image(own, f.moves, g) for g in group))
+            columns = [[*c, np.broadcast_to(a, f.shape).ravel()] for c, a in zip(columns, told, strict=True)]
+        level, low, high, *to = (np.concatenate(c) for c in columns)
 
         def leaf(f: _Fact) -> Any:
             known = id(f) in numbers or f.tensor is not None or f is b.get("other")
@@ -537,99 +509,80 @@ class _Checker:
             return numbers.get(id(f), torch.zeros(f.shape) if f.tensor is None else f.tensor)
 
         made = []
-        for out, tensor in zip(said, run(leaf, **({"value": -1} if "pad" in name else {})), strict=True):
-            source, bad = tensor.numpy(), np.zeros(out.shape, bool)
+        for out, tensor in zip(said, run(leaf, **({"value": 0} if "pad" in name else {})), strict=True):
+            source = tensor.numpy()
             free = [d for d, m in enumerate(out.moves) if m == FREE]
             _need(all((source == source.take([0], d)).all() for d in free), "it is not free along what it says to be")
-            for g in group:
-                bad |= self._image(source, out.moves, g) != to[g][source]
-            arrays = (np.where(bad, ALWAYS, level[source]), low[source], high[source])
+            bad = [self._image(source, out.moves, g) != to[g][source] for g in group]
+            arrays = (np.where(np.any(bad, axis=0), ALWAYS, level[source]), low[source], high[source])
             made.append(self._fact(out, *map(_compressed, arrays)))
         return made
 
-    def _softmax(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
-        """An entry counts for nothing if it is masked here and wherever it moves to."""
-        (out,), f, safe = said, b["self"], "safe" in name
-        line: dict[str, Any] = {"axis": b["dim"] % max(len(out.shape), 1), "keepdims": True}
-        level, (sound, gone, both) = self._settled(f, out.moves), self._hidden(f, line, safe=safe)
-        masked, absent = f.high <= f.mask, f.high == -INF
-        number = sound & (safe | ((f.low > -INF) | (masked & ~absent)).any(**line))
-        most, end = np.where(both, NEVER, level).max(**line), np.where(number, 1, INF)
-        if "log" in name:
-            most, low = np.maximum(most, np.where(gone, level, NEVER)), np.where(number & (f.low > -INF), -1, -INF)
-            return [self._fact(out, most, low, end)]
-        return [self._fact(out, most, np.where(number, 0, -INF), np.where(number & gone, 0, end))]
-
-    def _hidden(self, f: _Fact, line: dict[str, Any], *, safe: bool = False) -> tuple[Any, Any, Any]:
-        """Lines without +inf and NaN; what is masked beside a visible entry; the same here and wherever it moves to."""
+    def _softmax(self, name: str, b: Any, said: list[_Fact], run: Any, _f: Any, _: str, place: str) -> list[_Fact]:
+        """In a line, what is masked here and wherever it moves to counts for nothing beside a visible entry."""
+        f, dim, safe = b["self"], b.get("dim"), "safe" in name
+        dims = tuple(d % max(len(f.shape), 1) for d in ([dim] if isinstance(dim, int) else dim or range(len(f.shape))))
+        line: dict[str, Any] = {"axis": dims, "keepdims": True}
         sound, alive = (f.high < INF).all(**line), (f.low > f.mask / 10).any(**line)
         masked, absent = f.high <= f.mask, f.high == -INF
         gone = sound & ((masked & alive & (absent | self.assumed)) | (absent & safe))
         both = reduce(np.logical_and, [self._image(gone, f.moves, g) for g in range(len(self.group))], gone)
-        return sound, gone, both
-
-    def _visible(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, _: str, place: str) -> list[_Fact]:
-        """An extreme of a line does not depend on what is masked beside a visible entry, and is ordinary."""
-        f, dim = b["self"], b.get("dim")
-        dims = tuple(d % len(f.shape) for d in ([dim] if isinstance(dim, int) else dim or range(len(f.shape))))
-        line: dict[str, Any] = {"axis": dims, "keepdims": True}
-        sound, _gone, both = self._hidden(f, line)
         kept = replace(f, level=np.where(both, NEVER, f.level))
-        plain = sound & f.ordinary.any(**line) & (f.high < LARGE).all(**line)
-        plain = plain if b.get("keepdim") else plain.reshape([s for d, s in enumerate(plain.shape) if d not in dims])
-        made = self._labelled(name, b, said, run, [kept], "* -> -", place)
-        end = np.where(plain, 1, INF)
-        return [replace(made[0], low=-end, high=end), *made[1:]]
+        if "softmax" not in name:
+            plain = sound & f.ordinary.any(**line) & (f.high < LARGE).all(**line)
+            wide = math.log(math.prod(f.shape[d] for d in dims)) if name == "logsumexp" else 0
+            least, most = np.where(plain, -1, -INF), np.where(plain, 1, f.high.max(**line) + wide)
+            ends = (least, np.where(plain | (most <= f.mask), most, INF))  # of what is masked throughout
+            low, high = ends if b.get("keepdim") else (x.squeeze(dims) for x in ends)
+            first, *rest = self._labelled(name, b, said, run, [kept], "* -> -", place)
+            return [replace(first, low=low, high=high), *rest]
+        number = sound & (safe | ((f.low > -INF) | (masked & ~absent)).any(**line))
+        most, low, end = kept.level.max(**line), np.where(number, 0, -INF), np.where(number, 1 - gone, INF)
+        if "log" in name:
+            most, low = np.maximum(most, f.level), np.where(number & (f.low > -INF), -1, -INF)
+            end = np.where(number, 1, INF)
+        return [self._fact(replace(said[0], moves=f.moves), most, low, end)]
 
     def _attention(self, name: str, b: Any, said: list[_Fact], *_: Any) -> list[_Fact]:
         """A contraction, masks that are added, a safe softmax, a contraction."""
         (out,), q, k, v, rank = said, b["query"], b["key"], b["value"], len(said[0].shape)
-        _need(
-            len(q.shape) == len(k.shape) == len(v.shape) == rank and abs(b["scale"] or 0) < LARGE, "ranks, or a scale"
-        )
-        if b["enable_gqa"]:
-            k, v = (self._repeated(f, q.shape[-3]) for f in (k, v))
+        even = len(q.shape) == len(k.shape) == len(v.shape) == rank
+        _need(even and abs(b["scale"] or 0) < LARGE, "ranks, or a scale")
+        for f in (k, v) if b["enable_gqa"] else ():  # each of their heads serves several
+            by, moves = q.shape[-3] // f.shape[-3], (*f.moves[:-3], STILL, *f.moves[-2:])
+            wide = replace(f, shape=(*f.shape[:-3], *q.shape[-3:-2], *f.shape[-2:]), moves=moves)
+            made = self._moved("", {"self": f}, [wide], lambda leaf, f=f, by=by: [leaf(f).repeat_interleave(by, -3)])
+            k, v = (made[0] if x is f else x for x in (k, v))
         shape, lead = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2]), DIMS[: rank - 2]
-        along = next((f.moves[-2] for f in (k, v) if not isinstance(f.moves[-2], str)), STILL)
-        moves = tuple(m if s > 1 else STILL for m, s in zip((*out.moves[:-1], along), shape, strict=True))
-        blank, visible = replace(q, shape=shape, moves=moves), torch.ones(shape[-2:], dtype=torch.bool).tril()
+        blank, visible = replace(q, shape=shape), torch.ones(shape[-2:], dtype=torch.bool).tril()
         scores = self._form(blank, [(q, lead + "xz"), (k, lead + "yz")], lead + "xy", "", torch.mul, "monotone")
         causal = self._constant(tuple(visible.shape), "bool", visible) if b["is_causal"] else None
         for m in (f for f in (causal, b["attn_mask"]) if f is not None):
             plain = (m.low == -1) & (m.high == 1) & (not m.constant)  # a mask of which nothing is known may hide
             added = replace(m, low=np.where(plain, -INF, m.low), high=np.where(plain, INF, m.high))
             if m.dtype == "bool":
-                ends = (torch.tensor(x, dtype=getattr(torch, q.dtype)) for x in (0.0, -INF))
-                added = self._pointwise(replace(q, shape=m.shape, moves=m.moves), torch.where, "choice", m, *ends)
+                added = self._pointwise(replace(q, shape=m.shape), torch.where, "choice", m, 0.0, -INF)
             scores = self._pointwise(blank, torch.add, "monotone", scores, added)
-        weights = self._softmax("safe", {"self": scores, "dim": -1}, [blank])[0]
+        weights = self._softmax("safe_softmax", {"self": scores, "dim": -1}, [blank], None, [], "", "")[0]
         return [self._form(out, [(weights, lead + "xy"), (v, lead + "yz")], lead + "xz", "", torch.mul, "monotone")]
 
-    def _repeated(self, f: _Fact, heads: int) -> _Fact:
-        wide = replace(f, shape=(*f.shape[:-3], heads, *f.shape[-2:]), moves=(*f.moves[:-3], STILL, *f.moves[-2:]))
-        times = heads // f.shape[-3]
-        return self._moved("repeat", {"self": f}, [wide], lambda leaf: [leaf(f).repeat_interleave(times, -3)])[0]
-
-    def _labelled(
-        self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, form: str, place: str
-    ) -> list[_Fact]:
+    def _labelled(self, name: str, b: Any, said: Any, run: Any, facts: Any, form: str, place: str) -> list[_Fact]:
         if form == "equation":
             terms, arrow, result = b["equation"].replace(" ", "").replace("...", "*").partition("->")
             once = sorted(x for x in set(terms) if terms.count(x) == 1 and x.isalpha())
             form = terms.replace(",", " ") + "->" + (result if arrow else "*" * ("*" in terms) + "".join(once))
         terms, result = (x.strip() for x in form.split("->"))
+        facts = facts[:1] * form.startswith("* >") + facts  # a normalisation reads itself and its whole lines
         wide = len(facts[0].shape) if result == "-" else len(said[0].shape) - sum(x.isalnum() for x in result)
-        dim, norm = b.get("dim", 0 if name == "msort" else None), b.get("normalized_shape", range(wide - 1))
-        own = [dim] if isinstance(dim, int) else dim or range(wide)[-len(b.get("s") or range(wide)) :]
-        mixed = "normalized_shape" in b or name == "group_norm"
-        dims = range(wide)[-len(norm) :] if mixed else sorted({d % max(wide, 1) for d in own})
-        kinds = {"#": DIMS, "<": "ABCDEFGHIJ", ">": "abcdefghij"}
-        texts = {
-            c: "".join(x[d] if d in dims else DIMS[d] for d in range(wide)) for c, x in (kinds | {"*": DIMS}).items()
-        }
+        last = len(b.get("normalized_shape") or b.get("s") or range(wide - (name == "group_norm")))
+        own = b.get("dim", 0 if name == "msort" else None)
+        own = [own] if isinstance(own, int) else own or range(wide - last, wide)
+        dims = sorted({d % max(wide, 1) for d in own})
+        kinds = {"*": DIMS, "#": DIMS, "<": "ABCDEFGHIJ", ">": "abcdefghij"}
+        texts = {c: "".join((x if d in dims else DIMS)[d] for d in range(wide)) for c, x in kinds.items()}
         texts |= {"-": "".join(DIMS[d] for d in range(wide) if d not in dims), "#": "".join(DIMS[d] for d in dims)}
-        labels = ["".join(texts.get(c, c) for c in t) for t in (*terms.split(), "*" if b.get("keepdim") else result)]
-        *labels, goal = labels
+        goal = "*" if b.get("keepdim") else result
+        *labels, goal = ("".join(texts.get(c, c) for c in t) for t in (*terms.split(), goal))
         labels += [labels[-1]] * (len(facts) - len(labels))
         pairs = [(f, t[len(t) - len(f.shape) :]) for f, t in zip(facts, labels, strict=False)]
         first, _, rest = place.partition("+")
@@ -638,49 +591,59 @@ class _Checker:
         first += "" if b.get("sorted", True) else rest  # where the largest need not stand in order
         for k, out in enumerate(said):
             still = "".join("".join(kinds[c][d] for d in dims) if c in kinds else c for c in first + rest * (k > 0))
-            if 0 in out.shape:
-                f = self._fact(out, NEVER)
-            else:
-                f = self._form(out, pairs, goal, *(("", product, "monotone") if place == "zero" else (still,)))
-            f = replace(f, level=f.level.max(axis=tuple(dims), keepdims=True)) if mixed else f
+            how = ("", product, "monotone") if place == "zero" else (still,)
+            f = self._fact(out, NEVER) if 0 in out.shape else self._form(out, pairs, goal, *how)
             if name == "scatter" and b.get("reduce") is None and isinstance(b.get("src"), _Fact):  # one or the other
-                ends = (b["self"], b["src"])
-                low, high = min(x.low.min() for x in ends), max(x.high.max() for x in ends)
+                low, high = min(x.low.min() for x in facts[::2]), max(x.high.max() for x in facts[::2])
                 f = replace(f, low=0 * f.level + low, high=0 * f.level + high)
             if "int" in out.dtype and all("float" in x.dtype for x in facts):  # a place, or a count
                 f = replace(f, low=0 * f.level - 1.0, high=0 * f.level + 1.0)
-            made.append(replace(f, level=np.maximum.accumulate(f.level, axis=dims[0])) if "cum" in name else f)
+            if "cum" in name:  # whatever stands before it counts too
+                line: dict[str, Any] = {"axis": dims[0], "keepdims": True}
+                level = np.maximum.accumulate(f.level, axis=dims[0])
+                f = replace(f, level=level, low=f.low.min(**line), high=f.high.max(**line))
+            made.append(f)
         return made
 
     def _indexed(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
-        x, places, put = b["self"], b["indices"], [b["values"]] if "values" in b else []
+        x, put = b["self"], [b["values"]] if "values" in b else []
+        _need(name != "index_select" or (x.shape and len(b["index"].shape) == 1), "single numbers")
+        places = [None] * (b["dim"] % len(x.shape)) + [b["index"]] if name == "index_select" else b["indices"]
         if not put and all(f.tensor is not None for f in facts if f is not x):
             return self._moved(name, b, said, run)
         read, own = [d for d, f in enumerate(places) if f is not None], DIMS[: len(x.shape)]
         _need(all(places[d].dtype not in ("bool", "uint8") for d in read), "a boolean index")
         line = "stuvwxyz"[: max(len(places[d].shape) for d in read)]
-        first, rest = (
-            read[0] * (read[-1] - read[0] < len(read)),
-            "".join(own[d] for d in range(len(own)) if d not in read),
-        )
+        rest = "".join(own[d] for d in range(len(own)) if d not in read)
+        first = read[0] if read[-1] - read[0] < len(read) else 0
         whole, still = rest[:first] + line + rest[first:], "".join(own[d] for d in read) + line * len(put)
         parts = zip([x, *(places[d] for d in read), *put], [own, *(line for _ in read), whole], strict=False)
         return [self._form(said[0], [(f, t[len(t) - len(f.shape) :]) for f, t in parts], own if put else whole, still)]
 
     def _convolution(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
         """Which places each output reads is seen by running it on ones, for each level."""
-        (out,), x, weight, rank = said, b["input"], b["weight"], len(said[0].shape)
-        first, one = rank - len(weight.shape) + 2, np.ones((1,) * rank)
+        (out,), x, kernel, rank = said, b["input"], b["weight"].shape[2:], len(said[0].shape)
+        first, seen, ones = rank - len(kernel), np.array(NEVER), torch.ones(1, 1, *kernel).double()
         level = x.level.max(axis=first - 1, keepdims=True)
         level = np.broadcast_to(level, (*level.shape[:first], *x.shape[first:]))
-        seen, ones = one * NEVER, torch.ones(1, 1, *weight.shape[2:]).double()
         for v in np.unique(level):
             (hit,) = run(lambda _: None, input=torch.from_numpy((level >= v) * 1.0), weight=ones, bias=None, groups=1)
             seen = np.where(hit.numpy() > 0, v, seen)
-        moving, wide = set(b["stride"]) != {1}, (1,) * first + tuple(weight.shape[2:])
-        spread = [d for d in range(first, rank) if moving or wide[d] > 1 or x.shape[d] != out.shape[d]]
-        place = "".join(DIMS[d] for d in [first - 1, *spread]) + "ypqrstuv"
-        end = one if x.ordinary.all() else one * INF
-        plain = replace(x, shape=(*x.shape[:first], *out.shape[first:]), level=seen.astype(int), low=-end, high=end)
+        place, end = DIMS[first - 1] + "ypqrstuv", np.full((1,) * rank, 1 if x.ordinary.all() else INF)
+        for d, width in enumerate(kernel, start=first):
+            place += DIMS[d] if width > 1 or set(b["stride"]) != {1} or x.shape[d] != out.shape[d] else ""
+        plain = replace(x, shape=(*x.shape[:first], *out.shape[first:]), level=seen, low=-end, high=end)
         rest = [(f, "pqrstuv"[: len(f.shape)]) for f in facts if f is not x]
         return [self._form(out, [(plain, DIMS[: first - 1] + "y" + DIMS[first:rank]), *rest], DIMS[:rank], place)]
+
+    def _pooled(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
+        """Which places a window reads is seen by running it on ones, for each level."""
+        (out,), x, lead = said, b["self"], len(said[0].shape) - int(name[-2])
+        level = np.broadcast_to(x.level, (*x.level.shape[:lead], *x.shape[lead:]))
+        seen = np.full((*level.shape[:lead], *out.shape[lead:]), NEVER)
+        for v in np.unique(level[level > NEVER]):
+            (hit,) = run(lambda _: None, self=torch.from_numpy((level >= v) * 1.0))
+            seen = np.where(hit.numpy() > 0, v, seen)
+        end, own = np.full((1,) * len(out.shape), 1 if x.ordinary.all() else INF), DIMS[: len(out.shape)]
+        plain = replace(x, shape=(*x.shape[:lead], *out.shape[lead:]), level=seen, low=-end, high=end)
+        return [self._form(out, [(plain, own)], own, own[lead:])]

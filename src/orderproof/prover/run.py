@@ -62,14 +62,14 @@ def run(
     start: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """The named outputs."""
-    wanted = {node: name for name, node in captured.outputs.items()}
+    wanted = set(captured.outputs.values())  # fewer than names, where a model returns a tensor twice
     with torch.no_grad():
         found = {
-            wanted[node]: value
+            node: value
             for node, value in steps(captured, inputs, float64=float64, state=state, start=start)
             if node in wanted
         }
-    return {name: found[name] for name in captured.outputs}
+    return {name: found[node] for name, node in captured.outputs.items()}
 
 
 def _last_uses(captured: Captured) -> dict[Node, list[Node]]:

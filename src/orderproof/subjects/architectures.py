@@ -13,12 +13,15 @@ from urllib.parse import unquote
 import torch
 
 from orderproof.errors import OrderproofError, SubjectError, UsageError
-from orderproof.subjects import huggingface, shrinking
+from orderproof.subjects import beside, huggingface, shrinking
 from orderproof.subjects.bounding import TooLarge, bounded
 from orderproof.subjects.classes import foreign_input
-from orderproof.subjects.images import NoTokens, small_image
+from orderproof.subjects.images import NoTokens
+from orderproof.subjects.kinds import reads_images
 from orderproof.subjects.ladder import ladder
+from orderproof.subjects.outputs import OUTPUTS
 from orderproof.subjects.quieting import silence, transformers_library
+from orderproof.subjects.shapes import small_image
 from orderproof.subjects.subject import Subject
 from orderproof.subjects.weightless import build_weightless
 
@@ -30,6 +33,7 @@ TEXT_PARTS = (
     "vlm_config",
     "encoder",
 )  # keys under which composite models keep their text model
+IMAGE_PARTS = ("vision_config", "detector_config")  # of models that are called with a film in the making
 
 
 def load_architecture(spec: str, *, tiny: bool = False, attention: str | None = None, seed: int = 0) -> Subject:
@@ -102,6 +106,9 @@ def read_part(config: Any) -> Any:
     for key in TEXT_PARTS:
         part = getattr(config, key, None) if key in getattr(config, "sub_configs", {}) else None
         if part is not None and getattr(part, "model_type", None) and huggingface.has_class(part):
+            return read_part(part)
+    for key in IMAGE_PARTS if huggingface.wants_a_session(config) else ():
+        if (part := getattr(config, key, None)) is not None and huggingface.has_class(part):
             return read_part(part)
     backbone = getattr(config, "backbone_config", None)
     if backbone is not None and not huggingface.has_base_model(config) and huggingface.has_base_model(backbone):
@@ -190,24 +197,52 @@ def _drawn(spec: str, config: Any, attention: str | None, seed: int) -> Subject:
         model = _build(config, attention, spec)
     shrinking.perturb(model, seed)
     detail = f"{model.config._attn_implementation}, float32, tiny random weights (seed {seed})"
-    return _readable(partial(huggingface.subject_of, model, name=spec, detail=detail))
+    return _readable(model, partial(huggingface.subject_of, model, name=spec, detail=detail))
 
 
-def _readable(make: Callable[..., Subject]) -> Subject:
+def _readable(model: Any, make: Callable[..., Subject]) -> Subject:
     """A subject that was run once: it takes token vectors, or token numbers where vectors do not mean the same."""
-    subject = make()
-    if getattr(subject.module, "argument", "") != "inputs_embeds":
-        _run(subject)
-        return subject
     try:
-        _run(subject)
-        if _vectors_stand_for_numbers(subject):
+        subject = _completed(model, make)
+        if getattr(subject.module, "argument", "") != "inputs_embeds" or _vectors_stand_for_numbers(subject):
             return subject
-    except Exception:  # noqa: BLE001 - third-party code: anything may come
-        pass
-    subject = make(numbers=True)
-    _run(subject)
-    return subject
+    except SubjectError as error:
+        if isinstance(error, NoTokens) or reads_images(type(model)):
+            raise
+    return _completed(model, partial(make, numbers=True))
+
+
+def _completed(model: Any, make: Callable[..., Subject]) -> Subject:
+    """A subject that was run once, with what its errors ask for given beside its tokens."""
+    given = beside.always(model.config)
+    while True:
+        try:
+            subject = make(beside=given)
+            _run(subject)
+        except NoTokens:
+            raise
+        except SubjectError as error:
+            asked = beside.asked_for(error, model, given)
+            if asked is None:
+                raise
+            given = (*given, asked)
+        else:
+            if given and not _answers_to_its_tokens(subject):
+                raise SubjectError(f"the output does not depend on the tokens{_fixed(subject).words}")
+            return subject
+
+
+def _fixed(subject: Subject) -> beside.Beside:
+    module: Any = subject.module
+    fixed: beside.Beside = module.beside
+    return fixed
+
+
+def _answers_to_its_tokens(subject: Subject) -> bool:
+    """Whether other tokens give another output: what stands beside them could be all that counts."""
+    with torch.no_grad():
+        one, other = (subject.module(*subject.sample(subject.length, seed).inputs) for seed in (0, 1))
+    return any(not torch.equal(one[key], other[key]) for key in one)
 
 
 def _vectors_stand_for_numbers(subject: Subject) -> bool:
@@ -219,8 +254,9 @@ def _vectors_stand_for_numbers(subject: Subject) -> bool:
     (numbers,) = huggingface.draw_numbers(len(embeddings.weight), "cpu")(subject.length, 0).inputs
     with torch.no_grad():
         try:
-            expected = model(input_ids=numbers)[0]
-            found = model(inputs_embeds=embeddings(numbers))[0]
+            fixed = _fixed(subject)(numbers)
+            expected = model(input_ids=numbers, **fixed)[0]
+            found = model(inputs_embeds=embeddings(numbers), **fixed)[0]
         except Exception:  # noqa: BLE001 - third-party code: anything may come; it ran with vectors
             return True
     return bool(torch.allclose(expected, found, rtol=1e-3, atol=1e-3))
@@ -235,7 +271,7 @@ def _run(subject: Subject) -> None:
         shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in inputs)
         raise SubjectError(f"the model could not be called with {shapes}: {first_line(error)}") from error
     if not made:
-        raise SubjectError(f"the model returned none of the outputs {', '.join(huggingface.OUTPUTS)}")
+        raise SubjectError(f"the model returned none of the outputs {', '.join(OUTPUTS)}, and no other tensor")
 
 
 def _weightless(spec: str, default: Any, given: dict[str, Any], attention: str | None, seed: int) -> Subject:
@@ -253,16 +289,19 @@ def _weightless(spec: str, default: Any, given: dict[str, Any], attention: str |
         detail=f"{backend}, float32, without weights",
         values=values,
         twin=twin,
-        numbers=_takes_numbers(twin),
+        **_called_like(twin),
     )
 
 
-def _takes_numbers(twin: Callable[[], Subject]) -> bool:
-    """Whether the tiny twin of a model is given token numbers; vectors where there is no twin to ask."""
+def _called_like(twin: Callable[[], Subject]) -> dict[str, Any]:
+    """How the tiny twin of a model is called, and where it is cut; nothing without a twin to ask."""
     try:
-        return getattr(twin().module, "argument", "") == "input_ids"
+        subject = twin()
+        numbers = getattr(subject.module, "argument", "") == "input_ids"
+        cut = None if subject.cut is None else subject.cut.removeprefix("model.")
+        return {"numbers": numbers, "beside": _fixed(subject).names, "like": cut}
     except Exception:  # noqa: BLE001 - third-party code: anything may come
-        return False
+        return {}
 
 
 def _twin(spec: str, config: Any, kept: Mapping[str, Any], attention: str, seed: int) -> Subject:

@@ -16,12 +16,13 @@ _OTHER = {
     "past_values": "a time series", "states": "states and actions", "token_index": "molecules", "latents": "latents",
 }  # fmt: skip
 _SOUNDS = {  # models of speech and music that say they read text: tokens of sound, or text read aloud
-    "BarkModel", "CanaryDecoder", "ClvpDecoder", "ClvpEncoder", "ClvpModelForConditionalGeneration", "DiaDecoder",
+    "BarkModel", "CanaryDecoder", "ClvpDecoder", "ClvpEncoder", "ClvpModelForConditionalGeneration",
+    "CsmForConditionalGeneration", "DiaDecoder",
     "DiaEncoder", "EncodecModel", "FastSpeech2ConformerModel", "FastSpeech2ConformerWithHifiGan",
     "KyutaiSpeechToTextModel", "MoshiDepthDecoder", "MusicgenDecoder", "MusicgenMelodyDecoder", "MusicgenModel",
     "MusicgenMelodyModel", "VitsModel",
 }  # fmt: skip
-_INPUTS = ("inputs_embeds", "input_ids", "pixel_values", "hidden_states")
+_INPUTS = ("inputs_embeds", "input_ids", "pixel_values", "flattened_patches", "hidden_states")
 _ENDS = ("Model", "Encoder", "Transformer", "Backbone", "ForCausalLM", "Decoder")
 
 
@@ -77,4 +78,4 @@ def _rank(chosen: Any) -> tuple[int, int, int, str]:
     reads = next((place for place, name in enumerate(_INPUTS) if name in accepted), len(_INPUTS))
     name = chosen.__name__
     end = next((place for place, end in enumerate(_ENDS) if name.endswith(end)), len(_ENDS))
-    return (reads // 3, end + 3 * ("Head" in name or "With" in name), len(name), name)
+    return (reads // 4, end + 3 * ("Head" in name or "With" in name), len(name), name)

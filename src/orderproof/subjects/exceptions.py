@@ -8,6 +8,8 @@ _SECTIONS = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2,
 
 _ROUTED = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_shared_experts": 1}
 
+_SLENDER = {"width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 320}  # a quarter of 1280
+
 EXCEPTIONS: dict[str, dict[str, Any]] = {
     # what the default configuration leaves open and the model needs
     "chameleon": {"vocabulary_map": {"<image>": 5}},
@@ -27,6 +29,14 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 64},  # likewise
     "t5gemma2_decoder": {"dropout_rate": 0.0},  # likewise
     "t5gemma2_text": {"dropout_rate": 0.0},  # likewise
+    "mllama_vision_model": {"max_num_tiles": 1, "supported_aspect_ratios": [[1, 1]]},  # an image of one tile
+    "xclip_vision_model": {"num_frames": 1},  # frames of a film stand in the batch: images, not films
+    "eomt": {"num_blocks": 1},  # the last blocks are those with queries
+    "eomt_dinov3": {"num_blocks": 1},
+    # convolution nets that are narrower by a factor, not by their keys
+    "align_vision_model": _SLENDER,
+    "efficientnet": _SLENDER,
+    "xmod": {"default_language": "en_XX"},
     "step3p5": {"sliding_window": 4},
     "t5gemma": {"is_encoder_decoder": False},  # the encoder alone is audited
     # sections of rotary features for the full width are written in the modelling file

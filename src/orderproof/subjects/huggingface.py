@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -13,19 +12,21 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import SubjectError, UsageError
+from orderproof.subjects.beside import Beside
 from orderproof.subjects.classes import part_class
 from orderproof.subjects.gridded import Gridded, takes_grid
-from orderproof.subjects.images import PIXELS, NoTokens, Reading, read_images
+from orderproof.subjects.images import NoTokens, Reading, read_images
+from orderproof.subjects.kinds import kind_of, reads_images
+from orderproof.subjects.outputs import tensors_of, tokens_ahead
 from orderproof.subjects.quieting import plain_branches, transformers_library
+from orderproof.subjects.routing import IN_WORDS, is_routed
 from orderproof.subjects.stretches import crossing_length
 from orderproof.subjects.subject import Quiet, Sample, Subject, labels, parameters_of, seeded, sizes_of
 
-OUTPUTS = ("last_hidden_state", "pooler_output", "logits")
 TABLES = {"position_embeddings", "position_embedding", "embed_positions", "positions_embed", "wpe", "pos_embed"}
-# causal LMs by name, but they mask nothing unless they are told to
-BIDIRECTIONAL = {"xlnet", "bert-generation", "blip_text_model", "cpmant"}
 ENCODERS = {"t5gemma"}  # encoder-decoders whose encoder is built only where is_encoder_decoder is false
 BATCH = 2
+VECTORS = ("hidden_states", "query_embeds", "noise_embeds", "inputs")  # what a few models call their token vectors
 CODES = 99  # token numbers to draw from where a model has no vocabulary: CANINE reads code points
 
 
@@ -33,14 +34,24 @@ class Adapter(nn.Module):
     """A transformers model called with its tokens and, where they are named, some extras; its cache off."""
 
     def __init__(
-        self, model: Any, argument: str, *, weightless: bool = False, extras: tuple[str, ...] = (), packed: bool = False
+        self,
+        model: Any,
+        argument: str,
+        *,
+        beside: Beside,
+        weightless: bool = False,
+        extras: tuple[str, ...] = (),
+        packed: bool = False,
+        patches: int | None = None,
     ) -> None:
         super().__init__()
         self.weightless = weightless  # no values to ask about packing: take the plain branches in every call
         self.model = model
         self.argument = argument
+        self.beside = beside
         self.extras = tuple("attention_mask" if name == "block_mask" else name for name in extras)
         self.packed = packed  # position ids may restart: let the library look whether they do
+        self.patches = patches
         accepted = inspect.signature(model.forward).parameters
         anything = any(kind.kind is inspect.Parameter.VAR_KEYWORD for kind in accepted.values())
         cached = "use_cache" in accepted or (anything and hasattr(model.config, "use_cache"))
@@ -52,17 +63,17 @@ class Adapter(nn.Module):
         """Run the model and keep the outputs that are tensors."""
         more = dict(zip(self.extras, extras, strict=True))
         with plain_branches(self.model, packed=self.packed) if self.weightless else nullcontext():
-            outputs = self.model(**{self.argument: tokens}, **more, **self.options)
-        if isinstance(outputs, tuple):
-            return {"last_hidden_state": outputs[0]}
-        return {name: outputs[name] for name in OUTPUTS if isinstance(outputs.get(name), Tensor)}
+            outputs = self.model(**{self.argument: tokens}, **self.beside(tokens), **more, **self.options)
+        return self.beside.rows_of(tensors_of(outputs, self.patches, ahead=tokens_ahead(self.model.config)), tokens)
 
 
 def called_with(
-    model: Any, argument: str, device: str, extras: tuple[str, ...], setting: str
+    model: Any, argument: str, device: str, beside: Beside, extras: tuple[str, ...], setting: str
 ) -> tuple[nn.Module, Quiet] | None:
     """The model called with these beside its tokens; None where its forward does not name them."""
-    adapter = Adapter(model, argument, weightless=device == "meta", extras=extras, packed=setting == "packed")
+    adapter = Adapter(
+        model, argument, beside=beside, weightless=device == "meta", extras=extras, packed=setting == "packed"
+    )
     accepted = inspect.signature(model.forward).parameters
     if not all(name in accepted for name in adapter.extras):
         return None
@@ -106,6 +117,11 @@ def has_class(config: Any) -> bool:
     return bool(getattr(config, "sub_configs", {})) or has_base_model(config) or part_class(config) is not None
 
 
+def wants_a_session(config: Any) -> bool:
+    """Whether a model is called with a session, a record of the frames seen so far, and not with data."""
+    return has_base_model(config) and "inference_session" in inspect.signature(model_class(config).forward).parameters
+
+
 def attention_of(chosen: Any, requested: str | None) -> str:
     """The attention backend to use: as requested, else SDPA where the class supports it, else eager."""
     if requested not in (None, "sdpa", "eager"):
@@ -114,43 +130,6 @@ def attention_of(chosen: Any, requested: str | None) -> str:
     if requested == "sdpa" and not supported:
         raise UsageError(f"{chosen.__name__} has no SDPA attention; use attention='eager'")
     return requested or ("sdpa" if supported else "eager")
-
-
-def kind_of(config: Any, model: Any) -> str:
-    """Whether a model reads an image, predicts the next token, or reads a whole text."""
-    from transformers.models.auto import modeling_auto
-
-    if reads_images(type(model)):
-        return "vision"
-    if config.is_encoder_decoder or getattr(config, "use_bidirectional_attention", None) is True:
-        return "encoder"
-    if getattr(config, "is_causal", True) is False:
-        return "encoder"
-    bidirectional = {*modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BIDIRECTIONAL}
-    generating = {
-        *modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        *modeling_auto.MODEL_FOR_CAUSAL_IMAGE_MODELING_MAPPING_NAMES,
-    }
-    if config.model_type in BIDIRECTIONAL:
-        return "encoder"
-    causal = config.model_type in generating - bidirectional or getattr(config, "is_decoder", False)
-    return "causal_lm" if causal or makes_causal_masks(model) else "encoder"
-
-
-def makes_causal_masks(model: Any) -> bool:
-    """Whether the classes of a model make causal masks, and no others, whatever its configuration says."""
-    classes = {
-        kind for part in model.modules() for kind in type(part).__mro__ if "transformers.models" in kind.__module__
-    }
-    source = "".join(inspect.getsource(kind) for kind in classes)
-    return re.search(r"(causal|recurrent_attention)_mask\(", source) is not None and "bidirectional_mask(" not in source
-
-
-def reads_images(chosen: Any) -> bool:
-    """Whether a class takes pixels, and no text."""
-    accepted = inspect.signature(chosen.forward).parameters
-    pixels = chosen.main_input_name in PIXELS or any(name in accepted for name in PIXELS)
-    return (pixels or takes_grid(chosen)) and "input_ids" not in accepted
 
 
 def integers_of(value: Any) -> set[int]:
@@ -177,7 +156,9 @@ def table_rows(model: nn.Module) -> int | None:
 
 
 def text_part(model: Any, config: Any) -> Any:
-    """The part that is audited: the encoder of an encoder-decoder, else the model itself."""
+    """The part that is audited: the encoder of an encoder-decoder that reads text, else the model itself."""
+    if reads_images(type(model)):
+        return model
     if config.is_encoder_decoder and callable(getattr(model, "get_encoder", None)):
         encoder = model.get_encoder()
         if not hasattr(encoder, "config"):
@@ -207,27 +188,38 @@ def subject_of(
     twin: Callable[[], Subject] | None = None,
     own: bool = True,
     numbers: bool = False,
+    beside: Sequence[str] = (),
+    like: str | None = None,
 ) -> Subject:
     """Wrap a transformers model as a subject, with random vectors for tokens; only an own one is reconfigured.
 
-    With ``numbers`` the tokens are token numbers, for models that do not run with vectors.
+    With ``numbers`` the tokens are token numbers, for models that do not run with vectors. Arguments named in
+    ``beside`` are given fixed values in every call; ``like`` is where a twin is cut.
     """
     config = model.config
-    kind = kind_of(config, model)
     if own and use_plain_experts(model):
         detail += ", experts batched_mm"
-    model = text_part(model, config).eval()
+    if is_routed(model):
+        detail += f", {IN_WORDS}"
+    whole, model = model, text_part(model, config).eval()
+    kind = kind_of(config, model, encoder=model is not whole)
     device = "meta" if values is not None else "cpu"
     if takes_grid(type(model)):
         model = Gridded(model).eval()
+    fixed = Beside(beside, model.config, model).eval()
+    constants = {f"beside.{key}": value for key, value in fixed.named_buffers()} if device == "meta" else {}
+    fixed = fixed.to(device)
     reading = (
-        read_images(name, model, device, own=own) if kind == "vision" else _read_tokens(name, model, device, numbers)
+        read_images(name, model, device, own=own, beside=fixed, like=like)
+        if kind == "vision"
+        else _read_tokens(name, model, device, numbers)
     )
+    detail += reading.words + fixed.words
     rows = table_rows(model) if reading.patches is None else reading.patches
     length, beyond = crossing_length(config, sizes_of(model) | integers_of(config.to_dict()) | {BATCH})
     if beyond and reading.patches is None:
         detail += f", {beyond}"
-    module = Adapter(model, reading.argument, weightless=device == "meta").eval()
+    module = Adapter(model, reading.argument, beside=fixed, weightless=device == "meta", patches=reading.patches).eval()
     return Subject(
         name=name,
         kind=kind,
@@ -239,12 +231,13 @@ def subject_of(
         max_length=rows,
         device=device,
         draw=reading.draw,
-        values={f"model.{key}": value for key, value in (values or {}).items()},
+        values={**{f"model.{key}": value for key, value in (values or {}).items()}, **constants},
         cut=reading.cut,
         detail=detail,
         twin=twin,
-        takes=None if reading.cut else partial(called_with, model, reading.argument, device),
+        takes=None if reading.cut else partial(called_with, model, reading.argument, device, fixed),
         first_position=first_position(model),
+        padding=_padding(model.config) if reading.argument == "input_ids" else None,
         quiet=partial(plain_branches, module),
     )
 
@@ -268,6 +261,10 @@ def _read_tokens(name: str, model: Any, device: str, numbers: bool) -> Reading: 
     width = getattr(model.config, "hidden_size", None)
     if "inputs_embeds" in accepted and "input_ids" not in accepted and isinstance(width, int):
         return Reading("inputs_embeds", draw_vectors(width, model.dtype, device))
+    vectors = next((key for key in VECTORS if key in accepted and "input_ids" not in accepted), None)
+    width = width if isinstance(width, int) else getattr(model.config, "d_model", None)
+    if vectors is not None and isinstance(width, int):
+        return Reading(vectors, draw_vectors(width, model.dtype, device))
     vocabulary = getattr(model.config.get_text_config(), "vocab_size", None) or CODES
     if "input_ids" in accepted:
         return Reading("input_ids", draw_numbers(int(vocabulary), device))
@@ -275,6 +272,12 @@ def _read_tokens(name: str, model: Any, device: str, numbers: bool) -> Reading: 
         f"{name}: {type(model).__name__} takes neither inputs_embeds nor input_ids; "
         "wrap it in a module of yours and give example inputs"
     )
+
+
+def _padding(config: Any) -> int | None:
+    """The number of the pad token, where a configuration has one."""
+    found = getattr(config.get_text_config(), "pad_token_id", None)
+    return found if isinstance(found, int) and found >= 0 else None
 
 
 def embeddings_of(model: Any) -> Any:

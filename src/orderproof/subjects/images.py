@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,23 +15,21 @@ from torch import Tensor, nn
 from orderproof.errors import SubjectError, UsageError
 from orderproof.subjects.gridded import Gridded
 from orderproof.subjects.quieting import silence
+from orderproof.subjects.shapes import shapes_of
+from orderproof.subjects.splitting import Split, Unbatched
 from orderproof.subjects.subject import Sample, labels, seeded
 
-BATCH = 2
-SIDES = (3, 5, 7, 11, 13)  # [patches] a side, in the order tried
 PIXELS = ("pixel_values", "pixel_values_videos")  # arguments that take images or films
-CHANNELS = ("num_channels", "in_channels", "in_chans")  # keys of configurations, the likeliest first
-SIZES = ("image_size", "crop_size", "input_size")
-PATCHES = ("patch_size", "patch_sizes", "patch_stride")
-FRAMES = ("num_frames", "frames_per_clip")
+PATCHES = "flattened_patches"  # one that takes a row of patches, each behind its row and its column
+OTHERS = (PATCHES, "hidden_states", "input")  # what a few image models call theirs
 CONVOLUTIONS = (nn.Conv2d, nn.Conv3d)
 
+Beside = Callable[[Tensor], Mapping[str, Any]]  # what a model is given beside its pixels
 
-def small_image(config: Any, avoid: set[int]) -> int:
-    """An image side [pixels] so small that there are few patches, their number being no other size."""
-    patch = _pair(config.patch_size)[0]
-    side = next((side for side in SIDES if side * side not in avoid and side * side + 1 not in avoid), SIDES[-1])
-    return int(side * patch)
+
+def nothing(_pixels: Tensor) -> Mapping[str, Any]:
+    """Nothing beside the pixels."""
+    return {}
 
 
 class NoTokens(SubjectError):
@@ -45,66 +44,7 @@ class Reading:
     draw: Callable[[int, int], Sample]
     cut: str | None = None
     patches: int | None = None
-
-
-class Rows(nn.Module):
-    """A patch embedding whose patches stand in one row: [batch, token, width]."""
-
-    def __init__(self, patches: nn.Module) -> None:
-        super().__init__()
-        self.patches = patches
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """The patches of an image, row by row."""
-        rows: Tensor = self.patches(pixels).flatten(2)
-        return rows.transpose(1, 2)
-
-
-class Split(nn.Module):
-    """A patch embedding in two steps, so that the graph can be cut between them: a row of patches, then their grid.
-
-    Most models flatten the grid at once; a grid of one column is then the same to them, and keeps the row in sight.
-    """
-
-    def __init__(self, patches: nn.Module, grid: tuple[int, ...]) -> None:
-        super().__init__()
-        self.rows = Rows(patches)
-        self.grid = grid
-        self.weight = patches.weight  # models read its dtype
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """What the patch embedding gives: [batch, width, height, width of the grid]."""
-        grid: Tensor = self.rows(pixels).transpose(1, 2).unflatten(2, self.grid)
-        return grid
-
-
-class OneRow(nn.Module):
-    """A patch embedding that gives [patch, width], as a batch of one: [batch, token, width]."""
-
-    def __init__(self, patches: nn.Module) -> None:
-        super().__init__()
-        self.patches = patches
-
-    def forward(self, *pixels: Any, **options: Any) -> Tensor:
-        """The patches of an image."""
-        row: Tensor = self.patches(*pixels, **options).flatten(1).unsqueeze(0)
-        return row
-
-
-class Unbatched(nn.Module):
-    """The same in two steps, so that the graph can be cut between them."""
-
-    def __init__(self, patches: nn.Module, rank: int) -> None:
-        super().__init__()
-        self.rows = OneRow(patches)
-        self.rank = rank
-        if isinstance(weight := getattr(patches, "weight", None), nn.Parameter):
-            self.weight = weight  # models read its dtype
-
-    def forward(self, *pixels: Any, **options: Any) -> Tensor:
-        """What the patch embedding gives: [patch, width], or as many images of one patch."""
-        row: Tensor = self.rows(*pixels, **options).squeeze(0)
-        return row[(...,) + (None,) * (self.rank - 2)]
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,34 +56,43 @@ class Call:
     out: Tensor
 
 
-def read_images(name: str, model: Any, device: str, *, own: bool = True) -> Reading:
-    """Draw pixel values for an image model, and find the submodule that turns them into tokens."""
+def read_images(
+    name: str, model: Any, device: str, *, own: bool = True, beside: Beside = nothing, like: str | None = None
+) -> Reading:
+    """Draw pixel values for an image model, and find the submodule that turns them into tokens.
+
+    ``like``: where it is in a twin, whose values could be looked at.
+    """
     argument = argument_of(model)
-    shape, calls = _first_run(name, model, argument, device)
-    run = partial(_run, model, argument, _drawn(shape, device))
-    cut, patches = find_cut(name, model, calls, images=shape[0], own=own, run=run)
-    return Reading(argument, Pixels(name, shape, patches, device).draw, f"model.{cut}", patches)
+    call = partial(_run, model, argument, beside)
+    draw = partial(_drawn, argument=argument, device=device)
+    shape, calls = _first_run(name, model, call, draw)
+
+    def carried(path: str) -> bool:
+        fine = device == "meta" or isinstance(model, Gridded)
+        return fine or carries_all(model.get_submodule(path), call, partial(draw, shape))
+
+    run = partial(call, draw(shape))
+    find = partial(find_cut, name, model, calls, images=shape[0], own=own, run=run, like=like)
+    cut, patches, words = find()
+    fine, first = carried(cut), _first_convolution(calls, None)
+    if not fine and own and first is not None and not cut.endswith(".rows"):
+        cut, patches, words = find(like=f"{first.path}.rows")
+        fine = carried(cut)
+    if not fine:
+        raise NoTokens(f"{name}: the image reaches the output of {type(model).__name__} not by way of {cut} alone")
+    return Reading(argument, Pixels(name, shape, patches, draw).draw, f"model.{cut}", patches, words)
 
 
 def argument_of(model: Any) -> str:
     """The argument that takes the pixels."""
     accepted = inspect.signature(model.forward).parameters
-    return next((key for key in PIXELS if key in accepted), PIXELS[0])
+    return next((key for key in (*PIXELS, *OTHERS) if key in accepted), PIXELS[0])
 
 
-def shapes_of(config: Any) -> Iterator[tuple[int, ...]]:
-    """Shapes of pixel values that a configuration may mean: an image, or some frames of a film."""
-    channels = next((value for key in CHANNELS if isinstance(value := getattr(config, key, None), int)), 3)
-    sizes = [_pair(value) for key in SIZES if (value := getattr(config, key, None))]
-    patch = next((_pair(value)[-1] for key in PATCHES if (value := getattr(config, key, None))), 8)
-    for height, width in sizes or ((SIDES[0] * patch,) * 2, (64, 64)):
-        yield (BATCH, channels, height, width)
-    frames = next((value for key in FRAMES if isinstance(value := getattr(config, key, None), int)), 2)
-    for height, width in sizes:
-        yield (BATCH, frames, channels, height, width)
-
-
-def _first_run(name: str, model: Any, argument: str, device: str) -> tuple[tuple[int, ...], list[Call]]:
+def _first_run(
+    name: str, model: Any, call: Callable[[Tensor], Any], draw: Callable[..., Tensor]
+) -> tuple[tuple[int, ...], list[Call]]:
     """The first shape of pixel values that the model takes, and what its submodules gave.
 
     A model that puts the patches of several images in one row gets one image.
@@ -151,11 +100,11 @@ def _first_run(name: str, model: Any, argument: str, device: str) -> tuple[tuple
     failed: Exception | None = None
     for shape in model.shapes if isinstance(model, Gridded) else shapes_of(model.config):
         try:
-            calls = _traced(model, argument, _drawn(shape, device))
+            calls = _traced(model, call, draw(shape))
             if calls[-1].out.shape[0] != 1 or isinstance(model, Gridded):
                 return shape, calls
             single = (1, *shape[1:])
-            return single, _traced(model, argument, _drawn(single, device))
+            return single, _traced(model, call, draw(single))
         except Exception as error:  # noqa: BLE001 - third-party code: anything may come, and another shape may do
             failed = failed or error
     raise SubjectError(
@@ -163,7 +112,7 @@ def _first_run(name: str, model: Any, argument: str, device: str) -> tuple[tuple
     ) from failed
 
 
-def _traced(model: Any, argument: str, pixels: Tensor) -> list[Call]:
+def _traced(model: Any, call: Callable[[Tensor], Any], pixels: Tensor) -> list[Call]:
     calls: list[Call] = []
     paths = {part: path for path, part in model.named_modules()}
 
@@ -174,50 +123,105 @@ def _traced(model: Any, argument: str, pixels: Tensor) -> list[Call]:
 
     handles = [part.register_forward_hook(note) for part in paths]
     try:
-        _run(model, argument, pixels)
+        call(pixels)
     finally:
         for handle in handles:
             handle.remove()
     return calls
 
 
-def _run(model: Any, argument: str, pixels: Tensor) -> Any:
-    with torch.no_grad(), silence():
-        return model(**{argument: pixels})
+def _run(model: Any, argument: str, beside: Beside, pixels: Tensor) -> Any:
+    with torch.no_grad(), silence(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # some models draw a mask: the same in every call
+        return model(**{argument: pixels}, **beside(pixels))
 
 
-def _drawn(shape: tuple[int, ...], device: str) -> Tensor:
+def _drawn(shape: tuple[int, ...], argument: str, device: str, seed: int = 0) -> Tensor:
     if device == "meta":
         return torch.empty(shape, device="meta")
-    return torch.randn(shape, generator=seeded(0))
+    drawn = torch.randn(shape, generator=seeded(seed))
+    if argument == PATCHES and len(shape) == 3:
+        side = math.isqrt(shape[1])
+        drawn[..., 0], drawn[..., 1] = (torch.arange(shape[1]) // side), (torch.arange(shape[1]) % side)
+    return drawn
 
 
 def find_cut(
-    name: str, model: Any, calls: list[Call], *, images: int, own: bool, run: Callable[[], Any]
-) -> tuple[str, int]:
-    """The path of the patch embedding, and how many tokens it gives; one that gives a grid is split in two."""
+    name: str, model: Any, calls: list[Call], *, images: int, own: bool, run: Callable[[], Any], like: str | None = None
+) -> tuple[str, int, str]:
+    """The path of the patch embedding, how many tokens it gives, and a word on what is unusual about them.
+
+    One that gives a grid is split in two. Where there is none, the tokens are the places after the first convolution.
+    """
     if isinstance(model, Gridded):
-        return _find_row(name, model, calls)
-    leaf = next((c for c in calls if isinstance(c.part, CONVOLUTIONS) and c.out.dim() in (4, 5)), None)
+        return (*_find_row(name, model, calls), "")
+    leaf = _first_convolution(calls, like)
     for found in calls:
         rows = found.out.dim() == 3 and found.out.shape[0] == images and found.out.shape[1] > 1
         makes = "patch" in found.path and any(True for _ in found.part.parameters()) and not _has_table(found)
-        if rows and (makes or _is_rearranged(found, leaf)):
-            return found.path, int(found.out.shape[1])
-    if own and leaf is not None and leaf.out.shape[0] == images and _is_cut_into_patches(leaf.part):
-        before = run()
-        grid = tuple(leaf.out.shape[2:])
-        tokens = leaf.out[0, 0].numel()
-        split = Split(leaf.part, (tokens,) + (1,) * (len(grid) - 1))
-        parent, _, last = leaf.path.rpartition(".")
-        setattr(model.get_submodule(parent), last, split)
-        if not _same(before, run):
-            split.grid = grid
-        return f"{leaf.path}.rows", tokens
+        if rows and (found.path == like if like else makes or _is_rearranged(found, leaf)):
+            return found.path, int(found.out.shape[1]), ""
+    if own and leaf is not None and leaf.out.shape[0] % images == 0 and leaf.out[0, 0].numel() > 1:
+        return _split(model, leaf, leaf.out.shape[0] // images, run)
     raise NoTokens(
         f"{name}: {type(model).__name__} has no patch embedding that gives [batch, token, width]; "
         "wrap the part after it in a module of yours and give example inputs"
     )
+
+
+def _first_convolution(calls: list[Call], like: str | None) -> Call | None:
+    """The first convolution, or the one that was split in a twin."""
+    path = like.removesuffix(".rows") if like and like.endswith(".rows") else None
+    found = (c for c in calls if isinstance(c.part, CONVOLUTIONS) and c.out.dim() in (4, 5))
+    return next((c for c in found if path in (None, c.path)), None)
+
+
+def _split(model: Any, leaf: Call, frames: int, run: Callable[[], Any]) -> tuple[str, int, str]:
+    """Put a convolution that can be cut in two in the place of one; what `find_cut` gives."""
+    grid = tuple(leaf.out.shape[2:])
+    tokens = leaf.out[0, 0].numel()
+    before = run()
+    split = Split(leaf.part, (tokens,) + (1,) * (len(grid) - 1), frames)
+    parent, _, last = leaf.path.rpartition(".")
+    setattr(model.get_submodule(parent), last, split)
+    patches = _is_cut_into_patches(leaf.part)
+    if not patches or not _same(before, run):
+        split.grid = grid
+    places = " x ".join(str(side) for side in ((frames, *grid) if frames > 1 else grid))
+    words = "" if patches else f", tokens: {places} places after the first convolution"
+    return f"{leaf.path}.rows", frames * tokens, words
+
+
+def carries_all(part: nn.Module, call: Callable[[Tensor], Any], draw: Callable[..., Tensor]) -> bool:
+    """Whether all that an image does to the output goes through a part: with its output for another image, so the end.
+
+    Where it is called more than once, or an image has another way, the rest of the image would be held fixed.
+    """
+    first, second = draw(seed=2), draw(seed=3)
+    given: list[Any] = []
+    handle = part.register_forward_hook(lambda _part, _inputs, out: given.append(out))
+    try:
+        expected = _leaves(call(second))
+    finally:
+        handle.remove()
+    if len(given) != 1:
+        return False
+    handle = part.register_forward_hook(lambda _part, _inputs, _out: given[0])
+    try:
+        found = _leaves(call(first))
+    finally:
+        handle.remove()
+    return len(found) == len(expected) and all(
+        torch.equal(x.nan_to_num(), y.nan_to_num()) for x, y in zip(expected, found, strict=True)
+    )
+
+
+def _leaves(given: Any) -> list[Tensor]:
+    """The tensors in an output."""
+    if isinstance(given, Tensor):
+        return [given]
+    parts = given.values() if isinstance(given, Mapping) else given if isinstance(given, (tuple, list)) else ()
+    return [leaf for part in parts for leaf in _leaves(part)]
 
 
 def _find_row(name: str, model: Gridded, calls: list[Call]) -> tuple[str, int]:
@@ -263,7 +267,7 @@ def _same(before: Any, run: Callable[[], Any]) -> bool:
         after = run()
     except Exception:  # noqa: BLE001 - third-party code: anything may come
         return False
-    pairs = [(before[key], after[key]) for key in before if isinstance(before[key], Tensor)]
+    pairs = list(zip(_leaves(before), _leaves(after), strict=True))
     return bool(pairs) and all(x.shape == y.shape and (x.is_meta or torch.equal(x, y)) for x, y in pairs)
 
 
@@ -274,7 +278,7 @@ class Pixels:
     name: str
     shape: tuple[int, ...]
     patches: int
-    device: str
+    drawn: Callable[..., Tensor]
 
     def draw(self, length: int, seed: int) -> Sample:
         """Random pixel values."""
@@ -282,10 +286,4 @@ class Pixels:
             raise UsageError(
                 f"{self.name}: an image has {self.patches} patches, so length must be {self.patches}; got {length}"
             )
-        if self.device == "meta":
-            return Sample((torch.empty(self.shape, device="meta"),), labels(length))
-        return Sample((torch.randn(self.shape, generator=seeded(seed)),), labels(length))
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    return (int(value[0]), int(value[-1])) if isinstance(value, (list, tuple)) else (int(value), int(value))
+        return Sample((self.drawn(self.shape, seed=seed),), labels(length))

@@ -26,10 +26,23 @@ def ladder(config: Any, given: Mapping[str, Any], *, faithful: bool = False) -> 
     small = {**shrinking.shrunk(config, given, faithful=faithful), **known}
     steps = [(by, grid) for by in scaling.divisors(config) for grid in scaling.grids(config) or (0,)]
     brief = short(config)
+    large = scaling.has_image_part(config)  # the fixed sizes are those of the whole: its parts would see large images
     for stretched in [brief, {}] if brief else [brief]:
-        yield _with_heads(config, {**small, **stretched, **known})
+        if not large:
+            yield _with_heads(config, {**small, **stretched, **known})
         for by, grid in steps:
-            yield _with_heads(config, {**scaling.scaled(config, by, grid), **stretched, **known})
+            if (narrow := _narrow(config, by, grid)) is not None:
+                yield _with_heads(config, {**narrow, **stretched, **known})
+        if large:
+            yield _with_heads(config, {**small, **stretched, **known})
+
+
+def _narrow(config: Any, by: int, grid: int) -> dict[str, Any] | None:
+    """The values of a narrower version; None where the configuration of a part refuses them."""
+    try:
+        return scaling.scaled(config, by, grid)
+    except Exception:  # noqa: BLE001 - a third-party constructor: anything may come
+        return None
 
 
 def _with_heads(config: Any, values: dict[str, Any]) -> dict[str, Any]:

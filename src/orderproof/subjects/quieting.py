@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from orderproof.errors import SubjectError
+from orderproof.subjects.routing import token_by_token
 
 if TYPE_CHECKING:
     from torch import nn
@@ -135,5 +136,6 @@ def plain_branches(module: nn.Module, *, packed: bool = False) -> Iterator[None]
             answer(place, "is_torchdynamo_compiling", _no)
             if recurrent is not None:  # whether a mask hides anything cannot be read while recording: keep it
                 answer(place, "create_recurrent_attention_mask", _as_recorded(recurrent))
+        stack.enter_context(token_by_token(module))
         stack.enter_context(silence())
         yield

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-LAYERS, EXPERTS, CHOSEN, ROWS, WORDS = 2, 4, 2, 128, 99
+LAYERS, EXPERTS, CHOSEN, ROWS, WORDS, QUERIES = 2, 4, 2, 128, 99, 8
 GRIDS = (3, 8, 16, 0)  # [patches] sides of an image: few, enough for four stages that halve it, as it is
 MOST_LAYERS = 4  # so many where there are as many kinds of them
 NARROW = 64  # a width to come down to
@@ -39,6 +39,7 @@ _STAGES = re.compile(
 _PLACES = re.compile(r"indices|indexes|idxs|_index$|look_.*layers|_layers$|layer_ids")
 _IMAGE = ("image_size", "input_size", "crop_size", "pretrain_image_size", "img_size")
 _PATCH = ("patch_stride", "patch_size", "tubelet_size", "patch_sizes")
+_QUERIES = re.compile(r"^num_(object_)?queries$")
 _TOKEN = re.compile(r"token_id|token_index|_token_idx|^pad_id$")
 
 
@@ -54,7 +55,13 @@ def divisors(config: Any) -> Iterator[int]:
 
 def grids(config: Any) -> tuple[int, ...]:
     """Sides of images [patches] to try; none where a configuration knows no images."""
-    return GRIDS if any(read(config, name) for name in _IMAGE) else ()
+    return GRIDS if any(read(config, name) for name in _IMAGE) or has_image_part(config) else ()
+
+
+def has_image_part(config: Any) -> bool:
+    """Whether a part with a configuration of its own knows the size of its images."""
+    parts = (part for entry in fields(config) if hasattr(part := read(config, entry.name), "model_type"))
+    return any(grids(part) for part in parts)
 
 
 def scaled(config: Any, by: int, grid: int = 0) -> dict[str, Any]:
@@ -71,7 +78,7 @@ def scaled(config: Any, by: int, grid: int = 0) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in own.items():
         if hasattr(value, "model_type") and hasattr(value, "to_dict"):
-            values[name] = type(value)(**scaled(value, by, grid))
+            values[name] = type(value)(**_part(value, by, grid))
         elif value is not None:
             small = _scaled(name, value, by, count, places)
             if small is not None and small != value:
@@ -82,6 +89,20 @@ def scaled(config: Any, by: int, grid: int = 0) -> dict[str, Any]:
         if isinstance(words, int) and _TOKEN.search(name) and _int(value) and value >= words:
             values[name] = 0 if name == "pad_token_id" else words - 1
     return values
+
+
+def _part(config: Any, by: int, grid: int) -> dict[str, Any]:
+    """The same of a part, with as many stages as its whole reads."""
+    values = scaled(config, by, grid)
+    asked: list[str] = read(config, "out_features") or []
+    known: list[str] = read(config, "stage_names") or []
+    if not set(asked) <= set(known[1:]):
+        return values
+    if "num_hidden_layers" in values:
+        count = max(len(asked), values["num_hidden_layers"])
+        stages = range(count - len(asked) + 1, count + 1)
+        return {**values, "num_hidden_layers": count, "out_features": [f"stage{place}" for place in stages]}
+    return {**values, "out_features": list(asked)}
 
 
 def read(config: Any, name: str) -> Any:
@@ -140,7 +161,7 @@ def _scaled(name: str, value: Any, by: int, count: int | None, places: list[int]
 
 
 def _number(name: str, value: int, by: int, layers: int) -> int:
-    for pattern, most in ((_EXPERTS, EXPERTS), (_CHOSEN, CHOSEN), (_ROWS, ROWS)):
+    for pattern, most in ((_EXPERTS, EXPERTS), (_CHOSEN, CHOSEN), (_ROWS, ROWS), (_QUERIES, QUERIES)):
         if pattern.match(name):
             return min(value, most)
     if "vocab" in name and "offset" not in name:

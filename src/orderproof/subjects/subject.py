@@ -57,6 +57,7 @@ class Subject:
     # its capture; None where it cannot. The second argument is the setting.
     inside: str = ""  # the path, within wrappers of ours, of the module meant
     first_position: int = 0  # the position id of the first token
+    padding: int | None = None  # the number that stands for a pad, where tokens are numbers
     text: Callable[[str], Sample] | None = field(default=None, repr=False)  # a sentence -> inputs, batch of 1
 
     def sample(self, length: int, seed: int = 0) -> Sample:

@@ -7,15 +7,17 @@ Proof. C'[m(e), :] = W[I'[m(e)], :] = W[I[e], :] = C[e, :]. Arithmetic: none; ex
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import torch
 
 from orderproof.prover.fact import Fact, Levels
 from orderproof.prover.labelled import Operand, align, common_moves, highest, refined, settle
 from orderproof.prover.move import FREE, STILL, is_moved
-from orderproof.prover.rule import Application, NothingFollows, rule, shape_of
-from orderproof.prover.rules.movement import rename
+from orderproof.prover.rule import Application, NothingFollows, dtype_of, rule, shape_of
+from orderproof.prover.rules.movement import regroup, rename
 from orderproof.prover.rules.pointwise import broadcast_labels
 from orderproof.prover.rules.reindexing import reindex
 
@@ -37,17 +39,36 @@ def index(a: Application) -> Fact:
     """Some dimensions read at index tensors."""
     fact, indices = a.fact(a.args[0]), list(a.args[1])
     places = [d for d, i in enumerate(indices) if i is not None]
-    if any(i is not None and i.meta["val"].dtype.__str__() == "torch.bool" for i in indices):
+    if any(dtype_of(indices[d]) in (torch.bool, torch.uint8) for d in places):
         raise NothingFollows("a boolean index takes a number of elements that depends on the data")
-    if len(places) == 1 and indices[places[0]] in a.constants and len(shape_of(indices[places[0]])) == 1:
-        array = a.constants.array(indices[places[0]])
-        if array is not None:
-            a.constants.consult(indices[places[0]])
-            d = places[0]
-            return reindex([fact], d, array.astype(np.int64) % fact.shape[d], a.shape)
+    if all(indices[d] in a.constants for d in places):
+        made = _at_fixed(a, fact, indices, places)
+        if made is not None:
+            return made
     if any(is_moved(fact.moves[d]) for d in places):
         raise NothingFollows("a dimension whose elements move is read at indices that depend on place")
     return _read(a, fact, indices, places)
+
+
+def _at_fixed(a: Application, fact: Fact, indices: list[Any], places: list[int]) -> Fact | None:
+    """Neighbouring dimensions read at constant indices: as one dimension read at fixed places."""
+    arrays = [a.constants.array(indices[d]) for d in places]
+    first, count = places[0], len(places)
+    if any(x is None for x in arrays) or places != list(range(first, first + count)):
+        return None
+    sizes = fact.shape[first : first + count]
+    wanted = np.broadcast_arrays(*[x.astype(np.int64) % s for x, s in zip(arrays, sizes, strict=True)])
+    source = np.ravel_multi_index(tuple(wanted), sizes).reshape(-1)
+    before, after = fact.shape[:first], fact.shape[first + count :]
+    try:
+        merged = fact if count == 1 else regroup(fact, (*before, math.prod(sizes), *after))
+        read = reindex([merged], first, source, (*before, len(source), *after))
+        made = read if len(a.shape) == len(read.shape) else regroup(read, a.shape)
+    except NothingFollows:
+        return None
+    for d in places:
+        a.constants.consult(indices[d])
+    return made
 
 
 def _read(a: Application, fact: Fact, indices: list[Any], places: list[int]) -> Fact:
@@ -72,6 +93,22 @@ def _read(a: Application, fact: Fact, indices: list[Any], places: list[int]) -> 
     wide = level.reshape((1,) * at + level.shape + (1,) * (len(rest) - at))
     rest_moves = tuple(fact.moves[d] for d in rest)
     return Fact(a.shape, rest_moves[:at] + head + rest_moves[at:], np.maximum(before, wide))
+
+
+@rule(LEMMA, "index_select")
+def index_select(a: Application) -> Fact:
+    """One dimension read at the entries of one index tensor."""
+    fact = a.fact(a.args[0])
+    if not fact.shape or not shape_of(a.args[2]):
+        raise NothingFollows("index_select of, or with, a single number has no lemma")
+    dim = int(a.args[1]) % len(fact.shape)
+    places = [*(None for _ in range(dim)), a.args[2]]
+    made = _at_fixed(a, fact, places, [dim]) if a.args[2] in a.constants else None
+    if made is not None:
+        return made
+    if is_moved(fact.moves[dim]):
+        raise NothingFollows("a dimension whose elements move is read at indices that depend on place")
+    return _read(a, fact, places, [dim])
 
 
 @rule(LEMMA, "gather")

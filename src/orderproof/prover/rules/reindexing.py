@@ -252,18 +252,6 @@ def repeat(a: Application) -> Fact:
     return fact
 
 
-@rule(LEMMA, "index_select")
-def index_select(a: Application) -> Fact:
-    """One dimension read at constant indices."""
-    fact, index = a.fact(a.args[0]), a.args[2]
-    array = a.constants.array(index) if index in a.constants else None
-    if array is None:
-        raise NothingFollows("the index depends on the input")
-    a.constants.consult(index)
-    dim = a.args[1] % len(fact.shape)
-    return reindex([fact], dim, array.reshape(-1).astype(np.int64), a.shape)
-
-
 @rule(LEMMA, "constant_pad_nd", "pad")
 def pad(a: Application) -> Fact:
     """A constant put around the tensor."""
