@@ -2,7 +2,7 @@
 
     python benchmarks/prover.py                                   every model, default sizes, without weights
     python benchmarks/prover.py --large                           and 405 billion parameters, and 512 tokens
-    python benchmarks/prover.py --markdown docs/benchmarks.md     and write the tables there
+    python benchmarks/prover.py --markdown docs/prover_benchmarks.md     and write the tables there
     python benchmarks/prover.py --model llama                     only models whose name holds this word
 
 capture     torch.export and the decompositions, as `orderproof prove` does it; one call of the model included
@@ -255,7 +255,7 @@ def worst(rows: list[Row]) -> str:
 def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
     parts = [
         "# Benchmarks",
-        "Written by `python benchmarks/prover.py --large --markdown docs/benchmarks.md`; not edited by hand.",
+        "Written by `python benchmarks/prover.py --large --markdown docs/prover_benchmarks.md`; not edited by hand.",
         "\n".join(f"- {line}" for line in about),
         "## The prover",
         (

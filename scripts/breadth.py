@@ -110,7 +110,7 @@ def exactness(name: str) -> tuple[str, str]:
 
 
 def given(encoding: PositionalEncoding, dtype: torch.dtype, rounded: torch.dtype) -> Tensor:
-    """What the encoding gives in a dtype for inputs rounded to another."""
+    """What the encoding gives in a dtype for inputs rounded to another, where a causal mask lets it be seen."""
     claims, count = encoding.claims, positions.offset(20, 40)
     p = row_by_row(count, axes=claims.ndim, side=8)
     x = normal(2, 40, WIDTH, seed=1).to(rounded).to(dtype)
@@ -121,7 +121,8 @@ def given(encoding: PositionalEncoding, dtype: torch.dtype, rounded: torch.dtype
         return torch.cat([y.flatten() for y in encoding.rotate(q, k, p)])
     visible = (count <= count.unsqueeze(-1)).view(1, 1, 40, 40)
     content = Content(q=q, k=k, scale=encoding.scale(q.shape[-1]), visible=visible, notes=encoding.notes(x))
-    return encoding.bias(p, p, content=content if claims.content else None, dtype=dtype)
+    bias = encoding.bias(p, p, content=content if claims.content else None, dtype=dtype)
+    return bias[..., visible[0, 0]] if claims.causal_only else bias
 
 
 def page() -> str:
