@@ -62,10 +62,12 @@ def rows() -> Iterator[tuple[str, ...]]:
     for name in encodings.names():
         encoding = encodings.get(name).for_model(Sizes(width=WIDTH, heads=HEADS, causal=True, length=64))
         file = inspect.getmodule(type(encoding)).__doc__ or ""
-        source = re.search(r"Source: (.*?\d{4})", file, re.S)
+        source = re.search(r"Source: (.*?\d{4})", file, re.DOTALL)
         title = file.splitlines()[0].split(":")[0]
         ways = [way for way in (False, True) if way or not causal_only(name)]
-        laws = {way: "".join(LETTER[v.split()[0]] for v in verdicts(fingerprint_block(name, causal=way))) for way in ways}
+        laws = {
+            way: "".join(LETTER[v.split()[0]] for v in verdicts(fingerprint_block(name, causal=way))) for way in ways
+        }
         yield (
             f"`{name}`",
             f"{type(encoding).__name__}: {title}",
@@ -126,7 +128,17 @@ def given(encoding: PositionalEncoding, dtype: torch.dtype, rounded: torch.dtype
 
 
 def page() -> str:
-    header = ("name", "class", "source", "claims", "laws, bidirectional", "laws, causal", "decode", "float32", "bfloat16")
+    header = (
+        "name",
+        "class",
+        "source",
+        "claims",
+        "laws, bidirectional",
+        "laws, causal",
+        "decode",
+        "float32",
+        "bfloat16",
+    )
     lines = [header, tuple("---" for _ in header), *rows()]
     return HEAD + "\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
@@ -137,7 +149,8 @@ def stale() -> list[str]:
     found = {line.split("|")[1].strip(" `"): line for line in there.splitlines() if line.startswith("| `")}
     built = {n: encodings.get(n).for_model(Sizes(width=32, heads=4, causal=True, length=64)) for n in encodings.names()}
     return sorted(
-        {n for n in built if n not in found or claims_in_words(built[n]) not in found[n]} | (found.keys() - built.keys())
+        {n for n in built if n not in found or claims_in_words(built[n]) not in found[n]}
+        | (found.keys() - built.keys())
     )
 
 
