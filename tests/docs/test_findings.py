@@ -33,6 +33,12 @@ def test_aimv2_text_is_causal_with_one_backend_and_not_with_the_other() -> None:
     assert float(changes["sdpa"]) > VISIBLE
 
 
+def test_phi4_vision_is_causal_with_one_backend_and_not_with_the_other() -> None:
+    changes = dict(re.findall(r"(eager|sdpa): .* by ([\d.e-]+)", printed(FOLDER / "phi4_vision_causal.py")))
+    assert float(changes["eager"]) > VISIBLE
+    assert float(changes["sdpa"]) == 0
+
+
 def test_every_script_is_in_the_table_and_short() -> None:
     table = (FOLDER / "README.md").read_text()
     assert len(SCRIPTS) >= 5
