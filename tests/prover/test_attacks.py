@@ -133,6 +133,17 @@ def written(x: Tensor, row: Tensor) -> Tensor:
     return before + held.cumsum(1)
 
 
+def rare(x: Tensor) -> Tensor:
+    """What no random token shows."""
+    return (x - 50).relu()
+
+
+def pooled(x: Tensor, ahead: int) -> Tensor:
+    """Means over a token, the one before it and some ahead, divided by minus three."""
+    held = F.pad(x[:, None], (0, 0, 1, ahead))
+    return F.avg_pool2d(held, (2 + ahead, 1), stride=1, divisor_override=-3)[:, 0]
+
+
 ATTACKS = [
     # ------------------------------------------------------------ batch: which entry of the output is whose
     Attack("rows_averaged", "batch", lambda x: x.mean(0, keepdim=True), lambda x: x.mean(1, keepdim=True)),
@@ -325,6 +336,20 @@ ATTACKS = [
         ),
     ),
     Attack("same_step_after_a_write", "causal", lambda x: written(x, x[:, -1]), lambda x: written(x, x[:, 0])),
+    # ------------------------------------------------------------ windows, and memory behind a slice
+    Attack("windows_divided_by_a_negative_number", "causal", lambda x: pooled(x, 1), lambda x: pooled(x, 0)),
+    Attack(
+        "memory_behind_a_slice",
+        "causal",
+        lambda x: x + rare(x.contiguous()[:, :1].as_strided((2, 1, WIDTH), x.stride(), (TOKENS - 1) * WIDTH)),
+        lambda x: x + rare(x[:, :1]),
+    ),
+    Attack(
+        "memory_that_grew",
+        "causal",
+        lambda x: x + torch.ops.aten.resize(x.new_zeros(WIDTH), [TOKENS * WIDTH]).view(TOKENS, WIDTH),
+        lambda x: x + x.new_zeros(TOKENS * WIDTH).view(TOKENS, WIDTH),
+    ),
 ]
 
 

@@ -470,7 +470,7 @@ LOOKUP = [
     M("pooled_by_place", "if any(is_moved(m) for m in fact.moves[lead:]):", "if False:", "avg_pool2d"),
     M(
         "lowest_level_pooled",
-        "seen = np.where(reads.numpy() > 0, v, seen)",
+        "seen = np.where(reads.numpy() != 0, v, seen)",
         "seen = np.where(reads.numpy() > 0.9, v, seen)",
         "avg_pool2d",
     ),

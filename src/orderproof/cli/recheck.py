@@ -36,6 +36,8 @@ def recheck(
             typer.echo(
                 f"accepted: {done.law} of {done.output} in {done.subject}, {done.steps} steps, {done.weights} weights"
             )
+            for text in done.given:
+                typer.echo(f"  given {text}")
             for text in done.assumptions:
                 typer.echo(f"  assuming {text}")
     raise typer.Exit(1 if refused else 0)

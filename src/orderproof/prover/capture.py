@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +20,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError, SubjectError
-from orderproof.prover.exporter import around_the_exporter
+from orderproof.prover.exporter import around_the_exporter, place_of, what_no_graph_shows
 from orderproof.prover.inlining import written_out
 from orderproof.prover.readable import reading_constants
 from orderproof.prover.rule import find
@@ -166,9 +165,14 @@ def recorded(
     """What the exporter makes of a module, functional. Raises `CaptureError` with the reason where that fails."""
     with quiet(), torch.no_grad(), around_the_exporter():
         try:
-            return _decomposed(torch.export.export(module, inputs, strict=False, **options))
+            with what_no_graph_shows() as hidden:
+                program = torch.export.export(module, inputs, strict=False, **options)
+            program = _decomposed(program)
         except Exception as error:
             raise (_DataRead if _is_about_data(error) else CaptureError)(_why(error)) from error
+    if hidden:
+        raise _DataRead(f"the graph cannot be recorded: {hidden[0]}")
+    return program
 
 
 def _refuse_sizes_from_data(graph: Graph) -> None:
@@ -251,19 +255,9 @@ def _is_about_data(error: Exception) -> bool:
 def _why(error: Exception) -> str:
     """Export errors are long: say what kind it is, where, in one line."""
     if _is_about_data(error):
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_of_the_model(f.filename)]
-        where = f", {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        where = place_of(traceback.extract_tb(error.__traceback__))
         return f"the graph cannot be recorded: control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
     return f"the graph cannot be recorded: {type(error).__name__}: {first_line(error)}"
-
-
-def _is_of_the_model(filename: str) -> bool:
-    """Whether a source file is neither torch's, nor Python's, nor ours."""
-    path = Path(filename)
-    if path.is_relative_to(Path(torch.__file__).parent) or path.is_relative_to(Path(__file__).parents[1]):
-        return False
-    python = Path(traceback.__file__).parent  # which may hold what is installed, too
-    return "site-packages" in path.parts or (path.exists() and not path.is_relative_to(python))
 
 
 def module_path(node: Node) -> str:

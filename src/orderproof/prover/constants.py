@@ -18,7 +18,13 @@ from torch.fx import Graph, Node
 from orderproof.prover.fact import FLOAT16_LARGE, compress
 
 # Operators whose result is not a function of their arguments: memory as it happens to be, or chance.
-UNINITIALISED = ("empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided")
+UNINITIALISED = (
+    "empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided",
+    "resize", "resize_as", "_resize_output",
+)  # fmt: skip
+
+# Operators that read memory beside their argument: what they give depends on how it lies there.
+OF_MEMORY = ("as_strided", "as_strided_copy", "as_strided_scatter", "_reshape_alias", "_reshape_alias_copy")
 
 # Operators that take only the shape of their argument: constant whatever it is.
 FILLED: dict[str, int | None] = {
@@ -56,6 +62,12 @@ def is_uninitialised(node: Node) -> bool:
     """Whether a node's value is memory as it happens to be: any number, infinite ones and none among them."""
     parts = str(node.target).split(".")
     return len(parts) > 1 and parts[0] == "aten" and parts[1] in UNINITIALISED
+
+
+def reads_memory(node: Node) -> bool:
+    """Whether a node reads the memory that its argument lies in, of which the argument may be a part."""
+    parts = str(node.target).split(".")
+    return len(parts) > 1 and parts[0] == "aten" and parts[1] in OF_MEMORY
 
 
 def _switched_off(node: Node) -> bool:

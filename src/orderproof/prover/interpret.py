@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from orderproof.prover.constants import Constants, is_arbitrary, is_uninitialised
+from orderproof.prover.constants import Constants, is_arbitrary, is_uninitialised, reads_memory
 from orderproof.prover.fact import ALWAYS, NEVER, Fact, constant, still, uniform, unsure
 from orderproof.prover.move import STILL, Move, is_moved
 from orderproof.prover.rule import Application, Break, Facts, NothingFollows, find, has_large_number
@@ -178,7 +178,7 @@ def _by_purity(a: Application, walk: Walk) -> Facts | None:
     """Any deterministic operator: what reads nothing that moves does not move, and depends on what it reads."""
     node = a.node
     schema = getattr(node.target, "_schema", None)
-    if not str(node.target).startswith("aten.") or schema is None or schema.is_mutable:
+    if not str(node.target).startswith("aten.") or schema is None or schema.is_mutable or reads_memory(node):
         return None
     facts = [f for n in node.all_input_nodes for f in _flat(walk.facts.get(n))]
     if not all(f.unmoved for f in facts):

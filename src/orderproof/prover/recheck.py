@@ -22,7 +22,7 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -40,6 +40,8 @@ LAWS = {"order_blind": "OP101", "prompt_blind": "OP102", "mirror_blind": "OP103"
 LAWS |= {"causal": "OP201", "padding": "OP202", "packing": "OP203", "batch": "OP204"}
 BOUNDED = "scores of visible tokens are finite and small beside the masking value (finite mask, not -inf)"
 UNDEFINED = {"empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided", "from_file"}
+UNDEFINED |= {"empty_quantized", "resize", "resize_as", "resize_output", "as_strided", "as_strided_copy"}  # memory, and
+UNDEFINED |= {"as_strided_scatter", "reshape_alias", "reshape_alias_copy"}  # what depends on how a tensor lies in it
 FILLS = {"zeros_like", "ones_like", "new_zeros", "new_ones", "full_like", "new_full"}  # determined by a shape alone
 SAME, PURE = "same_in_both_runs", "pure_function_of_unmoved"
 _TABLE = """
@@ -87,6 +89,7 @@ class Checked:
     steps: int
     assumptions: tuple[str, ...]
     weights: str
+    given: tuple[str, ...]  # of what it is a proof: where tokens stand, what is held fixed, what is replaced
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,20 @@ class _Checker:
         _need(self.inputs.keys() <= self.facts.keys(), "an input is no step")
         _need(isinstance(self.facts.get(output["node"]), _Fact), "the output is no step with one tensor")
         self._last_word(self.facts[output["node"]], {int(d): offset for d, offset in output["dims"]})
-        return Checked(*texts, len(self.facts), tuple(map(str, self.c["assumptions"])), str(self.c["weights"]))
+        assumed = tuple(map(str, self.c["assumptions"]))
+        return Checked(*texts, len(self.facts), assumed, str(self.c["weights"]), tuple(self._given()))
+
+    def _given(self) -> Iterator[str]:
+        """What a reader must know of the relation: with tokens held fixed, or begun late, much is easily proved."""
+        operators = {s["node"]: s["operator"] for s in self.c["steps"]}
+        for node, axis in self.inputs.items():
+            where = "" if operators[node] == "input" else ", inside the graph"
+            dims = [str(a) for a in tree_leaves(axis) if a is not None]
+            said = f"{self.tokens} tokens along dimension {' and '.join(dims)}" if dims else "the same in both runs"
+            yield f"{node}: {said}{where}"
+        if self.law in ("packing", "batch"):
+            what = "document" if self.law == "packing" else "row"
+            yield f"replaced: the {'first' if self.replaced[0, 0] else 'last'} {what}"
 
     def _last_word(self, f: _Fact, dims: dict[int, Any]) -> None:
         one = self.group or len(dims) == 1 or (self.law == "batch" and not dims)
@@ -260,7 +276,8 @@ class _Checker:
         ((kind, name),) = x.items()
         _need(kind != "node" or self.facts[name] is not None, "it reads a step without a tensor")
         if kind in ("node", "float"):
-            return self.facts[name] if kind == "node" else float(name)
+            found = float(name) if kind == "float" else self.facts[name]
+            return replace(found) if isinstance(found, _Fact) else found  # like steps share a fact, not their values
         return torch.device("cpu") if kind == "device" else getattr(torch, str(name).removeprefix("torch."))
 
     def _derived(self, step: Mapping[str, Any], said: list[_Fact], args: Any, kwargs: Any) -> Sequence[_Fact]:
@@ -269,7 +286,9 @@ class _Checker:
             leaves = tree_leaves([args, kwargs])
             large = any(isinstance(x, int | float) and not abs(x) < LARGE and x != END for x in leaves)
             read = [f for f in leaves if isinstance(f, _Fact)]
-            plain = operator.split(".")[1] not in UNDEFINED and all(f.ordinary.all() for f in read) and not large
+            plain = (
+                operator.split(".")[1].strip("_") not in UNDEFINED and all(f.ordinary.all() for f in read) and not large
+            )
             _need(all(FREE not in s.moves for s in said), "its fact says something")
             return [self._fact(s, ALWAYS, *((-1, 1) if plain else (-INF, INF))) for s in said]
         if lemma == "given":
@@ -297,6 +316,7 @@ class _Checker:
         zero = {"shape": [1] * len(shape), "runs": [[0, 1]]}
         known, level = data["known"] or {"status": zero, "value": zero}, _array(data["level"], shape, "i")
         status, value = _array(known["status"], shape, "i"), _array(known["value"], shape)
+        _need("float" in dtype or (status != 2).all(), "a mask among whole numbers")
         _need((level >= NEVER).all(), "a level that is none")
         plain, least, most = (0, 0, 1) if dtype == "bool" else (-1, -INF, INF)
         low, high = [plain, value, least, least, least], [1, value, value, most, 1]
@@ -330,7 +350,8 @@ class _Checker:
         if derived.constant and not said.status.any():
             return derived
         exact = (derived.low == said.low) & (derived.high == said.high)
-        masked = (derived.high <= 0.999 * said.high) & (said.high <= said.mask)  # but for ordinary numbers
+        # But for an ordinary number and rounding: anything more, said step by step, would add up.
+        masked = (derived.high <= said.high + 2 - 1e-6 * said.high) & (said.high <= said.mask)
         fits = np.choose(said.status, [derived.ordinary, exact, masked, True, derived.high < LARGE])
         _need(fits.all(), "a value it says is known, or ordinary, need not be so")
         return derived if derived.constant else said
@@ -388,7 +409,7 @@ class _Checker:
         """Between what a result lies that is made elementwise, tried at the ends if it is monotone; known values."""
         (low, high), exact = plain, reduce(np.logical_and, [a == b for a, b in ends])
         truth = how == "choice" or (how == "boolean" and dtype == "bool")
-        if truth or (how in ("monotone", "quotient") and dtype != "bool"):
+        if truth or (how in ("monotone", "quotient") and "float" in dtype):  # whole numbers wrap round
             corners = []
             for x, (a, b) in zip(dtypes, ends, strict=True):
                 truths = np.where(a == b, a, 0) != 0, np.where(a == b, b, 1) != 0
@@ -412,13 +433,15 @@ class _Checker:
         numbers = [f if isinstance(f, _Fact) else torch.tensor(f, dtype=getattr(torch, out.dtype)) for f in operands]
         facts = [f if isinstance(f, _Fact) else self._constant((), out.dtype, f) for f in numbers]
         own = DIMS[: len(out.shape)]
+        sizes = [zip(reversed(f.shape), reversed(out.shape), strict=False) for f in facts]
+        _need(all(s in (1, t) for pairs in sizes for s, t in pairs), "an operand is larger than the result")
         return self._form(out, [(f, own[len(own) - len(f.shape) :]) for f in facts], own, "", run, how)
 
     def _applied(self, operator: str, lemma: str, said: list[_Fact], args: Any, kwargs: Any) -> Sequence[_Fact]:
         """What follows from an operator's arguments."""
         space, name, overload = operator.split(".")
         op = getattr(getattr(torch.ops.aten, name), overload)
-        known = space == "aten" and isinstance(op, torch._ops.OpOverload) and name not in UNDEFINED
+        known = space == "aten" and isinstance(op, torch._ops.OpOverload) and name.strip("_") not in UNDEFINED
         _need(known and not op._schema.is_mutable, "there is no check for this operator")
         schema = op._schema.arguments
         places = [x.name for x in schema if not x.kwarg_only][: len(args)]
@@ -499,7 +522,9 @@ class _Checker:
             for d, m in enumerate(f.moves):
                 own = np.broadcast_to(own.take([0], d) if m == FREE else own, f.shape)
             numbers[id(f)] = torch.from_numpy(own.copy())
-            told = (f.level, f.low, f.high, *(self._image(own, f.moves, g) for g in group))
+            end = np.where(f.ordinary, 1, INF)  # a number may become another in a narrower type
+            ends = (f.low, f.high) if f.dtype == said[0].dtype or "float" in said[0].dtype else (-end, end)
+            told = (f.level, *ends, *(self._image(own, f.moves, g) for g in group))
             columns = [[*c, np.broadcast_to(a, f.shape).ravel()] for c, a in zip(columns, told, strict=True)]
         level, low, high, *to = (np.concatenate(c) for c in columns)
 
@@ -569,6 +594,8 @@ class _Checker:
     def _labelled(self, name: str, b: Any, said: Any, run: Any, facts: Any, form: str, place: str) -> list[_Fact]:
         if form == "equation":
             terms, arrow, result = b["equation"].replace(" ", "").replace("...", "*").partition("->")
+            whole = [len(f.shape) == len(t) for f, t in zip(facts, terms.split(","), strict=True)]
+            _need("*" not in terms or all(t[:1] == "*" for t in terms.split(",")) or all(whole), "an ellipsis inside")
             once = sorted(x for x in set(terms) if terms.count(x) == 1 and x.isalpha())
             form = terms.replace(",", " ") + "->" + (result if arrow else "*" * ("*" in terms) + "".join(once))
         terms, result = (x.strip() for x in form.split("->"))
@@ -588,6 +615,8 @@ class _Checker:
         first, _, rest = place.partition("+")
         product, made = (lambda *x: reduce(torch.mul, x)) if len(facts) < 3 or name == "einsum" else None, []
         _need(not b.get("training"), "what depends on training")
+        lines = [[s for d, s in enumerate(f.shape) if d not in dims] for f in facts if name[:6] in ("gather", "scatte")]
+        _need(all(x == lines[0] for x in lines), "it does not read, or write, every line")
         first += "" if b.get("sorted", True) else rest  # where the largest need not stand in order
         for k, out in enumerate(said):
             still = "".join("".join(kinds[c][d] for d in dims) if c in kinds else c for c in first + rest * (k > 0))
@@ -643,7 +672,7 @@ class _Checker:
         seen = np.full((*level.shape[:lead], *out.shape[lead:]), NEVER)
         for v in np.unique(level[level > NEVER]):
             (hit,) = run(lambda _: None, self=torch.from_numpy((level >= v) * 1.0))
-            seen = np.where(hit.numpy() > 0, v, seen)
+            seen = np.where(hit.numpy() != 0, v, seen)  # what it divides by may be negative
         end, own = np.full((1,) * len(out.shape), 1 if x.ordinary.all() else INF), DIMS[: len(out.shape)]
         plain = replace(x, shape=(*x.shape[:lead], *out.shape[lead:]), level=seen, low=-end, high=end)
         return [self._form(out, [(plain, own)], own, own[lead:])]

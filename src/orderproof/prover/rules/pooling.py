@@ -31,5 +31,5 @@ def pool(a: Application) -> Fact:
     seen = np.full((*fact.level.shape[:lead], *a.shape[lead:]), NEVER, dtype=np.int64)
     for v in (int(x) for x in np.unique(level) if x != NEVER):
         reads = a.node.target(torch.from_numpy((level >= v) * 1.0), *a.args[1:], **a.node.kwargs)  # type: ignore[operator]
-        seen = np.where(reads.numpy() > 0, v, seen)
+        seen = np.where(reads.numpy() != 0, v, seen)  # what it divides by may be negative
     return Fact(a.shape, (*fact.moves[:lead], *(STILL,) * count), compress(seen))
