@@ -173,11 +173,15 @@ def test_it_may_write_over_what_it_reads_and_beside_it(layout: str) -> None:
     same((crossed[1], crossed[0]), expected)
 
 
-def test_more_elements_than_32_bits_count_are_reached() -> None:
-    apart = 2**31 + 64  # elements from one row to the next; memory is claimed and hardly touched
-    q = torch.empty(apart + 64, dtype=torch.bfloat16, device=DEVICE).as_strided((2, 1, 4, 8), (apart, 32, 8, 1))
-    q.copy_(drawn(2, 1, 4, 8, dtype=torch.bfloat16))
-    rotary, p, k = Rotary(8), positions.arange(4).to(DEVICE), q.contiguous()
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_more_elements_than_32_bits_count_are_reached(axis: int) -> None:
+    # Each step fits in 32 bits, two of them do not; memory is claimed and hardly touched.
+    shape, steps = [1, 1, 1, 8], [8, 8, 8, 1]
+    shape[axis], steps[axis] = 3, 2**30 + 64
+    q = torch.empty(2**31 + 256, dtype=torch.bfloat16, device=DEVICE).as_strided(shape, steps)
+    q.copy_(drawn(*shape, dtype=torch.bfloat16))
+    rotary, k = Rotary(8), q.clone(memory_format=torch.contiguous_format)
+    p = positions.arange(shape[2]).to(DEVICE)
     expected = through_torch(rotary, k, k, p)
     same(rotary.rotate(q, k, p, out=(q, k)), expected)
 
