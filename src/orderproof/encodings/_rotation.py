@@ -5,8 +5,9 @@
 An encoding of this kind says what its frequencies are, and which axis of a position turns each pair; which features
 make a pair is its layout (see `_pairs`; `layout.convert` puts the weights of one layout in order for the other).
 Angles are float64, their cosines and sines are rounded once, and so is the result. On the CPU a compiled kernel does
-the work where the package has one; gradients, torch.compile and torch.export see through it. Where the frequencies
-depend on the length of a row and one is given, they are worked out row by row, without the kernel.
+the work where the package has one, on a GPU one of Triton's where that is installed; gradients, torch.compile and
+torch.export see through both. Where the frequencies depend on the length of a row and one is given, they are worked
+out row by row, on the CPU without the kernel.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ class Rotation(AtRotate):
         """
         plan = self._plan if lengths is None and kernels.serves(q, k) else None
         if plan is None:
+            if type(self).turned is Rotation.turned and kernels.serves_on_gpu(q, k):
+                return self._rotate_on_gpu(q, k, q_positions, k_positions, lengths, out)
             return super().rotate(q, k, q_positions, k_positions, lengths=lengths, out=out)
         learning = (q.requires_grad or k.requires_grad) and torch.is_grad_enabled()
         if not learning and out is None and self.axis is None and (k_positions is None or k_positions is q_positions):
@@ -105,6 +108,26 @@ class Rotation(AtRotate):
         elif learning:
             return _Turn.apply(plan, q, k, p, s, 1.0)  # type: ignore[no-any-return, no-untyped-call]
         return kernels.turn(plan, q, k, p, s, out)
+
+    def _rotate_on_gpu(
+        self,
+        q: Tensor,
+        k: Tensor,
+        q_positions: Tensor,
+        k_positions: Tensor | None,
+        lengths: Tensor | int | None,
+        out: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Tensor, Tensor]:
+        """The same by the kernel for a GPU; where both sides have the same positions, their angles are made once."""
+        rows = self._lengths(q, lengths)
+        p = self.check_side("q", q, q_positions)
+        s = self.check_side("k", k, q_positions if k_positions is None else k_positions)
+        if out is not None:
+            self.check_out(out, q, k)
+        angles = self.cos_sin(p, dtype=torch.float32, lengths=rows)
+        alike = k_positions is None or k_positions is q_positions
+        k_angles = angles if alike else self.cos_sin(s, dtype=torch.float32, lengths=rows)
+        return kernels.turn_on_gpu(q, k, (angles, k_angles), out, layout=self.layout)
 
     def turned(
         self,

@@ -89,14 +89,16 @@ def plan_of(
 
 
 def serves(q: Tensor, k: Tensor) -> bool:
-    """Whether the kernel may be given these: on the CPU, and nobody traces, transforms or differentiates forward."""
+    """Whether the kernel may be given these: on the CPU, and seen by nobody else."""
+    return unseen(q, k) and q.is_cpu and k.is_cpu and q.dtype in _DTYPES
+
+
+def unseen(q: Tensor, k: Tensor) -> bool:
+    """Whether these are ordinary tensors of one dtype, and nobody traces, transforms or differentiates forward."""
     return (
         type(q) is Tensor
         and type(k) is Tensor
-        and q.is_cpu
-        and k.is_cpu
         and q.dtype is k.dtype
-        and q.dtype in _DTYPES
         and not torch.compiler.is_compiling()
         and not _dispatch_modes()
         and not _function_modes()
@@ -133,7 +135,7 @@ def turn(
     """
     q_out, k_out = (torch.empty_like(q), torch.empty_like(k)) if out is None else out
     if out is not None:
-        q, k = _apart(q_out, q), _apart(k_out, k)
+        q, k = apart(q, q_out, k_out), apart(k, k_out, q_out)
     first, second = _side(plan, q_out, q, p), _side(plan, k_out, k, s)
     if first is None or second is None:
         return _by_copy(plan, q, k, p, s, (q_out, k_out), sign=sign)
@@ -182,11 +184,15 @@ def _by_copy(
     return out[0].copy_(q), out[1].copy_(k)
 
 
-def _apart(out: Tensor, x: Tensor) -> Tensor:
-    """``x`` itself where it is ``out`` or shares no storage with it, else a copy: nothing is read after a write."""
-    if out is x or out.untyped_storage().data_ptr() != x.untyped_storage().data_ptr():
+def apart(x: Tensor, own: Tensor, other: Tensor) -> Tensor:
+    """``x``, or a copy of it where a write into its own buffer or the other's could come before its last read.
+
+    Where x is its own buffer the other one does not lie upon it, since the two results could not both be held.
+    """
+    if own is x or (own.data_ptr() == x.data_ptr() and own.stride() == x.stride()):
         return x
-    return x if out.data_ptr() == x.data_ptr() and out.stride() == x.stride() else x.clone()
+    storages = {out.untyped_storage().data_ptr() for out in (own, other)}
+    return x.clone() if x.untyped_storage().data_ptr() in storages else x
 
 
 def _shares(sides: tuple[tuple[int, ...], tuple[int, ...]], threads: int, size: int) -> list[tuple[int, ...]]:
