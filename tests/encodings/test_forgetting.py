@@ -60,9 +60,20 @@ def test_the_gates_learn() -> None:
 
 def test_missing_notes_and_other_directions_are_refused() -> None:
     encoding, q, p = build("forgetting"), normal(1, HEADS, 3, HEAD_WIDTH), positions.arange(3)
-    with pytest.raises(EncodingError, match="Forgetting: expected notes on every key"):
+    with pytest.raises(
+        EncodingError, match=r"Forgetting: notes must be \[1, 4, 3, 1\], one for every key, got none; its notes"
+    ):
         attention(q, q, q, encoding=encoding, q_positions=p, causal=True)
     with pytest.raises(EncodingError, match="Forgetting is defined for causal attention only"):
         attention(q, q, q, encoding=encoding, q_positions=p, causal=False, notes=encoding.notes(normal(1, 3, WIDTH)))
     with pytest.raises(EncodingError, match=r"Forgetting: x must be floating \[batch, token, 32\]"):
         encoding.notes(normal(1, 3, 8))
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 4])
+def test_notes_on_some_tokens_alone_are_refused(tokens: int) -> None:
+    """Of one token, torch would spread them over all keys: a gate of the newest token that forgets everything."""
+    encoding, q, p = build("forgetting"), normal(1, HEADS, 3, HEAD_WIDTH), positions.arange(3)
+    notes = encoding.notes(normal(1, tokens, WIDTH))
+    with pytest.raises(EncodingError, match=rf"one for every key, got torch.float64 \[1, 4, {tokens}, 1\]"):
+        attention(q, q, q, encoding=encoding, q_positions=p, causal=True, notes=notes)
