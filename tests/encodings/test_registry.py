@@ -19,8 +19,10 @@ def test_a_name_is_given_once() -> None:
     assert NoEncoding.name == "none"
 
 
-def test_an_unknown_name_gets_the_nearest_or_all() -> None:
-    with pytest.raises(UsageError, match=r"no encoding is named 'rotory'; did you mean 'rotary'\?"):
+def test_an_unknown_name_gets_the_nearest_and_all() -> None:
+    with pytest.raises(UsageError, match=r"no encoding is named 'rotory'; did you mean 'rotary'\? known: alibi, "):
         encodings.get("rotory")
+    with pytest.raises(UsageError, match=r"did you mean 't5'\?"):
+        encodings.get("T5")
     with pytest.raises(UsageError, match="no encoding is named 'xyz'; known: alibi, "):
         encodings.get("xyz")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from orderproof.encodings._encoding import PositionalEncoding
-from orderproof.encodings._operands import kind_of
+from orderproof.encodings._operands import is_floating, is_row, kind_of
 from orderproof.errors import EncodingError, UsageError
 
 Backend = Literal["sdpa", "eager", "flex"]
 
 
-def check_options(*, causal: object, window: object, scale: object, backend: object) -> None:
+def check_options(*, causal: object, window: Any, scale: object, backend: object) -> None:
     """Refuse options that are not what they are said to be."""
     if backend not in get_args(Backend):
         raise UsageError(f"backend: expected 'sdpa', 'eager' or 'flex', got {backend!r}")
@@ -23,20 +23,18 @@ def check_options(*, causal: object, window: object, scale: object, backend: obj
         raise UsageError(f"causal: expected True or False, got {causal!r}")
     if scale is not None and (not isinstance(scale, int | float) or not 0 < scale < math.inf):
         raise UsageError(f"scale: expected a number above 0, got {scale!r}")
-    if window is not None and not _is_window(window):
+    if window is not None and not (is_row(window, 2) and all(map(_is_distance, window))):
         raise UsageError(f"window: expected (back, ahead), two integers of 0 or more, got {window!r}")
 
 
-def _is_window(window: object) -> bool:
-    if not isinstance(window, tuple | list) or len(window) != 2:
-        return False
-    return all(isinstance(n, int | torch.SymInt) and not isinstance(n, bool) and n >= 0 for n in window)
+def _is_distance(n: object) -> bool:
+    return isinstance(n, int | torch.SymInt) and not isinstance(n, bool) and n >= 0
 
 
 def check_operands(q: Tensor, k: Tensor, v: Tensor) -> None:
     """Refuse queries, keys and values that do not fit each other."""
     for name, x in (("q", q), ("k", k), ("v", v)):
-        if not isinstance(x, Tensor) or x.dim() != 4 or not x.is_floating_point():
+        if not is_floating(x, 4):
             raise UsageError(f"{name}: expected floating [batch, head, token, head_width], got {kind_of(x)}")
         if x.dtype != q.dtype:
             raise UsageError(f"{name}: expected the dtype of q, {q.dtype}, got {x.dtype}")

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import Content, PositionalEncoding
-from orderproof.encodings._operands import exactly, kind_of
+from orderproof.encodings._operands import exactly, is_floating, kind_of
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ContentBias(PositionalEncoding):
         if content is None:
             raise EncodingError(f"{owner}: content must be the Content of queries and keys, got None")
         for name, x in (("q", content.q), ("k", content.k)):
-            fits = isinstance(x, Tensor) and x.dim() == 4 and x.is_floating_point()
+            fits = is_floating(x, 4)
             fits = fits and (self.heads is None or x.shape[1] == self.heads)
             fits = fits and (self.head_width is None or x.shape[3] == self.head_width)
             if not fits:

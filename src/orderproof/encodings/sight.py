@@ -79,9 +79,8 @@ def check_masks(
 ) -> None:
     """Refuse masks that are not boolean or do not fit the queries and keys."""
     for name, x in (("padding_mask", padding_mask), ("mask", mask)):
-        if x is not None and (not isinstance(x, Tensor) or x.device != device):
-            came = x.device if isinstance(x, Tensor) else kind_of(x)
-            raise UsageError(f"{name}: expected a tensor on {device}, got {came}")
+        if x is not None and (where := _device_of(x)) != device:
+            raise UsageError(f"{name}: expected a tensor on {device}, got {where or kind_of(x)}")
     if padding_mask is not None and (padding_mask.dtype != torch.bool or padding_mask.shape != (batch, keys)):
         came = kind_of(padding_mask)
         raise UsageError(f"padding_mask: expected booleans [{batch}, {keys}], True at real tokens, got {came}")
@@ -92,3 +91,7 @@ def check_masks(
     if mask.dtype != torch.bool or not fits:
         wanted = f"[{queries}, {keys}], [{batch}, {queries}, {keys}] or [{batch}, {heads}, {queries}, {keys}]"
         raise UsageError(f"mask: expected booleans {wanted}, True where a query may look, got {kind_of(mask)}")
+
+
+def _device_of(x: object) -> torch.device | None:
+    return x.device if isinstance(x, Tensor) else None
