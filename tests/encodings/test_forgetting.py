@@ -68,12 +68,3 @@ def test_missing_notes_and_other_directions_are_refused() -> None:
         attention(q, q, q, encoding=encoding, q_positions=p, causal=False, notes=encoding.notes(normal(1, 3, WIDTH)))
     with pytest.raises(EncodingError, match=r"Forgetting: x must be floating \[batch, token, 32\]"):
         encoding.notes(normal(1, 3, 8))
-
-
-@pytest.mark.parametrize("tokens", [1, 2, 4])
-def test_notes_on_some_tokens_alone_are_refused(tokens: int) -> None:
-    """Of one token, torch would spread them over all keys: a gate of the newest token that forgets everything."""
-    encoding, q, p = build("forgetting"), normal(1, HEADS, 3, HEAD_WIDTH), positions.arange(3)
-    notes = encoding.notes(normal(1, tokens, WIDTH))
-    with pytest.raises(EncodingError, match=rf"one for every key, got torch.float64 \[1, 4, {tokens}, 1\]"):
-        attention(q, q, q, encoding=encoding, q_positions=p, causal=True, notes=notes)
