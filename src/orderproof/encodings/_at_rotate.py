@@ -89,8 +89,9 @@ class AtRotate(PositionalEncoding):
     def check_out(self, out: tuple[Tensor, Tensor], q: Tensor, k: Tensor) -> None:
         """Refuse buffers that the result does not fit into, or that a gradient would be lost in."""
         owner = type(self).__name__
-        if not is_row(out, 2):
-            raise EncodingError(f"{owner}: out must be a pair of buffers, for q and for k, got {kind_of(out)}")
+        if not is_row(out, 2) or out[0] is out[1]:
+            came = "one twice" if is_row(out, 2) else kind_of(out)
+            raise EncodingError(f"{owner}: out must be a pair of buffers, for q and for k, got {came}")
         for side, buffer, x in zip(("q", "k"), out, (q, k), strict=True):
             shape = [*x.shape[:-1], self.turned_width]
             if (list(buffer.shape), buffer.dtype, buffer.device) != (shape, x.dtype, x.device):

@@ -56,8 +56,9 @@ def attention(
     ``notes`` is what the encoding's `notes` made of the keys' tokens, ``lengths`` the length each row is read at;
     both are for encodings that say so in their claims. ``scale`` is the encoding's own by default, 1 /
     sqrt(head_width) for most. Where there are fewer key heads than query heads, neighbouring query heads share one.
-    Backend "flex" is FlexAttention, which has no gradient on the CPU. An encoding that adds to the values needs the
-    weights themselves, which only "eager" has: it is used whatever the backend.
+    Backend "flex" is FlexAttention: it has no gradient on the CPU, and a bias without content is rounded to float32 for
+    it. An encoding that adds to the values needs the weights themselves, which only "eager" has: it is used whatever
+    the backend.
     """
     check_options(causal=causal, window=window, scale=scale, backend=backend)
     check_operands(q, k, v)

@@ -139,8 +139,8 @@ def turn(
     tokens. ``sign`` -1 turns back.
     """
     q_out, k_out = (torch.empty_like(q), torch.empty_like(k)) if out is None else out
-    if out is not None:
-        q, k = _apart(q_out, q), _apart(k_out, k)
+    if out is not None and not (_is_same(q_out, q) and _is_same(k_out, k)):
+        q, k = _apart(out, q), _apart(out, k)
     first, second = _side(plan, q_out, q, p), _side(plan, k_out, k, s)
     if first is None or second is None:
         return _by_copy(plan, q, k, p, s, (q_out, k_out), sign=sign)
@@ -189,11 +189,15 @@ def _by_copy(
     return out[0].copy_(q), out[1].copy_(k)
 
 
-def _apart(out: Tensor, x: Tensor) -> Tensor:
-    """``x`` itself where it is ``out`` or shares no storage with it, else a copy: nothing is read after a write."""
-    if out is x or out.untyped_storage().data_ptr() != x.untyped_storage().data_ptr():
-        return x
-    return x if out.data_ptr() == x.data_ptr() and out.stride() == x.stride() else x.clone()
+def _is_same(out: Tensor, x: Tensor) -> bool:
+    """Whether writing ``out`` is writing ``x`` in place."""
+    return out is x or (out.data_ptr() == x.data_ptr() and out.stride() == x.stride())
+
+
+def _apart(out: tuple[Tensor, Tensor], x: Tensor) -> Tensor:
+    """``x`` itself where it shares no storage with either buffer, else a copy: nothing is read after a write."""
+    own = x.untyped_storage().data_ptr()
+    return x.clone() if any(o.untyped_storage().data_ptr() == own for o in out) else x
 
 
 def _shares(sides: tuple[tuple[int, ...], tuple[int, ...]], threads: int, size: int) -> list[tuple[int, ...]]:
