@@ -212,3 +212,33 @@ def test_what_learns_gets_the_same_gradient_on_both_backends(name: str) -> None:
     assert max(float(gradient.abs().max()) for gradient in found[0].values()) > 1e-3
     for key, gradient in found[0].items():
         assert torch.allclose(gradient, found[1][key], rtol=1e-11, atol=1e-12), key
+
+
+@pytest.mark.parametrize(
+    ("name", "causal"), [(n, c) for n, c in IN_ATTENTION if n in ("rotary", "alibi", "forgetting")]
+)
+def test_one_graph_serves_all_lengths(name: str, causal: bool) -> None:
+    torch.compiler.reset()
+    encoding, graphs = build(name, causal=causal).requires_grad_(False), []
+
+    def count(graph: torch.fx.GraphModule, given: object) -> torch.fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, p: torch.Tensor, notes: object) -> torch.Tensor:
+        return attention(q, k, v, encoding=encoding, q_positions=p, causal=causal, window=(3, 3), notes=notes)
+
+    compiled = torch.compile(attend, backend=count, fullgraph=True, dynamic=True)
+    for tokens in (5, 7, 9):
+        given = (*qkv(tokens, tokens), placed(encoding, positions.arange(tokens)), notes_on(encoding, tokens))
+        assert (compiled(*given) - attend(*given)).abs().max() < tolerance(torch.float64, terms=100)
+    assert len(graphs) == 1
+
+
+@every_encoding_in_attention
+@pytest.mark.parametrize("backend", ["sdpa", "eager"])
+def test_no_tokens_give_no_outputs(name: str, causal: bool, backend: str) -> None:
+    encoding, (q, k, v) = build(name, causal=causal), qkv(0, 0)
+    p, notes = placed(encoding, positions.arange(0)), notes_on(encoding, 0)
+    found = attention(q, k, v, encoding=encoding, q_positions=p, causal=causal, notes=notes, backend=backend)
+    assert found.shape == q.shape

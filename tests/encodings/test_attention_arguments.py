@@ -46,6 +46,7 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
     refuse("q_positions: expected 4 tokens", PositionError, q_positions=positions.arange(3))
     refuse("k_positions: expected 4 tokens", PositionError, k_positions=positions.arange(3))
     refuse("k_positions: expected those of 3 keys, got none; there are 4", PositionError, k=k[:, :, :3], v=v[:, :, :3])
+    refuse("k: expected a number of heads that divides q's 4, got 0", k=k[:, :0], v=v[:, :0])
     refuse("k: expected the device of q, cpu, got meta", k=k.to("meta"))
     refuse("padding_mask: expected a tensor on cpu, got list", padding_mask=[[True] * 4] * 2)
     refuse("mask: expected a tensor on cpu, got meta", mask=torch.ones(4, 4, device="meta").bool())

@@ -89,9 +89,8 @@ class AtRotate(PositionalEncoding):
     def check_out(self, out: tuple[Tensor, Tensor], q: Tensor, k: Tensor) -> None:
         """Refuse buffers that the result does not fit into, or that a gradient would be lost in."""
         owner = type(self).__name__
-        if not is_row(out, 2) or out[0] is out[1]:
-            came = "one twice" if is_row(out, 2) else kind_of(out)
-            raise EncodingError(f"{owner}: out must be a pair of buffers, for q and for k, got {came}")
+        if not is_row(out, 2):
+            raise EncodingError(f"{owner}: out must be a pair of buffers, for q and for k, got {kind_of(out)}")
         for side, buffer, x in zip(("q", "k"), out, (q, k), strict=True):
             shape = [*x.shape[:-1], self.turned_width]
             if (list(buffer.shape), buffer.dtype, buffer.device) != (shape, x.dtype, x.device):
@@ -99,6 +98,8 @@ class AtRotate(PositionalEncoding):
                 raise EncodingError(f"{owner}: out for {side} must be {x.dtype} {shape} on {x.device}, got {came}")
             if torch.is_grad_enabled() and (x.requires_grad or buffer.requires_grad):
                 raise EncodingError(f"{owner}: out records no gradient; call under torch.no_grad(), or leave out out")
+        if out[0] is out[1]:
+            raise EncodingError(f"{owner}: out must be a pair of buffers, for q and for k, got one twice")
 
     def _lengths(self, q: Tensor, lengths: Tensor | int | None) -> Int[Tensor, " row"] | None:
         """The lengths as int64, one for each row or one for all; None where none are given."""

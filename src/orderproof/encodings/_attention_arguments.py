@@ -43,7 +43,7 @@ def check_operands(q: Tensor, k: Tensor, v: Tensor) -> None:
     if k.shape[:3] != v.shape[:3] or k.shape[0] != q.shape[0] or k.shape[3] != q.shape[3]:
         came = f"q {list(q.shape)}, k {list(k.shape)}, v {list(v.shape)}"
         raise UsageError(f"q, k, v: expected one batch, one head_width, and as many values as keys, got {came}")
-    if q.shape[1] % k.shape[1]:
+    if not k.shape[1] or q.shape[1] % k.shape[1]:
         raise UsageError(f"k: expected a number of heads that divides q's {q.shape[1]}, got {k.shape[1]}")
 
 
@@ -68,7 +68,7 @@ def check_encoding(
         raise EncodingError(f"{name} is defined for causal attention only; pass causal=True, or make it bidirectional")
     # A rotation checks its heads itself: some have one for each key head.
     heads = getattr(encoding, "heads", None)
-    if claims.site == "bias" and heads not in (None, q.shape[1]):
+    if claims.site == "bias" and heads is not None and heads != q.shape[1]:
         raise EncodingError(f"{name}: expected as many heads as q, {q.shape[1]}, but it is made for {heads}")
     if lengths is not None and claims.state != "length":
         encoding.refuse_lengths()
