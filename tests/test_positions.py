@@ -141,6 +141,13 @@ REFUSALS = {
     "past: expected an integer, or an integer tensor of shape [batch], got torch.float32 of shape [2]": (
         lambda: positions.offset(torch.zeros(2), 3)
     ),
+    "past: expected integers, 0 or more, got -1": lambda: positions.offset(torch.tensor([2, -1]), 3),
+    "mask: expected booleans or integers 0 and 1, got list": lambda: positions.from_mask([[1, 1]]),  # type: ignore[arg-type]
+    "cu_seqlens: expected integers of shape [documents + 1], got list": lambda: positions.packed([0, 3]),  # type: ignore[arg-type]
+    "documents: expected integers of shape [token] or [batch, token], got list": (
+        lambda: positions.from_documents([0, 0])  # type: ignore[arg-type]
+    ),
+    "positions: expected a tensor of integers, got int; see positions.arange": lambda: positions.check(5),  # type: ignore[arg-type]
     "past: expected device meta, got cpu; leave device out, or move past first": (
         lambda: positions.offset(torch.tensor([1]), 3, device="meta")
     ),

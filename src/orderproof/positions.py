@@ -42,8 +42,9 @@ def offset(
     if not isinstance(past, Tensor):
         return arange(n, device=device) + _count("past", past)
     if past.dtype not in _INTEGERS or past.dim() > 1:
-        came = f"{past.dtype} of shape {list(past.shape)}"
-        raise PositionError(f"past: expected an integer, or an integer tensor of shape [batch], got {came}")
+        raise PositionError(f"past: expected an integer, or an integer tensor of shape [batch], got {_kind(past)}")
+    if readable(past) and past.numel() and int(past.min()) < 0:
+        raise PositionError(f"past: expected integers, 0 or more, got {int(past.min())}")
     if device is not None and past.device != torch.device(device):
         raise PositionError(f"past: expected device {device}, got {past.device}; leave device out, or move past first")
     return past.long().unsqueeze(-1) + arange(n, device=past.device)
@@ -55,8 +56,8 @@ def from_mask(mask: Bool[Tensor, "*batch token"] | Int[Tensor, "*batch token"]) 
     A pad token gets position 0, so that a row never needs more positions than it has real tokens;
     hiding it is the padding mask's work.
     """
-    if mask.dtype not in _INTEGERS and mask.dtype != torch.bool:
-        raise PositionError(f"mask: expected booleans or integers 0 and 1, got {mask.dtype}; real tokens are 1")
+    if not _integers(mask, booleans=True):
+        raise PositionError(f"mask: expected booleans or integers 0 and 1, got {_kind(mask)}; real tokens are 1")
     if mask.dim() not in (1, 2):
         raise PositionError(f"mask: expected shape [token] or [batch, token], got {list(mask.shape)}")
     real = mask.long()
@@ -72,15 +73,15 @@ def packed(cu_seqlens: Int[Tensor, " boundary"]) -> Int[Tensor, " token"]:
     ``cu_seqlens`` holds the boundaries 0, n1, n1 + n2, ... [tokens]. Positions alone do not keep documents
     apart: the attention mask must (`documents` tells which token belongs to which).
     """
-    starts = cu_seqlens.long()[documents(cu_seqlens)]
+    numbers = documents(cu_seqlens)
+    starts = cu_seqlens.long()[numbers]
     return torch.arange(len(starts), device=starts.device) - starts
 
 
 def documents(cu_seqlens: Int[Tensor, " boundary"]) -> Int[Tensor, " token"]:
     """The number of the document each token of a packed row belongs to: 0, 0, ..., 1, 1, ..."""
-    if cu_seqlens.dtype not in _INTEGERS or cu_seqlens.dim() != 1 or len(cu_seqlens) < 1:
-        came = f"{cu_seqlens.dtype} of shape {list(cu_seqlens.shape)}"
-        raise PositionError(f"cu_seqlens: expected integers of shape [documents + 1], got {came}")
+    if not _integers(cu_seqlens) or cu_seqlens.dim() != 1 or len(cu_seqlens) < 1:
+        raise PositionError(f"cu_seqlens: expected integers of shape [documents + 1], got {_kind(cu_seqlens)}")
     lengths = cu_seqlens.long().diff()
     if readable(cu_seqlens) and (int(cu_seqlens[0]) != 0 or bool((lengths < 0).any())):
         came = str(cu_seqlens[:8].tolist()) if len(cu_seqlens) <= 8 else f"{cu_seqlens[:8].tolist()} and more"
@@ -94,9 +95,8 @@ def from_documents(documents: Int[Tensor, "*batch token"]) -> Int[Tensor, "*batc
     What the numbers are does not matter, so a stretch of padding with a number of its own counts from 0 too. Two
     documents side by side need different numbers.
     """
-    if documents.dtype not in _INTEGERS or documents.dim() not in (1, 2):
-        came = f"{documents.dtype} of shape {list(documents.shape)}"
-        raise PositionError(f"documents: expected integers of shape [token] or [batch, token], got {came}")
+    if not _integers(documents) or documents.dim() not in (1, 2):
+        raise PositionError(f"documents: expected integers of shape [token] or [batch, token], got {_kind(documents)}")
     place = torch.arange(documents.shape[-1], device=documents.device).expand(documents.shape)
     numbers = documents.long()
     first = torch.ones_like(numbers[..., :1], dtype=torch.bool)
@@ -190,6 +190,8 @@ def check(
     ``axes`` is the number of axes where there are several; ``batch``, ``tokens`` and ``device`` are checked where
     given. Values are looked at only where that costs no wait and no branch on data: see `readable`.
     """
+    if not isinstance(positions, Tensor):
+        raise PositionError(f"{name}: expected a tensor of integers, got {_kind(positions)}; see positions.arange")
     if positions.dtype not in _INTEGERS:
         raise PositionError(f"{name}: expected an integer dtype, got {positions.dtype}; convert with .long()")
     shape = list(positions.shape)
@@ -218,3 +220,11 @@ def _count(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | torch.SymInt) or value < 0:
         raise PositionError(f"{name}: expected an integer, 0 or more, got {value!r}")
     return cast("int", value)
+
+
+def _integers(x: object, *, booleans: bool = False) -> bool:
+    return isinstance(x, Tensor) and (x.dtype in _INTEGERS or (booleans and x.dtype == torch.bool))
+
+
+def _kind(x: object) -> str:
+    return f"{x.dtype} of shape {list(x.shape)}" if isinstance(x, Tensor) else type(x).__name__

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
 import math
-import re
 
 import pytest
 import torch
 from torch.nn import functional
 
 from orderproof import encodings, positions
-from orderproof.encodings import ALiBi, Content, NoEncoding, PositionalEncoding, Rotary, Sinusoidal, T5Bias, attention
-from orderproof.errors import EncodingError, PositionError, UsageError
+from orderproof.encodings import (
+    ALiBi,
+    Content,
+    NoEncoding,
+    PositionalEncoding,
+    Rotary,
+    T5Bias,
+    attention,
+)
 from tests.encodings.examples import (
     HEAD_WIDTH,
     HEADS,
@@ -208,40 +214,31 @@ def test_what_learns_gets_the_same_gradient_on_both_backends(name: str) -> None:
         assert torch.allclose(gradient, found[1][key], rtol=1e-11, atol=1e-12), key
 
 
-def refuse(message: str, error: type[Exception] = UsageError, **changes: object) -> None:
-    q, k, v = qkv(4, 4)
-    arguments = {"q": q, "k": k, "v": v, "encoding": NoEncoding(), "q_positions": positions.arange(4), "causal": False}
-    with pytest.raises(error, match=re.escape(message)) as caught:
-        attention(**(arguments | changes))
-    assert "\n" not in str(caught.value)
+@pytest.mark.parametrize(
+    ("name", "causal"), [(n, c) for n, c in IN_ATTENTION if n in ("rotary", "alibi", "forgetting")]
+)
+def test_one_graph_serves_all_lengths(name: str, causal: bool) -> None:
+    torch.compiler.reset()
+    encoding, graphs = build(name, causal=causal).requires_grad_(False), []
+
+    def count(graph: torch.fx.GraphModule, given: object) -> torch.fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, p: torch.Tensor, notes: object) -> torch.Tensor:
+        return attention(q, k, v, encoding=encoding, q_positions=p, causal=causal, window=(3, 3), notes=notes)
+
+    compiled = torch.compile(attend, backend=count, fullgraph=True, dynamic=True)
+    for tokens in (5, 7, 9):
+        given = (*qkv(tokens, tokens), placed(encoding, positions.arange(tokens)), notes_on(encoding, tokens))
+        assert (compiled(*given) - attend(*given)).abs().max() < tolerance(torch.float64, terms=100)
+    assert len(graphs) == 1
 
 
-def test_arguments_that_do_not_fit_are_refused() -> None:
-    q, k, v = qkv(4, 4)
-    refuse("backend: expected 'sdpa', 'eager' or 'flex', got 'flash'", backend="flash")
-    refuse("q: expected floating [batch, head, token, head_width], got torch.float64 [4, 4, 8]", q=q[0])
-    refuse("v: expected floating [batch, head, token, head_width], got torch.int64", v=v.long())
-    refuse("k: expected the dtype of q, torch.float64, got torch.float32", k=k.float())
-    refuse("q, k, v: expected one batch, one head_width, and as many values as keys, got", v=v[:, :, :3])
-    refuse("k: expected a number of heads that divides q's 4, got 3", k=k[:, :3], v=v[:, :3])
-    refuse(
-        "padding_mask: expected booleans [2, 4], True at real tokens, got torch.int64",
-        padding_mask=torch.ones(2, 4).long(),
-    )
-    refuse("padding_mask: expected booleans [2, 4]", padding_mask=torch.ones(1, 4).bool())
-    refuse("mask: expected booleans [4, 4], [2, 4, 4] or [2, 4, 4, 4]", mask=torch.ones(4, 4))
-    refuse("True where a query may look, got torch.bool [3, 4]", mask=torch.ones(3, 4).bool())
-    refuse("True where a query may look, got torch.bool [4]", mask=torch.ones(4).bool())
-    refuse("True where a query may look, got torch.bool [1, 1, 1, 4, 4]", mask=torch.ones(1, 1, 1, 4, 4).bool())
-    refuse("q_positions: expected 4 tokens", PositionError, q_positions=positions.arange(3))
-    refuse("k_positions: expected 4 tokens", PositionError, k_positions=positions.arange(3))
-    refuse("q_positions: expected 3 tokens", PositionError, k=k[:, :, :3], v=v[:, :, :3])
-
-
-def test_an_encoding_in_the_wrong_place_is_refused() -> None:
-    refuse("Sinusoidal acts on embeddings, before there are queries and keys", EncodingError, encoding=Sinusoidal(32))
-    refuse(
-        "T5Bias is defined for causal attention only; pass causal=True",
-        EncodingError,
-        encoding=T5Bias(4, bidirectional=False),
-    )
+@every_encoding_in_attention
+@pytest.mark.parametrize("backend", ["sdpa", "eager"])
+def test_no_tokens_give_no_outputs(name: str, causal: bool, backend: str) -> None:
+    encoding, (q, k, v) = build(name, causal=causal), qkv(0, 0)
+    p, notes = placed(encoding, positions.arange(0)), notes_on(encoding, 0)
+    found = attention(q, k, v, encoding=encoding, q_positions=p, causal=causal, notes=notes, backend=backend)
+    assert found.shape == q.shape

@@ -78,7 +78,7 @@ def test_bad_arguments_are_refused() -> None:
         Axial(8, axes=0)
     with pytest.raises(EncodingError, match=r"Axial: order must name each axis from 0 to 1 once, got \(0, 0\)"):
         Axial(8, order=(0, 0))
-    with pytest.raises(EncodingError, match="Axial: base must be positive, got 0"):
+    with pytest.raises(EncodingError, match="Axial: base must be a number above 0, got 0"):
         Axial(8, base=0)
     x = normal(1, 1, 3, 8)
     with pytest.raises(PositionError, match=r"q_positions: expected shape \[2, token\] or \[2, batch, token\], got"):

@@ -299,7 +299,10 @@ def test_content_that_does_not_fit_is_refused(name: str) -> None:
         (dataclasses.replace(content, k=content.k.long()), r"content.k must be floating .*, got torch.int64"),
     ]
     if encoding.claims.state == "notes":
-        bad.append((dataclasses.replace(content, notes=None), r"content.notes must be what its notes\(x\) made"))
+        newest = content.notes[:, :, -1:]  # torch would spread it over all keys
+        for notes, came in ((None, "none"), (newest, "torch.float64"), (content.notes[..., :0], "torch.float64")):
+            message = rf"notes must be \[2, {HEADS}, 5, \d+\], one for every key, got {came}"
+            bad.append((dataclasses.replace(content, notes=notes), message))
     for wrong, message in bad:
         with pytest.raises(EncodingError, match=f"{owner}: {message}") as caught:
             encoding.bias(p, p, content=wrong)

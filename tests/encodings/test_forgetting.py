@@ -60,7 +60,9 @@ def test_the_gates_learn() -> None:
 
 def test_missing_notes_and_other_directions_are_refused() -> None:
     encoding, q, p = build("forgetting"), normal(1, HEADS, 3, HEAD_WIDTH), positions.arange(3)
-    with pytest.raises(EncodingError, match="Forgetting: expected notes on every key"):
+    with pytest.raises(
+        EncodingError, match=r"Forgetting: notes must be \[1, 4, 3, 1\], one for every key, got none; its notes"
+    ):
         attention(q, q, q, encoding=encoding, q_positions=p, causal=True)
     with pytest.raises(EncodingError, match="Forgetting is defined for causal attention only"):
         attention(q, q, q, encoding=encoding, q_positions=p, causal=False, notes=encoding.notes(normal(1, 3, WIDTH)))

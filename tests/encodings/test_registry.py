@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from orderproof import encodings
-from orderproof.encodings import NoEncoding
-from orderproof.errors import UsageError
+from orderproof.encodings import NoEncoding, Sizes
+from orderproof.errors import EncodingError, UsageError
 
 
 def test_a_registered_class_is_found_by_its_name() -> None:
@@ -19,8 +19,15 @@ def test_a_name_is_given_once() -> None:
     assert NoEncoding.name == "none"
 
 
-def test_an_unknown_name_gets_the_nearest_or_all() -> None:
-    with pytest.raises(UsageError, match=r"no encoding is named 'rotory'; did you mean 'rotary'\?"):
+def test_an_unknown_name_gets_the_nearest_and_all() -> None:
+    with pytest.raises(UsageError, match=r"no encoding is named 'rotory'; did you mean 'rotary'\? known: alibi, "):
         encodings.get("rotory")
+    with pytest.raises(UsageError, match=r"did you mean 't5'\?"):
+        encodings.get("T5")
     with pytest.raises(UsageError, match="no encoding is named 'xyz'; known: alibi, "):
         encodings.get("xyz")
+
+
+def test_a_width_that_heads_do_not_divide_has_no_head_width() -> None:
+    with pytest.raises(EncodingError, match="Sizes: heads must divide width=65, got 4"):
+        Sizes(width=65, heads=4, causal=True).head_width  # noqa: B018

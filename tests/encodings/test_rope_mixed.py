@@ -56,7 +56,7 @@ def test_bad_arguments_are_refused() -> None:
         RopeMixed(6, 2)
     with pytest.raises(EncodingError, match="RopeMixed: heads must be an integer, 1 or more, got 0"):
         RopeMixed(8, 0)
-    with pytest.raises(EncodingError, match="RopeMixed: base must be positive, got 0"):
+    with pytest.raises(EncodingError, match="RopeMixed: base must be a number above 0, got 0"):
         RopeMixed(8, 2, base=0)
     x = normal(1, 4, 6, 8)
     with pytest.raises(EncodingError, match="RopeMixed: k must have 4 heads, each turns its own way; got 2"):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -146,8 +148,11 @@ def test_bad_arguments_are_refused() -> None:
     for bad in (7, 0, -2, 2.0, True):
         with pytest.raises(EncodingError, match="Rotary: head_width must be an even integer, 2 or more, got"):
             Rotary(bad)  # type: ignore[arg-type]
-    with pytest.raises(EncodingError, match="Rotary: base must be positive, got -1"):
-        Rotary(8, base=-1)
+    for base in (-1, True, math.nan, math.inf, "1e4", None):
+        with pytest.raises(EncodingError, match=f"Rotary: base must be a number above 0, got {base!r}"):
+            Rotary(8, base=base)  # type: ignore[arg-type]
+    with pytest.raises(EncodingError, match="Rotary: rotary_width must be an even integer, 2 or more, got 0"):
+        Rotary(8, rotary_width=0)
     with pytest.raises(EncodingError, match="Rotary: layout must be 'half' or 'interleaved', got 'neox'"):
         Rotary(8, layout="neox")  # type: ignore[arg-type]
     with pytest.raises(EncodingError, match="Rotary: schedule must give 4 frequencies, one a pair, got 1"):
@@ -160,6 +165,13 @@ def test_operands_that_do_not_fit_are_refused() -> None:
         rope.rotate(normal(2, 5, 8), q, p)
     with pytest.raises(EncodingError, match=r"Rotary: k must be floating .* got torch.int64 \[2, 3, 5, 8\]"):
         rope.rotate(q, q.long(), p)
+    with pytest.raises(EncodingError, match=r"Rotary: k must be floating \[batch, head, token, 8\], got none"):
+        rope.rotate(q, None, p)  # type: ignore[arg-type]
+    for other, came in ([0, 1, 2, 3, 4], "list"), (5, "int"), (None, "NoneType"), (p.numpy(), "ndarray"):
+        with pytest.raises(PositionError, match=f"q_positions: expected a tensor of integers, got {came}; see"):
+            rope.rotate(q, q, other)  # type: ignore[arg-type]
+    with pytest.raises(EncodingError, match="Rotary: out must be a pair of buffers, for q and for k, got tuple"):
+        rope.rotate(q, q, p, out=(q,))  # type: ignore[arg-type]
     with pytest.raises(PositionError, match="k_positions: expected 4 tokens"):
         rope.rotate(q, q[:, :, :4], p)
     with pytest.raises(PositionError, match="q_positions: expected a batch of 2"):

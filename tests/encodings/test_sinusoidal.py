@@ -72,7 +72,7 @@ def test_every_position_has_its_own_row_in_half_precision(dtype: torch.dtype) ->
 def test_bad_arguments_are_refused() -> None:
     with pytest.raises(EncodingError, match="Sinusoidal: width must be an even integer, 2 or more, got 5"):
         Sinusoidal(5)
-    with pytest.raises(EncodingError, match="Sinusoidal: base must be positive, got 0"):
+    with pytest.raises(EncodingError, match="Sinusoidal: base must be a number above 0, got 0"):
         Sinusoidal(4, base=0)
     with pytest.raises(EncodingError, match="Sinusoidal: layout must be 'interleaved' or 'concatenated', got 'half'"):
         Sinusoidal(4, layout="half")  # type: ignore[arg-type]

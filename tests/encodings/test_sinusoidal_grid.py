@@ -70,7 +70,7 @@ def test_bad_arguments_are_refused() -> None:
         SinusoidalGrid(6, order=(0, 1))
     with pytest.raises(EncodingError, match="SinusoidalGrid: width must be an integer, 1 or more, got 0"):
         SinusoidalGrid(0, order=(0, 1))
-    with pytest.raises(EncodingError, match="SinusoidalGrid: base must be positive, got -2"):
+    with pytest.raises(EncodingError, match="SinusoidalGrid: base must be a number above 0, got -2"):
         SinusoidalGrid(8, order=(0, 1), base=-2)
     with pytest.raises(EncodingError, match="spacing 'closed' needs two waves, one at each end, got 2 features"):
         SinusoidalGrid(4, order=(0, 1), spacing="closed")

@@ -71,11 +71,11 @@ def test_it_does_not_look_ahead() -> None:
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(EncodingError, match="XPos: scale_base and gamma must be positive, got 0 and 0.4"):
+    with pytest.raises(EncodingError, match="XPos: scale_base must be a number above 0, got 0"):
         XPos(8, scale_base=0)
     with pytest.raises(EncodingError, match="XPos: layout must be 'half' or 'interleaved', got 'x'"):
         XPos(8, layout="x")  # type: ignore[arg-type]
     with pytest.raises(EncodingError, match="XPos: head_width must be an even integer, 2 or more, got 7"):
         XPos(7)
-    with pytest.raises(EncodingError, match="XPos: base must be positive"):
+    with pytest.raises(EncodingError, match="XPos: base must be a number above 0"):
         XPos(8, base=-1)

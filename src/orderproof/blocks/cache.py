@@ -82,7 +82,7 @@ class KeyValueCache:
         batch, _, tokens, _ = keys.shape
         axes = len(self.positions) if self.positions.dim() == 3 else None
         positions = place.check(positions, axes=axes, batch=batch, tokens=tokens, device=self.positions.device)
-        check_masks(padding_mask, None, batch=batch, heads=1, queries=tokens, keys=tokens)
+        check_masks(padding_mask, None, batch=batch, heads=1, queries=tokens, keys=tokens, device=room.device)
         if notes is not None and self.notes is None and start == 0:
             self.notes = notes.new_zeros(*notes.shape[:2], self.length, notes.shape[3])
         if (notes is None) != (self.notes is None):

@@ -3,8 +3,8 @@
 from orderproof.encodings import layers as layers
 from orderproof.encodings import layout as layout
 from orderproof.encodings import schedules as schedules
-from orderproof.encodings._attention import Backend as Backend
 from orderproof.encodings._attention import attention as attention
+from orderproof.encodings._attention_arguments import Backend as Backend
 from orderproof.encodings._content import ContentBias as ContentBias
 from orderproof.encodings._encoding import Claims as Claims
 from orderproof.encodings._encoding import Content as Content

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import PositionalEncoding
-from orderproof.encodings._operands import check_heads
+from orderproof.encodings._operands import check_heads, is_row, kind_of
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ class AtRotate(PositionalEncoding):
     def check_out(self, out: tuple[Tensor, Tensor], q: Tensor, k: Tensor) -> None:
         """Refuse buffers that the result does not fit into, or that a gradient would be lost in."""
         owner = type(self).__name__
+        if not is_row(out, 2):
+            raise EncodingError(f"{owner}: out must be a pair of buffers, for q and for k, got {kind_of(out)}")
         for side, buffer, x in zip(("q", "k"), out, (q, k), strict=True):
             shape = [*x.shape[:-1], self.turned_width]
             if (list(buffer.shape), buffer.dtype, buffer.device) != (shape, x.dtype, x.device):
@@ -96,6 +98,8 @@ class AtRotate(PositionalEncoding):
                 raise EncodingError(f"{owner}: out for {side} must be {x.dtype} {shape} on {x.device}, got {came}")
             if torch.is_grad_enabled() and (x.requires_grad or buffer.requires_grad):
                 raise EncodingError(f"{owner}: out records no gradient; call under torch.no_grad(), or leave out out")
+        if out[0] is out[1]:
+            raise EncodingError(f"{owner}: out must be a pair of buffers, for q and for k, got one twice")
 
     def _lengths(self, q: Tensor, lengths: Tensor | int | None) -> Int[Tensor, " row"] | None:
         """The lengths as int64, one for each row or one for all; None where none are given."""
@@ -105,7 +109,7 @@ class AtRotate(PositionalEncoding):
             self.refuse_lengths()
         owner = type(self).__name__
         if not isinstance(lengths, Tensor):
-            if isinstance(lengths, bool | float) or lengths < 1:
+            if not _is_length(lengths):
                 raise EncodingError(f"{owner}: lengths must be an integer, 1 or more, or one a row, got {lengths!r}")
             return torch.full((1,), lengths, dtype=torch.int64, device=q.device)
         if lengths.is_floating_point() or lengths.dtype == torch.bool or lengths.shape != q.shape[:1]:
@@ -116,3 +120,7 @@ class AtRotate(PositionalEncoding):
         if place.readable(lengths) and lengths.numel() and int(lengths.min()) < 1:
             raise EncodingError(f"{owner}: lengths must be 1 or more, got {int(lengths.min())}")
         return lengths.long()
+
+
+def _is_length(n: object) -> bool:
+    return isinstance(n, int | torch.SymInt) and not isinstance(n, bool) and n >= 1

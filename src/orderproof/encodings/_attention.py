@@ -11,7 +11,7 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, sect
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,17 +19,16 @@ from torch.nn import functional
 
 from orderproof import positions as place
 from orderproof.encodings import _diagonal
+from orderproof.encodings._attention_arguments import Backend, check_encoding, check_operands, check_options
 from orderproof.encodings._encoding import Content, PositionalEncoding
 from orderproof.encodings._flex import flex
 from orderproof.encodings._offset import OffsetBias
 from orderproof.encodings._operands import working_dtype
 from orderproof.encodings.sight import check_masks, sight
-from orderproof.errors import EncodingError, UsageError
+from orderproof.errors import PositionError
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
-
-Backend = Literal["sdpa", "eager", "flex"]
 
 
 def attention(
@@ -57,15 +56,15 @@ def attention(
     ``notes`` is what the encoding's `notes` made of the keys' tokens, ``lengths`` the length each row is read at;
     both are for encodings that say so in their claims. ``scale`` is the encoding's own by default, 1 /
     sqrt(head_width) for most. Where there are fewer key heads than query heads, neighbouring query heads share one.
-    Backend "flex" is FlexAttention, which has no gradient on the CPU. An encoding that adds to the values needs the
-    weights themselves, which only "eager" has: it is used whatever the backend.
+    Backend "flex" is FlexAttention: it has no gradient on the CPU, and a bias without content is rounded to float32 for
+    it. An encoding that adds to the values needs the weights themselves, which only "eager" has: it is used whatever
+    the backend.
     """
-    if backend not in get_args(Backend):
-        raise UsageError(f"backend: expected 'sdpa', 'eager' or 'flex', got {backend!r}")
-    _check_operands(q, k, v)
-    _check_encoding(encoding, causal=causal, notes=notes, lengths=lengths)
+    check_options(causal=causal, window=window, scale=scale, backend=backend)
+    check_operands(q, k, v)
+    check_encoding(encoding, q, causal=causal, notes=notes, lengths=lengths)
     batch, heads, queries, keys = *q.shape[:3], k.shape[2]
-    check_masks(padding_mask, mask, batch=batch, heads=heads, queries=queries, keys=keys)
+    check_masks(padding_mask, mask, batch=batch, heads=heads, queries=queries, keys=keys, device=q.device)
     p, s = _positions(encoding, q, k, q_positions, k_positions)
     scale = encoding.scale(q.shape[-1]) if scale is None else scale
 
@@ -169,40 +168,8 @@ def _positions(
     axes = None if encoding.claims.ndim == 1 else encoding.claims.ndim
     batch, queries, keys = q.shape[0], q.shape[2], k.shape[2]
     p = place.check(q_positions, name="q_positions", axes=axes, batch=batch, tokens=queries, device=q.device)
-    if k_positions is None and queries == keys and q.device == k.device:
+    if k_positions is None:
+        if queries != keys:
+            raise PositionError(f"k_positions: expected those of {keys} keys, got none; there are {queries} queries")
         return p, p
-    name, s = ("q_positions", q_positions) if k_positions is None else ("k_positions", k_positions)
-    return p, place.check(s, name=name, axes=axes, batch=batch, tokens=keys, device=k.device)
-
-
-def _check_operands(q: Tensor, k: Tensor, v: Tensor) -> None:
-    for name, x in (("q", q), ("k", k), ("v", v)):
-        if x.dim() != 4 or not x.is_floating_point():
-            came = f"{x.dtype} {list(x.shape)}"
-            raise UsageError(f"{name}: expected floating [batch, head, token, head_width], got {came}")
-        if x.dtype != q.dtype:
-            raise UsageError(f"{name}: expected the dtype of q, {q.dtype}, got {x.dtype}")
-    if k.shape[:3] != v.shape[:3] or k.shape[0] != q.shape[0] or k.shape[3] != q.shape[3]:
-        came = f"q {list(q.shape)}, k {list(k.shape)}, v {list(v.shape)}"
-        raise UsageError(f"q, k, v: expected one batch, one head_width, and as many values as keys, got {came}")
-    if q.shape[1] % k.shape[1]:
-        raise UsageError(f"k: expected a number of heads that divides q's {q.shape[1]}, got {k.shape[1]}")
-
-
-def _check_encoding(
-    encoding: PositionalEncoding, *, causal: bool, notes: Tensor | None, lengths: Tensor | int | None
-) -> None:
-    name, state = type(encoding).__name__, encoding.claims.state
-    if encoding.claims.site == "embed":
-        raise EncodingError(
-            f"{name} acts on embeddings, before there are queries and keys; "
-            "call its embed(x, positions) there and pass encoding=NoEncoding() here"
-        )
-    if encoding.claims.causal_only and not causal:
-        raise EncodingError(f"{name} is defined for causal attention only; pass causal=True, or make it bidirectional")
-    if lengths is not None and state != "length":
-        encoding.refuse_lengths()
-    if notes is not None and state != "notes":
-        raise EncodingError(f"{name}: expected no notes, its claims.state is '{state}'; leave them out")
-    if notes is None and state == "notes":
-        raise EncodingError(f"{name}: expected notes on every key, as its notes(x) makes them; got none")
+    return p, place.check(k_positions, name="k_positions", axes=axes, batch=batch, tokens=keys, device=k.device)

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import Content, PositionalEncoding
-from orderproof.encodings._operands import exactly
+from orderproof.encodings._operands import exactly, is_floating, kind_of
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class ContentBias(PositionalEncoding):
     """The heads it has parameters for; None: any number."""
     head_width: int | None = None
     """The features of a head it has parameters for; None: any number."""
+    note_width: int | None = None
+    """The numbers in each note, where its claims say that it has any."""
 
     @abstractmethod
     def worked_out(
@@ -66,15 +68,19 @@ class ContentBias(PositionalEncoding):
         if content is None:
             raise EncodingError(f"{owner}: content must be the Content of queries and keys, got None")
         for name, x in (("q", content.q), ("k", content.k)):
-            fits = x.dim() == 4 and x.is_floating_point()
+            fits = is_floating(x, 4)
             fits = fits and (self.heads is None or x.shape[1] == self.heads)
             fits = fits and (self.head_width is None or x.shape[3] == self.head_width)
             if not fits:
                 wanted = f"[batch, {self.heads or 'head'}, token, {self.head_width or 'head_width'}]"
-                came = f"{x.dtype} {list(x.shape)}"
-                raise EncodingError(f"{owner}: content.{name} must be floating {wanted}, got {came}")
-        if self.claims.state == "notes" and content.notes is None:
-            raise EncodingError(f"{owner}: content.notes must be what its notes(x) made of the keys' tokens, got None")
+                raise EncodingError(f"{owner}: content.{name} must be floating {wanted}, got {kind_of(x)}")
+        if self.claims.state == "notes":
+            full = (*content.q.shape[:2], content.k.shape[2], self.note_width)
+            if content.notes is None or content.notes.shape != full:
+                raise EncodingError(
+                    f"{owner}: notes must be {list(full)}, one for every key, got {kind_of(content.notes)}; "
+                    "its notes(x) makes them, and a cache keeps them beside the keys"
+                )
         return content
 
 

@@ -124,7 +124,9 @@ def _hide(vector: Tensor, reach: Reach, queries: int, keys: int) -> Tensor:
 
 
 def _start(positions: Tensor) -> int | None:
-    """The first of positions that rise by one, the same in every row."""
+    """The first of positions that rise by one, the same in every row; None for others, and where there are none."""
+    if not positions.numel():
+        return None
     if positions.dim() == 2:
         if positions.shape[0] > 1 and not torch.equal(positions, positions[:1].expand_as(positions)):
             return None

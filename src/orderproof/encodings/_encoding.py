@@ -73,6 +73,8 @@ class Sizes:
     @property
     def head_width(self) -> int:
         """Features of a token in one head."""
+        if self.width % self.heads:
+            raise EncodingError(f"Sizes: heads must divide width={self.width}, got {self.heads}")
         return self.width // self.heads
 
 

@@ -47,7 +47,8 @@ class OffsetBias(PositionalEncoding):
     def score_mod(self, q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]) -> ScoreMod:
         """The same bias, one score at a time."""
         distance = distance_at(q_positions, k_positions)
-        if not place.readable(q_positions) and q_positions.device.type in ("cpu", "meta"):
+        traced = not place.readable(q_positions) and q_positions.device.type in ("cpu", "meta")
+        if traced or not (q_positions.numel() and k_positions.numel()):
 
             def work_out(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
                 return score + self.at(distance(batch, query, key))[head].to(score.dtype)

@@ -24,18 +24,33 @@ def check_size(owner: str, name: str, value: object, *, even: bool = False) -> i
     return value
 
 
+def kind_of(x: object) -> str:
+    """What came, in an error: the dtype and shape of a tensor, the type of anything else."""
+    if isinstance(x, Tensor):
+        return f"{x.dtype} {list(x.shape)}"
+    return "none" if x is None else type(x).__name__
+
+
+def is_floating(x: object, axes: int) -> bool:
+    """Whether ``x`` is a floating tensor of so many axes."""
+    return isinstance(x, Tensor) and x.is_floating_point() and x.dim() == axes
+
+
+def is_row(x: object, size: int) -> bool:
+    """Whether ``x`` is a tuple or list of so many things."""
+    return isinstance(x, tuple | list) and len(x) == size
+
+
 def check_features(owner: str, x: Tensor, width: int) -> None:
     """Refuse embeddings that are not floating [batch, token, width]."""
-    if not x.is_floating_point() or x.dim() != 3 or x.shape[-1] != width:
-        came = f"{x.dtype} {list(x.shape)}"
-        raise EncodingError(f"{owner}: x must be floating [batch, token, {width}], got {came}")
+    if not is_floating(x, 3) or x.shape[-1] != width:
+        raise EncodingError(f"{owner}: x must be floating [batch, token, {width}], got {kind_of(x)}")
 
 
 def check_heads(owner: str, name: str, x: Tensor, head_width: int) -> None:
     """Refuse queries or keys that are not floating [batch, head, token, head_width]."""
-    if not x.is_floating_point() or x.dim() != 4 or x.shape[-1] != head_width:
-        came = f"{x.dtype} {list(x.shape)}"
-        raise EncodingError(f"{owner}: {name} must be floating [batch, head, token, {head_width}], got {came}")
+    if not is_floating(x, 4) or x.shape[-1] != head_width:
+        raise EncodingError(f"{owner}: {name} must be floating [batch, head, token, {head_width}], got {kind_of(x)}")
 
 
 def working_dtype(x: Tensor) -> torch.dtype:

@@ -30,8 +30,9 @@ def register(name: str) -> Callable[[_EncodingClass], _EncodingClass]:
 def get(name: str) -> type[PositionalEncoding]:
     """The class registered under a name."""
     if name not in _classes:
-        close = difflib.get_close_matches(name, names(), n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names())}"
+        close = difflib.get_close_matches(str(name).lower(), names(), n=1)
+        meant = f"did you mean '{close[0]}'? " if close else ""
+        hint = f"{meant}known: {', '.join(names())}"
         raise UsageError(f"no encoding is named '{name}'; {hint}")
     return _classes[name]
 

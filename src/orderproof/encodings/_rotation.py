@@ -24,6 +24,7 @@ from orderproof.encodings._at_rotate import AtRotate, Side
 from orderproof.encodings._frequencies import LengthSchedule, RowSpectra, Schedule, Spectrum, cos_sin
 from orderproof.encodings._operands import check_size, working_dtype
 from orderproof.encodings._pairs import Layout, check_layout, turn_pairs
+from orderproof.encodings.schedules._numbers import check_positive
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
@@ -47,7 +48,8 @@ class Rotation(AtRotate):
         owner = type(self).__name__
         self.head_width = check_size(owner, "head_width", head_width, even=rotary_width is None)
         self.turned_width = self.head_width
-        self.rotary_width = check_size(owner, "rotary_width", rotary_width or head_width, even=True)
+        width = head_width if rotary_width is None else rotary_width
+        self.rotary_width = check_size(owner, "rotary_width", width, even=True)
         if self.rotary_width > head_width:
             raise EncodingError(f"{owner}: rotary_width must be at most {head_width}, got {rotary_width}")
         check_layout(owner, layout)
@@ -158,6 +160,8 @@ class Rotation(AtRotate):
 
     def _quick_check(self, side: Side, x: Tensor, positions: Tensor) -> Tensor:
         """The positions, checked: in the usual case by their shape alone, the kernel looks at their values."""
+        if not isinstance(positions, Tensor):
+            return self.check_side(side, x, positions)  # refuses it
         axes = self.claims.ndim
         own = positions.dim() - (axes > 1)
         if (
@@ -180,9 +184,12 @@ class Rotation(AtRotate):
 
 def spectrum_of(owner: str, schedule: Schedule | None, *, width: int, base: float) -> Spectrum:
     """The spectrum a schedule gives, or the papers' where there is none; the base must be positive."""
-    if not base > 0:
-        raise EncodingError(f"{owner}: base must be positive, got {base!r}")
-    return (schedule or geometric)(width=width, base=base)
+    check_positive(owner, base=base)
+    if schedule is None:
+        return geometric(width=width, base=base)
+    if isinstance(schedule, type) or not callable(schedule):
+        raise EncodingError(f"{owner}: schedule must be a schedule, such as schedules.Linear(4.0), got {schedule!r}")
+    return schedule(width=width, base=base)
 
 
 class _Turn(torch.autograd.Function):

@@ -34,7 +34,12 @@ _BLOCK = 1 << 16
 def table(
     spectrum: Spectrum, length: int, *, dtype: torch.dtype = torch.float32, device: torch.device | str | None = None
 ) -> tuple[Float[Tensor, "token pair"], Float[Tensor, "token pair"]]:
-    """The cosines and sines of the positions 0, 1, ..., length - 1, times the gain, rounded once to ``dtype``."""
+    """The cosines and sines of the positions 0, 1, ..., length - 1, times the gain, rounded once to ``dtype``.
+
+    A rotation has its spectrum at hand: ``table(Rotary(64).spectrum, 4096)``.
+    """
+    if not isinstance(spectrum, Spectrum):
+        raise EncodingError(f"table: spectrum must be a Spectrum, such as Rotary(64).spectrum, got {spectrum!r}")
     if not dtype.is_floating_point:
         raise EncodingError(f"table: dtype must be floating, got {dtype}")
     return rows(place.arange(length, device=device), spectrum, dtype=dtype)

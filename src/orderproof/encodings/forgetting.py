@@ -36,6 +36,7 @@ class Forgetting(ContentBias):
 
     claims = Claims(site="bias", relative=True, symmetric=False, causal_only=True, content=True, state="notes")
     heads: int
+    note_width = 1
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ from typing import Literal, Self
 
 from orderproof.encodings._encoding import Claims, Sizes
 from orderproof.encodings._frequencies import Schedule
-from orderproof.encodings._operands import check_size
+from orderproof.encodings._operands import check_size, is_row
 from orderproof.encodings._pairs import Layout
 from orderproof.encodings._registry import register
 from orderproof.encodings._rotation import Rotation, spectrum_of
@@ -46,8 +46,8 @@ class MRope(Rotation):
         rotary_width: int | None = None,
         schedule: Schedule | None = None,
     ) -> None:
-        name = "head_width" if rotary_width is None else "rotary_width"
-        width = check_size("MRope", name, rotary_width or head_width, even=True)
+        name, width = ("head_width", head_width) if rotary_width is None else ("rotary_width", rotary_width)
+        check_size("MRope", name, width, even=True)
         pairs = width // 2
         if sections is None:
             sections = (pairs - 2 * (3 * pairs // 8), 3 * pairs // 8, 3 * pairs // 8)
@@ -75,7 +75,7 @@ def _streams(sections: tuple[int, ...], order: Order, pairs: int) -> tuple[int, 
     """The stream of each pair."""
     if order not in ("chunked", "interleaved"):
         raise EncodingError(f"MRope: order must be 'chunked' or 'interleaved', got {order!r}")
-    if len(sections) != 3 or min(sections) < 1 or sum(sections) != pairs:
+    if not is_row(sections, 3) or min(sections) < 1 or sum(sections) != pairs:
         raise EncodingError(f"MRope: sections must be three sizes, 1 or more, that sum to {pairs}, got {sections!r}")
     if order == "chunked":
         return tuple(stream for stream in range(3) for _ in range(sections[stream]))

@@ -54,6 +54,7 @@ class Path(ContentBias):
         if width % heads:
             raise EncodingError(f"Path: heads must divide width={width}, got {heads}")
         self.head_width = width // heads
+        self.note_width = self.head_width + 1
         self.direction = nn.Linear(width, width, bias=False)
         self.strength = nn.Linear(width, heads)
 

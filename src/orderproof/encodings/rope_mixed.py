@@ -23,6 +23,7 @@ from orderproof.encodings._encoding import Claims, Sizes
 from orderproof.encodings._operands import check_size, working_dtype
 from orderproof.encodings._pairs import Layout, check_layout, turn_pairs
 from orderproof.encodings._registry import register
+from orderproof.encodings.schedules._numbers import check_positive
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ class RopeMixed(AtRotate):
         if head_width % 4:
             raise EncodingError(f"RopeMixed: head_width must be a multiple of 4, got {head_width}")
         self.heads: int = check_size("RopeMixed", "heads", heads)
-        if not base > 0:
-            raise EncodingError(f"RopeMixed: base must be positive, got {base!r}")
+        check_positive("RopeMixed", base=base)
         check_layout("RopeMixed", layout)
         self.base = base
         self.layout: Layout = layout

@@ -39,9 +39,8 @@ class Rotary(Rotation):
         rotary_width: int | None = None,
         schedule: Schedule | None = None,
     ) -> None:
-        width = check_size(
-            "Rotary", "head_width" if rotary_width is None else "rotary_width", rotary_width or head_width, even=True
-        )
+        name, width = ("head_width", head_width) if rotary_width is None else ("rotary_width", rotary_width)
+        check_size("Rotary", name, width, even=True)
         spectrum = spectrum_of("Rotary", schedule, width=width, base=base)
         super().__init__(head_width, spectrum, layout=layout, rotary_width=rotary_width)
         self.follow_lengths(schedule, width=width, base=base)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from orderproof.encodings._operands import distances
+from orderproof.encodings._operands import distances, kind_of
 from orderproof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,24 +63,35 @@ def within(
     q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"], window: tuple[int, int]
 ) -> Bool[Tensor, "batch query key"]:
     """True where a key stands at most ``window[0]`` positions before a query and at most ``window[1]`` after it."""
-    if len(given := tuple(window)) != 2 or min(given) < 0:
-        raise UsageError(f"window: expected (back, ahead), two integers of 0 or more, got {window!r}")
     distance = distances(q_positions, k_positions)
     return (distance >= -window[0]) & (distance <= window[1])
 
 
 def check_masks(
-    padding_mask: Tensor | None, mask: Tensor | None, *, batch: int, heads: int, queries: int, keys: int
+    padding_mask: Tensor | None,
+    mask: Tensor | None,
+    *,
+    batch: int,
+    heads: int,
+    queries: int,
+    keys: int,
+    device: torch.device,
 ) -> None:
     """Refuse masks that are not boolean or do not fit the queries and keys."""
+    for name, x in (("padding_mask", padding_mask), ("mask", mask)):
+        if x is not None and (where := _device_of(x)) != device:
+            raise UsageError(f"{name}: expected a tensor on {device}, got {where or kind_of(x)}")
     if padding_mask is not None and (padding_mask.dtype != torch.bool or padding_mask.shape != (batch, keys)):
-        came = f"{padding_mask.dtype} {list(padding_mask.shape)}"
+        came = kind_of(padding_mask)
         raise UsageError(f"padding_mask: expected booleans [{batch}, {keys}], True at real tokens, got {came}")
     if mask is None:
         return
     full = (batch, queries, keys) if mask.dim() == 3 else (batch, heads, queries, keys)[-mask.dim() :]
     fits = 2 <= mask.dim() <= 4 and all(m in (1, f) for m, f in zip(mask.shape, full, strict=True))
     if mask.dtype != torch.bool or not fits:
-        came = f"{mask.dtype} {list(mask.shape)}"
         wanted = f"[{queries}, {keys}], [{batch}, {queries}, {keys}] or [{batch}, {heads}, {queries}, {keys}]"
-        raise UsageError(f"mask: expected booleans {wanted}, True where a query may look, got {came}")
+        raise UsageError(f"mask: expected booleans {wanted}, True where a query may look, got {kind_of(mask)}")
+
+
+def _device_of(x: object) -> torch.device | None:
+    return x.device if isinstance(x, Tensor) else None

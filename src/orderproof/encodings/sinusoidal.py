@@ -29,6 +29,7 @@ from orderproof.encodings._frequencies import Spectrum
 from orderproof.encodings._operands import check_features, check_size, working_dtype
 from orderproof.encodings._registry import register
 from orderproof.encodings._table import rows
+from orderproof.encodings.schedules._numbers import check_positive
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
@@ -87,8 +88,7 @@ class Sinusoidal(PositionalEncoding):
 
 def spectrum_of(owner: str, width: int, *, base: float, layout: str, spacing: str) -> Spectrum:
     """The frequencies of ``width`` features of waves, after a look at the arguments."""
-    if not base > 0:
-        raise EncodingError(f"{owner}: base must be positive, got {base!r}")
+    check_positive(owner, base=base)
     if layout not in ("interleaved", "concatenated"):
         raise EncodingError(f"{owner}: layout must be 'interleaved' or 'concatenated', got {layout!r}")
     if spacing not in ("open", "closed"):

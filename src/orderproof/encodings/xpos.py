@@ -31,6 +31,7 @@ from orderproof.encodings._operands import check_size, working_dtype
 from orderproof.encodings._pairs import Layout, check_layout, turn_pairs
 from orderproof.encodings._registry import register
 from orderproof.encodings._rotation import spectrum_of
+from orderproof.encodings.schedules._numbers import check_positive
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ class XPos(AtRotate):
         super().__init__()
         self.head_width = self.turned_width = check_size("XPos", "head_width", head_width, even=True)
         self.spectrum = spectrum_of("XPos", None, width=head_width, base=base)
-        if not scale_base > 0 or not gamma > 0:
-            raise EncodingError(f"XPos: scale_base and gamma must be positive, got {scale_base!r} and {gamma!r}")
+        check_positive("XPos", scale_base=scale_base, gamma=gamma)
         check_layout("XPos", layout)
         self.base = base
         self.scale_base = scale_base

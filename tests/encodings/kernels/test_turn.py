@@ -103,9 +103,10 @@ def test_it_may_write_over_what_it_reads_and_beside_it(layout: str) -> None:
     room = torch.cat([q, q[:, :, :1]], dim=2)
     rotary.rotate(room[:, :, :9], k, p, out=(room[:, :, 1:], torch.empty_like(k)))
     same((room[:, :, 1:],), expected[:1])
-    crossed = (q.clone(), k.clone())
-    rotary.rotate(*crossed, p, out=(crossed[1], crossed[0]))
-    same((crossed[1], crossed[0]), expected)
+    a, b = q.clone(), k.clone()
+    same(rotary.rotate(a, b, p, out=(b, a)), expected)
+    with pytest.raises(EncodingError, match="out must be a pair of buffers, for q and for k, got one twice"):
+        rotary.rotate(a, b, p, out=(a, a))
 
 
 def test_large_tensors_are_cut_among_threads() -> None:

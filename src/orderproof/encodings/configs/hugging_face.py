@@ -7,6 +7,7 @@ hold it against the rotary module of every architecture in transformers. What is
 model type that is not listed, a rope_type or a key that is not known, a part of a larger model that must be chosen.
 For latent attention (DeepSeek) the encoding is that of the part of a head that is turned, qk_rope_head_dim wide.
 Learned tables and T5's bias come untrained, in the shape of the model's own.
+A model's own scale of the scores, where it is not 1 / sqrt(head_width) (T5's is 1), is for the caller to give.
 Source: transformers 5.23, modeling_rope_utils.py and the modeling code of each model.
 """
 

@@ -110,7 +110,14 @@ def unseen(q: Tensor, k: Tensor) -> bool:
 
 def turn_few(plan: Plan, width: int, q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor] | None:
     """The usual small call, a step of decoding, with as little around it as possible; None where it is not that."""
-    if q.dim() != 4 or k.dim() != 4 or p.dim() != 1 or p.dtype is not torch.int64 or not p.is_cpu:
+    if (
+        type(p) is not Tensor
+        or q.dim() != 4
+        or k.dim() != 4
+        or p.dim() != 1
+        or p.dtype is not torch.int64
+        or not p.is_cpu
+    ):
         return None
     rows, heads, tokens, features = q.shape
     k_rows, k_heads, k_tokens, k_features = k.shape

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 
 from orderproof.encodings._frequencies import Spectrum
-from orderproof.encodings.schedules._numbers import check_positive
+from orderproof.encodings.schedules._numbers import check_length
 from orderproof.encodings.schedules.geometric import geometric
 
 
@@ -26,7 +26,7 @@ class DropSlow:
     """The length the model is trained on [tokens]."""
 
     def __post_init__(self) -> None:
-        check_positive("DropSlow", length=self.length)
+        check_length("DropSlow", length=self.length)
 
     def __call__(self, *, width: int, base: float) -> Spectrum:
         """The frequencies, 0 for those that are too slow."""

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from orderproof.encodings._frequencies import RowSpectra, Spectrum
-from orderproof.encodings.schedules._numbers import check_factor, check_positive
+from orderproof.encodings.schedules._numbers import check_factor, check_length
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
@@ -41,9 +41,9 @@ class DynamicNTK:
 
     def __post_init__(self) -> None:
         check_factor("DynamicNTK", self.factor)
-        check_positive("DynamicNTK", original=self.original)
+        check_length("DynamicNTK", original=self.original)
         if self.maximum is not None:
-            check_positive("DynamicNTK", maximum=self.maximum)
+            check_length("DynamicNTK", maximum=self.maximum)
 
     def __call__(self, *, width: int, base: float) -> Spectrum:
         """The frequencies at the declared maximum."""

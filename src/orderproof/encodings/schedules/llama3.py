@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 
 from orderproof.encodings._frequencies import Spectrum
-from orderproof.encodings.schedules._numbers import check_factor, check_positive
+from orderproof.encodings.schedules._numbers import check_factor, check_length, check_positive
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
@@ -34,7 +34,8 @@ class Llama3:
 
     def __post_init__(self) -> None:
         check_factor("Llama3", self.factor)
-        check_positive("Llama3", low=self.low, high=self.high, original=self.original)
+        check_positive("Llama3", low=self.low, high=self.high)
+        check_length("Llama3", original=self.original)
         if not self.low < self.high:
             raise EncodingError(f"Llama3: high must be above low={self.low}, got {self.high}")
 

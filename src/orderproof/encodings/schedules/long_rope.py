@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from orderproof.encodings._frequencies import RowSpectra, Spectrum
-from orderproof.encodings.schedules._numbers import check_positive
+from orderproof.encodings.schedules._numbers import check_length, check_positive
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
@@ -46,11 +46,13 @@ class LongRope:
     long_gain: float | None = None
 
     def __post_init__(self) -> None:
-        check_positive("LongRope", original=self.original, maximum=self.maximum)
+        check_length("LongRope", original=self.original, maximum=self.maximum)
         if self.original < 2:
             raise EncodingError(f"LongRope: original must be 2 or more, got {self.original!r}")
         for name in ("short", "long"):
-            divisors: Sequence[float] = getattr(self, name)
+            divisors: object = getattr(self, name)
+            if not isinstance(divisors, Sequence) or isinstance(divisors, str):
+                raise EncodingError(f"LongRope: {name} must be divisors, one a pair, got {divisors!r}")
             object.__setattr__(self, name, tuple(divisors))
             for i, divisor in enumerate(divisors):
                 check_positive("LongRope", **{f"{name}[{i}]": divisor})

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orderproof.encodings._frequencies import Spectrum
-from orderproof.encodings.schedules._numbers import check_factor
+from orderproof.encodings.schedules._numbers import check_factor, check_not_negative
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
@@ -29,7 +29,8 @@ class Proportional:
 
     def __post_init__(self) -> None:
         check_factor("Proportional", self.factor)
-        if not 0 <= self.fraction <= 1:
+        check_not_negative("Proportional", fraction=self.fraction)
+        if self.fraction > 1:
             raise EncodingError(f"Proportional: fraction must be from 0 to 1, got {self.fraction!r}")
 
     def __call__(self, *, width: int, base: float) -> Spectrum:

@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass
 
 from orderproof.encodings._frequencies import Spectrum
-from orderproof.encodings.schedules._numbers import check_factor, check_positive
+from orderproof.encodings.schedules._numbers import check_factor, check_length, check_not_negative, check_positive
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
 
@@ -45,11 +45,15 @@ class Yarn:
 
     def __post_init__(self) -> None:
         check_factor("Yarn", self.factor)
-        check_positive("Yarn", original=self.original, beta_fast=self.beta_fast, beta_slow=self.beta_slow)
+        check_length("Yarn", original=self.original)
+        check_positive("Yarn", beta_fast=self.beta_fast, beta_slow=self.beta_slow)
+        check_not_negative("Yarn", mscale=self.mscale, mscale_all_dim=self.mscale_all_dim)
         if self.beta_fast < self.beta_slow:
             raise EncodingError(f"Yarn: beta_fast must be at least beta_slow={self.beta_slow}, got {self.beta_fast}")
         if self.gain is not None:
             check_positive("Yarn", gain=self.gain)
+        if not isinstance(self.truncate, bool):
+            raise EncodingError(f"Yarn: truncate must be True or False, got {self.truncate!r}")
 
     def __call__(self, *, width: int, base: float) -> Spectrum:
         """The blended frequencies, and the gain."""
