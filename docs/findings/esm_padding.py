@@ -1,0 +1,14 @@
+"""ESM with absolute positions counts them from the ids: a masked slot that holds no pad token moves all after it."""
+
+import torch
+from transformers import EsmConfig, EsmModel
+
+torch.manual_seed(0)
+sizes = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
+model = EsmModel(EsmConfig(**sizes, vocab_size=99, pad_token_id=1, position_embedding_type="absolute")).eval()
+ids, mask = torch.tensor([[1, 1, 11, 12, 13, 14]]), torch.tensor([[0, 0, 1, 1, 1, 1]])
+with torch.no_grad():
+    padded = model(ids, attention_mask=mask).last_hidden_state[mask == 1]
+    other = model(ids.where(mask == 1, 7), attention_mask=mask).last_hidden_state[mask == 1]
+change = (padded - other).abs().amax(-1) / padded.abs().max()
+print("relative change of each real token when the pads change:", [round(x, 6) for x in change.tolist()])

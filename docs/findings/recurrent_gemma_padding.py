@@ -1,0 +1,14 @@
+"""RecurrentGemma: the convolution before the recurrence reads pads on the left, whatever the mask says."""
+
+import torch
+from transformers import RecurrentGemmaConfig, RecurrentGemmaModel
+
+torch.manual_seed(0)
+sizes = {"num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "lru_width": 64}
+model = RecurrentGemmaModel(RecurrentGemmaConfig(**sizes, vocab_size=99)).eval()
+ids, mask = torch.tensor([[1, 1, 11, 12, 13, 14]]), torch.tensor([[0, 0, 1, 1, 1, 1]])
+with torch.no_grad():
+    padded = model(ids, attention_mask=mask, use_cache=False).last_hidden_state[mask == 1]
+    other = model(ids.where(mask == 1, 7), attention_mask=mask, use_cache=False).last_hidden_state[mask == 1]
+change = (padded - other).abs().amax(-1) / padded.abs().max()
+print("relative change of each real token when the pads change:", [round(x, 6) for x in change.tolist()])

@@ -1,0 +1,14 @@
+"""YOSO: its attention takes the mask and lets pads through."""
+
+import torch
+from transformers import YosoConfig, YosoModel
+
+torch.manual_seed(0)
+sizes = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
+model = YosoModel(YosoConfig(**sizes, vocab_size=99, use_expectation=True)).eval()
+ids, mask = torch.tensor([[11, 12, 13, 14, 1, 1]]), torch.tensor([[1, 1, 1, 1, 0, 0]])
+with torch.no_grad():
+    padded = model(ids, attention_mask=mask).last_hidden_state[mask == 1]
+    other = model(ids.where(mask == 1, 7), attention_mask=mask).last_hidden_state[mask == 1]
+change = (padded - other).abs().amax(-1) / padded.abs().max()
+print("relative change of each real token when the pads change:", [round(x, 6) for x in change.tolist()])
