@@ -5,14 +5,9 @@ from transformers import DeepseekV4Config, DeepseekV4Model
 
 torch.manual_seed(0)
 sizes = {"num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 4}
-sizes |= {
-    "vocab_size": 99,
-    "moe_intermediate_size": 64,
-    "q_lora_rank": 32,
-    "n_routed_experts": 4,
-    "num_experts_per_tok": 2,
-}
-sizes |= {"layer_types": ["compressed_sparse_attention"], "mlp_layer_types": ["moe"], "o_lora_rank": 32}
+sizes |= {"vocab_size": 99, "moe_intermediate_size": 64, "q_lora_rank": 32, "o_lora_rank": 32}
+sizes |= {"n_routed_experts": 4, "num_experts_per_tok": 2, "mlp_layer_types": ["moe"]}
+sizes |= {"layer_types": ["compressed_sparse_attention"]}
 model = DeepseekV4Model(DeepseekV4Config(**sizes)).eval()
 for parameter in model.parameters():
     torch.nn.init.normal_(parameter, std=0.1)

@@ -10,7 +10,7 @@ from orderproof import audit
 
 
 class Recurrent(nn.Module):
-    def __init__(self, kind: type[nn.LSTM] | type[nn.GRU], *, both_ways: bool) -> None:
+    def __init__(self, kind: type[nn.LSTM | nn.GRU], *, both_ways: bool) -> None:
         super().__init__()
         self.network = kind(16, 16, batch_first=True, bidirectional=both_ways)
 
@@ -22,7 +22,7 @@ class Recurrent(nn.Module):
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 @pytest.mark.parametrize("both_ways", [False, True], ids=["one way", "both ways"])
 def test_a_recurrent_network_is_causal_exactly_where_it_runs_one_way(
-    kind: type[nn.LSTM] | type[nn.GRU], both_ways: bool
+    kind: type[nn.LSTM | nn.GRU], both_ways: bool
 ) -> None:
     torch.manual_seed(0)
     report = audit(
