@@ -185,6 +185,13 @@ BAD: dict[str, tuple[Callable[[], object], str, str]] = {
 }
 
 
+def test_no_folder_of_this_machine_is_named() -> None:
+    cut = "no X in <module 'a' from '/home/someone/lib/a/__in"
+    assert atlas_rows.one_line(cut) == "no X in <module 'a' from '__in"
+    assert atlas_rows.one_line("in /opt/lib/modeling_x.py:3") == "in modeling_x.py:3"
+    assert atlas_rows.one_line("1/2 of [batch]/heads, a/b/c") == "1/2 of [batch]/heads, a/b/c"
+
+
 def test_each_misbehaving_architecture_costs_one_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold: None
 ) -> None:

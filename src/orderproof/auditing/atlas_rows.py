@@ -53,7 +53,8 @@ _MEMORY = re.compile(
     r"can't allocate memory|cannot allocate memory|MemoryError|bad_alloc|not enough memory|out of memory", re.IGNORECASE
 )
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-_FOLDERS = re.compile(r"(?:/[\w.+-]+)+/(?=[\w-]+\.py)")
+# A file of Python, or any path from the root; its end may have been cut off.
+_FOLDERS = re.compile(r"(?:/[\w.+-]+)+/(?=[\w-]+\.py)|(?<![\w.)\]])(?:/[\w.+-]+){2,}/(?=[\w-])")
 _UNREADABLE = (
     "takes neither inputs_embeds nor input_ids",
     "has no patch embedding",
