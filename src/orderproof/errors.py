@@ -6,6 +6,7 @@
     │   └── CheckpointError   a checkpoint that is missing, cut short, a pickle, or not what it claims to be
     ├── CaptureError          the model runs but its graph cannot be recorded
     ├── CertificateError      a certificate that cannot be read, or a step of it that does not follow
+    ├── Unsupported           a model cannot be called in the way a measured law asks for
     ├── PositionError         positions of the wrong type, shape or range
     └── EncodingError         an encoding given arguments it cannot honour
 
@@ -37,6 +38,10 @@ class CaptureError(OrderproofError):
 
 class CertificateError(OrderproofError):
     """A certificate that cannot be read, or a step of it that does not follow."""
+
+
+class Unsupported(OrderproofError):
+    """A model cannot be called in the way a measured law asks for; the text says what is missing, in a few words."""
 
 
 class PositionError(OrderproofError):

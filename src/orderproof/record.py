@@ -90,6 +90,23 @@ class Witness(Record):
     seed: int = 0
 
 
+class TrialRecord(Record):
+    """One comparison of a measured law: two ways of working out the same numbers."""
+
+    what: str  # "one token at a time"
+    float32: float | None = None  # relative difference; None where the comparison could not be made
+    float64: float | None = None  # the same in float64, where float32 left a doubt
+    reason: str = ""  # why it could not be made, or what is in doubt
+
+
+class Measurement(Record):
+    """How a measured law was measured."""
+
+    tolerance: float  # relative; what the model's own noise allows
+    signal: float | None = None  # how far the control moved the output: a measurement that nothing moves is none
+    trials: tuple[TrialRecord, ...] = ()
+
+
 class Completion(Record):
     """The same graph with the constants of the entry map made uniform: the model without order."""
 
@@ -120,6 +137,8 @@ class Finding(Record):
     deviation: Deviation = Deviation()
     proof: Proof | None = None
     completion: Completion | None = None
+    measurement: Measurement | None = None  # of a measured law
+    fix: str = ""  # what to do about a violation
     reason: str = ""
     seconds: float = 0.0
 

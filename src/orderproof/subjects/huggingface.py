@@ -11,16 +11,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from orderproof.driver import Driver
 from orderproof.errors import SubjectError, UsageError
 from orderproof.subjects.beside import Beside
 from orderproof.subjects.classes import part_class
+from orderproof.subjects.driven import PretrainedDriver, answers
 from orderproof.subjects.gridded import Gridded, takes_grid
 from orderproof.subjects.images import NoTokens, Reading, read_images
 from orderproof.subjects.kinds import kind_of, reads_images
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
 from orderproof.subjects.quieting import plain_branches, transformers_library
 from orderproof.subjects.routing import IN_WORDS, is_routed
-from orderproof.subjects.stretches import crossing_length
+from orderproof.subjects.stretches import crossing_length, stretches
 from orderproof.subjects.subject import Quiet, Sample, Subject, labels, parameters_of, seeded, sizes_of
 
 TABLES = {"position_embeddings", "position_embedding", "embed_positions", "positions_embed", "wpe", "pos_embed"}
@@ -239,6 +241,17 @@ def subject_of(
         first_position=first_position(model),
         padding=_padding(model.config) if reading.argument == "input_ids" else None,
         quiet=partial(plain_branches, module),
+        driver=None
+        if device == "meta"
+        else partial(
+            driver_of,
+            model,
+            reading,
+            fixed,
+            kind=kind,
+            length=reading.patches or min(length, rows or length),
+            longest=rows,
+        ),
     )
 
 
@@ -272,6 +285,21 @@ def _read_tokens(name: str, model: Any, device: str, numbers: bool) -> Reading: 
         f"{name}: {type(model).__name__} takes neither inputs_embeds nor input_ids; "
         "wrap it in a module of yours and give example inputs"
     )
+
+
+def driver_of(model: Any, reading: Reading, beside: Beside, *, kind: str, length: int, longest: int | None) -> Driver:
+    """How measured laws call it: with token numbers where it takes them, as its users do."""
+    vocabulary = getattr(model.config.get_text_config(), "vocab_size", None)
+    made = partial(
+        PretrainedDriver, model, beside=beside, kind=kind, length=length, longest=longest,
+        first_position=first_position(model), pad=_padding(model.config), patches=reading.patches,
+        stretches=tuple(sorted({size for size in stretches(model.config).values() if size < length})),
+    )  # fmt: skip
+    if "input_ids" in inspect.signature(model.forward).parameters and isinstance(vocabulary, int):
+        by_numbers = made("input_ids", draw_numbers(vocabulary, "cpu"))
+        if answers(by_numbers):
+            return by_numbers
+    return made(reading.argument, reading.draw)
 
 
 def _padding(config: Any) -> int | None:

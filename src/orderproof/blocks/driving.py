@@ -1,0 +1,94 @@
+"""How our own transformers are called by measured laws, and two small ones to try those laws on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import torch
+from torch import Tensor
+
+from orderproof.blocks.transformer import Transformer
+from orderproof.driver import Answer, Driver
+from orderproof.encodings import Backend
+from orderproof.errors import Unsupported
+
+ROOM = 64  # [tokens] more than any law asks a cache to hold beyond what the longest call had
+
+
+class TransformerDriver(Driver):
+    """A `Transformer`, called with positions, with a padding mask, and on from its caches."""
+
+    takes = frozenset({"positions", "mask", "cache"})
+    output = "output"
+
+    def __init__(self, module: Transformer, *, causal: bool, length: int = 7, vocabulary: int | None = None) -> None:
+        self.module: Transformer = module.eval()
+        self.causal = causal
+        self.length = length
+        self.vocabulary = vocabulary
+        if not causal:
+            self.takes = self.takes - {"cache"}
+
+    def draw(self, rows: int, tokens: int, seed: int) -> Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        if self.vocabulary is None:
+            return torch.randn((rows, tokens, self.module.width), generator=generator)
+        return torch.randint(0, self.vocabulary, (rows, tokens), generator=generator)
+
+    def call(
+        self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
+        keep: bool | None = None,
+    ) -> Answer:  # fmt: skip
+        if past is None and keep:
+            past = self.module.new_caches(len(tokens), tokens.shape[1] + ROOM)
+        now = None if mask is None else mask[:, -tokens.shape[1] :]
+        return Answer(self.module(tokens, positions, padding_mask=now, caches=past), past)
+
+    def cropped(self, cache: Any, tokens: int) -> Any:
+        cache = copy.deepcopy(cache)
+        for layer in cache:
+            layer.crop(layer.used - tokens)
+        return cache
+
+    def reordered(self, cache: Any, rows: Tensor) -> Any:
+        cache = copy.deepcopy(cache)
+        if len(rows) != len(cache[0].real):
+            raise Unsupported("its cache keeps its number of rows")
+        for layer in cache:
+            layer.reorder(rows)
+        return cache
+
+    def backends(self) -> Iterator[tuple[str, TransformerDriver]]:
+        for name in get_args(Backend):
+            made = copy.deepcopy(self.module)
+            for layer in made.stack.layers:
+                layer.attention.backend = name  # type: ignore[union-attr]
+            yield name, self.with_module(made)
+
+
+def decoder(
+    encoding: str = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
+) -> TransformerDriver:
+    """A small causal transformer, the same one every time."""
+    return of(_small(encoding, layers, causal=True), causal=True)
+
+
+def encoder(
+    encoding: str = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
+) -> TransformerDriver:
+    """A small transformer whose tokens all see each other, the same one every time."""
+    return of(_small(encoding, layers, causal=False), causal=False)
+
+
+def _small(encoding: str, layers: int, *, causal: bool) -> Transformer:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        made = Transformer(
+            16, 2, layers, encoding=encoding, causal=causal, length=ROOM if encoding == "learned" else None
+        )
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    return made

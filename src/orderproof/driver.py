@@ -1,0 +1,115 @@
+"""How a model is called in the ways that measured laws need: with positions, with a mask, on from a cache.
+
+A proof needs one graph. A measured law needs several calls of the real model, and every library names their
+arguments differently. A `Driver` is the one way in: it says what the model takes, draws tokens for it and calls it.
+For a model of your own, subclass it; two methods are enough, and each further one makes more laws applicable.
+
+    class Mine(Driver):
+        def draw(self, rows, tokens, seed): ...            # [row, token] numbers, or [row, token, width] vectors
+        def call(self, tokens, *, positions=None, mask=None, past=None, keep=False): ...
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.errors import Unsupported
+
+
+class Answer(NamedTuple):
+    """What a call gives: an output [row, token, feature] (or [row, feature] of a pooled model), and a cache."""
+
+    output: Tensor
+    cache: Any = None
+
+
+class Driver(ABC):
+    """A model and how it is called. `takes` holds any of "positions", "mask" and "cache"."""
+
+    takes: frozenset[str] = frozenset()
+    module: Any
+    length = 7  # tokens of a usual call
+    tokens_run = True  # whether axis 1 of what `draw` gives runs over tokens; an image has them within
+    longest: int | None = None  # most tokens its position table, or its configuration, states
+    stated: int | None = None  # the length that its configuration states, which it may go past
+    causal = False  # whether a token sees only tokens up to its own
+    first_position = 0  # the position id of the first token
+    stretches: tuple[int, ...] = ()  # windows, chunks and blocks that its configuration names [tokens]
+    pad: int | None = None  # the number of the pad token, where tokens are numbers
+    output = ""  # the name of the output that is compared
+
+    @abstractmethod
+    def draw(self, rows: int, tokens: int, seed: int) -> Tensor:
+        """Tokens to call it with; another seed gives others in every place."""
+
+    @abstractmethod
+    def call(
+        self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
+        keep: bool | None = None,
+    ) -> Answer:  # fmt: skip
+        """Call the model once.
+
+        ``positions``: [row, token] integers. ``mask``: [row, token] booleans, True at real tokens; with ``past``
+        [row, tokens in the cache and these]. ``past``: a cache that an earlier call gave; it may be written to.
+        ``keep``: True asks for a cache, False for none, None leaves it to the model.
+        """
+
+    # ------------------------------------------------------------ what more a driver may be able to do
+
+    def with_module(self, module: nn.Module) -> Self:
+        """The same way of calling another module of the same class."""
+        made = copy.copy(self)
+        made.module = module
+        return made
+
+    def widened(self) -> Self:
+        """The same model in float64."""
+        return self.with_module(copy.deepcopy(self.module).double())
+
+    def caches(self) -> tuple[str, ...]:
+        """The kinds of caches it can be given, beside the one that it makes itself."""
+        return ()
+
+    def new_cache(self, kind: str, rows: int, tokens: int) -> Any:
+        """An empty cache of a kind, with room for so many tokens. Raises `Unsupported`."""
+        raise Unsupported(f"it has no cache of kind {kind!r}")
+
+    def cropped(self, cache: Any, tokens: int) -> Any:
+        """The cache with its last tokens taken out. Raises `Unsupported`."""
+        raise Unsupported("its cache cannot be cropped")
+
+    def reordered(self, cache: Any, rows: Tensor) -> Any:
+        """The cache with its rows chosen anew. Raises `Unsupported`."""
+        raise Unsupported("the rows of its cache cannot be reordered")
+
+    def generated(self, tokens: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """So many tokens by the library's own greedy generation, and by hand. Raises `Unsupported`."""
+        raise Unsupported("it does not generate")
+
+    def backends(self) -> Iterator[tuple[str, Self]]:
+        """The same weights on other implementations of attention, by name."""
+        yield from ()
+
+    def remade(self) -> Iterator[tuple[str, Self]]:
+        """The same model after a way of storing, loading, moving or copying it, by name."""
+        yield "copied", self.with_module(copy.deepcopy(self.module))
+
+    def altered(self) -> Iterator[tuple[str, Self]]:
+        """The same weights with one setting changed that must show: base, window, scaling; by name."""
+        yield from ()
+
+    def sees(self, tokens: int) -> Tensor | None:
+        """[token, token] booleans: whether by its configuration the first may depend on the second; None: not known."""
+        place = torch.arange(tokens)
+        return place.unsqueeze(-1) >= place if self.causal else None
+
+    def sharded(self, rank: int, world: int, places: Tensor) -> AbstractContextManager[None]:
+        """Within it, calls get the tokens at these places of the whole and attend to all. Raises `Unsupported`."""
+        raise Unsupported("its attention cannot be spread over ranks")

@@ -1,0 +1,89 @@
+"""Calls of one model in one precision; what several laws ask for is worked out once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orderproof.driver import Answer, Driver
+
+ROWS = 2
+
+
+class Bench:
+    """One driver, and the calls that were made of it."""
+
+    def __init__(self, driver: Driver, seed: int = 0, *, double: bool = False) -> None:
+        self.driver = driver
+        self.seed = seed
+        self.double = double
+        self._made: dict[tuple[Any, ...], Tensor] = {}
+
+    @property
+    def length(self) -> int:
+        """How many tokens the usual call has."""
+        return self.driver.length
+
+    @cached_property
+    def tokens(self) -> Tensor:
+        """The tokens of the usual call."""
+        return self.draw()
+
+    @cached_property
+    def whole(self) -> Tensor:
+        """The output of the usual call: no cache, no mask, no positions."""
+        return self.forward(self.tokens)
+
+    def draw(self, tokens: int | None = None, *, rows: int = ROWS, other: int = 0) -> Tensor:
+        """Tokens; another number gives others in every place."""
+        drawn = self.driver.draw(rows, tokens or self.length, self.seed + other)
+        return drawn.double() if self.double and drawn.is_floating_point() else drawn
+
+    def positions(self, tokens: int, *, rows: int = ROWS, start: int = 0) -> Tensor:
+        """The position ids that the model documents, from this token on."""
+        first = self.driver.first_position + start
+        return torch.arange(first, first + tokens).expand(rows, tokens)
+
+    def forward(self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """The output of one call without a cache."""
+        key = tuple(None if x is None else (tuple(x.shape), x.numpy().tobytes()) for x in (tokens, positions, mask))
+        if key not in self._made:
+            self._made[key] = self.call(tokens, positions=positions, mask=mask, keep=False).output
+        return self._made[key]
+
+    def call(self, tokens: Tensor, **given: Any) -> Answer:
+        """One call, anew. The model gets tensors of its own."""
+        own: dict[str, Any] = {k: v.clone() if isinstance(v, Tensor) else v for k, v in given.items()}
+        with torch.no_grad():
+            return self.driver.call(tokens.clone(), **own)
+
+    def steps(self, tokens: Tensor, sizes: list[int], past: Any = None, **given: Any) -> tuple[Tensor, Any]:
+        """The outputs of calls of so many tokens each, every one on from the cache of those before it, and the cache.
+
+        Of ``given``, ``positions`` are those of all tokens, and ``mask`` covers what was in the cache too.
+        """
+        outputs, start, before = [], 0, 0
+        mask: Tensor | None = given.get("mask")
+        if mask is not None:
+            before = mask.shape[1] - tokens.shape[1]
+        for size in sizes:
+            end = start + size
+            more: dict[str, Any] = {} if mask is None else {"mask": mask[:, : before + end]}
+            if given.get("positions") is not None:
+                more["positions"] = given["positions"][:, start:end]
+            answer = self.call(tokens[:, start:end], past=past, keep=True, **more)
+            outputs.append(answer.output)
+            past, start = answer.cache, end
+        return torch.cat(outputs, dim=1), past
+
+    @cached_property
+    def wide(self) -> Bench:
+        """The same model in float64."""
+        return Bench(self.driver.widened(), self.seed, double=True)
+
+    def of(self, driver: Driver) -> Bench:
+        """The same calls of another driver."""
+        return Bench(driver, self.seed, double=self.double)

@@ -1,0 +1,64 @@
+"""What a measured law is: two ways of working out the same numbers, and a control that must move them.
+
+A law gives trials. Each is one comparison of two calls, or series of calls, of the model that should give the same;
+whether a difference is rounding is told by running the trial again in float64. A trial that finds nothing says
+nothing unless something that must matter is seen to matter: the control.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from orderproof.driver import Driver
+from orderproof.laws.measured.bench import Bench
+from orderproof.record import Expectation
+
+Sides = tuple[Tensor, Tensor]  # what is expected, and what came
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One comparison, by name; it can be run on a bench of either precision."""
+
+    what: str
+    run: Callable[[Bench], Sides]
+    advice: str = ""  # what to do where it fails, if not what the law says
+
+
+@dataclass(frozen=True)
+class MeasuredLaw(ABC):
+    """One law: what it says, what it needs of a driver, when it should hold and what to do where it does not."""
+
+    code: str
+    name: str
+    statement: str
+    expectation: Mapping[str, Expectation]  # by kind of subject; a kind that is missing expects anything
+    fix: str
+    honest: Callable[[], Driver]  # a small model that obeys it
+    faulty: Callable[[], Driver]  # the same with a planted fault
+    needs: frozenset[str] = field(default=frozenset())  # of what a driver takes
+
+    exact = False  # what differs at all, beyond the last bit of float64, breaks it
+    ladder = True  # whether rounding may differ between the sides; where not, float64 has nothing to tell
+
+    def expected(self, kind: str) -> Expectation:
+        """Whether the law should hold for this kind of subject."""
+        return self.expectation.get(kind, "any")
+
+    def not_asked(self, driver: Driver) -> str | None:
+        """Why the law asks nothing of a model; None where it does."""
+        missing = sorted(self.needs - set(driver.takes))
+        words = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask"}
+        return f"it takes no {' and no '.join(words[m].split(' ', 1)[-1] for m in missing)}" if missing else None
+
+    @abstractmethod
+    def trials(self, bench: Bench) -> Iterator[Trial]:
+        """The comparisons, the cheapest first."""
+
+    @abstractmethod
+    def control(self, bench: Bench) -> Sides:
+        """Two outputs that must differ: something was changed that must matter to what the trials compare."""

@@ -1,0 +1,165 @@
+"""How transformers models are called by measured laws: ids, masks, caches, backends, and ways of storing them."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.driver import Answer, Driver
+from orderproof.errors import Unsupported
+from orderproof.subjects.beside import Beside
+from orderproof.subjects.outputs import tensors_of, tokens_ahead
+from orderproof.subjects.quieting import silence
+from orderproof.subjects.subject import Sample
+
+CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
+BACKENDS = ("eager", "sdpa", "flex_attention")
+MASKS = ("attention_mask",)
+
+
+class PretrainedDriver(Driver):
+    """A transformers model."""
+
+    def __init__(
+        self, model: Any, argument: str, draw: Callable[[int, int], Sample], *, beside: Beside, kind: str, length: int,
+        longest: int | None, first_position: int, pad: int | None, stretches: tuple[int, ...], patches: int | None,
+    ) -> None:  # fmt: skip
+        self.module = model
+        self.argument, self._draw, self.beside, self.patches = argument, draw, beside, patches
+        self.kind, self.length, self.longest = kind, length, longest
+        self.first_position, self.pad, self.stretches = first_position, pad, stretches
+        self.causal = kind == "causal_lm"
+        self.tokens_run = patches is None
+        stated = getattr(model.config, "max_position_embeddings", None)
+        self.stated = stated if isinstance(stated, int) and stated > 0 else None
+        self.accepted = set(inspect.signature(model.forward).parameters)
+
+    @cached_property
+    def cache_name(self) -> str | None:
+        """What the model calls its cache; None where it gives none or takes none back."""
+        if self.patches is not None or not self.causal:
+            return None
+        with torch.no_grad():
+            made = self._outputs(self.draw(1, 2, 0), {"use_cache": True} if "use_cache" in self.accepted else {})
+        return next((n for n in CACHES if n in self.accepted and getattr(made, n, None) is not None), None)
+
+    @cached_property
+    def takes(self) -> frozenset[str]:  # type: ignore[override]
+        """What it names in its forward, and a cache where it gives one."""
+        found = {"mask"} & {"mask" for name in MASKS if name in self.accepted}
+        found |= {"positions"} & {"positions" for name in ("position_ids",) if name in self.accepted}
+        if self.patches is not None:
+            return frozenset()
+        try:
+            return frozenset(found | ({"cache"} if self.cache_name else set()))
+        except Exception:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
+            return frozenset(found)
+
+    @cached_property
+    def output(self) -> str:  # type: ignore[override]
+        """The first of its outputs."""
+        with torch.no_grad():
+            return next(iter(self._tensors(self.draw(1, self.length, 0), {})))
+
+    def draw(self, rows: int, tokens: int, seed: int) -> Tensor:
+        many = -(-rows // 2)
+        drawn = [self._draw(tokens, seed + 1000 * k).inputs[0] for k in range(many)]
+        return torch.cat(drawn)[:rows]
+
+    def call(
+        self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
+        keep: bool | None = None,
+    ) -> Answer:  # fmt: skip
+        given: dict[str, Any] = {}
+        if positions is not None:
+            given["position_ids"] = positions
+        if mask is not None:
+            given["attention_mask"] = mask.long()
+        if past is not None:
+            assert self.cache_name is not None
+            given[self.cache_name] = past
+        if keep is not None and "use_cache" in self.accepted:
+            given["use_cache"] = keep
+        made = self._outputs(tokens, given)
+        found = self._of(made, tokens)
+        return Answer(
+            next(iter(found.values())), None if self.cache_name is None else getattr(made, self.cache_name, None)
+        )
+
+    def _outputs(self, tokens: Tensor, given: dict[str, Any]) -> Any:
+        more = {"return_dict": True} if "return_dict" in self.accepted else {}
+        return self.module(**{self.argument: tokens}, **self.beside(tokens), **given, **more)
+
+    def _of(self, made: Any, tokens: Tensor) -> dict[str, Tensor]:
+        ahead = tokens_ahead(self.module.config)
+        return self.beside.rows_of(tensors_of(made, self.patches, ahead=ahead), tokens)
+
+    def _tensors(self, tokens: Tensor, given: dict[str, Any]) -> dict[str, Tensor]:
+        return self._of(self._outputs(tokens, given), tokens)
+
+    # ------------------------------------------------------------ caches
+
+    def caches(self) -> tuple[str, ...]:
+        plain = self.cache_name == "past_key_values"
+        return ("static",) if plain and getattr(self.module, "_can_compile_fullgraph", False) else ()
+
+    def new_cache(self, kind: str, rows: int, tokens: int) -> Any:
+        from transformers import StaticCache
+
+        return StaticCache(config=self.module.config, max_cache_len=tokens)
+
+    def cropped(self, cache: Any, tokens: int) -> Any:
+        if not hasattr(cache, "crop"):
+            raise Unsupported("its cache cannot be cropped")
+        cache = copy.deepcopy(cache)
+        cache.crop(-tokens)
+        return cache
+
+    def reordered(self, cache: Any, rows: Tensor) -> Any:
+        if not hasattr(cache, "reorder_cache"):
+            raise Unsupported("the rows of its cache cannot be reordered")
+        cache = copy.deepcopy(cache)
+        cache.reorder_cache(rows)
+        return cache
+
+    # ------------------------------------------------------------ the same model otherwise
+
+    def backends(self) -> Iterator[tuple[str, PretrainedDriver]]:
+        for name in BACKENDS:
+            if name != self.module.config._attn_implementation and _supports(self.module, name):
+                made = copy.deepcopy(self.module)
+                made.set_attn_implementation(name)
+                yield name, self.with_module(made)
+
+    def remade(self) -> Iterator[tuple[str, PretrainedDriver]]:
+        yield "copied", self.with_module(copy.deepcopy(self.module))
+        with TemporaryDirectory() as folder, silence():
+            self.module.save_pretrained(folder)
+            loaded = type(self.module).from_pretrained(
+                Path(folder), dtype=self.module.dtype, attn_implementation=self.module.config._attn_implementation,
+                local_files_only=True, use_safetensors=True, trust_remote_code=False,
+            )  # fmt: skip
+        yield "saved and loaded", self.with_module(loaded.eval())
+
+
+def answers(driver: PretrainedDriver) -> bool:
+    """Whether it can be called at all."""
+    try:
+        with torch.no_grad():
+            driver.call(driver.draw(1, driver.length, 0))
+    except Exception:  # noqa: BLE001 - third-party code: anything may come
+        return False
+    return True
+
+
+def _supports(model: nn.Module, backend: str) -> bool:
+    flag = {"sdpa": "_supports_sdpa", "flex_attention": "_supports_flex_attn"}.get(backend)
+    return flag is None or bool(getattr(model, flag, False))
