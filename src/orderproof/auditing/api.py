@@ -5,23 +5,27 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from orderproof.auditing.apart import LIMIT, Measuring
 from orderproof.auditing.attempt import Weights
 from orderproof.auditing.examine import Examination
+from orderproof.auditing.limits import OutOfTime, within
 from orderproof.auditing.pictures import swap_and_maps
 from orderproof.auditing.trials import checked_nodes
 from orderproof.auditing.verdict import Options, is_met, prove_law
+from orderproof.driver import Driver
 from orderproof.errors import OrderproofError, UsageError
-from orderproof.laws import Law, get, laws
+from orderproof.laws import Law, laws
+from orderproof.laws.measured import MeasuredLaw, find, measured_laws
 from orderproof.prover.capture import first_line
 from orderproof.prover.rule import sentences
 from orderproof.record import Expectation, Finding, HeatMap, Report, Scope, SubjectRecord, Swap
-from orderproof.subjects import Subject, bundled, from_module, load
+from orderproof.subjects import Subject, bundled, from_driver, from_module, load
 from orderproof.subjects.modules import Inputs
 
 Progress = Callable[[str, int, int], None]
@@ -29,15 +33,17 @@ MINIMUM = 2
 
 
 def as_subject(
-    subject: Subject | nn.Module | str | None, *, inputs: Inputs | None = None, token_axis: int | None = None
+    subject: Subject | Driver | nn.Module | str | None, *, inputs: Inputs | None = None, token_axis: int | None = None
 ) -> Subject:
-    """A subject from whatever names one: a subject, a module, a text as on the command line, None (the bundled one)."""
+    """A subject from whatever names one: a subject, a driver, a module, a text as on the command line, None."""
     if subject is None:
         return bundled()
     if isinstance(subject, Subject):
         return subject
     if isinstance(subject, str):
         return load(subject)
+    if isinstance(subject, Driver):
+        return from_driver(subject)
     return from_module(subject, inputs, token_axis=token_axis)
 
 
@@ -56,7 +62,7 @@ def checked_length(subject: Subject, length: int | None) -> int:
 
 
 def prove(
-    subject: Subject | nn.Module | str | None,
+    subject: Subject | Driver | nn.Module | str | None,
     law: str,
     *,
     inputs: Inputs | None = None,
@@ -68,14 +74,18 @@ def prove(
     output: str | None = None,
     seed: int = 0,
 ) -> Finding:
-    """Prove or refute one law of one output (the first by default).
+    """Prove or refute one law of one output (the first by default); measure it, if it is one of behaviour.
 
     `weights`: prove it for all weights, or consult these. `uniform`: entries to make uniform first, by origin
     or module (the model without those positions). Raises `UsageError`, `SubjectError`.
     """
     found = as_subject(subject, inputs=inputs, token_axis=token_axis)
     exam = examination(found, length=length, seed=seed)
-    results = prove_law(exam, get(law), Options(weights=weights, expect=expect, uniform=tuple(uniform)))
+    chosen = find(law)
+    if isinstance(chosen, MeasuredLaw):
+        results: Sequence[Finding] = list(measuring(exam, [chosen], {chosen.name: expect} if expect else {}))
+    else:
+        results = prove_law(exam, chosen, Options(weights=weights, expect=expect, uniform=tuple(uniform)))
     if output is None:
         return _described(results[0])
     for finding in results:
@@ -100,11 +110,16 @@ def one_law(
 ) -> Report:
     """A report on one law: a finding for each output."""
     began = time.perf_counter()
-    chosen = get(law)
+    chosen = find(law)
     options = Options(weights=weights, expect=(expect or {}).get(chosen.name), uniform=tuple(uniform))
-    findings = [_described(f) for f in prove_law(exam, chosen, options)]
+    found: Iterable[Finding]
+    if isinstance(chosen, MeasuredLaw):
+        found = measuring(exam, [chosen], expect or {})
+    else:
+        found = prove_law(exam, chosen, options)
+    findings = [_described(f) for f in found]
     notes = list(exam.notes)
-    if check_nodes and exam.failure is None:
+    if check_nodes and isinstance(chosen, Law) and exam.failure is None:
         notes.append(checked_nodes(exam, chosen))
     return Report(
         orderproof=_version(), subject=_subject_record(exam.subject), findings=tuple(findings), notes=tuple(notes),
@@ -113,7 +128,7 @@ def one_law(
 
 
 def audit(
-    subject: Subject | nn.Module | str | None = None,
+    subject: Subject | Driver | nn.Module | str | None = None,
     *,
     laws: Sequence[str] | None = None,
     inputs: Inputs | None = None,
@@ -121,13 +136,14 @@ def audit(
     token_axis: int | None = None,
     expect: Mapping[str, Expectation] | None = None,
     seed: int = 0,
+    timeout: float | None = LIMIT,
     progress: Progress | None = None,
 ) -> Report:
-    """Which laws of order a subject obeys, and where order enters it."""
+    """Which laws of order a subject obeys, and where order enters it; `timeout` is for each law [seconds]."""
     found = as_subject(subject, inputs=inputs, token_axis=token_axis)
     report = None
     exam = examination(found, length=length, seed=seed)
-    for report in audit_steps(exam, chosen=laws, expect=expect, progress=progress):  # noqa: B007
+    for report in audit_steps(exam, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
         pass
     assert report is not None
     return report
@@ -138,6 +154,7 @@ def audit_steps(
     *,
     chosen: Sequence[str] | None = None,
     expect: Mapping[str, Expectation] | None = None,
+    timeout: float | None = LIMIT,
     progress: Progress | None = None,
 ) -> Iterator[Report]:
     """The report so far, after each step: an interrupted audit still has what it found."""
@@ -162,16 +179,26 @@ def audit_steps(
     if exam.failure is not None:
         notes.append(exam.failure)
     yield so_far()
-    for k, law in enumerate(wanted):
+    proved = [law for law in wanted if isinstance(law, Law)]
+    measured = [law for law in wanted if isinstance(law, MeasuredLaw)]
+    for k, law in enumerate(proved):
         tell(f"{law.code} {law.name}", k + 1, total)
         expected = (expect or {}).get(law.name)
         try:
-            findings.extend(_described(f) for f in prove_law(exam, law, Options(expect=expected)))
+            with within(timeout):
+                findings.extend(_described(f) for f in prove_law(exam, law, Options(expect=expected)))
+        except OutOfTime:
+            findings.append(_failed(law, exam, expected, f"not done after {timeout:g} s"))
         except OrderproofError as error:
             findings.append(_failed(law, exam, expected, str(error)))
         except Exception as error:  # noqa: BLE001 - one law that crashes must not cost the others
             reason = f"internal error, please report it: {type(error).__name__}: {first_line(error)}"
             findings.append(_failed(law, exam, expected, reason))
+        yield so_far()
+    results = measuring(exam, measured, expect or {}, timeout)
+    for k, rule in enumerate(measured):
+        tell(f"{rule.code} {rule.name}", len(proved) + k + 1, total)
+        findings.append(_described(next(results)))
         yield so_far()
     tell("the same words in another order", total - 1, total)
     try:
@@ -186,10 +213,23 @@ def audit_steps(
     yield so_far()
 
 
-def _wanted(chosen: Sequence[str] | None, expect: Mapping[str, Expectation] | None) -> tuple[Law, ...]:
+def measuring(
+    exam: Examination, chosen: Sequence[MeasuredLaw], expect: Mapping[str, Expectation], timeout: float | None = LIMIT
+) -> Iterator[Finding]:
+    """A finding for each measured law; without weights, of the tiny twin."""
+    subject = exam.numbers.subject
+    for finding in Measuring(subject, chosen, expect, exam.seed, timeout).findings():
+        if subject is exam.subject:
+            yield finding
+        else:
+            scope = finding.scope.model_copy(update={"assumptions": (f"measured on a tiny twin: {subject.detail}",)})
+            yield finding.model_copy(update={"scope": scope})
+
+
+def _wanted(chosen: Sequence[str] | None, expect: Mapping[str, Expectation] | None) -> tuple[Law | MeasuredLaw, ...]:
     for name in expect or {}:
-        get(name)
-    return tuple(get(name) for name in chosen) if chosen else laws()
+        find(name)
+    return tuple(find(name) for name in chosen) if chosen else (*laws(), *measured_laws())
 
 
 def _failed(law: Law, exam: Examination, expected: Expectation | None, reason: str) -> Finding:
@@ -208,7 +248,7 @@ def _failed(law: Law, exam: Examination, expected: Expectation | None, reason: s
 
 
 def _described(finding: Finding) -> Finding:
-    return finding.model_copy(update={"statement": get(finding.law).statement})
+    return finding.model_copy(update={"statement": find(finding.law).statement})
 
 
 def _lemmas(findings: list[Finding]) -> dict[str, str]:

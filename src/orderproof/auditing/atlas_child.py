@@ -7,8 +7,6 @@ leaves its row in a file, which the parent reads once the child is gone: nothing
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import faulthandler
 import gc
 import os
 import re
@@ -17,18 +15,17 @@ import signal
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import IO
 
 from pydantic import ValidationError
 
+from orderproof.auditing import processes
 from orderproof.auditing.atlas_rows import Row, failure, one_line
 
 GIB = 2**30
 GRACE = 10  # [s] after its time a child without a parent ends itself
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 
 
@@ -118,19 +115,14 @@ class Child:
 def start(blank: Row, work: Callable[[], Row], limits: Limits, let_go: Callable[[], None]) -> Child:
     """Fork a child that makes a row. `let_go` closes what the parent alone should hold."""
     result, trace = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - read when the child is gone
-    parent = os.getpid()
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with warnings.catch_warnings():
-        # numpy's idle threads are no danger: the child uses one thread, and locks of theirs are reset by fork handlers
-        warnings.filterwarnings("ignore", message=".*multi-threaded.*fork", category=DeprecationWarning)
-        pid = os.fork()
+    parent, library = os.getpid(), processes.library()
+    pid = processes.fork()
     if pid:
         return Child(pid, blank, limits, time.monotonic(), result, trace)
     code = 70
     try:
-        _confine(parent, library, limits, trace)
+        processes.confine(parent, library, trace)
+        _limit(limits)
         let_go()
         row = work()
         result.write(row.model_dump_json().encode())
@@ -146,23 +138,8 @@ def start(blank: Row, work: Callable[[], Row], limits: Limits, let_go: Callable[
         os._exit(code)
 
 
-def _confine(parent: int, library: ctypes.CDLL | None, limits: Limits, trace: IO[bytes]) -> None:
-    os.setsid()
-    if library is not None:
-        library.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(70)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+def _limit(limits: Limits) -> None:
     signal.alarm(int(limits.seconds) + GRACE)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(nothing, standard)
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - new ones, on
-    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - which no lock is held
-    faulthandler.enable(trace, all_threads=False)
     size = int(limits.memory * GIB)
     for kind, most in ((resource.RLIMIT_AS, size), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):  # a lower limit is in force, or the system has none

@@ -26,6 +26,7 @@ def audit(
     tiny: options.Tiny = False,
     attention: options.Backend = None,
     token_axis: options.Axis = None,
+    timeout: options.Timeout = 120.0,
     allow_network: options.Network = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -52,7 +53,7 @@ def audit(
 
         report, interrupted = None, False
         try:
-            for report in audit_steps(exam, chosen=law, expect=expected, progress=tell):  # noqa: B007
+            for report in audit_steps(exam, chosen=law, expect=expected, timeout=timeout, progress=tell):  # noqa: B007
                 pass
         except KeyboardInterrupt:
             interrupted = True

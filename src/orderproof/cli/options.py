@@ -52,6 +52,9 @@ Certificate = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
+Timeout = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", help="Time for each law; one that takes longer is undecided.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; files and the exit code only.")]
 Tiny = Annotated[bool, typer.Option("--tiny", help="Shrink an arch: subject and give it random weights.")]
 Backend = Annotated[Attention | None, typer.Option("--attention", help="Attention backend of a transformers model.")]
@@ -63,12 +66,12 @@ Axis = Annotated[
 
 def expectations(given: Iterable[str] | None) -> dict[str, Expectation]:
     """`["causal=holds"]` as a mapping. Raises `UsageError`."""
-    from orderproof.laws import get
+    from orderproof.laws.measured import find
 
     found: dict[str, Expectation] = {}
     for text in given or ():
         name, _, value = text.partition("=")
         if value not in get_args(Expectation):
             raise UsageError(f"expected --expect law=holds, law=fails or law=any; got {text!r}")
-        found[get(name).name] = cast("Expectation", value)
+        found[find(name).name] = cast("Expectation", value)
     return found

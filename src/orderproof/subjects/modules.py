@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from orderproof.errors import OrderproofError, SubjectError, UsageError
 from orderproof.subjects.drawing import Axes, Examples
+from orderproof.subjects.plain import driver_of
 from orderproof.subjects.settings import extended
 from orderproof.subjects.subject import SHORTEST, Quiet, Sample, Subject, parameters_of, prime_length, sizes_of
 
@@ -168,6 +169,7 @@ def _subject(module: nn.Module, original: nn.Module, examples: Examples, length:
         quiet=_quiet_for(original),
     )
     _try(subject, examples, fixed=length is not None)
+    subject.driver = partial(driver_of, subject, original)
     return subject
 
 

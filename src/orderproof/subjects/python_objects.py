@@ -15,8 +15,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from orderproof.driver import Driver
 from orderproof.errors import OrderproofError, SubjectError
 from orderproof.subjects.modules import from_module
+from orderproof.subjects.plain import from_driver
 from orderproof.subjects.subject import Subject
 
 _FILE = re.compile(r"(?P<place>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
@@ -38,6 +40,8 @@ def load_object(spec: str, *, token_axis: int | None = None) -> Subject:
     found = _attribute(module, name, spec)
     if isinstance(found, nn.Module):
         return from_module(found, token_axis=token_axis, name=name)
+    if isinstance(found, Driver):
+        return from_driver(found, name)
     if not callable(found):
         raise SubjectError(f"{spec}: expected a torch.nn.Module or a function that returns one; got {_kind(found)}")
     try:
@@ -49,6 +53,8 @@ def load_object(spec: str, *, token_axis: int | None = None) -> Subject:
     model, inputs = made if isinstance(made, (tuple, list)) and len(made) == 2 else (made, None)
     if isinstance(model, Subject):
         return model
+    if isinstance(model, Driver):
+        return from_driver(model, name)
     if not isinstance(model, nn.Module):
         raise SubjectError(f"{spec}: it returned {_kind(made)}; expected a torch.nn.Module, or one with example inputs")
     if inputs is not None and not isinstance(inputs, (Tensor, tuple, list, Mapping)):

@@ -43,7 +43,7 @@ class Extended(nn.Module):
         """Call the module with the last inputs under their names."""
         count = len(inputs) - len(self.names)
         extras = zip(self.names, inputs[count:], strict=True)
-        return self.model(*inputs[:count], **{name: _converted(name, value) for name, value in extras})
+        return self.model(*inputs[:count], **{name: converted(name, value) for name, value in extras})
 
 
 # What modules call these; a mask of keys to leave out is the other way round.
@@ -54,7 +54,8 @@ CALLED = {
 LEFT_OUT = {"key_padding_mask", "src_key_padding_mask"}
 
 
-def _converted(name: str, value: Tensor) -> Tensor:
+def converted(name: str, value: Tensor) -> Tensor:
+    """A mask of real tokens (1, and 0 for pads) as an argument of this name has it."""
     return value == 0 if name in LEFT_OUT else value.bool() if name == "padding_mask" else value
 
 
