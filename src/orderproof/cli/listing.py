@@ -32,11 +32,12 @@ def _table(*columns: str) -> Table:
 
 
 def _laws() -> Table:
-    from orderproof.laws import laws
-    from orderproof.laws.measured import measured_laws
+    from orderproof.laws import Law, laws
+    from orderproof.laws.measured import MeasuredLaw, measured_laws
 
     table = _table("code", "law", "statement", "should hold for", "should fail for")
-    for law in (*laws(), *measured_laws()):
+    every: list[Law | MeasuredLaw] = [*laws(), *measured_laws()]
+    for law in every:
         kinds = {want: ", ".join(k for k, e in law.expectation.items() if e == want) for want in ("holds", "fails")}
         table.add_row(law.code, law.name, law.statement, kinds["holds"] or "-", kinds["fails"] or "-")
     return table
