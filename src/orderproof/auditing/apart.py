@@ -112,6 +112,9 @@ class _Child:
             torch.set_num_threads(1)
             _work(measuring, start, write)
             code = 0
+        except BaseException as error:  # noqa: BLE001 - nothing of the parent's may run in the child
+            with contextlib.suppress(BaseException):
+                os.write(write, f"?{type(error).__name__}: {first_line(error)}\n".encode())
         finally:
             os._exit(code)
 
@@ -128,6 +131,8 @@ class _Child:
                 return self._died()
             self.kept += more
         line, _, self.kept = self.kept.partition(b"\n")
+        if line[:1] == b"?":
+            return line[1:].decode()
         return Finding.model_validate_json(line[1:]), line[:1] == b"!"
 
     def _died(self) -> str:
@@ -156,12 +161,13 @@ def _work(measuring: Measuring, start: int, pipe: int) -> None:
         finding = made
         left = processes.end(os.getpid(), itself=False)
         reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
-        if finding.verdict != "refuted" and not reason and not _same(before, measuring.subject):
+        remembers = finding.law == "stateless" and finding.verdict == "refuted"  # which is what the law found
+        if not reason and not remembers and not _same(before, measuring.subject):
             reason = "the model changed its own weights while the law was measured"
         if reason:
             lost = {"verdict": "undecided", "reason": reason, "met": is_met("undecided", finding.expected)}
             finding = finding.model_copy(update=lost)
-        spoilt = bool(reason) or (finding.law == "stateless" and finding.verdict == "refuted")
+        spoilt = bool(reason) or remembers
         data = (b"!" if spoilt else b".") + finding.model_dump_json().encode() + b"\n"
         while data:
             data = data[os.write(pipe, data) :]
@@ -173,7 +179,7 @@ def _values(subject: Subject) -> dict[str, Tensor]:
     """Sums of its weights and buffers that another value would move."""
     module = subject.module
     return {
-        name: x.double().abs().sum() if x.is_floating_point() else x.sum()
+        name: x.detach().double().abs().sum() if x.is_floating_point() else x.sum()
         for name, x in (*module.named_parameters(), *module.named_buffers())
         if x.device.type != "meta"
     }

@@ -176,14 +176,24 @@ def audit_steps(
         )  # fmt: skip
 
     tell("recording the graph", 0, total)
-    if exam.failure is not None:
-        notes.append(exam.failure)
+    late = ""
+    try:
+        with within(timeout):
+            if exam.failure is not None:
+                notes.append(exam.failure)
+    except OutOfTime:
+        late = f"recording the graph was not done after {timeout:g} s"
+        notes.append(late)
     yield so_far()
     proved = [law for law in wanted if isinstance(law, Law)]
     measured = [law for law in wanted if isinstance(law, MeasuredLaw)]
     for k, law in enumerate(proved):
         tell(f"{law.code} {law.name}", k + 1, total)
         expected = (expect or {}).get(law.name)
+        if late:
+            findings.append(_failed(law, exam, expected, late))
+            yield so_far()
+            continue
         try:
             with within(timeout):
                 findings.extend(_described(f) for f in prove_law(exam, law, Options(expect=expected)))
@@ -202,7 +212,10 @@ def audit_steps(
         yield so_far()
     tell("the same words in another order", total - 1, total)
     try:
-        made = swap_and_maps(subject, seed=exam.seed)
+        with within(timeout):
+            made = None if late else swap_and_maps(subject, seed=exam.seed)
+    except OutOfTime:
+        notes.append(f"the two sentences were not compared after {timeout:g} s")
     except (OrderproofError, RuntimeError) as error:
         notes.append(f"the two sentences could not be compared: {error}")
     else:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from orderproof.auditing.atlas_counts import COUNTED, SHOULD, assumptions, code, counts, law_of, places, undecided
 from orderproof.auditing.atlas_rows import CATEGORIES, LawRow, Row
-from orderproof.laws import get
+from orderproof.laws.measured import find, measured_laws
 from orderproof.report import words
 
 ADVICE = "; give example inputs it accepts"
 EXAMPLES = 3  # how many architectures are named beside a reason
+_SIGNS = {"proved": "P", "refuted": "R", "undecided": "?", "held": "H", "not_applicable": "-"}
 _ERRORS = ("error in the prover", "internal error", "contradict")
 
 HEAD = """# The atlas
@@ -19,7 +20,8 @@ Written by `orderproof atlas --markdown docs/atlas.md`; not edited by hand. The 
 
 The text and vision architectures that transformers knows. Each is built from its default configuration made tiny (two
 layers, a few dozen features), with random weights and every parameter moved off its initial value, in a process of its
-own with a limit on time and memory, and audited: every law that can be proved, on its first output and on the others.
+own with a limit on time and memory, and audited: every law that can be proved, on its first output and on the others, and every law of behaviour that can be
+measured.
 *Proved* rests on the recorded graph and holds, over the real numbers and for finite activations, for every input of
 that length under the assumptions listed; *refuted* rests on two runs that differ beyond rounding. *Undecided* is
 neither, and says which operator had the last word."""
@@ -40,6 +42,7 @@ def page(rows: Sequence[Row], *, asked: int, date: str, machine: str) -> str:
         _undecided(audited),
         _assumptions(audited),
         _maps(audited),
+        _behaviour(audited),
         _others(audited),
         _failures(rows),
         _same(rows),
@@ -75,7 +78,7 @@ def _summary(rows: Sequence[Row]) -> str:
         for (law, kind, expected), found in counted.items()
     ]
     head = ["law", "kind", "should", "architectures", *(verdict.replace("_", " ") for verdict in used)]
-    said = {f"{each.code} {each.law}": get(each.law).statement for row in rows for each in row.laws}
+    said = {f"{each.code} {each.law}": find(each.law).statement for row in rows for each in row.laws}
     text = "\n".join(f"- {law}: {statement}" for law, statement in sorted(said.items()))
     return "\n\n".join(
         ["## Verdicts", "Of the first output, by law and kind of model.", text, _table(head, lines, right=3)]
@@ -157,8 +160,8 @@ def _plain(each: LawRow) -> str:
 
 
 def _maps(rows: Sequence[Row]) -> str:
-    laws = sorted({law_of(each) for row in rows for each in row.laws})
-    signs = {"proved": "P", "refuted": "R", "undecided": "?", "held": "H", "not_applicable": "-"}
+    behaviour = {law.name for law in measured_laws()}
+    laws = sorted({law_of(each) for row in rows for each in row.laws if each.law not in behaviour})
     lines, complete, mapped = [], 0, 0
     for row in rows:
         verdicts = {law_of(each): each for each in row.laws}
@@ -166,7 +169,7 @@ def _maps(rows: Sequence[Row]) -> str:
         done = blind.entries_complete if blind is not None else None
         mapped += done is not None
         complete += done is True
-        marks = [(signs[verdicts[c].verdict] + ("" if verdicts[c].met else "!")) if c in verdicts else "" for c in laws]
+        marks = [_mark(verdicts.get(c)) for c in laws]
         lines.append(
             [row.name, row.kind, *marks, {True: "yes", False: "no", None: "-"}[done], "; ".join(places(row.entries))]
         )
@@ -178,6 +181,26 @@ def _maps(rows: Sequence[Row]) -> str:
     )
     head = ["architecture", "kind", *laws, "map complete", "where order enters"]
     return f"## Architectures\n\n{text}\n\n" + _table(head, lines)
+
+
+def _mark(each: LawRow | None) -> str:
+    return "" if each is None else _SIGNS[each.verdict] + ("" if each.met else "!")
+
+
+def _behaviour(rows: Sequence[Row]) -> str:
+    laws = [law for law in measured_laws() if any(each.law == law.name for row in rows for each in row.laws)]
+    if not laws:
+        return ""
+    text = (
+        "Laws that are measured by several calls: H held, with a control that moved the output, R refuted, "
+        "? undecided, - not applicable; ! not what is expected."
+    )
+    lines = []
+    for row in rows:
+        verdicts = {each.law: each for each in row.laws}
+        lines.append([row.name, row.kind, *(_mark(verdicts.get(law.name)) for law in laws)])
+    head = ["architecture", "kind", *(f"{law.code} {law.name}" for law in laws)]
+    return f"## Behaviour\n\n{text}\n\n" + _table(head, lines)
 
 
 def _others(rows: Sequence[Row]) -> str:

@@ -17,6 +17,7 @@ from orderproof.auditing.api import audit_steps, examination, versions
 from orderproof.auditing.attempt import REALS
 from orderproof.auditing.examine import Examination
 from orderproof.errors import OrderproofError, SubjectError
+from orderproof.laws.measured import measured_laws
 from orderproof.record import Deviation, Entry, Expectation, Finding, Record, Report, Verdict
 from orderproof.report import words
 from orderproof.subjects import load
@@ -225,7 +226,8 @@ def _why_not_loaded(error: Exception) -> Category:
 
 def _filled(row: Row, exam: Examination, report: Report) -> Row:
     output = next((f.output for f in report.findings if f.output), "")
-    main = [f for f in report.findings if f.output in (output, "")]
+    behaviour = {law.name for law in measured_laws()}  # of the output that the driver compares, which is the first
+    main = [f for f in report.findings if f.output in (output, "") or f.law in behaviour]
     blind = next((f for f in main if f.law == "order_blind"), None)
     filled = row.model_copy(
         update={

@@ -92,7 +92,9 @@ def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectat
     trials = tuple(o.record for o in outcomes)
     if verdict == "held":
         skipped = sum(t.float32 is None for t in trials)
-        reason = f"{len(made)} comparisons" + (f", {skipped} more could not be made" if skipped else "")
+        reason = f"{len(made)} comparison{'s' * (len(made) > 1)}" + (
+            f", {skipped} more could not be made" if skipped else ""
+        )
     return Finding(
         code=law.code, law=law.name, statement=law.statement, verdict=verdict, expected=expected,
         met=is_met(verdict, expected), scope=Scope(length=bench.length, weights="these"), output=driver.output,

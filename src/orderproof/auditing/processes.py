@@ -49,7 +49,9 @@ def confine(parent: int, library: ctypes.CDLL | None, trace: IO[bytes] | None = 
         os.dup2(nothing, standard)
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - new ones, on
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - which no lock is held
-    if trace is not None:
+    if trace is None:
+        faulthandler.disable()  # it would tell of a crash where the parent prints
+    else:
         faulthandler.enable(trace, all_threads=False)
 
 

@@ -1,0 +1,175 @@
+"""Models that misbehave while laws are measured cost one law its verdict, with the reason, and no other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from orderproof import audit
+from orderproof.auditing import processes
+from orderproof.auditing.apart import Measuring
+from orderproof.auditing.limits import OutOfTime, within
+from orderproof.blocks.driving import TransformerDriver, decoder
+from orderproof.driver import Answer
+from orderproof.laws.measured import find, measured_laws
+from orderproof.record import Finding
+from orderproof.subjects import from_driver
+
+NAMES = ["cache", "cache_switch", "stateless"]  # the middle one misbehaves
+forks = pytest.mark.skipif(not processes.can_fork(), reason="needs fork")
+
+
+class Misbehaving(TransformerDriver):
+    """Right, but for what it does when nothing is said of a cache, which only `cache_switch` does."""
+
+    def call(self, tokens: Tensor, *, keep: bool | None = None, **given: Any) -> Answer:
+        if keep is None and given.get("past") is None:
+            self.act()
+        return super().call(tokens, keep=keep, **given)
+
+    def act(self) -> None:
+        raise NotImplementedError
+
+
+class Raising(Misbehaving):
+    def act(self) -> None:
+        raise RuntimeError("no such call")
+
+
+class Hanging(Misbehaving):
+    def act(self) -> None:
+        time.sleep(60)
+
+
+class Dying(Misbehaving):
+    def act(self) -> None:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Leaving(Misbehaving):
+    def act(self) -> None:
+        os.abort()
+
+
+class Starting(Misbehaving):
+    def act(self) -> None:
+        subprocess.Popen(["sleep", "300"], start_new_session=True)
+
+
+class Learning(Misbehaving):
+    def act(self) -> None:
+        with torch.no_grad():
+            next(self.module.parameters()).add_(0.01)
+
+
+class Printing(Misbehaving):
+    def act(self) -> None:
+        print("\x1b[2J" * 1000)
+
+
+def findings(of: type[Misbehaving], limit: float | None = 60.0) -> list[Finding]:
+    laws = [law for law in measured_laws() if law.name in NAMES]
+    return list(Measuring(from_driver(decoder(of=of)), laws, limit=limit).findings())
+
+
+@forks
+@pytest.mark.parametrize(
+    ("of", "reason"),
+    [
+        (Dying, "its process was ended by SIGSEGV"),
+        (Leaving, "its process was ended by SIGABRT"),
+        (Starting, "it left 1 process behind"),
+        (Learning, "the model changed its own weights"),
+    ],
+)
+def test_misbehaving_model_costs_one_law_its_verdict(of: type[Misbehaving], reason: str) -> None:
+    made = findings(of)
+    assert [f.law for f in made] == NAMES
+    assert [f.verdict for f in made] == ["held", "undecided", "held"]
+    assert made[1].reason.startswith(reason)
+
+
+@forks
+def test_hanging_model_costs_one_law_its_time() -> None:
+    began = time.monotonic()
+    made = findings(Hanging, limit=5.0)
+    assert [f.verdict for f in made] == ["held", "undecided", "held"]
+    assert made[1].reason == "not done after 5 s"
+    assert time.monotonic() - began < 40
+
+
+def test_what_a_model_raises_is_the_reason() -> None:
+    made = findings(Raising)
+    assert [f.verdict for f in made] == ["held", "held", "held"]
+    assert made[1].measurement is not None
+    assert [t.reason for t in made[1].measurement.trials] == ["", "RuntimeError: no such call"]
+    assert made[1].reason == "1 comparison, 1 more could not be made"
+
+
+@forks
+def test_what_a_model_prints_is_not_seen(capfd: pytest.CaptureFixture[str]) -> None:
+    assert [f.verdict for f in findings(Printing)] == ["held", "held", "held"]
+    assert capfd.readouterr() == ("", "")
+
+
+@forks
+def test_nothing_is_left_of_what_a_model_started() -> None:
+    findings(Starting)
+    assert not [pid for pid in processes.descendants(os.getpid()) if "sleep\x00300" in _command(pid)]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def test_model_that_cannot_be_called_at_all_leaves_every_law_undecided() -> None:
+    class Mute(TransformerDriver):
+        def call(self, *_given: Any, **_more: Any) -> Answer:
+            raise RuntimeError("out of order")
+
+    law = find("stateless")
+    made = list(Measuring(from_driver(decoder(of=Mute)), [law]).findings())  # type: ignore[list-item]
+    assert [(f.verdict, f.reason) for f in made] == [("undecided", "RuntimeError: out of order")]
+
+
+class Endless(torch.nn.Module):
+    """Quick for its first calls, if so many are given, and only with seven tokens."""
+
+    def __init__(self, quick: int | None) -> None:
+        super().__init__()
+        self.quick, self.calls = quick, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        if x.shape[1] != 7 or (self.quick is not None and self.calls > self.quick):
+            time.sleep(20)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("quick", "reason"), [(1, "recording the graph was not done after 6 s"), (None, "not done after 6 s")]
+)
+def test_proof_that_takes_too_long_is_undecided_and_the_report_is_whole(quick: int | None, reason: str) -> None:
+    report = audit(Endless(quick), laws=["causal"], inputs=torch.zeros(2, 7, 8), timeout=6.0)
+    assert [(f.law, f.verdict, f.reason) for f in report.findings] == [("causal", "undecided", reason)]
+
+
+def test_time_limit_ends_work_and_is_taken_back() -> None:
+    with pytest.raises(OutOfTime), within(0.05):
+        time.sleep(5)
+    with within(0.05):
+        pass
+    time.sleep(0.1)
+    with within(None):
+        assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
