@@ -72,7 +72,7 @@ class Learning(Misbehaving):
 
 class Printing(Misbehaving):
     def act(self) -> None:
-        print("\x1b[2J" * 1000)
+        os.write(1, b"\x1b[2J" * 1000)
 
 
 def findings(of: type[Misbehaving], limit: float | None = 60.0) -> list[Finding]:

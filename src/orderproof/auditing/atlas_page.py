@@ -20,11 +20,11 @@ Written by `orderproof atlas --markdown docs/atlas.md`; not edited by hand. The 
 
 The text and vision architectures that transformers knows. Each is built from its default configuration made tiny (two
 layers, a few dozen features), with random weights and every parameter moved off its initial value, in a process of its
-own with a limit on time and memory, and audited: every law that can be proved, on its first output and on the others, and every law of behaviour that can be
-measured.
-*Proved* rests on the recorded graph and holds, over the real numbers and for finite activations, for every input of
-that length under the assumptions listed; *refuted* rests on two runs that differ beyond rounding. *Undecided* is
-neither, and says which operator had the last word."""
+own with a limit on time and memory, and audited: every law that can be proved, on its first output and on the others,
+and every law of behaviour that can be measured. *Proved* rests on the recorded graph and holds, over the real numbers
+and for finite activations, for every input of that length under the assumptions listed; *refuted* rests on two runs
+that differ beyond rounding; *held* is no counterexample in the trials made. *Undecided* is none of these, and says
+which operator had the last word."""
 
 Cells = Sequence[str]
 

@@ -13,9 +13,10 @@ from typing import Literal
 
 import torch
 
-from orderproof.auditing.api import audit_steps, examination, versions
+from orderproof.auditing.api import examination
 from orderproof.auditing.attempt import REALS
 from orderproof.auditing.examine import Examination
+from orderproof.auditing.steps import audit_steps, versions
 from orderproof.errors import OrderproofError, SubjectError
 from orderproof.laws.measured import measured_laws
 from orderproof.record import Deviation, Entry, Expectation, Finding, Record, Report, Verdict

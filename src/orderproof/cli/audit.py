@@ -47,7 +47,8 @@ def audit(
         found = load_subject(
             subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
         )
-        from orderproof.auditing.api import audit_steps, examination
+        from orderproof.auditing.api import examination
+        from orderproof.auditing.steps import audit_steps
 
         exam = examination(found, length=length, seed=seed)
 
