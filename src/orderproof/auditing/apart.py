@@ -13,8 +13,9 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ from torch import Tensor
 from orderproof.auditing import processes
 from orderproof.auditing.measure import measure_law
 from orderproof.auditing.verdict import is_met
+from orderproof.driver import Driver
 from orderproof.errors import OrderproofError
 from orderproof.laws.measured import Bench, MeasuredLaw
 from orderproof.prover.capture import first_line
@@ -30,7 +32,18 @@ from orderproof.record import Expectation, Finding, Scope, Verdict
 from orderproof.subjects import Subject
 
 LIMIT = 120.0  # [s] for one law
+DECODER = "decoder"
 _SAME = 1e-6  # relative: how far the usual call may move and the model still be the one it was
+
+
+@dataclass(frozen=True)
+class Job:
+    """One law to be measured on one part of a subject."""
+
+    law: MeasuredLaw
+    part: str  # "" for the model itself
+    kind: str
+    driver: Callable[[], Driver] | None
 
 
 @dataclass
@@ -43,47 +56,65 @@ class Measuring:
     seed: int = 0
     limit: float | None = LIMIT  # [s] for one law
 
+    @cached_property
+    def jobs(self) -> tuple[Job, ...]:
+        """What there is to do: every law of the model, then of its decoder where it has one."""
+        main = [Job(law, "", self.subject.kind, self.subject.driver) for law in self.laws]
+        if self.subject.decoder is None:
+            return tuple(main)
+        return (*main, *(Job(law, DECODER, "causal_lm", self.subject.decoder) for law in self.laws))
+
     def findings(self) -> Iterator[Finding]:
-        """One finding a law, in order."""
+        """One finding a job, in order."""
         if self.subject.driver is None:
-            yield from (self.lost(law, "not_applicable", "how to call it is not known") for law in self.laws)
+            yield from (self.lost(job, "not_applicable", "how to call it is not known") for job in self.jobs)
         elif processes.can_fork():
             yield from self._apart()
         else:
-            yield from self._here(0)
+            yield from self.here(0)
 
-    def lost(self, law: MeasuredLaw, verdict: Verdict, reason: str) -> Finding:
+    def lost(self, job: Job, verdict: Verdict, reason: str) -> Finding:
         """The finding of a law that could not be measured."""
-        expected = self.expect.get(law.name) or law.expected(self.subject.kind)
+        law = job.law
+        expected = self.expect.get(law.name) or law.expected(job.kind)
         return Finding(
-            code=law.code, law=law.name, statement=law.statement, verdict=verdict, expected=expected,
+            code=law.code, law=law.name, statement=law.statement, verdict=verdict, expected=expected, setting=job.part,
             met=is_met(verdict, expected), scope=Scope(length=self.subject.length, weights="these"), reason=reason,
         )  # fmt: skip
 
-    def _here(self, start: int) -> Iterator[Finding]:
-        assert self.subject.driver is not None
+    def here(self, start: int) -> Iterator[Finding]:
+        """The findings from a job on, in this process."""
+        benches: dict[str, Bench | str] = {}
+        for job in self.jobs[start:]:
+            if job.part not in benches:
+                benches[job.part] = self._bench(job)
+            bench = benches[job.part]
+            if isinstance(bench, str):
+                yield self.lost(job, "undecided", bench)
+                continue
+            expect = self.expect.get(job.law.name)
+            found = measure_law(bench.driver, job.law, bench, kind=job.kind, expect=expect)
+            yield found.model_copy(update={"setting": job.part})
+
+    def _bench(self, job: Job) -> Bench | str:
+        assert job.driver is not None
         try:
-            driver = self.subject.driver()
+            return Bench(job.driver(), self.seed)
         except Exception as error:  # noqa: BLE001 - the model is not ours: anything may come
-            said = str(error) if isinstance(error, OrderproofError) else f"{type(error).__name__}: {first_line(error)}"
-            yield from (self.lost(law, "undecided", said) for law in self.laws[start:])
-            return
-        bench = Bench(driver, self.seed)
-        for law in self.laws[start:]:
-            yield measure_law(driver, law, bench, kind=self.subject.kind, expect=self.expect.get(law.name))
+            return str(error) if isinstance(error, OrderproofError) else f"{type(error).__name__}: {first_line(error)}"
 
     def _apart(self) -> Iterator[Finding]:
         done = 0
-        while done < len(self.laws):
+        while done < len(self.jobs):
             child = _Child(self, done)
             try:
-                for law in self.laws[done:]:
+                for job in self.jobs[done:]:
                     began = time.monotonic()
                     line = child.line(self.limit)
                     done += 1
                     if isinstance(line, str):
                         reason = line
-                        found = self.lost(law, "undecided", reason)
+                        found = self.lost(job, "undecided", reason)
                         yield found.model_copy(update={"seconds": time.monotonic() - began})
                         break
                     finding, fresh = line
@@ -157,7 +188,7 @@ def _work(measuring: Measuring, start: int, pipe: int) -> None:
     """In the child: findings into the pipe, `!` before those after which the model is no longer the same."""
     assert measuring.subject.driver is not None
     before = _values(measuring.subject)
-    for made in measuring._here(start):
+    for made in measuring.here(start):
         finding = made
         left = processes.end(os.getpid(), itself=False)
         reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
@@ -176,10 +207,10 @@ def _work(measuring: Measuring, start: int, pipe: int) -> None:
 
 
 def _values(subject: Subject) -> dict[str, Tensor]:
-    """Sums of its weights and buffers that another value would move."""
+    """Sums of its weights, and of its buffers by their shapes, that another value would move: tables may grow."""
     module = subject.module
     return {
-        name: x.detach().double().abs().sum() if x.is_floating_point() else x.sum()
+        f"{name} {list(x.shape)}": x.detach().double().abs().sum() if x.is_floating_point() else x.sum()
         for name, x in (*module.named_parameters(), *module.named_buffers())
         if x.device.type != "meta"
     }
@@ -187,6 +218,4 @@ def _values(subject: Subject) -> dict[str, Tensor]:
 
 def _same(before: dict[str, Tensor], subject: Subject) -> bool:
     after = _values(subject)
-    return before.keys() == after.keys() and all(
-        before[k].shape == after[k].shape and difference(before[k], after[k]) <= _SAME for k in before
-    )
+    return all(difference(before[k], after[k]) <= _SAME for k in before if k in after)

@@ -51,10 +51,13 @@ def audit_steps(
         tell(f"{law.code} {law.name}", k + 1, total)
         audit.prove(law)
         yield audit.report()
-    results = measuring(exam, measured, expect or {}, timeout)
-    for k, each in enumerate(measured):
-        tell(f"{each.code} {each.name}", len(proved) + k + 1, total)
-        audit.findings.append(next(results))
+    if measured:
+        tell(f"{measured[0].code} {measured[0].name}", len(proved) + 1, total)
+    for finding in measuring(exam, measured, expect or {}, timeout):
+        audit.findings.append(finding)
+        places = [each.name for each in measured]
+        after = min(places.index(finding.law) + 1, len(measured) - 1)
+        tell(f"{measured[after].code} {measured[after].name}", len(proved) + after + 1, total)
         yield audit.report()
     tell("the same words in another order", total - 1, total)
     audit.show()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -16,6 +17,7 @@ from orderproof.errors import OrderproofError, SubjectError, UsageError
 from orderproof.subjects import beside, huggingface, shrinking
 from orderproof.subjects.bounding import TooLarge, bounded
 from orderproof.subjects.classes import foreign_input
+from orderproof.subjects.decoding import has_decoder
 from orderproof.subjects.images import NoTokens
 from orderproof.subjects.kinds import reads_images
 from orderproof.subjects.ladder import ladder
@@ -192,12 +194,25 @@ def _tiny(
 
 def _drawn(spec: str, config: Any, attention: str | None, seed: int) -> Subject:
     """A model with random weights, that was run once."""
+    given = copy.deepcopy(config)  # some encoders make it one of an encoder alone
     with torch.random.fork_rng(devices=[]), bounded():
         torch.manual_seed(seed)
         model = _build(config, attention, spec)
     shrinking.perturb(model, seed)
     detail = f"{model.config._attn_implementation}, float32, tiny random weights (seed {seed})"
-    return _readable(model, partial(huggingface.subject_of, model, name=spec, detail=detail))
+    subject = _readable(model, partial(huggingface.subject_of, model, name=spec, detail=detail))
+    if has_decoder(given):
+
+        def build(chosen: Any) -> Any:
+            backend = huggingface.attention_of(chosen, attention)
+            with torch.random.fork_rng(devices=[]), silence():
+                torch.manual_seed(seed)
+                whole = chosen._from_config(given, attn_implementation=backend, dtype=torch.float32)
+            shrinking.perturb(whole, seed)
+            return whole
+
+        huggingface.add_decoder(subject, given, build)
+    return subject
 
 
 def _readable(model: Any, make: Callable[..., Subject]) -> Subject:

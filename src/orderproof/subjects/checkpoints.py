@@ -15,6 +15,7 @@ import torch
 from orderproof.errors import CheckpointError, OrderproofError
 from orderproof.subjects import huggingface
 from orderproof.subjects.architectures import first_line, known_architectures, near
+from orderproof.subjects.decoding import has_decoder
 from orderproof.subjects.quieting import silence, transformers_library
 from orderproof.subjects.subject import Subject
 from orderproof.subjects.words import give_words
@@ -41,6 +42,12 @@ def load_checkpoint(path: Path, *, attention: str | None = None, name: str | Non
         detail = f"{backend}, float32, from {label}{remark}"
         subject = huggingface.subject_of(model, name=label, detail=detail)
         give_words(subject, path)
+    if has_decoder(config):
+
+        def build(chosen: Any) -> Any:
+            return _weights(chosen, path, config, huggingface.attention_of(chosen, attention), label)[0]
+
+        huggingface.add_decoder(subject, config, build)
     return subject
 
 

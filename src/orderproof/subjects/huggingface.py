@@ -15,6 +15,7 @@ from orderproof.driver import Driver
 from orderproof.errors import SubjectError, UsageError
 from orderproof.subjects.beside import Beside
 from orderproof.subjects.classes import part_class
+from orderproof.subjects.decoding import decoder_of
 from orderproof.subjects.driven import PretrainedDriver, answers
 from orderproof.subjects.gridded import Gridded, takes_grid
 from orderproof.subjects.images import NoTokens, Reading, read_images
@@ -300,6 +301,12 @@ def driver_of(model: Any, reading: Reading, beside: Beside, *, kind: str, length
         if answers(by_numbers):
             return by_numbers
     return made(reading.argument, reading.draw)
+
+
+def add_decoder(subject: Subject, config: Any, build: Callable[[Any], Any]) -> None:
+    """Let the decoder of an encoder-decoder be measured too."""
+    draw = draw_numbers(config.get_text_config().vocab_size, "cpu")
+    subject.decoder = partial(decoder_of, config, build, draw, length=subject.length, longest=subject.max_length)
 
 
 def _padding(config: Any) -> int | None:

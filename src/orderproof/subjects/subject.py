@@ -62,6 +62,7 @@ class Subject:
     padding: int | None = None  # the number that stands for a pad, where tokens are numbers
     text: Callable[[str], Sample] | None = field(default=None, repr=False)  # a sentence -> inputs, batch of 1
     driver: Callable[[], Driver] | None = field(default=None, repr=False)  # how measured laws call it
+    decoder: Callable[[], Driver] | None = field(default=None, repr=False)  # of an encoder-decoder: how its decoder is
 
     def sample(self, length: int, seed: int = 0) -> Sample:
         """Draw inputs with this many tokens; the same seed draws the same."""
