@@ -11,6 +11,8 @@ if TYPE_CHECKING:  # the names below are imported when they are first used: `imp
     from orderproof import positions as positions
     from orderproof.auditing import audit as audit
     from orderproof.auditing import prove as prove
+    from orderproof.driver import Answer as Answer
+    from orderproof.driver import Driver as Driver
     from orderproof.encodings import attention as attention
     from orderproof.errors import OrderproofError as OrderproofError
     from orderproof.record import Finding as Finding
@@ -20,13 +22,17 @@ _PLACES = {
     "audit": "orderproof.auditing",
     "prove": "orderproof.auditing",
     "attention": "orderproof.encodings",
+    "Answer": "orderproof.driver",
+    "Driver": "orderproof.driver",
     "OrderproofError": "orderproof.errors",
     "Finding": "orderproof.record",
     "Report": "orderproof.record",
 }
 _MODULES = ("auditing", "blocks", "encodings", "laws", "positions", "prover", "report", "subjects")
 
-__all__ = ["Finding", "OrderproofError", "Report", "attention", "audit", "encodings", "positions", "prove"]
+__all__ = [
+    "Answer", "Driver", "Finding", "OrderproofError", "Report", "attention", "audit", "encodings", "positions", "prove",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
