@@ -19,6 +19,11 @@ _STRIPES = {  # kernel, stride and padding of the convolutions of a block, for e
     )
 }  # fmt: skip
 
+_SMALL_VIT = {
+    "model_type": "dinov2", "image_size": 32, "patch_size": 8, "hidden_size": 64, "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+}  # fmt: skip
+
 # what a configuration is made with where it has no default
 GIVEN: dict[str, dict[str, Any]] = {
     "nougat": {"encoder": {"model_type": "donut-swin"}},  # the default is "donut_swin", which the library has not
@@ -99,6 +104,11 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
             "backbone_feature_sizes": [[16, 16], [8, 8], [4, 4]],
         },
         "prompt_encoder_config": {"image_size": 64},
+    },
+    "depth_pro": {  # three encoders of images, four times as large each side
+        "patch_size": 32, "image_model_config": _SMALL_VIT, "patch_model_config": _SMALL_VIT,
+        "fov_model_config": _SMALL_VIT, "intermediate_hook_ids": [1, 0], "intermediate_feature_dims": [32, 32],
+        "scaled_images_feature_dims": [64, 64, 32], "fusion_hidden_size": 32,
     },
     # convolution nets that are narrower by a factor, not by their keys
     "align_vision_model": _SLENDER,
