@@ -224,3 +224,22 @@ def test_module_without_token_axis_or_tensor_is_refused() -> None:
         prove(Nothing(), "causal", inputs=(torch.zeros(2, 7, 8),))
     with pytest.raises(SubjectError, match="no token axis found"):
         prove(examples.Attention(), "causal", inputs=(torch.zeros(2, 3, 7, 8),))
+
+
+class Noisy(nn.Module):
+    """Adds noise to each token by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        given: Tensor = self.inner(x)
+        return given + torch.randn_like(x)
+
+
+@pytest.mark.parametrize("law", ["batch", "causal"])
+def test_noise_is_no_witness(law: str) -> None:
+    finding = found(Noisy(), law, inputs=(torch.randn(2, 5, 8),))
+    assert finding.verdict == "undecided"
+    assert finding.witness is None

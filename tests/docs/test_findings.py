@@ -39,6 +39,14 @@ def test_phi4_vision_is_causal_with_one_backend_and_not_with_the_other() -> None
     assert float(changes["sdpa"]) == 0
 
 
+def test_videoprism_text_is_causal_with_a_mask_of_ones_and_not_without_a_mask() -> None:
+    changes = dict(
+        re.findall(r"(mask of ones|no mask): .* by ([\d.e-]+)", printed(FOLDER / "videoprism_text_causal.py"))
+    )
+    assert float(changes["mask of ones"]) == 0
+    assert float(changes["no mask"]) > VISIBLE
+
+
 def test_every_script_is_in_the_table_and_short() -> None:
     table = (FOLDER / "README.md").read_text()
     assert len(SCRIPTS) >= 5

@@ -21,6 +21,9 @@ WANTED = {
     "blip_2_qformer": ("encoder_hidden_states",),
     "muse_glimmer_assistant": ("context_hidden_states",),
     "deepseek_ocr2_encoder": ("num_patches",),
+    "vit_mae": ("noise",),
+    "blt": ("patch_lengths",),
+    "voxtral_realtime_text": ("t_cond",),
     "mllama_vision_model": ("aspect_ratio_ids", "aspect_ratio_mask"),
 }
 

@@ -6,8 +6,10 @@ from torch import nn
 
 from orderproof.errors import SubjectError
 from orderproof.subjects import load
+from orderproof.subjects.exceptions import NOT_ALONE
 from orderproof.subjects.images import NoTokens, carries_all, read_images
 from orderproof.subjects.outputs import tensors_of
+from orderproof.subjects.scaling import _fewer_heads
 from orderproof.subjects.splitting import Rows, Split
 
 
@@ -116,7 +118,36 @@ def test_where_a_patch_embedding_is_not_the_only_way_the_first_convolution_may_b
 
 
 def test_a_model_that_draws_a_mask_is_asked_with_the_same_mask():
-    assert load("arch:vit_mae", tiny=True).cut == "model.embeddings.patch_embeddings"
+    subject = load("arch:vit_mae", tiny=True)
+    assert subject.cut == "model.embeddings.patch_embeddings"
+    (pixels,) = subject.sample(subject.length).inputs
+    with torch.no_grad():
+        first, second = (subject.module(pixels)["last_hidden_state"] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("name", ["minicpmv4_6_vision", "inkling2_vision"])
+def test_a_row_of_patches_of_any_shape_is_cut_after_they_are_embedded(name):
+    subject = load(f"arch:{name}", tiny=True)
+    assert subject.cut.endswith("embeddings.patch_embedding.rows")
+    assert subject.length == 36
+
+
+def test_heads_of_a_tiny_model_keep_room_for_a_rotation_about_three_axes():
+    model = load("arch:vjepa2", tiny=True).module.model
+    assert all(layer.attention.d_dim >= 2 for layer in model.encoder.layer)
+    assert _fewer_heads({"hidden_size": 64, "num_attention_heads": 16}) == {"num_attention_heads": 8}
+    assert _fewer_heads({"hidden_size": 64, "num_attention_heads": 4}) == {}
+    assert _fewer_heads({"hidden_size": 64, "num_attention_heads": 16, "num_key_value_heads": 2}) == {}
+    assert _fewer_heads({"hidden_size": 64, "num_attention_heads": 16, "head_dim": 4}) == {}
+    both = _fewer_heads({"d": 1, "hidden_size": 32, "num_attention_heads": 8, "num_key_value_heads": 8})
+    assert both == {"num_attention_heads": 4, "num_key_value_heads": 4}
+
+
+@pytest.mark.parametrize("name", ["inkling_vision", "gemma4_assistant", "rag", "seggpt"])
+def test_what_cannot_be_asked_by_itself_is_told_with_its_reason(name):
+    with pytest.raises(NoTokens, match=NOT_ALONE[name]):
+        load(f"arch:{name}", tiny=True)
 
 
 @pytest.mark.parametrize("name", ["sam", "vitpose", "rf_detr"])

@@ -23,6 +23,7 @@ from orderproof.record import Deviation, Entry, Expectation, Finding, Record, Re
 from orderproof.report import words
 from orderproof.subjects import load
 from orderproof.subjects.architectures import PREFIX, default_config, known_architectures
+from orderproof.subjects.images import NoTokens
 from orderproof.subjects.quieting import silence
 
 Category = Literal[
@@ -216,7 +217,7 @@ def _why_not_loaded(error: Exception) -> Category:
         return "not text or vision"
     if "ImportError: " in text and "not found in your environment" in text:
         return "not installed"
-    if any(sign in text for sign in _UNREADABLE):
+    if isinstance(error, NoTokens) or any(sign in text for sign in _UNREADABLE):
         return "no token input"
     if "the model could not be called" in text or "the model returned none of" in text:
         return "cannot be run"

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.auditing.runs import Runs, named
+from orderproof.auditing.runs import Runs, named, same_draws
 from orderproof.errors import CaptureError, OrderproofError, SubjectError
 from orderproof.laws import Axis, TokenDim
 from orderproof.prover.capture import Captured, capture, first_line
@@ -188,10 +188,11 @@ class Examination:
 
     def _difference_from(self, captured: Captured) -> str | None:
         sample = self.subject.sample(self.length, self.seed + 1)
-        with torch.no_grad():
+        with torch.no_grad(), same_draws():
             real = named(self.subject.module(*[x.clone() for x in sample.inputs]))
         try:
-            recorded = run(captured, tuple(x.clone() for x in sample.inputs))
+            with same_draws():
+                recorded = run(captured, tuple(x.clone() for x in sample.inputs))
         except Exception as error:  # noqa: BLE001 - a graph may hold what only the exporter can run
             return f"the recorded graph could not be run: {type(error).__name__}: {first_line(error)}"
         return _compare(real, recorded)

@@ -7,6 +7,8 @@ graph from there; every other subject is run itself. Nothing here decides anythi
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,7 +64,11 @@ class Runs:
         return Tokens((start,), tuple(f"patch {i}" for i in range(start.shape[1])))
 
     def outputs(self, inputs: tuple[Tensor, ...], *, double: bool = False) -> dict[str, Tensor]:
-        """The named outputs."""
+        """The named outputs, for the same random numbers in every run where a model draws any."""
+        with same_draws():
+            return self._outputs(inputs, double=double)
+
+    def _outputs(self, inputs: tuple[Tensor, ...], *, double: bool) -> dict[str, Tensor]:
         if self.by_graph or self.subject.cut:
             assert self.captured is not None
             if not self.subject.cut:
@@ -101,6 +107,14 @@ class Runs:
             name: _perturbed(value, generator) if name in self.captured.parameters else value
             for name, value in self.captured.values.items()
         }
+
+
+@contextmanager
+def same_draws() -> Iterator[None]:
+    """Let what is drawn in two runs be the same: what differs then, differs because their inputs do."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
 
 
 def redrawn(module: nn.Module, seed: int) -> nn.Module:

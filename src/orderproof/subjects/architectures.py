@@ -18,6 +18,7 @@ from orderproof.subjects import beside, huggingface, shrinking
 from orderproof.subjects.bounding import TooLarge, bounded
 from orderproof.subjects.classes import foreign_input
 from orderproof.subjects.decoding import has_decoder
+from orderproof.subjects.exceptions import GIVEN, NOT_ALONE
 from orderproof.subjects.images import NoTokens
 from orderproof.subjects.kinds import reads_images
 from orderproof.subjects.ladder import ladder
@@ -42,6 +43,8 @@ def load_architecture(spec: str, *, tiny: bool = False, attention: str | None = 
     """Build `arch:NAME?key=value`: on meta, for every weight, or tiny on the CPU with random weights."""
     name, given = parse(spec)
     with silence():
+        if name in NOT_ALONE:
+            raise NoTokens(f"{spec}: {NOT_ALONE[name]}")
         default = default_config(name)
         chosen = huggingface.model_class(default)
         if (other := foreign_input(chosen)) is not None:
@@ -96,7 +99,7 @@ def default_config(name: str) -> Any:
     from transformers import CONFIG_MAPPING
 
     try:
-        config = read_part(CONFIG_MAPPING[name]())
+        config = read_part(CONFIG_MAPPING[name](**GIVEN.get(name, {})))
     except Exception as error:  # a third-party constructor: anything may come
         raise SubjectError(f"{PREFIX}{name}: no default configuration: {first_line(error)}") from error
     huggingface.model_class(config)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orderproof.subjects.shapes import CUT, shapes_of
+from orderproof.subjects.shapes import CUT, pair, shapes_of
 from orderproof.subjects.subject import seeded
 
 COUNT = 5  # how many vectors a fixed sequence has: no usual number of tokens
@@ -39,6 +39,7 @@ class Beside(nn.Module):
         super().__init__()
         self.names = tuple(names)
         self.counts: dict[str, int] = {}
+        self.written: dict[str, list[Any]] = {}  # whole numbers, which a recording may have to read
         self.first = _FIRST_ROW.get(str(config.model_type)) if "pixel_values" in self.names else None
         for name in self.names:
             value = RECIPES[name].make(config, model)
@@ -46,6 +47,8 @@ class Beside(nn.Module):
                 self.counts[name] = value
             else:
                 self.register_buffer(name, value)
+                if not value.is_floating_point():
+                    self.written[name] = value.tolist()
 
     @property
     def words(self) -> str:
@@ -56,7 +59,10 @@ class Beside(nn.Module):
     def forward(self, tokens: Tensor) -> dict[str, Tensor | int]:
         """The arguments for a batch of tokens [batch, token, ...] or of images."""
         made: dict[str, Tensor | int] = dict(self.counts)
-        for name, value in self.named_buffers():
+        for name, buffer in self.named_buffers():
+            value = buffer
+            if name in self.written and not value.is_meta:
+                value = torch.tensor(self.written[name])
             shape = [tokens.shape[0], *value.shape[1:]]
             if RECIPES[name].for_each_token:
                 shape[1] = tokens.shape[1]
@@ -126,6 +132,18 @@ def _context(config: Any, model: nn.Module) -> Tensor:
     return torch.randn((1, COUNT, width), generator=seeded(1))
 
 
+def _delay(config: Any, _model: nn.Module) -> Tensor:
+    """How long after the sound a word is written, as a vector for all tokens."""
+    return torch.randn((1, 1, int(config.hidden_size)), generator=seeded(1))
+
+
+def _noise(config: Any, _model: nn.Module) -> Tensor:
+    """Noise for each patch of an image: those with the most are hidden."""
+    height, width = pair(config.image_size)
+    tall, wide = pair(config.patch_size)
+    return torch.rand((1, (height // tall) * (width // wide)), generator=seeded(1))
+
+
 RECIPES: dict[str, Recipe] = {
     "bbox": Recipe(_box, "the same box for every token", for_each_token=True),
     "pixel_values": Recipe(_image, "a fixed image"),
@@ -144,13 +162,19 @@ RECIPES: dict[str, Recipe] = {
     "aspect_ratio_mask": Recipe(
         lambda c, _m: torch.ones(1, 1, _number(c, "max_num_tiles", otherwise=1), dtype=torch.long), "all tiles in use"
     ),
+    "t_cond": Recipe(_delay, "a fixed delay"),
+    "noise": Recipe(_noise, "fixed noise that says which patches are hidden"),
+    "patch_lengths": Recipe(lambda _c, _m: torch.tensor([[1, 2, 3, 2, 3]]), "fixed lengths of its patches"),
     "num_patches": Recipe(lambda _c, _m: COUNT, f"{COUNT} patches"),
     "patch_ids": Recipe(lambda _c, _m: torch.zeros(1, 1, dtype=torch.long), "the same one", for_each_token=True),
 }
 _UNSAID = {
+    "blt": ("patch_lengths",),
     "blt_local_decoder": ("patch_embeds",),
     "blt_local_encoder": ("num_patches", "patch_ids"),
     "idefics": ("image_encoder_embeddings", "image_attention_mask"),
     "tvp": ("pixel_values",),
+    "vit_mae": ("noise",),
+    "voxtral_realtime_text": ("t_cond",),
 }
 _FIRST_ROW = {"vilt": 0, "tvp": 10}  # where the text is in an output that has rows for an image too

@@ -20,7 +20,7 @@ _SOUNDS = {  # models of speech and music that say they read text: tokens of sou
     "CsmForConditionalGeneration", "DiaDecoder",
     "DiaEncoder", "EncodecModel", "FastSpeech2ConformerModel", "FastSpeech2ConformerWithHifiGan",
     "KyutaiSpeechToTextModel", "MoshiDepthDecoder", "MusicgenDecoder", "MusicgenMelodyDecoder", "MusicgenModel",
-    "MusicgenMelodyModel", "VitsModel",
+    "MusicgenMelodyModel", "Qwen3OmniMoeTalkerCodePredictorModel", "VitsModel",
 }  # fmt: skip
 _INPUTS = ("inputs_embeds", "input_ids", "pixel_values", "flattened_patches", "hidden_states")
 _ENDS = ("Model", "Encoder", "Transformer", "Backbone", "ForCausalLM", "Decoder")

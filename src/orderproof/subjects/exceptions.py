@@ -10,11 +10,48 @@ _ROUTED = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_shared_experts": 
 
 _SLENDER = {"width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 320}  # a quarter of 1280
 
+_STRIPES = {  # kernel, stride and padding of the convolutions of a block, for each of its three sizes
+    f"{kind}_{ratio}": [[tall, wide], [1, 1], [tall // 2, wide // 2]]
+    for ratio, size in (("longratio", 7), ("midratio", 5), ("shortratio", 3))
+    for kind, tall, wide in (
+        ("vertical_long_to_small_conv", size, 1), ("horizontal_small_to_long_conv", 1, size),
+        ("symmetric_conv_long", size, size),
+    )
+}  # fmt: skip
+
+_SMALL_VIT = {
+    "model_type": "dinov2", "image_size": 32, "patch_size": 8, "hidden_size": 64, "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+}  # fmt: skip
+
+# what a configuration is made with where it has no default
+GIVEN: dict[str, dict[str, Any]] = {
+    "nougat": {"encoder": {"model_type": "donut-swin"}},  # the default is "donut_swin", which the library has not
+}
+
+# models that no law of order can be asked of by themselves
+NOT_ALONE = {
+    "gemma4_assistant": "it reads the keys and values of the model it assists, and has none of its own",
+    "rag": "it reads a question and documents that a retriever finds for it; its parts are dpr and bart",
+    "seggpt": "it reads an image and an example beside it as one picture: no row of tokens is that of the image",
+    "inkling_vision": "it turns each patch of an image into one token by itself: no row of tokens is in it",
+}
+
 EXCEPTIONS: dict[str, dict[str, Any]] = {
     # what the default configuration leaves open and the model needs
     "chameleon": {"vocabulary_map": {"<image>": 5}},
     "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10000.0}},
     "deepseek_ocr2_text": {"mlp_layer_types": ["dense", "sparse"], "num_experts_per_tok": 2},
+    "deepseek_ocr2_vision": {  # the default encoder is wider than what it is given
+        "sam_config": {
+            "hidden_size": 64, "output_channels": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "image_size": 192, "global_attn_indexes": [1], "window_size": 2, "downsample_channels": [32, 64],
+        },
+        "encoder_config": {
+            "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "num_key_value_heads": 4, "vocab_size": 99, "sliding_window": 4,
+        },
+    },
     "deepseek_v2": {"num_experts_per_tok": 2},
     "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 32},
     "dots1": _ROUTED,
@@ -22,6 +59,22 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "qwen4_exp_text": {
         "indexer_n_heads": 4, "indexer_kv_heads": 1, "indexer_head_dim": 16, "indexer_budget": 4,
         "indexer_compress_ratio": 2,
+    },
+    "lw_detr": {"projector_scale_factors": [1.0]},
+    "pp_ocrv6_medium_det": {
+        "intraclass_block_config": {**_STRIPES, "reduce_channel": [1, 1, 0], "return_channel": [1, 1, 0]},
+        "scale_factor_list": [1, 2, 4, 8], "kernel_list": [3, 2, 2],
+        "backbone_config": {"model_type": "hgnet_v2", "out_features": ["stage1", "stage2", "stage3", "stage4"]},
+    },
+    "pp_ocrv6_small_det": {  # the channels of its neck are not those of its backbone
+        "layer_list_out_channels": [48, 96, 192, 384],
+        "backbone_config": {
+            "model_type": "pp_lcnet_v3", "scale": 0.75, "divisor": 16,
+            "out_features": ["stage2", "stage3", "stage4", "stage5"],
+        },
+    },
+    "uvdoc": {  # its head reads every stage
+        "backbone_config": {"model_type": "uvdoc_backbone", "out_features": [f"stage{k}" for k in range(1, 7)]},
     },
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "nemotron": {"num_key_value_heads": 2},
@@ -31,11 +84,36 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "t5gemma2_text": {"dropout_rate": 0.0},  # likewise
     "mllama_vision_model": {"max_num_tiles": 1, "supported_aspect_ratios": [[1, 1]]},  # an image of one tile
     "xclip_vision_model": {"num_frames": 1},  # frames of a film stand in the batch: images, not films
+    "sam3_lite_text_text_model": {"num_hidden_layers": 3},  # the first and the last layer are convolutions
+    "janus_vqgan": {
+        "base_channels": 32, "latent_channels": 32, "num_embeddings": 64, "channel_multiplier": [1, 2],
+        "num_patches": 12,
+    },
+    # a merger stands behind this layer
+    "minicpm_ocr_vision": {"insert_layer_id": 0},
+    "minicpmv4_6_vision": {"insert_layer_id": 0},
+    "minicpmv4_7_vision": {"insert_layer_id": 0},
     "eomt": {"num_blocks": 1},  # the last blocks are those with queries
     "eomt_dinov3": {"num_blocks": 1},
+    "sam2": {  # the sizes of its feature maps are written down
+        "vision_config": {
+            "backbone_config": {
+                "model_type": "sam2_hiera_det_model", "image_size": [64, 64], "blocks_per_stage": [1, 1, 2, 1],
+                "global_attention_blocks": [3],
+            },
+            "backbone_feature_sizes": [[16, 16], [8, 8], [4, 4]],
+        },
+        "prompt_encoder_config": {"image_size": 64},
+    },
+    "depth_pro": {  # three encoders of images, four times as large each side
+        "patch_size": 32, "image_model_config": _SMALL_VIT, "patch_model_config": _SMALL_VIT,
+        "fov_model_config": _SMALL_VIT, "intermediate_hook_ids": [1, 0], "intermediate_feature_dims": [32, 32],
+        "scaled_images_feature_dims": [64, 64, 32], "fusion_hidden_size": 32,
+    },
     # convolution nets that are narrower by a factor, not by their keys
     "align_vision_model": _SLENDER,
     "efficientnet": _SLENDER,
+    "tvp": {"num_frames": 2, "max_img_size": 64, "visual_prompt_size": 8},  # beside a film
     "xmod": {"default_language": "en_XX"},
     "step3p5": {"sliding_window": 4},
     "t5gemma": {"is_encoder_decoder": False},  # the encoder alone is audited

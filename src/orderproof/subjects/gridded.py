@@ -22,7 +22,7 @@ from orderproof.subjects.quieting import replaced, silence
 from orderproof.subjects.subject import seeded
 
 SIDE = 3  # [patches, or groups of patches that are merged] of the grid
-GRIDS = ("grid_thw", "image_grid_thw", "patch_grid_thw", "spatial_shapes")
+GRIDS = ("grid_thw", "image_grid_thw", "patch_grid_thw", "spatial_shapes", "target_sizes")
 ROWS = ("hidden_states", "pixel_values")
 _CONSTANTS = "get_vision_"  # functions of a modelling file that give constants of the grid
 
@@ -81,13 +81,18 @@ class Gridded(nn.Module):
         yield (rows, channels, patch, patch)
         yield (2, rows, channels * patch * patch)
         yield (1, rows, channels, patch, patch)
+        yield (1, channels, patch, patch * rows)
+        yield (rows // self.merge**2, self.merge * patch, self.merge * patch, channels)
 
     def _call(self, patches: Tensor) -> Any:
         if self.grid == "spatial_shapes":  # a batch of rows, a mask, and height and width
             seen = torch.ones(patches.shape[:2], dtype=torch.int64)
             shapes = Shapes([list(self.sides[1:])] * len(patches))
             return self.model(pixel_values=patches, pixel_attention_mask=seen, spatial_shapes=shapes)
-        given = {self.rows: patches, self.grid: torch.tensor([self.sides])}
+        sides = self.sides[1:] if self.grid == "target_sizes" else self.sides
+        if len(patches) * self.merge**2 == self.sides[1] * self.sides[2]:  # each is a group of patches
+            sides = (1, SIDE, SIDE)
+        given = {self.rows: patches, self.grid: torch.tensor([sides])}
         if self.merges:
             given["merge_sizes"] = torch.tensor([self.merge])
         return self.model(**given)

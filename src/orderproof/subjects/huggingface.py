@@ -101,13 +101,20 @@ def model_class(config: Any) -> Any:
     encoder = config.is_encoder_decoder or config.model_type in ENCODERS
     names = ["AutoModelForTextEncoding", "AutoModel"] if encoder else ["AutoModel"]
     for name in names:
-        mapping = getattr(transformers, name)._model_mapping
-        if type(config) in mapping:
-            found = mapping[type(config)]
+        found = _mapped(getattr(transformers, name)._model_mapping, config)
+        if found is not None:
             return found[0] if isinstance(found, (tuple, list)) else found
     if (part := part_class(config)) is not None:
         return part
     raise SubjectError(f"transformers has no base model for {type(config).__name__}")
+
+
+def _mapped(mapping: Any, config: Any) -> Any:
+    """What a mapping of transformers gives for a configuration; None where it gives nothing, or a name in vain."""
+    try:
+        return mapping.get(type(config), None)
+    except ValueError:  # the mapping names a class that the library does not export
+        return None
 
 
 def has_base_model(config: Any) -> bool:
@@ -273,7 +280,9 @@ def _read_tokens(name: str, model: Any, device: str, numbers: bool) -> Reading: 
         table = embeddings.weight
         return Reading("inputs_embeds", draw_vectors(table.shape[-1], table.dtype, device))
     width = getattr(model.config, "hidden_size", None)
-    if "inputs_embeds" in accepted and "input_ids" not in accepted and isinstance(width, int):
+    tables = any(isinstance(part, nn.Embedding) for part in model.modules())
+    bare = "input_ids" not in accepted or (not numbers and not tables)
+    if "inputs_embeds" in accepted and bare and isinstance(width, int):
         return Reading("inputs_embeds", draw_vectors(width, model.dtype, device))
     vectors = next((key for key in VECTORS if key in accepted and "input_ids" not in accepted), None)
     width = width if isinstance(width, int) else getattr(model.config, "d_model", None)

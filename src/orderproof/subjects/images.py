@@ -236,6 +236,10 @@ def _find_row(name: str, model: Gridded, calls: list[Call]) -> tuple[str, int]:
             parent, _, last = found.path.rpartition(".")
             setattr(model.get_submodule(parent), last, Unbatched(found.part, found.out.dim()))
             return f"{found.path}.rows", patches
+        if isinstance(found.part, nn.Conv2d) and found.out.dim() == 4 and found.out[:, 0].numel() == patches:
+            parent, _, last = found.path.rpartition(".")
+            setattr(model.get_submodule(parent), last, Split(found.part, tuple(found.out.shape[2:])))
+            return f"{found.path}.rows", patches
     raise NoTokens(f"{name}: {type(model.model).__name__} has no patch embedding that gives [batch, token, width]")
 
 

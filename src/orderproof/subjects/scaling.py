@@ -16,11 +16,13 @@ LAYERS, EXPERTS, CHOSEN, ROWS, WORDS, QUERIES = 2, 4, 2, 128, 99, 8
 GRIDS = (3, 8, 16, 0)  # [patches] sides of an image: few, enough for four stages that halve it, as it is
 MOST_LAYERS = 4  # so many where there are as many kinds of them
 NARROW = 64  # a width to come down to
+HEAD = 8  # [features] the least width of a head: a rotation about three axes needs a pair for each, and turns no less
 
 _LAYERS = re.compile(r"^(num_hidden_layers|n_layers?|num_layers|depth|layers|num_(encoder|decoder)_layers|.*_layers)$")
 _NO_COUNT = re.compile(
     r"kv_shared|dense_layers|window|global_layers|feat_extract|aux|nextn|prediction|adapter|conv_lay"
 )
+_HEADS = re.compile(r"^(?P<part>.*?)(num_attention_heads|num_heads)$")
 _WIDTH = re.compile(
     r"hidden|dim|width|channels|embed|embd|intermediate|inner|_size$|rank|filters|d_|ffn?_|head_size|feats"
 )
@@ -84,11 +86,29 @@ def scaled(config: Any, by: int, grid: int = 0) -> dict[str, Any]:
             if small is not None and small != value:
                 values[name] = small
     values.update(_images(own, grid))
+    values.update(_fewer_heads({**own, **values}))
     words = values.get("vocab_size", own.get("vocab_size"))
     for name, value in own.items():
         if isinstance(words, int) and _TOKEN.search(name) and _int(value) and value >= words:
             values[name] = 0 if name == "pad_token_id" else words - 1
     return values
+
+
+def _fewer_heads(sizes: Mapping[str, Any]) -> dict[str, int]:
+    """Numbers of heads that leave each head `HEAD` features, where the narrower width was left to be shared by all."""
+    found: dict[str, int] = {}
+    if _int(sizes.get("head_dim")):
+        return found
+    for name, heads in sizes.items():
+        match = _HEADS.match(name)
+        width: Any = sizes.get(f"{match['part']}hidden_size") if match else None
+        shared = sizes.get(name.replace("attention", "key_value"), heads)
+        if not _int(heads) or not _int(width) or shared != heads or width // HEAD >= heads or width % HEAD:
+            continue
+        found[name] = width // HEAD
+        if name.replace("attention", "key_value") in sizes:
+            found[name.replace("attention", "key_value")] = width // HEAD
+    return found
 
 
 def _part(config: Any, by: int, grid: int) -> dict[str, Any]:

@@ -38,7 +38,8 @@ _SIZES: dict[str, int] = {
     "query_pre_attn_scalar": HEAD_WIDTH,
     "vocab_size": 99,
     "patch_size": 4,
-    "image_size": 12,
+    **dict.fromkeys(("image_size", "crop_size"), 12),
+    "frames_per_clip": 4,
 }
 SIZE_KEYS = frozenset((*_SIZES, *_HEADS, *_GROUPS, *_WIDTHS, "layer_types", "attention_types", "layers_block_type"))
 

@@ -26,7 +26,19 @@ class Rows(nn.Module):
         return given.flatten(2).transpose(1, 2)
 
 
-class Split(nn.Module):
+class _TwoSteps(nn.Module):
+    """What stands in the place of a patch embedding, and answers for it."""
+
+    def __getattr__(self, name: str) -> Any:
+        """What models read off a convolution: its weight for its dtype, its stride, the size of its kernel."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            rows: Any = super().__getattr__("rows")
+            return getattr(rows.patches, name)
+
+
+class Split(_TwoSteps):
     """A patch embedding in two steps, so that the graph can be cut between them: a row of patches, then their grid.
 
     Most models flatten the grid at once; a grid of one column is then the same to them, and keeps the row in sight.
@@ -36,14 +48,6 @@ class Split(nn.Module):
         super().__init__()
         self.rows = Rows(patches, frames)
         self.grid = grid
-
-    def __getattr__(self, name: str) -> Any:
-        """What models read off a convolution: its weight for its dtype, its stride, the size of its kernel."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            rows: Any = super().__getattr__("rows")
-            return getattr(rows.patches, name)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """What the patch embedding gives: [batch, width, height, width of the grid]."""
@@ -67,15 +71,13 @@ class OneRow(nn.Module):
         return row
 
 
-class Unbatched(nn.Module):
+class Unbatched(_TwoSteps):
     """The same in two steps, so that the graph can be cut between them."""
 
     def __init__(self, patches: nn.Module, rank: int) -> None:
         super().__init__()
         self.rows = OneRow(patches)
         self.rank = rank
-        if isinstance(weight := getattr(patches, "weight", None), nn.Parameter):
-            self.weight = weight  # models read its dtype
 
     def forward(self, *pixels: Any, **options: Any) -> Tensor:
         """What the patch embedding gives: [patch, width], or as many images of one patch."""
