@@ -69,7 +69,8 @@ extreme_of_visible | softmax | | amax logsumexp | softmax | +# | max.dim
 lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index unsafe_index index_select
 scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
 scan_dependence | < -> > | <> | argsort | convolution | | conv1d conv2d conv3d convolution
-scan_dependence | pooled | | avg_pool1d avg_pool2d
+scan_dependence | pooled | | avg_pool1d avg_pool2d max_pool1d max_pool2d max_pool2d_with_indices adaptive_avg_pool1d
+scan_dependence | pooled | | adaptive_avg_pool2d upsample_nearest2d upsample_bilinear2d upsample_bicubic2d
 dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | *y -> * | y | view_as_complex
 dense_dependence | * y > -> * | #y> | index_add index_copy index_fill | * -> *y | y | view_as_real | < -> > | <> | fft
 dense_dependence | indexed | | index_put index_put_impl unsafe_index_put
@@ -667,12 +668,19 @@ class _Checker:
 
     def _pooled(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
         """Which places a window reads is seen by running it on ones, for each level."""
-        (out,), x, lead = said, b["self"], len(said[0].shape) - int(name[-2])
-        level = np.broadcast_to(x.level, (*x.level.shape[:lead], *x.shape[lead:]))
+        out, key = said[0], "self" if "self" in b else "input"
+        x, lead = b[key], len(out.shape) - int(next(c for c in name if c.isdigit()))
+        mixed = name in ("upsample_bilinear2d", "upsample_bicubic2d")  # of weights that may add up to zero
+        whole = tuple(range(lead, len(x.shape))) if mixed else ()
+        level = x.level.max(axis=whole, keepdims=True) if whole else x.level
+        level = np.broadcast_to(level, (*level.shape[:lead], *x.shape[lead:]))
         seen = np.full((*level.shape[:lead], *out.shape[lead:]), NEVER)
         for v in np.unique(level[level > NEVER]):
-            (hit,) = run(lambda _: None, self=torch.from_numpy((level >= v) * 1.0))
+            hit = run(lambda _: None, **{key: torch.from_numpy((level >= v) * 1.0)})[0]
             seen = np.where(hit.numpy() != 0, v, seen)  # what it divides by may be negative
-        end, own = np.full((1,) * len(out.shape), 1 if x.ordinary.all() else INF), DIMS[: len(out.shape)]
-        plain = replace(x, shape=(*x.shape[:lead], *out.shape[lead:]), level=seen, low=-end, high=end)
-        return [self._form(out, [(plain, own)], own, own[lead:])]
+        own, made = DIMS[: len(out.shape)], []
+        for each in said:  # numbers, and their places
+            end = np.full((1,) * len(out.shape), 1 if x.ordinary.all() or "int" in each.dtype else INF)
+            plain = replace(x, shape=(*x.shape[:lead], *out.shape[lead:]), level=seen, low=-end, high=end)
+            made.append(self._form(each, [(plain, own)], own, own[lead:]))
+        return made
