@@ -511,6 +511,8 @@ WINDOWS = [
     S("upsample_bilinear2d", (X(2, 2, 2, 3), [3, 4], False)),
     S("upsample_bilinear2d.vec", (X(2, 2, 2, 3), [3, 4], True, None)),
     S("upsample_bicubic2d", (X(2, 2, 2, 3), [3, 4], False)),
+    S("grid_sampler", (X(2, 2, 3, 3), X(2, 3, 2, 2, kind="unit"), 0, 0, False)),
+    S("grid_sampler_2d", (X(2, 2, 3, 3), X(2, 3, 2, 2, kind="unit"), 1, 1, True)),
 ]
 
 SAMPLES = [

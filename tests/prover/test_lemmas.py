@@ -455,9 +455,9 @@ COARSE = [
         frequencies_without_a_part,
     ),
     Coarse(
-        "a place of a map made larger is made of those near it, and taken to be made of all",
+        "a place of a map that is read anew is made of those near it, and taken to be made of all",
         ("known", "cut"),
-        ("upsample_bilinear2d", "upsample_bilinear2d.vec", "upsample_bicubic2d"),
+        ("upsample_bilinear2d", "upsample_bilinear2d.vec", "upsample_bicubic2d", "grid_sampler", "grid_sampler_2d"),
     ),
     Coarse(
         "a write at known places is as a write at any place",

@@ -73,6 +73,7 @@ scan_dependence | pooled | | avg_pool1d avg_pool2d max_pool1d max_pool2d max_poo
 scan_dependence | pooled | | adaptive_avg_pool2d upsample_nearest2d upsample_bilinear2d upsample_bicubic2d
 dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | *y -> * | y | view_as_complex
 dense_dependence | * y > -> * | #y> | index_add index_copy index_fill | * -> *y | y | view_as_real | < -> > | <> | fft
+dense_dependence | tuvw txyz -> tuxy | vwz | grid_sampler grid_sampler_2d
 dense_dependence | indexed | | index_put index_put_impl unsafe_index_put
 """
 TABLE: dict[str, tuple[str, str, str]] = {"view.dtype": ("movement_equivariant", "each", "")}

@@ -176,6 +176,13 @@ def fourier(a: Application) -> Fact:
     return _every(a, rank, {int(d) % rank for d in ([dims] if isinstance(dims, int) else dims)}, a.shape)
 
 
+@rule(LEMMA, "grid_sampler", "grid_sampler_2d")
+def grid_sampler(a: Application) -> Fact:
+    """A map read at given places of its plane: each place reads the plane, and its own two numbers."""
+    operands = [_operand(a, a.args[0], ["n", "c", "h", "w"], 0), _operand(a, a.args[1], ["n", "y", "x", "place"], 1)]
+    return depending(a, operands, ("n", "c", "y", "x"), a.shape, {"h", "w", "place"})
+
+
 @rule(LEMMA, "view_as_complex")
 def view_as_complex(a: Application) -> Fact:
     """Two numbers read as one complex number."""
