@@ -106,6 +106,7 @@ class _Fact:
     constant: bool = False
     tensor: Any = None  # the value of a constant that can be computed
     key: str = ""  # of all that was said and derived
+    among: Any = None  # of places of lines: along which dimension, and which places are among them for certain
 
     @property
     def ordinary(self) -> Any:
@@ -118,7 +119,8 @@ class _Fact:
 
     def content(self, said: Any) -> str:
         ends = [[a.shape, a.dtype.str, a.tobytes().hex()] for a in (self.low, self.high)]
-        return _hash([said, self.moves, self.constant, self.tensor is None, ends])
+        among = self.among and [self.among[0], self.among[1].shape, self.among[1].tobytes().hex()]
+        return _hash([said, self.moves, self.constant, self.tensor is None, ends, among])
 
 
 def recheck(certificate: Mapping[str, Any]) -> Checked:
@@ -267,10 +269,34 @@ class _Checker:
             said = [self._read(*part) for part in parts]
             derived = self._derived(step, said, args, dict(kwargs))
             made = [self._compared(*pair) for pair in zip(said, derived, strict=True)]
+            among = self._among(step["operator"], args, dict(kwargs))
+            made = [replace(f, among=among if k == len(made) - 1 else None) for k, f in enumerate(made)]
             made = [replace(f, key=f.content(part)) for f, part in zip(made, parts, strict=True)]
             self.done[key] = made if isinstance(data, list) else made[0]
         self.keys[node] = key
         return self.done[key]
+
+    def _among(self, operator: str, args: Any, kwargs: Any) -> Any:
+        """Of at most k visible entries, the others masked, the places of the k largest hold every one."""
+        x: Any = args[0] if args else None
+        name = operator.removeprefix("aten.").split(".")[0]
+        if name == "getitem":
+            return x[args[1]].among
+        if name in ("_to_copy", "to") and isinstance(x, _Fact) and x.dtype in ("int32", "int64"):
+            return x.among if kwargs.get("dtype", args[-1]) in (torch.int32, torch.int64) else None
+        b = dict(zip(("self", "k", "dim", "largest"), args, strict=False)) | kwargs
+        if name != "topk" or not isinstance(x, _Fact) or not b.get("largest", True) or not x.shape:
+            return None
+        dim = b.get("dim", -1) % len(x.shape)
+        line: dict[str, Any] = {"axis": dim, "keepdims": True}
+        wide = [s if d == dim else 1 for d, s in enumerate(x.shape)]
+        masked, plain, whole = np.broadcast_arrays(
+            (x.high <= x.mask) & ((x.high == -INF) | self.assumed),
+            (x.low > x.mask / 10) & (x.high < INF),
+            np.full(wide, b["k"] >= x.shape[dim]),
+        )
+        few = (plain | masked).all(**line) & (plain.sum(**line) <= b["k"])
+        return dim, np.array(whole | (plain & few))
 
     def _value(self, x: Any) -> Any:
         if not isinstance(x, dict):
@@ -585,7 +611,7 @@ class _Checker:
         scores = self._form(blank, [(q, lead + "xz"), (k, lead + "yz")], lead + "xy", "", torch.mul, "monotone")
         causal = self._constant(tuple(visible.shape), "bool", visible) if b["is_causal"] else None
         for m in (f for f in (causal, b["attn_mask"]) if f is not None):
-            plain = (m.low == -1) & (m.high == 1) & (not m.constant)  # a mask of which nothing is known may hide
+            plain = ((m.low == -1) & (m.high == 1)).all() & (not m.constant)  # one of which nothing is known may hide
             added = replace(m, low=np.where(plain, -INF, m.low), high=np.where(plain, INF, m.high))
             if m.dtype == "bool":
                 added = self._pointwise(replace(q, shape=m.shape), torch.where, "choice", m, 0.0, -INF)
@@ -627,6 +653,12 @@ class _Checker:
             if name == "scatter" and b.get("reduce") is None and isinstance(b.get("src"), _Fact):  # one or the other
                 low, high = min(x.low.min() for x in facts[::2]), max(x.high.max() for x in facts[::2])
                 f = replace(f, low=0 * f.level + low, high=0 * f.level + high)
+            written = b.get("value")
+            if name == "scatter" and b.get("reduce") is None and isinstance(written, int | float) and b["index"].among:
+                dim, sure = b["index"].among  # the number, where it is certain to be written
+                sure = sure if [dim] == dims else np.full(sure.shape, fill_value=False)
+                low, high = (np.where(sure, written, end) for end in (f.low, f.high))
+                f = self._fact(replace(f, moves=f.moves), f.level, low, high)
             if "int" in out.dtype and all("float" in x.dtype for x in facts):  # a place, or a count
                 f = replace(f, low=0 * f.level - 1.0, high=0 * f.level + 1.0)
             if "cum" in name:  # whatever stands before it counts too
