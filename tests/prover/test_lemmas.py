@@ -407,7 +407,6 @@ COARSE = [
     ),
     Coarse("a roll of the flattened tensor", ("ordinary",), ("roll",)),
     Coarse("bits regrouped into elements of another width", ("whole",), ("view.dtype",)),
-    Coarse("a border that reflects moves along the other dimensions", ("ordinary",), ("pad",)),
     Coarse(
         "several results of an elementwise operator",
         ("ordinary", "whole", "known"),

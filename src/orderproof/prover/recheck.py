@@ -540,7 +540,8 @@ class _Checker:
     def _moved(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
         """Run it on the numbers of its operands' elements; 0 stands for what it fills with."""
         data = [f for k in ("self", "input", "tensors", "src") for f in tree_leaves(b.get(k)) if isinstance(f, _Fact)]
-        _need(b.get("mode", "constant") == "constant", "it does more than move elements")
+        moves = b.get("mode", "constant") in ("constant", "reflect", "replicate", "circular")
+        _need(moves, "it does more than move elements")
         _need(sum(math.prod(f.shape) for f in [*data, *said]) <= LARGEST, "it is too large to be run")
         group, fill, start, numbers = range(len(self.group)), b.get("value") or 0, 1, dict[int, Any]()
         columns = [[np.array([x])] for x in (NEVER, fill, fill, *(0 for _ in group))]
