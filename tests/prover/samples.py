@@ -500,7 +500,23 @@ FIXED = [
     S("avg_pool2d", (X(2, 3, 3), [2, 2], [1, 1])),
 ]
 
+WINDOWS = [
+    S("max_pool1d", (X(2, 3, 3), [2])),
+    S("max_pool2d", (X(2, 3, 3), [2, 2], [1, 1])),
+    S("max_pool2d_with_indices", (X(2, 3, 3), [2, 2], [1, 1])),
+    S("adaptive_avg_pool1d", (X(2, 2, 3), [2])),
+    S("adaptive_avg_pool2d", (X(2, 2, 3, 3), [2, 2])),
+    S("_adaptive_avg_pool2d", (X(2, 2, 3, 3), [2, 2])),
+    S("upsample_nearest2d", (X(2, 2, 2, 3), [3, 4])),
+    S("upsample_bilinear2d", (X(2, 2, 2, 3), [3, 4], False)),
+    S("upsample_bilinear2d.vec", (X(2, 2, 2, 3), [3, 4], True, None)),
+    S("upsample_bicubic2d", (X(2, 2, 2, 3), [3, 4], False)),
+    S("grid_sampler", (X(2, 2, 3, 3), X(2, 3, 2, 2, kind="unit"), 0, 0, False)),
+    S("grid_sampler_2d", (X(2, 2, 3, 3), X(2, 3, 2, 2, kind="unit"), 1, 1, True)),
+]
+
 SAMPLES = [
     *(POINTWISE + CONTRACTION + FIBRE + MOVEMENT + ATTENTION + LOOKUP + REDUCTION + SCAN + ADDED + DENSE + VISIBLE),
     *FIXED,
+    *WINDOWS,
 ]

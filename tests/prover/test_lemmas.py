@@ -301,7 +301,7 @@ def source_longer(tried: Trial) -> bool:
 PRODUCT, SOFTMAX, ATTENTION = "contraction_equivariant", "softmax_equivariant", "attention_equivariant"
 EXTREMES = {
     "all", "any", "amax", "amin", "max", "min", "argmax", "argmin", "median", "mode", "logsumexp", "logcumsumexp",
-    "cummax", "cummin", "sort", "argsort", "topk", "msort",
+    "cummax", "cummin", "sort", "argsort", "topk", "msort", "max_pool2d_with_indices",
 }  # fmt: skip
 CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "convolution"}
 SCATTERS = (
@@ -407,7 +407,6 @@ COARSE = [
     ),
     Coarse("a roll of the flattened tensor", ("ordinary",), ("roll",)),
     Coarse("bits regrouped into elements of another width", ("whole",), ("view.dtype",)),
-    Coarse("a border that reflects moves along the other dimensions", ("ordinary",), ("pad",)),
     Coarse(
         "several results of an elementwise operator",
         ("ordinary", "whole", "known"),
@@ -453,6 +452,11 @@ COARSE = [
         ("ordinary", "whole", "cut"),
         TRANSFORMS,
         frequencies_without_a_part,
+    ),
+    Coarse(
+        "a place of a map that is read anew is made of those near it, and taken to be made of all",
+        ("known", "cut"),
+        ("upsample_bilinear2d", "upsample_bilinear2d.vec", "upsample_bicubic2d", "grid_sampler", "grid_sampler_2d"),
     ),
     Coarse(
         "a write at known places is as a write at any place",

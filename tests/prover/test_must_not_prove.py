@@ -485,6 +485,12 @@ CASES = [
         plain(lambda x: F.avg_pool1d(x.transpose(1, 2), 3, 1, 1).transpose(1, 2)),
         CAUSAL,
     ),
+    Case(
+        "largest_of_windows",
+        "causal",
+        plain(lambda x: F.max_pool2d(x[:, None], (3, 1), 1, (1, 0))[:, 0]),
+        plain(lambda x: F.max_pool2d(F.pad(x, (0, 0, 2, 0), value=-9.0)[:, None], (3, 1), 1)[:, 0]),
+    ),
     Case("sorted_tokens", "causal", plain(lambda x: x.sort(1).values), plain(lambda x: causal(x).sort(-1).values)),
     Case("last_token_added", "causal", plain(lambda x: x + x[:, -1:]), plain(lambda x: x + x[:, :1])),
     Case(

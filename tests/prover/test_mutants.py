@@ -475,6 +475,12 @@ LOOKUP = [
         "avg_pool2d",
     ),
     M(
+        "places_of_no_weight_unread",
+        'if "linear" in a.target or "cubic" in a.target:',
+        "if False:",
+        "upsample_bilinear2d",
+    ),
+    M(
         "places_in_reverse",
         "source = np.ravel_multi_index(tuple(wanted), sizes).reshape(-1)",
         "source = np.ravel_multi_index(tuple(wanted), sizes).reshape(-1)[::-1].copy()",

@@ -246,8 +246,9 @@ def test_an_image_model_is_cut_after_its_patches():
         subject.sample(7)
 
 
-def test_experts_are_routed_by_products_that_run_in_float64():
-    subject = load("arch:mixtral", tiny=True)
+@pytest.mark.parametrize("name", ["mixtral", "aria_text"])
+def test_experts_are_routed_by_products_that_run_in_float64(name):
+    subject = load(f"arch:{name}", tiny=True)
     assert "experts batched_mm" in subject.detail
     module = subject.module.double()
     with torch.no_grad():

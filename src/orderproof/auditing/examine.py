@@ -7,7 +7,7 @@ to run the subject (or, for a subject on the meta device, its tiny twin).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -18,11 +18,12 @@ from torch.fx import Node
 
 from orderproof.auditing.runs import Runs, named, same_draws
 from orderproof.errors import CaptureError, OrderproofError, SubjectError
-from orderproof.laws import Axis, TokenDim
+from orderproof.laws import Axis, Law, TokenDim
 from orderproof.prover.capture import Captured, capture, first_line
 from orderproof.prover.run import difference, run
 from orderproof.subjects import Subject
 from orderproof.subjects.settings import PLAIN, in_setting
+from orderproof.subjects.uncut import from_the_image
 
 FIDELITY = 1e-4  # relative; exported and real outputs of 212 architectures agreed to 5e-7
 
@@ -35,6 +36,7 @@ class Examination:
     length: int
     seed: int = 0
     notes: list[str] = field(default_factory=list)
+    whole: bool = False  # only whole rows of the input are told apart: no dimension of an output runs over tokens
     kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what others compute of it once
     _called: dict[str, Examination | str] = field(default_factory=dict, repr=False)
 
@@ -48,6 +50,24 @@ class Examination:
                 made if isinstance(made, str) else Examination(made, self.length, self.seed, notes=self.notes)
             )
         return self._called[setting]
+
+    def asked(self, law: Law) -> Examination:
+        """The examination this law is asked of: of whole rows, an image model is asked from the image on."""
+        return self._uncut if law.whole_rows else self
+
+    @cached_property
+    def _uncut(self) -> Examination:
+        """The same from the image on; itself where nothing is cut, or the rows are not those of the image."""
+        if self.subject.cut is None or self.failure is not None or len(self.captured.inputs) != 1:
+            return self
+        shape = self.captured.inputs[0].meta["val"].shape
+        if len(shape) < 2 or shape[0] != self.rows or self.rows == 1:
+            return self
+        subject = from_the_image(self.subject)
+        made = Examination(subject, subject.length, self.seed, notes=self.notes, whole=True)
+        made.kept.update(self.kept)
+        made.captured = replace(self.captured, start=None)
+        return made
 
     @cached_property
     def rows(self) -> int:
@@ -121,7 +141,7 @@ class Examination:
         if self.subject.twin is None:
             raise SubjectError(f"{self.subject.name}: on the meta device without a twin to run")
         twin = self.subject.twin()
-        return Examination(twin, twin.length, self.seed)
+        return Examination(twin, twin.length, self.seed, whole=self.whole)
 
     @cached_property
     def runs(self) -> Runs:
@@ -143,6 +163,8 @@ class Examination:
     @cached_property
     def output_dims(self) -> dict[str, tuple[TokenDim, ...]]:
         """The dimensions of each output that run over tokens: those that grow by one with each token."""
+        if self.whole:
+            return dict.fromkeys(self.shapes, ())
         grown = self._grown_shapes()
         found = {}
         for name, shape in self.shapes.items():

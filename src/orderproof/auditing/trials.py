@@ -196,7 +196,7 @@ class Trial:
 
 def checked_nodes(exam: Examination, law: Law) -> str:
     """Hold every fact at every node against real runs, and say what came of it in one line."""
-    there = exam.numbers
+    there = exam.asked(law).numbers
     done = attempt(there, law, there.captured)
     output, dims = next(iter(there.output_dims.items()))
     trial = Trial(there, law, output, dims, None)

@@ -50,6 +50,7 @@ def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tupl
         if isinstance(there, str):
             found = [_blank(law, "", expected, exam, "not_applicable", there)]
         else:
+            there = there.asked(law)
             parts = [_prove_part(there, part, expected, options) for part in law.relations(there.rows)]
             found = [_joined(each) for each in zip(*parts, strict=True)]
         update = {"seconds": (time.perf_counter() - began) / len(found), "setting": "" if setting == PLAIN else setting}

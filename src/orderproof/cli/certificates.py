@@ -24,6 +24,7 @@ def write_all(
             continue
         there = exam.called(finding.setting or PLAIN)
         assert isinstance(there, Examination), there
+        there = there.asked(get(finding.law))
         for part in get(finding.law).relations(there.rows):
             found = certificate(there, part, finding.output, weights=weights, uniform=uniform, completed=completed)
             if found is not None:

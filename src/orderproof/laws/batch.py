@@ -46,6 +46,7 @@ class Batch(ReplacementLaw):
 
     row: int = 0  # the one that is replaced; -1 is the last
 
+    whole_rows = True
     needs_mixing = False
 
     def relations(self, rows: int) -> tuple[Batch, ...]:

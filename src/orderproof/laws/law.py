@@ -110,6 +110,7 @@ class Law(ABC):
     settings: tuple[str, ...] = ("plain",)  # the ways of calling the subject in which the law is asked
 
     family = "permutation"
+    whole_rows = False  # it replaces whole rows of the batch, whatever they are made of
     needs_mixing = True  # where no token's output depends on another, a proof says nothing
 
     def relations(self, rows: int) -> tuple[Law, ...]:

@@ -55,6 +55,17 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class Among:
+    """Of a tensor that holds places of lines along `dim`: which places are among them, in both runs.
+
+    `sure` has the rank of the tensor, the length of a line along `dim`, and other dimensions full or 1.
+    """
+
+    dim: int
+    sure: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
 class Fact:
     """A fact about one tensor; see the module's text."""
 
@@ -62,6 +73,7 @@ class Fact:
     moves: tuple[Move, ...]
     level: Levels
     known: Known | None = None
+    among: Among | None = None
 
     @property
     def valid(self) -> bool:

@@ -56,6 +56,7 @@ def mask_like(known: Known, dtype: torch.dtype, *, share: float = 1.0) -> NDArra
 class Lines(NamedTuple):
     """What is seen of lines along some dimensions."""
 
+    ordinary: NDArray[np.bool_]  # entries above every mask
     alive: NDArray[np.bool_]  # lines that hold an ordinary entry and are not spoilt
     gone: NDArray[np.bool_]  # entries masked in a line that is alive
     finite: NDArray[np.bool_]  # entries that are no known infinity
@@ -71,7 +72,7 @@ def lines_of(known: Known, dtype: torch.dtype, dims: int | tuple[int, ...]) -> L
     infinite = known.where(EXACT) & ~finite & ~(known.value == -np.inf)
     spoilt = (infinite | (known.status == UNSURE)).any(axis=dims, keepdims=True)
     alive = ordinary.any(axis=dims, keepdims=True) & ~spoilt
-    return Lines(alive, masked & alive, finite, spoilt)
+    return Lines(ordinary, alive, masked & alive, finite, spoilt)
 
 
 def is_large(a: Application, operands: list[Operand]) -> bool:

@@ -69,9 +69,11 @@ extreme_of_visible | softmax | | amax logsumexp | softmax | +# | max.dim
 lookup_equivariant | yz * -> *z | y | embedding | < * -> * | < | gather | indexed | | index unsafe_index index_select
 scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> > | >+< | sort topk msort
 scan_dependence | < -> > | <> | argsort | convolution | | conv1d conv2d conv3d convolution
-scan_dependence | pooled | | avg_pool1d avg_pool2d
+scan_dependence | pooled | | avg_pool1d avg_pool2d max_pool1d max_pool2d max_pool2d_with_indices adaptive_avg_pool1d
+scan_dependence | pooled | | adaptive_avg_pool2d upsample_nearest2d upsample_bilinear2d upsample_bicubic2d
 dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | *y -> * | y | view_as_complex
 dense_dependence | * y > -> * | #y> | index_add index_copy index_fill | * -> *y | y | view_as_real | < -> > | <> | fft
+dense_dependence | tuvw txyz -> tuxy | vwz | grid_sampler grid_sampler_2d
 dense_dependence | indexed | | index_put index_put_impl unsafe_index_put
 """
 TABLE: dict[str, tuple[str, str, str]] = {"view.dtype": ("movement_equivariant", "each", "")}
@@ -104,6 +106,7 @@ class _Fact:
     constant: bool = False
     tensor: Any = None  # the value of a constant that can be computed
     key: str = ""  # of all that was said and derived
+    among: Any = None  # of places of lines: along which dimension, and which places are among them for certain
 
     @property
     def ordinary(self) -> Any:
@@ -116,7 +119,8 @@ class _Fact:
 
     def content(self, said: Any) -> str:
         ends = [[a.shape, a.dtype.str, a.tobytes().hex()] for a in (self.low, self.high)]
-        return _hash([said, self.moves, self.constant, self.tensor is None, ends])
+        among = self.among and [self.among[0], self.among[1].shape, self.among[1].tobytes().hex()]
+        return _hash([said, self.moves, self.constant, self.tensor is None, ends, among])
 
 
 def recheck(certificate: Mapping[str, Any]) -> Checked:
@@ -265,10 +269,34 @@ class _Checker:
             said = [self._read(*part) for part in parts]
             derived = self._derived(step, said, args, dict(kwargs))
             made = [self._compared(*pair) for pair in zip(said, derived, strict=True)]
+            among = self._among(step["operator"], args, dict(kwargs))
+            made = [replace(f, among=among if k == len(made) - 1 else None) for k, f in enumerate(made)]
             made = [replace(f, key=f.content(part)) for f, part in zip(made, parts, strict=True)]
             self.done[key] = made if isinstance(data, list) else made[0]
         self.keys[node] = key
         return self.done[key]
+
+    def _among(self, operator: str, args: Any, kwargs: Any) -> Any:
+        """Of at most k visible entries, the others masked, the places of the k largest hold every one."""
+        x: Any = args[0] if args else None
+        name = operator.removeprefix("aten.").split(".")[0]
+        if name == "getitem":
+            return x[args[1]].among
+        if name in ("_to_copy", "to") and isinstance(x, _Fact) and x.dtype in ("int32", "int64"):
+            return x.among if kwargs.get("dtype", args[-1]) in (torch.int32, torch.int64) else None
+        b = dict(zip(("self", "k", "dim", "largest"), args, strict=False)) | kwargs
+        if name != "topk" or not isinstance(x, _Fact) or not b.get("largest", True) or not x.shape:
+            return None
+        dim = b.get("dim", -1) % len(x.shape)
+        line: dict[str, Any] = {"axis": dim, "keepdims": True}
+        wide = [s if d == dim else 1 for d, s in enumerate(x.shape)]
+        masked, plain, whole = np.broadcast_arrays(
+            (x.high <= x.mask) & ((x.high == -INF) | self.assumed),
+            (x.low > x.mask / 10) & (x.high < INF),
+            np.full(wide, b["k"] >= x.shape[dim]),
+        )
+        few = (plain | masked).all(**line) & (plain.sum(**line) <= b["k"])
+        return dim, np.array(whole | (plain & few))
 
     def _value(self, x: Any) -> Any:
         if not isinstance(x, dict):
@@ -512,7 +540,8 @@ class _Checker:
     def _moved(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
         """Run it on the numbers of its operands' elements; 0 stands for what it fills with."""
         data = [f for k in ("self", "input", "tensors", "src") for f in tree_leaves(b.get(k)) if isinstance(f, _Fact)]
-        _need(b.get("mode", "constant") == "constant", "it does more than move elements")
+        moves = b.get("mode", "constant") in ("constant", "reflect", "replicate", "circular")
+        _need(moves, "it does more than move elements")
         _need(sum(math.prod(f.shape) for f in [*data, *said]) <= LARGEST, "it is too large to be run")
         group, fill, start, numbers = range(len(self.group)), b.get("value") or 0, 1, dict[int, Any]()
         columns = [[np.array([x])] for x in (NEVER, fill, fill, *(0 for _ in group))]
@@ -583,7 +612,7 @@ class _Checker:
         scores = self._form(blank, [(q, lead + "xz"), (k, lead + "yz")], lead + "xy", "", torch.mul, "monotone")
         causal = self._constant(tuple(visible.shape), "bool", visible) if b["is_causal"] else None
         for m in (f for f in (causal, b["attn_mask"]) if f is not None):
-            plain = (m.low == -1) & (m.high == 1) & (not m.constant)  # a mask of which nothing is known may hide
+            plain = ((m.low == -1) & (m.high == 1)).all() & (not m.constant)  # one of which nothing is known may hide
             added = replace(m, low=np.where(plain, -INF, m.low), high=np.where(plain, INF, m.high))
             if m.dtype == "bool":
                 added = self._pointwise(replace(q, shape=m.shape), torch.where, "choice", m, 0.0, -INF)
@@ -625,6 +654,12 @@ class _Checker:
             if name == "scatter" and b.get("reduce") is None and isinstance(b.get("src"), _Fact):  # one or the other
                 low, high = min(x.low.min() for x in facts[::2]), max(x.high.max() for x in facts[::2])
                 f = replace(f, low=0 * f.level + low, high=0 * f.level + high)
+            written = b.get("value")
+            if name == "scatter" and b.get("reduce") is None and isinstance(written, int | float) and b["index"].among:
+                dim, sure = b["index"].among  # the number, where it is certain to be written
+                sure = sure if [dim] == dims else np.full(sure.shape, fill_value=False)
+                low, high = (np.where(sure, written, end) for end in (f.low, f.high))
+                f = self._fact(replace(f, moves=f.moves), f.level, low, high)
             if "int" in out.dtype and all("float" in x.dtype for x in facts):  # a place, or a count
                 f = replace(f, low=0 * f.level - 1.0, high=0 * f.level + 1.0)
             if "cum" in name:  # whatever stands before it counts too
@@ -667,12 +702,19 @@ class _Checker:
 
     def _pooled(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:
         """Which places a window reads is seen by running it on ones, for each level."""
-        (out,), x, lead = said, b["self"], len(said[0].shape) - int(name[-2])
-        level = np.broadcast_to(x.level, (*x.level.shape[:lead], *x.shape[lead:]))
+        out, key = said[0], "self" if "self" in b else "input"
+        x, lead = b[key], len(out.shape) - int(next(c for c in name if c.isdigit()))
+        mixed = name in ("upsample_bilinear2d", "upsample_bicubic2d")  # of weights that may add up to zero
+        whole = tuple(range(lead, len(x.shape))) if mixed else ()
+        level = x.level.max(axis=whole, keepdims=True) if whole else x.level
+        level = np.broadcast_to(level, (*level.shape[:lead], *x.shape[lead:]))
         seen = np.full((*level.shape[:lead], *out.shape[lead:]), NEVER)
         for v in np.unique(level[level > NEVER]):
-            (hit,) = run(lambda _: None, self=torch.from_numpy((level >= v) * 1.0))
+            hit = run(lambda _: None, **{key: torch.from_numpy((level >= v) * 1.0)})[0]
             seen = np.where(hit.numpy() != 0, v, seen)  # what it divides by may be negative
-        end, own = np.full((1,) * len(out.shape), 1 if x.ordinary.all() else INF), DIMS[: len(out.shape)]
-        plain = replace(x, shape=(*x.shape[:lead], *out.shape[lead:]), level=seen, low=-end, high=end)
-        return [self._form(out, [(plain, own)], own, own[lead:])]
+        own, made = DIMS[: len(out.shape)], []
+        for each in said:  # numbers, and their places
+            end = np.full((1,) * len(out.shape), 1 if x.ordinary.all() or "int" in each.dtype else INF)
+            plain = replace(x, shape=(*x.shape[:lead], *out.shape[lead:]), level=seen, low=-end, high=end)
+            made.append(self._form(each, [(plain, own)], own, own[lead:]))
+        return made

@@ -65,6 +65,7 @@ class Sharing:
                 fact.level.shape,
                 fact.level.tobytes(),
                 known and (known.status.shape, known.status.tobytes(), *_value(known.value)),
+                fact.among and (fact.among.dim, *_value(fact.among.sure)),
             )
             found = self._seen[id(fact)] = (fact, self._numbers.setdefault(content, len(self._numbers)))
         return found[1]

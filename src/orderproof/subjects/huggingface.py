@@ -179,7 +179,8 @@ def text_part(model: Any, config: Any) -> Any:
 
 def use_plain_experts(model: Any) -> bool:
     """Route tokens to experts by plain batched products, which run in every precision; say whether that applied."""
-    routed = any(getattr(model.config, name, None) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
+    counts = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+    routed = any(getattr(model.config, name, None) for name in counts)
     try:
         if routed and model._can_set_experts_implementation():
             model.set_experts_implementation("batched_mm")

@@ -20,14 +20,17 @@ import numpy as np
 from torch.fx import Node
 
 from orderproof.prover.fact import (
+    EXACT,
     FLOAT16_LARGE,
     LOW,
+    Among,
     Fact,
     Known,
     Levels,
     Shape,
     compress,
     unsure,
+    with_known,
 )
 from orderproof.prover.labelled import Labels, Operand, align, common_moves, highest, settle, with_values
 from orderproof.prover.masking import not_high
@@ -95,7 +98,9 @@ def scatter(a: Application) -> Fact:
     if isinstance(source, Node):
         operands.append(_operand(a, source, [x if d != dim else "source" for d, x in enumerate(labels)], 3))
     made = depending(a, operands, tuple(labels), a.shape, {str(dim), "line", "source"})
-    return _one_or_the_other(a, made, source) if a.target in ("aten.scatter.value", "aten.scatter.src") else made
+    if a.target in ("aten.scatter.value", "aten.scatter.src"):
+        made = _one_or_the_other(a, made, source)
+    return _written(made, a.fact(index).among, dim, source) if a.target == "aten.scatter.value" else made
 
 
 def _one_or_the_other(a: Application, made: Fact, source: Node | float) -> Fact:
@@ -108,6 +113,16 @@ def _one_or_the_other(a: Application, made: Fact, source: Node | float) -> Fact:
         return made
     one = (1,) * len(made.shape)
     return Fact(made.shape, made.moves, made.level, Known(np.full(one, LOW, dtype=np.uint8), np.zeros(one)))
+
+
+def _written(made: Fact, among: Among | None, dim: int, number: float) -> Fact:
+    """A number is known where it is certain to be written (scan_dependence, case 4)."""
+    if among is None or among.dim != dim:
+        return made
+    one = (1,) * len(made.shape)
+    known = made.known or Known(np.zeros(one, dtype=np.uint8), np.zeros(one))
+    status = np.where(among.sure, EXACT, known.status).astype(np.uint8)
+    return with_known(made.shape, made.moves, made.level, Known(status, np.where(among.sure, number, known.value)))
 
 
 @rule(LEMMA, "index_add", "index_copy", "index_fill")
@@ -174,6 +189,13 @@ def fourier(a: Application) -> Fact:
     if dims is None:
         dims = range(rank) if sizes is None else range(rank - len(sizes), rank)
     return _every(a, rank, {int(d) % rank for d in ([dims] if isinstance(dims, int) else dims)}, a.shape)
+
+
+@rule(LEMMA, "grid_sampler", "grid_sampler_2d")
+def grid_sampler(a: Application) -> Fact:
+    """A map read at given places of its plane: each place reads the plane, and its own two numbers."""
+    operands = [_operand(a, a.args[0], ["n", "c", "h", "w"], 0), _operand(a, a.args[1], ["n", "y", "x", "place"], 1)]
+    return depending(a, operands, ("n", "c", "y", "x"), a.shape, {"h", "w", "place"})
 
 
 @rule(LEMMA, "view_as_complex")

@@ -59,7 +59,7 @@ def softmax_along(
     known = fact.known
     if known is None:
         return Fact(fact.shape, fact.moves, fact.level.max(axis=dim, keepdims=True))
-    _, gone, finite, spoilt = lines_of(known, dtype, dim)
+    _, _, gone, finite, spoilt = lines_of(known, dtype, dim)
     absent = known.where(EXACT) & (known.value == -np.inf)
     # A mask added twice overflows: what is below every number of its dtype is -inf.
     overflown = (known.status == MASKED) & (known.value < torch.finfo(dtype).min)

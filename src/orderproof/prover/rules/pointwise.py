@@ -13,6 +13,7 @@ Arithmetic: exact in floating point too; case 4 needs finite x.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -42,10 +43,13 @@ from orderproof.prover.masking import (
     decided_by_one,
     is_huge,
     is_large,
+    mask_like,
     not_high,
 )
 from orderproof.prover.move import STILL
 from orderproof.prover.rule import Application, NothingFollows, dtype_of, rule
+
+PLACES = (torch.int32, torch.int64)  # that hold every place of a line
 
 
 @rule(
@@ -82,6 +86,12 @@ def pointwise(a: Application) -> Fact:
     name = a.target.split(".")[1]
     if name in ("tril", "triu"):
         return _triangle(a, name)
+    if name in ("_to_copy", "to") and dtype_of(a.node) in PLACES and dtype_of(a.args[0]) in PLACES:
+        return replace(_combined(a, name), among=a.fact(a.args[0]).among)
+    return _combined(a, name)
+
+
+def _combined(a: Application, name: str) -> Fact:
     if not isinstance(a.node.meta["val"], Tensor):
         raise NothingFollows("an elementwise operator with several results has no lemma")
     rank = len(a.shape)
@@ -178,8 +188,11 @@ def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]
     risky = reduce(np.logical_or, [(k.status >= MASKED) | is_huge(k, dtype) for k in (yes, no)])
     nowhere_high = not_high(yes) & not_high(no) & dtype.is_floating_point
     either = np.where(risky, np.where(nowhere_high, LOW, UNSURE), UNKNOWN)
+    masked, high = reduce(np.logical_and, [mask_like(k, dtype) for k in (yes, no)]), np.maximum(yes.value, no.value)
+    masked = masked & dtype.is_floating_point
+    either = np.where(masked, MASKED, either)  # whichever it is
     status = np.where(sure, np.where(true, yes.status, no.status), either)
-    value = np.where(sure, np.where(true, yes.value, no.value), np.zeros_like(yes.value))
+    value = np.where(sure, np.where(true, yes.value, no.value), np.where(masked, high, np.zeros_like(yes.value)))
     return level, Known(status.astype(np.uint8), value)
 
 

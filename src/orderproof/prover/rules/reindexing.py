@@ -252,19 +252,25 @@ def repeat(a: Application) -> Fact:
     return fact
 
 
+_BORDERS: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # as numpy calls them
+
+
 @rule(LEMMA, "constant_pad_nd", "pad")
 def pad(a: Application) -> Fact:
-    """A constant put around the tensor."""
+    """A constant put around the tensor, or its own elements."""
     fact = a.fact(a.args[0])
     widths = a.argument(1, "pad")
     mode = a.argument(2, "mode", "constant") if ".pad." in a.target else "constant"
     value = a.argument(3, "value", 0) if ".pad." in a.target else a.argument(2, "value", 0)
-    if mode != "constant":
+    if mode != "constant" and (mode not in _BORDERS or min(widths) < 0):
         raise NothingFollows(f"padding of mode {mode!r} has no lemma")
     for k in range(len(widths) // 2):
         before, after = widths[2 * k], widths[2 * k + 1]
         d = len(fact.shape) - 1 - k
-        if before or after:
+        if mode != "constant" and (before or after):
+            source = np.pad(np.arange(fact.shape[d]), (before, after), _BORDERS[mode])
+            fact = reindex([fact], d, source, (*fact.shape[:d], len(source), *fact.shape[d + 1 :]))
+        elif before or after:
             fact = _padded(fact, d, before, after, 0 if value is None else value)
     return fact
 

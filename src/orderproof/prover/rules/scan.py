@@ -6,17 +6,21 @@ a cumulative sum, all j for a sort, a range around i for a convolution (convolut
   2. Moved along any other dimension, C moves alike.
   3. Moved along this one, nothing follows: cumsum of [1, 2] is [1, 3], of [2, 1] it is [2, 3]. But the values of
      a sort, or the k largest, are those of the set: they stay as they are. Their places do not.
-Proof. 1 and 2: C[i] reads nothing else, and the other indices are free. Arithmetic: any.
+  4. In a line of at most k visible entries, the others masked, the places of the k largest hold every visible one.
+     With more than k, of none: of [1, 2] the largest is the second, of [2, 1] the first.
+Proof. 1 and 2: C[i] reads nothing else, and the other indices are free. 4: a visible entry is larger than every
+masked one, so that fewer than k are before it. Arithmetic: any; 4 rests, for a finite mask, on the assumption.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from orderproof.prover.fact import ALWAYS, Fact, compress, uniform
+from orderproof.prover.fact import ALWAYS, Among, Fact, compress, uniform
 from orderproof.prover.labelled import with_values
+from orderproof.prover.masking import BOUNDED, lines_of, mask_like
 from orderproof.prover.move import FREE, STILL, is_moved
-from orderproof.prover.rule import Application, Facts, NothingFollows, rule
+from orderproof.prover.rule import Application, Facts, NothingFollows, dtype_of, rule, shape_of
 from orderproof.prover.rules.movement import rename
 from orderproof.prover.rules.reduction import only_value_used
 from orderproof.prover.rules.reindexing import reindex
@@ -59,9 +63,32 @@ def sort(a: Application) -> Facts:
     level = fact.level.max(axis=dim, keepdims=True)
     shapes = [tuple(int(s) for s in v.shape) for v in (values if several else [values])]
     results = [Fact(s, moves, level) for s in shapes]
+    if name == "topk":
+        results[1] = Fact(shapes[1], moves, level, among=_certain(a, dim))
     if forgets and several:  # nobody reads the places
         results[1] = Fact(shapes[1], moves, uniform(len(shapes[1]), ALWAYS))
     return tuple(results) if several else results[0]
+
+
+def _certain(a: Application, dim: int) -> Among | None:
+    """The places that are among those of the k largest (case 4)."""
+    known, count = a.fact(a.args[0]).known, int(a.args[1])
+    size = shape_of(a.args[0])[dim]
+    if count >= size:
+        return Among(dim, np.ones([size if d == dim else 1 for d in range(len(shape_of(a.args[0])))], dtype=bool))
+    if known is None or not a.argument(3, "largest", True):
+        return None
+    dtype = dtype_of(a.args[0])
+    masked, lines = mask_like(known, dtype), lines_of(known, dtype, dim)
+    visible = lines.ordinary
+    along = [size if d == dim else s for d, s in enumerate(np.broadcast_shapes(masked.shape, visible.shape))]
+    visible, masked, finite = (np.broadcast_to(x, along) for x in (visible, masked, lines.finite))
+    sure = visible & (visible | masked).all(axis=dim, keepdims=True) & (visible.sum(axis=dim, keepdims=True) <= count)
+    if not sure.any():
+        return None
+    if (sure.any(axis=dim, keepdims=True) & masked & finite).any():
+        a.assume(BOUNDED)
+    return Among(dim, sure)
 
 
 @rule("movement_equivariant", "slice_scatter", "select_scatter")

@@ -41,7 +41,7 @@ def extreme_of_visible(a: Application) -> Facts:
     if fact.known is None:
         return plain(a, fact)
     dims, keep = dims_of(a, len(fact.shape))
-    alive, gone, finite, _ = lines_of(fact.known, dtype_of(a.args[0]), dims)
+    _, alive, gone, finite, _ = lines_of(fact.known, dtype_of(a.args[0]), dims)
     if (gone & finite).any():
         a.assume(BOUNDED)
     level, gone = np.broadcast_arrays(fact.level, both_ends(gone, fact.moves, fact.shape))
