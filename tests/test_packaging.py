@@ -69,7 +69,7 @@ def test_pins_are_plain_versions():
 
 def test_the_project_gives_ranges_and_the_extras_it_promises():
     assert "torch>=2.11" in PROJECT["project"]["dependencies"]
-    assert set(PROJECT["project"]["optional-dependencies"]) == {"hf", "demo", "bench", "lab", "app", "dev"}
+    assert set(PROJECT["project"]["optional-dependencies"]) == {"hf", "demo", "plots", "bench", "lab", "app", "dev"}
 
 
 def test_no_machine_path_or_host_stands_in_the_set_up():

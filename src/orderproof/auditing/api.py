@@ -122,7 +122,7 @@ def one_law(
     if check_nodes and isinstance(chosen, Law) and exam.failure is None:
         notes.append(checked_nodes(exam, chosen))
     return Report(
-        orderproof=_version(), subject=_subject_record(exam.subject), findings=tuple(findings), notes=tuple(notes),
+        orderproof=_version(), subject=subject_record(exam.subject), findings=tuple(findings), notes=tuple(notes),
         lemmas=_lemmas(findings), versions=versions(), seconds=round(time.perf_counter() - began, 3),
     )  # fmt: skip
 
@@ -170,7 +170,7 @@ def audit_steps(
 
     def so_far() -> Report:
         return Report(
-            orderproof=_version(), subject=_subject_record(subject), findings=tuple(findings), swap=swap,
+            orderproof=_version(), subject=subject_record(subject), findings=tuple(findings), swap=swap,
             heat_maps=maps, notes=tuple(dict.fromkeys(notes)), lemmas=_lemmas(findings), versions=versions(),
             seconds=round(time.perf_counter() - began, 3),
         )  # fmt: skip
@@ -259,7 +259,8 @@ def _lemmas(findings: list[Finding]) -> dict[str, str]:
     return {name: text for name, text in sentences().items() if name in used}
 
 
-def _subject_record(subject: Subject) -> SubjectRecord:
+def subject_record(subject: Subject) -> SubjectRecord:
+    """What a report says of its subject."""
     return SubjectRecord(
         name=subject.name,
         kind=subject.kind,

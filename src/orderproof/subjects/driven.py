@@ -105,6 +105,13 @@ class PretrainedDriver(Driver):
     def _tensors(self, tokens: Tensor, given: dict[str, Any]) -> dict[str, Tensor]:
         return self._of(self._outputs(tokens, given), tokens)
 
+    def hidden(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        given = {"output_hidden_states": True} | ({"use_cache": False} if "use_cache" in self.accepted else {})
+        states = getattr(self._outputs(tokens, given), "hidden_states", None)
+        if not states or any(s.dim() != 3 or s.shape[:2] != tokens.shape[:2] for s in states):
+            raise Unsupported("it does not give out the states of its layers, a vector for each token")
+        return tuple(states)
+
     # ------------------------------------------------------------ caches
 
     def caches(self) -> tuple[str, ...]:
