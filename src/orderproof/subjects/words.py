@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -90,14 +90,13 @@ class Words:
         if not getattr(self.tokenizer, "is_fast", False):
             raise UsageError(f"{self.name}: its tokenizer does not tell which token belongs to which word")
         text = " ".join(words) + end
-        plain = self._encoded(text)
-        spaced = self._encoded(" " + text)
-        same_count = len(plain["input_ids"]) == len(spaced["input_ids"])
-        made, shift = (spaced, 1) if same_count else (plain, 0)
+        made, shift = self._encoded(" " + text), 1
+        stops = [stop for special, (_, stop) in _tokens(made) if not special]
+        if not stops or stops[0] <= 1:  # the space became a token of its own
+            made, shift = self._encoded(text), 0
         ends = list(accumulate((len(word) + 1 for word in words), initial=shift - 1))[1:]
         places = tuple(
-            None if special or stop > ends[-1] else bisect_left(ends, stop)
-            for special, (_, stop) in zip(made["special_tokens_mask"], made["offset_mapping"], strict=True)
+            None if special or stop > ends[-1] else bisect_left(ends, stop) for special, (_, stop) in _tokens(made)
         )
         return Cut(tuple(made["input_ids"]), places)
 
@@ -135,6 +134,11 @@ def give_words(subject: Subject, folder: Path) -> None:
     subject.text, subject.words = words.read, words
     if len(words.ordinary) >= 2:
         subject.draw = words.draw
+
+
+def _tokens(made: Any) -> Iterator[tuple[bool, tuple[int, int]]]:
+    """For each token whether it is special, and the characters it stands for."""
+    return zip(map(bool, made["special_tokens_mask"]), made["offset_mapping"], strict=True)
 
 
 def stated_pooling(folder: Path) -> str | None:
