@@ -161,4 +161,4 @@ def test_a_wheel_carries_the_templates_and_the_type_marker(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
     assert {f"orderproof/report/{n}" for n in ("template.html", "style.css", "page.js")} <= names
-    assert "orderproof/py.typed" in names
+    assert {"orderproof/py.typed", "orderproof/auditing/sentences.txt"} <= names

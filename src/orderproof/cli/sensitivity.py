@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -64,9 +65,8 @@ def sensitivity(
         subject = load_subject(
             spec, tiny=False, attention=attention, seed=seed, token_axis=None, allow_network=allow_network
         )
-        found = measured(
-            subject, sentences, source=file or BUNDLED, pooling=pooling, limit=limit, seed=seed, progress=tell
-        )
+        source = BUNDLED if file is None else Path(file).name
+        found = measured(subject, sentences, source=source, pooling=pooling, limit=limit, seed=seed, progress=tell)
     if json is not None:
         from orderproof.report.destination import write
 
