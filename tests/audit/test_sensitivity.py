@@ -473,6 +473,34 @@ def test_a_model_that_gives_no_states_is_unsupported(encoder):
         super(type(driver), driver).hidden(torch.zeros(1, 2))
 
 
+def test_the_last_of_the_states_is_the_output_once(encoder, monkeypatch):
+    driver = load(str(encoder)).driver()
+    tokens = driver.draw(1, 5, 0)
+    with torch.no_grad():
+        states, output = driver.hidden(tokens), driver.call(tokens).output
+        assert len(states) == 3
+        assert torch.equal(states[-1], output)
+        made = driver._outputs(tokens, {"output_hidden_states": True})
+        made.last_hidden_state = 2 * made.last_hidden_state  # as a norm behind the last layer would
+        monkeypatch.setattr(driver, "_outputs", lambda *given: made)
+        states = driver.hidden(tokens)
+    assert len(states) == 4
+    assert torch.equal(states[-1], 2 * output)
+
+
+def test_without_positions_says_why_it_cannot_be_had(encoder, monkeypatch):
+    from orderproof.auditing import unordered
+
+    def reason():
+        return sensitivity(load(str(encoder)), limit=3).without.reason
+
+    monkeypatch.setattr(unordered, "without_order", lambda exam, output, place: None)
+    assert reason() == "not every entry of its map is a constant that can be made uniform"
+    monkeypatch.setattr(unordered, "run", lambda *arguments: {}["output"])
+    monkeypatch.setattr(unordered, "without_order", lambda exam, output, place: exam.captured)
+    assert reason() == "the graph could not be run: KeyError: 'output'"
+
+
 def test_a_tokenizer_that_does_not_tell_words_is_refused(encoder):
     subject = load(str(encoder))
     subject.words.tokenizer = object()
