@@ -164,6 +164,12 @@ def test_nothing_is_coloured_where_there_is_no_terminal(run: Run) -> None:
         (["prove", CAUSAL, "--law", "causal", "--uniform", "rotary"], "expected --uniform to match an entry"),
         (["recheck", str(HERE / "no_such_file.json")], "cannot be read"),
         (["recheck", __file__], "not JSON"),
+        (["sensitivity", "arch:bert"], "BERT|bert: reads no text; expected a checkpoint folder"),
+        (["sensitivity", CAUSAL], "reads no text; expected a checkpoint folder"),
+        (["sensitivity", "-", "no_such_file.txt"], "no_such_file.txt: expected a text file with one sentence a line"),
+        (["sensitivity", "--plot", "order.jpg"], r"expected --plot PATH to end in \.svg or \.png; got 'order\.jpg'"),
+        (["sensitivity", "--pooling", "max"], "expected --pooling mean, first, last; got 'max'"),
+        (["sensitivity", "--limit", "1"], "expected --limit from 2 to 1000 sentences; got 1"),
     ],
 )
 def test_refusal_is_one_line(run: Run, arguments: list[str], message: str) -> None:
@@ -229,6 +235,23 @@ def test_certificate_of_a_model_without_its_positions(run: Run, tmp_path: Path) 
     assert run("recheck", str(path)).code == 0
 
 
+# ---------------------------------------------------------------- words that change places
+
+
+def test_sensitivity_of_the_bundled_model_on_a_file(run: Run, tmp_path: Path) -> None:
+    text, drawn = tmp_path / "some.txt", tmp_path / "order.svg"
+    text.write_text("the *cat* chased the *dog*.\nwords in this line may change places too.\nno.\n", encoding="utf-8")
+    done = run("sensitivity", "-", str(text), "--json", "-", "--plot", str(drawn))
+    data = json.loads(done.out)
+    assert done.code == 0
+    assert (data["sentences"], data["source"], data["pooling"]) == (2, "some.txt", "mean")
+    assert {"role swap", "word swap", "reversal"} <= {m["kind"] for m in data["moved"]}
+    assert len(data["layers"]) == 7
+    assert "Exchanging the two roles moves a sentence" in done.err
+    assert f"written: {drawn}" in "".join(done.err.split("\n"))
+    assert drawn.read_text(encoding="utf-8").startswith("<?xml")
+
+
 # ---------------------------------------------------------------- the rest
 
 
@@ -260,7 +283,7 @@ def test_weights_these(run: Run) -> None:
 
 def test_version_and_help(run: Run) -> None:
     assert run("--version").out.strip() == f"orderproof {__version__}"
-    for command in ([], ["audit"], ["prove"], ["list"], ["recheck"]):
+    for command in ([], ["audit"], ["prove"], ["list"], ["recheck"], ["sensitivity"]):
         done = run(*command, "--help")
         assert done.code == 0
         assert "Usage:" in done.out

@@ -69,7 +69,7 @@ def test_pins_are_plain_versions():
 
 def test_the_project_gives_ranges_and_the_extras_it_promises():
     assert "torch>=2.11" in PROJECT["project"]["dependencies"]
-    assert set(PROJECT["project"]["optional-dependencies"]) == {"hf", "demo", "bench", "lab", "app", "dev"}
+    assert set(PROJECT["project"]["optional-dependencies"]) == {"hf", "demo", "plots", "bench", "lab", "app", "dev"}
 
 
 def test_no_machine_path_or_host_stands_in_the_set_up():
@@ -161,4 +161,4 @@ def test_a_wheel_carries_the_templates_and_the_type_marker(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
     assert {f"orderproof/report/{n}" for n in ("template.html", "style.css", "page.js")} <= names
-    assert "orderproof/py.typed" in names
+    assert {"orderproof/py.typed", "orderproof/auditing/sentences.txt"} <= names

@@ -89,6 +89,13 @@ class Driver(ABC):
         """The cache with its rows chosen anew. Raises `Unsupported`."""
         raise Unsupported("the rows of its cache cannot be reordered")
 
+    def hidden(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        """What goes into its first layer, what comes out of each, and last its output. Raises `Unsupported`.
+
+        Each is [row, token, feature]; the output is left out where it is what the last layer gives.
+        """
+        raise Unsupported("it does not give out the states of its layers")
+
     def generated(self, tokens: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """So many tokens by the library's own greedy generation, and by hand. Raises `Unsupported`."""
         raise Unsupported("it does not generate")

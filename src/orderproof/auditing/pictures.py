@@ -40,7 +40,7 @@ def swap_and_maps(
         return None
     output = next(iter(exam.output_dims))
     both = torch.cat([s.inputs[0] for s in samples])
-    uniform = _without_order(exam, output)
+    uniform = without_order(exam, output)
     if both.shape != exam.captured.inputs[0].meta["val"].shape or uniform is None:
         return None
     rows = []
@@ -73,13 +73,14 @@ def _row(condition: str, dtype: str, first: Tensor, second: Tensor) -> SwapRow:
     )
 
 
-def _without_order(exam: Examination, output: str) -> Captured | None:
+def without_order(exam: Examination, output: str, *, place: int = 0) -> Captured | None:
+    """The graph with the constants of its entry map made as they are at one place; None where they are not all."""
     walked = attempt(exam, get("order_blind"), exam.captured, repairing=True)
     needed = ancestors(exam.captured.outputs[output])
     breaks = [b for b in walked.walk.breaks if b.node in needed]
     if not all(can_be_uniform(b) for b in breaks):
         return None
-    return make_uniform(exam.captured, breaks)[0]
+    return make_uniform(exam.captured, breaks, place=place)[0]
 
 
 def _attention(captured: Captured, inputs: Tensor) -> Iterator[tuple[tuple[float, ...], ...]]:

@@ -130,7 +130,7 @@ class _Audit:
 def report_of(exam: Examination, findings: Sequence[Finding], notes: Sequence[str], began: float) -> Report:
     """A report of these findings."""
     return Report(
-        orderproof=_version(), subject=_subject_record(exam.subject), findings=tuple(findings),
+        orderproof=_version(), subject=subject_record(exam.subject), findings=tuple(findings),
         notes=tuple(dict.fromkeys(notes)), lemmas=_lemmas(findings), versions=versions(),
         seconds=round(time.perf_counter() - began, 3),
     )  # fmt: skip
@@ -179,7 +179,8 @@ def _lemmas(findings: Sequence[Finding]) -> dict[str, str]:
     return {name: text for name, text in sentences().items() if name in used}
 
 
-def _subject_record(subject: Subject) -> SubjectRecord:
+def subject_record(subject: Subject) -> SubjectRecord:
+    """What a report says of its subject."""
     return SubjectRecord(
         name=subject.name,
         kind=subject.kind,

@@ -19,6 +19,7 @@ from orderproof.cli.audit import audit
 from orderproof.cli.listing import list_
 from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
+from orderproof.cli.sensitivity import sensitivity
 from orderproof.errors import OrderproofError
 
 EPILOG = "Exit codes: 0 every expectation met; 1 a violation; 2 usage, or the subject cannot be loaded; 3 undecided."
@@ -54,6 +55,7 @@ app.command("prove", epilog=EPILOG)(prove)
 app.command("atlas")(atlas)
 app.command("list")(list_)
 app.command("recheck")(recheck)
+app.command("sensitivity")(sensitivity)
 
 
 def main() -> None:

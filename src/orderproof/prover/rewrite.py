@@ -1,8 +1,8 @@
 """The same model without order: the constants of an entry map made uniform along the token axis.
 
-At each entry the constant operand C is replaced by C read at index 0 of every token-length axis at once (a
-visible mask, an angle of zero, a distance of zero) and repeated. Weights are not touched: the graph is. The
-result is free along those axes by its structure, so a proof about it needs no value of any parameter.
+At each entry the constant operand C is replaced by C read at one index (0, unless another is asked for) of every
+token-length axis at once (a visible mask, one angle, a distance of zero) and repeated. Weights are not touched: the
+graph is. The result is free along those axes by its structure, so a proof about it needs no value of any parameter.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ def can_be_uniform(found: Break) -> bool:
     return found.constant and (found.operand is not None or found.argument == "is_causal")
 
 
-def make_uniform(captured: Captured, breaks: Iterable[Break]) -> tuple[Captured, int]:
-    """A copy of the graph with the operands at these breaks made uniform, and how many there were."""
+def make_uniform(captured: Captured, breaks: Iterable[Break], *, place: int = 0) -> tuple[Captured, int]:
+    """A copy of the graph with the operands at these breaks made uniform, and how many there were.
+
+    ``place``: the token whose values all others get.
+    """
     result = captured.copy()
     by_name = {n.name: n for n in result.graph.nodes}
     made: dict[tuple[str, tuple[int, ...]], Node] = {}
@@ -41,7 +44,7 @@ def make_uniform(captured: Captured, breaks: Iterable[Break]) -> tuple[Captured,
         key = (found.operand.name, found.dims)
         operand = by_name[found.operand.name]
         if key not in made:
-            made[key] = _repeat_first(operand, found.dims)
+            made[key] = _repeat_one(operand, found.dims, place)
         node.replace_input_with(operand, made[key])
     result.graph.lint()
     return result, count
@@ -55,8 +58,8 @@ def _see_everything(node: Node) -> None:
         node.update_kwarg("is_causal", False)
 
 
-def _repeat_first(operand: Node, dims: tuple[int, ...]) -> Node:
-    """operand[..., 0, ...] along `dims`, expanded back."""
+def _repeat_one(operand: Node, dims: tuple[int, ...], index: int) -> Node:
+    """operand[..., index, ...] along `dims`, expanded back."""
     graph = operand.graph
     value = operand.meta["val"]
     shape = list(value.shape)
@@ -67,7 +70,7 @@ def _repeat_first(operand: Node, dims: tuple[int, ...]) -> Node:
     for d in dims:
         shape[d] = 1
         with graph.inserting_after(place):
-            node = place = graph.call_function(_SLICE, (node, d, 0, 1))
+            node = place = graph.call_function(_SLICE, (node, d, index, index + 1))
         node.meta = dict(operand.meta, val=torch.empty(shape, dtype=value.dtype, device="meta"))
     with graph.inserting_after(place):
         node = graph.call_function(_EXPAND, (node, list(value.shape)))

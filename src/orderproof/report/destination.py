@@ -10,32 +10,33 @@ from pathlib import Path
 from orderproof.errors import UsageError
 
 
-def write(text: str, target: str | Path) -> None:
-    """Write UTF-8 text to a path, or to standard output when the path is ``-``.
+def write(content: str | bytes, target: str | Path) -> None:
+    """Write bytes, or text as UTF-8, to a path, or to standard output when the path is ``-``.
 
     Raises UsageError when the path cannot be written.
     """
+    data = content.encode() if isinstance(content, str) else content
     if str(target) == "-":
-        _to_standard_output(text)
+        _to_standard_output(data)
         return
     path = Path(target).expanduser()
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            path.write_text(text, encoding="utf-8", newline="\n")  # a pipe or device: nothing to replace
+            path.write_bytes(data)  # a pipe or device: nothing to replace
         else:
-            _replace(path.resolve(), text)
+            _replace(path.resolve(), data)
     except OSError as error:
         where = f"cannot write the report to {str(target)!r}: {error.strerror or error}"
         raise UsageError(f"{where}; give a file name in an existing, writable folder") from error
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, data: bytes) -> None:
     if path.is_dir():
         raise IsADirectoryError(21, "it is a folder")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with part.open("wb") as stream:
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(path)
@@ -44,11 +45,11 @@ def _replace(path: Path, text: str) -> None:
             part.unlink(missing_ok=True)
 
 
-def _to_standard_output(text: str) -> None:
+def _to_standard_output(data: bytes) -> None:
     sys.stdout.flush()
     raw = getattr(sys.stdout, "buffer", None)
     if raw is None:
-        sys.stdout.write(text)
+        sys.stdout.write(data.decode())
     else:  # a report is UTF-8 whatever the locale says
-        raw.write(text.encode())
+        raw.write(data)
     sys.stdout.flush()

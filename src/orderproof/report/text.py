@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
 from orderproof.record import Completion, Deviation, Entry, Finding, Proof, Report, Scope, Swap, Verdict, Witness
 from orderproof.report import words
+from orderproof.report.printing import print_block
 
 STYLES: dict[Verdict, str] = {
     "proved": "bold green",
@@ -228,19 +227,7 @@ class _Page:
         self._block(grid, indent=indent)
 
     def _block(self, renderable: Text | Table, *, indent: int = INDENT) -> None:
-        lines = self.console.render_lines(Padding(renderable, (0, 0, 0, indent), expand=False), pad=False)
-        for line in lines:
-            trimmed = _trimmed(line)
-            if self.console.no_color:  # then neither bold nor underline either: plain text
-                trimmed = list(Segment.strip_styles(trimmed))
-            self.console.print(Segments([*trimmed, Segment.line()]))
-
-
-def _trimmed(line: list[Segment]) -> list[Segment]:
-    """The line without the blanks a table pads it with."""
-    while line and not line[-1].text.strip():
-        line = line[:-1]
-    return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else []
+        print_block(self.console, renderable, indent=indent)
 
 
 def _assumptions(report: Report) -> list[str]:

@@ -105,6 +105,14 @@ class PretrainedDriver(Driver):
     def _tensors(self, tokens: Tensor, given: dict[str, Any]) -> dict[str, Tensor]:
         return self._of(self._outputs(tokens, given), tokens)
 
+    def hidden(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        given = {"output_hidden_states": True} | ({"use_cache": False} if "use_cache" in self.accepted else {})
+        made = self._outputs(tokens, given)
+        states = (*(getattr(made, "hidden_states", None) or ()), next(iter(self._of(made, tokens).values())))
+        if len(states) < 3 or any(s.dim() != 3 or s.shape[:2] != tokens.shape[:2] for s in states):
+            raise Unsupported("it does not give out the states of its layers, a vector for each token")
+        return states[:-1] if torch.equal(states[-1], states[-2]) else states
+
     # ------------------------------------------------------------ caches
 
     def caches(self) -> tuple[str, ...]:

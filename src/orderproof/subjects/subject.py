@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from orderproof.driver import Driver
+    from orderproof.subjects.words import Words
 
 Axis = int | tuple[int, ...] | None  # the axis of an input that runs over tokens; both axes of a mask
 SHORTEST = 7  # the least default length: room for a transposition, a cycle and a cut that differ from each other
@@ -61,6 +62,7 @@ class Subject:
     first_position: int = 0  # the position id of the first token
     padding: int | None = None  # the number that stands for a pad, where tokens are numbers
     text: Callable[[str], Sample] | None = field(default=None, repr=False)  # a sentence -> inputs, batch of 1
+    words: Words | None = field(default=None, repr=False)  # its tokenizer, where its folder has one
     driver: Callable[[], Driver] | None = field(default=None, repr=False)  # how measured laws call it
     decoder: Callable[[], Driver] | None = field(default=None, repr=False)  # of an encoder-decoder: how its decoder is
 
