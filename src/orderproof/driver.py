@@ -39,6 +39,7 @@ class Driver(ABC):
     tokens_run = True  # whether axis 1 of what `draw` gives runs over tokens; an image has them within
     longest: int | None = None  # most tokens its position table, or its configuration, states
     stated: int | None = None  # the length that its configuration states, which it may go past
+    reach: int | None = None  # the length that models of its kind state, where this one is a shrunken one
     causal = False  # whether a token sees only tokens up to its own
     first_position = 0  # the position id of the first token
     stretches: tuple[int, ...] = ()  # windows, chunks and blocks that its configuration names [tokens]

@@ -16,10 +16,13 @@ ROWS = 2
 class Bench:
     """One driver, and the calls that were made of it."""
 
-    def __init__(self, driver: Driver, seed: int = 0, *, double: bool = False) -> None:
+    def __init__(
+        self, driver: Driver, seed: int = 0, *, double: bool = False, floats: torch.dtype | None = None
+    ) -> None:
         self.driver = driver
         self.seed = seed
         self.double = double
+        self.floats = torch.float64 if double else floats  # the dtype of tokens that are vectors
         self._made: dict[tuple[Any, ...], Tensor] = {}
 
     @property
@@ -40,7 +43,7 @@ class Bench:
     def draw(self, tokens: int | None = None, *, rows: int = ROWS, other: int = 0) -> Tensor:
         """Tokens; another number gives others in every place."""
         drawn = self.driver.draw(rows, tokens or self.length, self.seed + other)
-        return drawn.double() if self.double and drawn.is_floating_point() else drawn
+        return drawn if self.floats is None or not drawn.is_floating_point() else drawn.to(self.floats)
 
     def positions(self, tokens: int, *, rows: int = ROWS, start: int = 0) -> Tensor:
         """The position ids that the model documents, from this token on."""
@@ -53,6 +56,17 @@ class Bench:
         if key not in self._made:
             self._made[key] = self.call(tokens, positions=positions, mask=mask, keep=False).output
         return self._made[key]
+
+    def at(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """The output at stated positions.
+
+        A mask that hides nothing goes with them: without one some libraries take ids with gaps for packed documents.
+        """
+        return self.call(tokens, positions=positions, mask=self.open_mask(tokens), keep=False).output
+
+    def open_mask(self, tokens: Tensor) -> Tensor | None:
+        """A mask that hides nothing, where the model takes one."""
+        return torch.ones(tokens.shape[:2], dtype=torch.bool) if "mask" in self.driver.takes else None
 
     def call(self, tokens: Tensor, **given: Any) -> Answer:
         """One call, anew. The model gets tensors of its own."""
@@ -86,4 +100,4 @@ class Bench:
 
     def of(self, driver: Driver) -> Bench:
         """The same calls of another driver."""
-        return Bench(driver, self.seed, double=self.double)
+        return Bench(driver, self.seed, double=self.double, floats=self.floats)
