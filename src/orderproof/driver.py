@@ -74,6 +74,13 @@ class Driver(ABC):
         """The same model in float64."""
         return self.with_module(copy.deepcopy(self.module).double())
 
+    def loaded(self, dtype: torch.dtype) -> Self:
+        """The same weights as its library loads them in this dtype: tables and frequencies made anew, not rounded.
+
+        A copy that is cast is not that: it rounds what was worked out, and a wider copy of a rounded one hides it.
+        """
+        return self.with_module(copy.deepcopy(self.module).to(dtype))
+
     def caches(self) -> tuple[str, ...]:
         """The kinds of caches it can be given, beside the one that it makes itself."""
         return ()

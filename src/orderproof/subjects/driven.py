@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -40,15 +40,19 @@ class PretrainedDriver(Driver):
         self.tokens_run = patches is None
         stated = getattr(model.config, "max_position_embeddings", None)
         self.stated = stated if isinstance(stated, int) and stated > 0 else None
+        self.reach = _usual_reach(model.config)
         self.accepted = set(inspect.signature(model.forward).parameters)
 
     @cached_property
     def cache_name(self) -> str | None:
-        """What the model calls its cache; None where it gives none or takes none back."""
+        """What the model calls its cache; None where it gives none, takes none back or fails with one."""
         if self.patches is not None or not self.causal:
             return None
-        with torch.no_grad():
-            made = self._outputs(self.draw(1, 2, 0), {"use_cache": True} if "use_cache" in self.accepted else {})
+        try:
+            with torch.no_grad():
+                made = self._outputs(self.draw(1, 2, 0), {"use_cache": True} if "use_cache" in self.accepted else {})
+        except Exception:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
+            return None
         return next((n for n in CACHES if n in self.accepted and getattr(made, n, None) is not None), None)
 
     @cached_property
@@ -58,16 +62,14 @@ class PretrainedDriver(Driver):
         found |= {"positions"} & {"positions" for name in ("position_ids",) if name in self.accepted}
         if self.patches is not None:
             return frozenset()
-        try:
-            return frozenset(found | ({"cache"} if self.cache_name else set()))
-        except Exception:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
-            return frozenset(found)
+        return frozenset(found | ({"cache"} if self.cache_name else set()))
 
     @cached_property
     def output(self) -> str:  # type: ignore[override]
         """The first of its outputs."""
         with torch.no_grad():
-            return next(iter(self._tensors(self.draw(1, self.length, 0), {})))
+            plain = {"use_cache": False} if "use_cache" in self.accepted else {}
+            return next(iter(self._tensors(self.draw(1, self.length, 0), plain)))
 
     def draw(self, rows: int, tokens: int, seed: int) -> Tensor:
         many = -(-rows // 2)
@@ -139,15 +141,27 @@ class PretrainedDriver(Driver):
                 made.set_attn_implementation(name)
                 yield name, self.with_module(made)
 
-    def remade(self) -> Iterator[tuple[str, PretrainedDriver]]:
-        yield "copied", self.with_module(copy.deepcopy(self.module))
+    def loaded(self, dtype: torch.dtype) -> Self:
         with TemporaryDirectory() as folder, silence():
             self.module.save_pretrained(folder)
             loaded = type(self.module).from_pretrained(
-                Path(folder), dtype=self.module.dtype, attn_implementation=self.module.config._attn_implementation,
+                Path(folder), dtype=dtype, attn_implementation=self.module.config._attn_implementation,
                 local_files_only=True, use_safetensors=True, trust_remote_code=False,
             )  # fmt: skip
-        yield "saved and loaded", self.with_module(loaded.eval())
+        return self.with_module(loaded.eval())
+
+    def remade(self) -> Iterator[tuple[str, PretrainedDriver]]:
+        yield "copied", self.with_module(copy.deepcopy(self.module))
+        yield "saved and loaded", self.loaded(self.module.dtype)
+
+
+def _usual_reach(config: Any) -> int | None:
+    """How many positions models of this type usually have; a tiny one states fewer."""
+    try:
+        found = getattr(type(config)(), "max_position_embeddings", None)
+    except Exception:  # noqa: BLE001 - a configuration may have no default
+        return None
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def answers(driver: PretrainedDriver) -> bool:

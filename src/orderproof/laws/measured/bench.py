@@ -24,6 +24,7 @@ class Bench:
         self.double = double
         self.floats = torch.float64 if double else floats  # the dtype of tokens that are vectors
         self._made: dict[tuple[Any, ...], Tensor] = {}
+        self._loaded: dict[torch.dtype, Bench] = {}
 
     @property
     def length(self) -> int:
@@ -52,7 +53,7 @@ class Bench:
 
     def forward(self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """The output of one call without a cache."""
-        key = tuple(None if x is None else (tuple(x.shape), x.numpy().tobytes()) for x in (tokens, positions, mask))
+        key = tuple(None if x is None else (tuple(x.shape), _bytes(x)) for x in (tokens, positions, mask))
         if key not in self._made:
             self._made[key] = self.call(tokens, positions=positions, mask=mask, keep=False).output
         return self._made[key]
@@ -62,7 +63,7 @@ class Bench:
 
         A mask that hides nothing goes with them: without one some libraries take ids with gaps for packed documents.
         """
-        return self.call(tokens, positions=positions, mask=self.open_mask(tokens), keep=False).output
+        return self.forward(tokens, positions=positions, mask=self.open_mask(tokens))
 
     def open_mask(self, tokens: Tensor) -> Tensor | None:
         """A mask that hides nothing, where the model takes one."""
@@ -98,6 +99,17 @@ class Bench:
         """The same model in float64."""
         return Bench(self.driver.widened(), self.seed, double=True)
 
+    def loaded(self, dtype: torch.dtype) -> Bench:
+        """The same model as its library loads it in this dtype."""
+        if dtype not in self._loaded:
+            self._loaded[dtype] = Bench(self.driver.loaded(dtype), self.seed, floats=dtype)
+        return self._loaded[dtype]
+
     def of(self, driver: Driver) -> Bench:
         """The same calls of another driver."""
         return Bench(driver, self.seed, double=self.double, floats=self.floats)
+
+
+def _bytes(x: Tensor) -> bytes:
+    """What it holds; numpy has no bfloat16."""
+    return bytes(x.contiguous().view(torch.uint8).numpy().tobytes())
