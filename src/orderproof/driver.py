@@ -40,6 +40,8 @@ class Driver(ABC):
     longest: int | None = None  # most tokens its position table, or its configuration, states
     stated: int | None = None  # the length that its configuration states, which it may go past
     reach: int | None = None  # the length that models of its kind state, where this one is a shrunken one
+    swallows: frozenset[str] = frozenset()  # of "positions" and "mask": what it does not name but would let pass
+    placed = True  # whether it has an encoding of positions at all, as far as its configuration tells
     causal = False  # whether a token sees only tokens up to its own
     first_position = 0  # the position id of the first token
     stretches: tuple[int, ...] = ()  # windows, chunks and blocks that its configuration names [tokens]

@@ -35,7 +35,7 @@ class HalfPositions(TransformerDriver):
 
 def test_frequencies_cast_with_the_weights_are_found_in_the_dtype_that_rounds_them() -> None:
     found = precision(encoder(RoundedFrequencies(8)))
-    assert broken(found) == ["positions up to 4095 in bfloat16"]
+    assert broken(found) == [f"positions up to 4095 {words}" for words in ("in bfloat16", "under autocast to bfloat16")]
     assert "near the start" in found.reason
 
 

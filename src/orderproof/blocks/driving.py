@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch import Tensor
 from orderproof import positions as place
 from orderproof.blocks.transformer import Transformer
 from orderproof.driver import Answer, Driver
-from orderproof.encodings import Backend, PositionalEncoding
+from orderproof.encodings import Backend, PositionalEncoding, Rotary
 from orderproof.errors import Unsupported
 
 ROOM = 64  # [tokens] more than any law asks a cache to hold beyond what the longest call had
@@ -71,6 +71,14 @@ class TransformerDriver(Driver):
         for layer in cache:
             layer.reorder(rows)
         return cache
+
+    def altered(self) -> Iterator[tuple[str, Self]]:
+        """The same with another base of its waves, where the encoding has one."""
+        encoding = self.module.encoding
+        if type(encoding) is Rotary:
+            made = copy.deepcopy(self.module)
+            made.encoding = type(encoding)(encoding.head_width, base=8 * encoding.base)
+            yield "base", self.with_module(made)
 
     def backends(self) -> Iterator[tuple[str, TransformerDriver]]:
         for name in get_args(Backend):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from orderproof.driver import Answer, Driver
 from orderproof.errors import Unsupported
+from orderproof.subjects.altering import altered, is_rotary
 from orderproof.subjects.beside import Beside
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
 from orderproof.subjects.quieting import silence
@@ -22,7 +24,7 @@ from orderproof.subjects.subject import Sample
 
 CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
 BACKENDS = ("eager", "sdpa", "flex_attention")
-MASKS = ("attention_mask",)
+NAMES = {"positions": "position_ids", "mask": "attention_mask"}
 
 
 class PretrainedDriver(Driver):
@@ -41,7 +43,12 @@ class PretrainedDriver(Driver):
         stated = getattr(model.config, "max_position_embeddings", None)
         self.stated = stated if isinstance(stated, int) and stated > 0 else None
         self.reach = _usual_reach(model.config)
-        self.accepted = set(inspect.signature(model.forward).parameters)
+        named = inspect.signature(model.forward).parameters
+        self.accepted = set(named)
+        more = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in named.values())
+        asked = NAMES.items() if more and self.tokens_run else ()
+        self.swallows = frozenset(what for what, name in asked if name not in named)
+        self.placed = longest is not None or _has_positions(model)
 
     @cached_property
     def cache_name(self) -> str | None:
@@ -58,8 +65,7 @@ class PretrainedDriver(Driver):
     @cached_property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
         """What it names in its forward, and a cache where it gives one."""
-        found = {"mask"} & {"mask" for name in MASKS if name in self.accepted}
-        found |= {"positions"} & {"positions" for name in ("position_ids",) if name in self.accepted}
+        found = {what for what, name in NAMES.items() if name in self.accepted and not _disclaims(self.module, name)}
         if self.patches is not None:
             return frozenset()
         return frozenset(found | ({"cache"} if self.cache_name else set()))
@@ -150,9 +156,26 @@ class PretrainedDriver(Driver):
             )  # fmt: skip
         return self.with_module(loaded.eval())
 
+    def altered(self) -> Iterator[tuple[str, Self]]:
+        for words, model in altered(self.module):
+            yield words, self.with_module(model)
+
     def remade(self) -> Iterator[tuple[str, PretrainedDriver]]:
         yield "copied", self.with_module(copy.deepcopy(self.module))
         yield "saved and loaded", self.loaded(self.module.dtype)
+
+
+def _has_positions(model: Any) -> bool:
+    """Whether positions are turned in, or a module or a buffer is named after them."""
+    if getattr(model.config, "rope_parameters", None) is not None:
+        return is_rotary(model)
+    named = [type(part).__name__ for part in model.modules()] + [name for name, _ in model.named_buffers()]
+    return any(re.search("rotary|position|sinusoid", name, re.IGNORECASE) for name in named)
+
+
+def _disclaims(model: Any, name: str) -> bool:
+    """Whether a model warns that it does not use an argument that it names, as RWKV does of its mask."""
+    return f"`{name}` was passed, but it is unused" in inspect.getsource(type(model).forward)
 
 
 def _usual_reach(config: Any) -> int | None:

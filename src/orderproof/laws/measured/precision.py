@@ -109,7 +109,8 @@ def outputs(bench: Bench, places: list[int], call: Call) -> Tensor:
 def differences(first: Tensor, second: Tensor) -> Tensor:
     """[place]: the median length of a difference, relative to that of an output."""
     gap, size = (first - second).norm(dim=-1), first.norm(dim=-1)
-    return gap.median(dim=-1).values / size.median()
+    found: Tensor = gap.median(dim=-1).values / size.median()
+    return found
 
 
 LAW = Precise(
