@@ -91,3 +91,11 @@ def test_spread_positions_are_distinct_and_within_the_table(longest: int | None)
     ids = spread(Bench(driver))[0]
     assert len(ids.unique()) == len(ids) == driver.length
     assert longest is None or int(ids.max()) == longest - 1
+
+
+@pytest.mark.parametrize("name", ["shift", "distinct", "precision", "default_positions"])
+def test_laws_of_positions_ask_nothing_of_a_model_without_them(name: str) -> None:
+    driver = decoder("none")
+    driver.placed = False
+    found = measure_law(driver, find(name), Bench(driver), kind="causal_lm")  # type: ignore[arg-type]
+    assert (found.verdict, found.reason) == ("not_applicable", "it has no encoding of positions")
