@@ -14,7 +14,7 @@ from orderproof.driver import Answer
 from orderproof.encodings import Rotary, Sinusoidal
 from orderproof.laws.measured import Bench, find
 from orderproof.laws.measured.distinct import BEFORE, schedule
-from orderproof.laws.measured.far import reaches
+from orderproof.laws.measured.far import reach_of
 from orderproof.record import Finding
 
 
@@ -83,10 +83,13 @@ def test_buckets_saturation_and_tables_are_no_violation(name: str) -> None:
 
 def test_positions_go_to_the_stated_length_and_hold_odd_ones() -> None:
     driver = decoder("learned")
-    assert reaches(driver) == [driver.longest] == [64]
+    assert reach_of(Bench(driver)) == driver.longest == 64
     driver = decoder()
     driver.stated, driver.reach = 128, 5000
-    assert reaches(driver) == [128, 5000]
+    assert reach_of(Bench(driver)) == 5000
+    short = decoder("learned")
+    short.longest, short.stated, short.reach = None, 64, 5000  # a table that is not known to be one
+    assert reach_of(Bench(short)) == 64
     places = schedule(5000)
     assert (min(places), max(places)) == (BEFORE, 4999)
     assert sum(place % 2 for place in places) > len(places) / 4

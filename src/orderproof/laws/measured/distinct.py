@@ -27,7 +27,7 @@ from orderproof.blocks.driving import TransformerDriver, decoder
 from orderproof.driver import Answer
 from orderproof.errors import Unsupported
 from orderproof.laws.measured.bench import Bench
-from orderproof.laws.measured.far import Call, Precision, dtype_of, precisions, reaches, reference
+from orderproof.laws.measured.far import Call, Precision, dtype_of, precisions, reach_of, reference
 from orderproof.laws.measured.law import MeasuredLaw, Noted, Sides, Trial
 from orderproof.prover.run import difference
 
@@ -53,18 +53,16 @@ class Distinct(MeasuredLaw):
     ladder = False  # float64 is one of the sides
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
-        if _absolute(bench):
-            for reach in reaches(bench.driver):
-                yield Trial(f"one token alone at positions up to {reach - 1}", partial(_alone, places=schedule(reach)))
-        for reach in reaches(bench.driver):
-            places = schedule(reach)
-            if len(places) > 1:
-                for precision in precisions(bench):
-                    what = f"positions up to {reach - 1} {precision.words}"
-                    yield Trial(what, partial(_told, places=places, precision=precision))
+        reach = reach_of(bench)
+        places = schedule(reach)
+        if len(places) > 1 and _absolute(bench):
+            yield Trial(f"one token alone at positions up to {reach - 1}", partial(_alone, places=places))
+        for precision in precisions(bench) if len(places) > 1 else ():
+            what = f"positions up to {reach - 1} {precision.words}"
+            yield Trial(what, partial(_told, places=places, precision=precision))
 
     def control(self, bench: Bench) -> Sides:
-        places = schedule(reaches(bench.driver)[0])
+        places = schedule(reach_of(bench))
         made = outputs(reference(bench), places, reference(bench).at)
         return made[:-1], made[1:]
 
@@ -80,9 +78,9 @@ def schedule(reach: int) -> list[int]:
 
 def outputs(bench: Bench, places: list[int], call: Call) -> Tensor:
     """[place, number]: all that a few tokens give with the last of them at each of these places."""
-    tokens = torch.cat([bench.draw(BEFORE + 1)] * len(places))
+    tokens = torch.cat([bench.draw(BEFORE + 1, rows=1)] * len(places))
     positions = torch.arange(BEFORE + 1).repeat(len(tokens), 1)
-    positions[:, -1] = torch.tensor(places).repeat_interleave(len(tokens) // len(places))
+    positions[:, -1] = torch.tensor(places)
     return call(tokens, bench.driver.first_position + positions).reshape(len(places), -1)
 
 

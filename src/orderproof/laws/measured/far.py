@@ -30,13 +30,19 @@ class Precision(NamedTuple):
     call: Call
 
 
-def reaches(driver: Driver) -> list[int]:
-    """How many positions to ask about: those that the model states; and where it has no table, as many as usual."""
+def reach_of(bench: Bench) -> int:
+    """How many positions to ask about: the rows of a table; else as many as usual, if it takes them all."""
+    driver = bench.driver
     if driver.longest is not None:
-        return [driver.longest]
+        return driver.longest
     usual = driver.reach or USUAL
     stated = driver.stated or usual
-    return sorted({stated, max(stated, usual)})
+    if usual > stated:
+        try:
+            bench.at(bench.draw(1, rows=1), bench.positions(1, rows=1, start=usual - 1))
+        except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
+            return stated
+    return max(usual, stated)
 
 
 def precisions(bench: Bench) -> Iterator[Precision]:

@@ -28,11 +28,11 @@ from orderproof.encodings import Rotary
 from orderproof.errors import Unsupported
 from orderproof.laws.measured.bench import Bench
 from orderproof.laws.measured.controls import other_positions
-from orderproof.laws.measured.far import Call, Precision, precisions, reaches, reference
+from orderproof.laws.measured.far import Call, Precision, precisions, reach_of, reference
 from orderproof.laws.measured.law import MeasuredLaw, Noted, Sides, Trial
 
-MANY = 8  # rows, for a median
-PARTS = (0.003, 0.03, 0.37, 0.71, 1.0)  # of the way out
+MANY = 6  # rows, for a median
+PARTS = (0.003, 0.05, 0.61, 1.0)  # of the way out
 RATIO = 2.0  # in 10 kinds of models err(p) was at most 1.2 err(0)
 ANGLES = 8.0  # units of float32 rounding by which an angle may be off, as the output shows it
 SEEN = 2.0  # times the budget: what one position more must change
@@ -60,12 +60,11 @@ class Precise(MeasuredLaw):
     ladder = False  # float64 is one of the sides
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
-        for reach in reaches(bench.driver):
-            places = starts(reach, bench.length)
-            if places:
-                for precision in precisions(bench):
-                    what = f"positions up to {reach - 1} {precision.words}"
-                    yield Trial(what, partial(_beyond, places=places, precision=precision))
+        reach = reach_of(bench)
+        places = starts(reach, bench.length)
+        for precision in precisions(bench) if places else ():
+            what = f"positions up to {reach - 1} {precision.words}"
+            yield Trial(what, partial(_beyond, places=places, precision=precision))
 
     def control(self, bench: Bench) -> Sides:
         return other_positions(bench)
