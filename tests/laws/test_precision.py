@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
 from orderproof.auditing.measure import measure_law
 from orderproof.blocks.driving import TransformerDriver, decoder, encoder
-from orderproof.driver import Answer
+from orderproof.driver import Answer, Driver
 from orderproof.laws.measured import Bench, find
 from orderproof.laws.measured.precision import RoundedFrequencies, starts
 from orderproof.record import Finding
+from orderproof.subjects import load
 
 
-def precision(driver: TransformerDriver) -> Finding:
+def precision(driver: Driver) -> Finding:
     return measure_law(driver, find("precision"), Bench(driver), kind="causal_lm")  # type: ignore[arg-type]
 
 
@@ -68,3 +70,12 @@ def test_places_are_odd_and_within_reach() -> None:
     assert all(place % 2 and place + 7 + 1 < 4096 for place in starts(4096, 7))
     assert max(starts(4096, 7)) > 4000
     assert starts(9, 7) == []
+
+
+@pytest.mark.parametrize(("how", "verdict"), [("cast", "refuted"), ("loaded", "held")])
+def test_llama_cast_to_bfloat16_has_rounded_frequencies_and_llama_loaded_in_it_has_not(how: str, verdict: str) -> None:
+    made = load("arch:llama", tiny=True).driver
+    assert made is not None
+    driver = made()
+    narrow = driver.loaded(torch.bfloat16) if how == "loaded" else driver.with_module(driver.module.to(torch.bfloat16))
+    assert precision(narrow).verdict == verdict
