@@ -11,7 +11,7 @@ What it finds is rounding that grows with the position: frequencies or positions
 moves a frequency by up to 2^-9 of itself, and at p = 1000 an angle by 2 radians. Moving all tokens out together
 shows nothing of it where only distances count. No p is a power of two: those are exact in every precision.
 The reference is made anew from the weights: a wide copy of a model whose frequencies were rounded has them rounded.
-A trial counts only if moving the later half on by one position more would have been seen.
+A trial counts only if moving the later half out by one part in 256 more would have been seen: what bfloat16 rounds.
 Source: EleutherAI/gpt-neox#1003; huggingface/transformers#25681, #29496; deepspeedai/DeepSpeed#4932.
 """
 
@@ -35,7 +35,7 @@ MANY = 6  # rows, for a median
 PARTS = (0.003, 0.05, 0.61, 1.0)  # of the way out
 RATIO = 2.0  # in 10 kinds of models err(p) was at most 1.2 err(0)
 ANGLES = 8.0  # units of float32 rounding by which an angle may be off, as the output shows it
-SEEN = 2.0  # times the budget: what one position more must change
+COARSE = 256  # from here on bfloat16 does not know every integer
 
 
 class RoundedFrequencies(Rotary):
@@ -72,7 +72,7 @@ class Precise(MeasuredLaw):
 
 def starts(reach: int, tokens: int) -> list[int]:
     """By how much to move the later half out: odd numbers, up to one before the last position."""
-    room = reach - tokens - 1
+    room = reach - tokens - 1 - reach // COARSE
     return sorted({int(part * room) - 1 | 1 for part in PARTS if part * room > 1})
 
 
@@ -84,10 +84,10 @@ def _beyond(bench: Bench, *, places: list[int], precision: Precision) -> Sides |
         return exact, used  # the measurement says where
     error = differences(exact, used)
     budget = RATIO * max(float(error[0]), precision.eps) + ANGLES * torch.tensor(places) * 2.0**-24
-    nearby = outputs(wide, [place + 1 for place in places], wide.at)
-    judged = differences(exact[1:], nearby) > SEEN * budget
+    nearby = outputs(wide, [place + 1 + place // COARSE for place in places], wide.at)
+    judged = differences(exact[1:], nearby) > budget
     if not bool(judged.any()):
-        raise Unsupported("one position more or less changes nothing that rounding does not")
+        raise Unsupported("positions rounded to bfloat16 would change nothing that rounding does not")
     excess = torch.where(judged, error[1:] - budget, 0.0).clamp(min=0.0)
     worst = int(excess.argmax())
     note = f"at {places[worst]} an error of {float(error[worst + 1]):.2g}, near the start one of {float(error[0]):.2g}"
