@@ -58,7 +58,8 @@ def precisions(bench: Bench) -> Iterator[Precision]:
 def reference(bench: Bench, precision: Precision | None = None) -> Bench:
     """The model in float64, its tables and frequencies made anew: those of a rounded model are rounded.
 
-    Where it does not run in float64, or gives no numbers in it, float32 serves what is narrower; for the rest this raises `Unsupported`.
+    Where it does not run in float64, or gives no numbers in it, float32 serves what is narrower; for the rest this
+    raises `Unsupported`.
     """
     wide = bench.loaded(torch.float64)
     try:
