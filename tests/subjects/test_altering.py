@@ -24,6 +24,7 @@ def model(name: str) -> object:
         ("gpt_oss", ["rope_theta", "rope factor", "sliding_window"]),
         ("gpt2", []),
         ("falcon?alibi=true", []),  # a base it states, and says it does not use
+        ("moshi", ["rope_type", "sliding_window"]),  # one frequency in its tiny heads, 1 for every base
         ("bamba", []),  # no layer of attention
     ],
 )

@@ -62,7 +62,7 @@ def _changed(model: Any) -> Iterator[tuple[str, Any]]:
         each = {kind: part for kind, part in rope.items() if isinstance(part, dict) and kind in (layers or ())}
         for kind, part in each.items() if each else [("", rope)]:
             of = f" of {kind} layers" if kind else ""
-            for words, values in _turned(part):
+            for words, values in _turned(part, several=_frequencies(model) > 1):
                 given = {**rope, kind: {**part, **values}} if kind else {**rope, **values}
                 yield words + of, _with(config, "rope_parameters", given)
     for name, kind in WINDOWS.items():
@@ -71,8 +71,14 @@ def _changed(model: Any) -> Iterator[tuple[str, Any]]:
             yield name, _with(config, name, SHORT if size > SHORT else size + 2)
 
 
-def _turned(rope: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(rope.get("rope_theta"), (int, float)):
+def _frequencies(model: Any) -> int:
+    """The most frequencies that a table of them has; the first is 1 whatever the base."""
+    tables = [buffer.numel() for name, buffer in model.named_buffers() if "inv_freq" in name]
+    return max(tables, default=2)
+
+
+def _turned(rope: dict[str, Any], *, several: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    if several and isinstance(rope.get("rope_theta"), (int, float)):
         yield "rope_theta", {"rope_theta": TIMES * rope["rope_theta"]}
     if rope.get("rope_type") == "default":
         yield "rope_type", {"rope_type": "linear", "factor": FACTOR}
