@@ -5,7 +5,8 @@
 err(p) is the difference to the same weights loaded in float64, of the later half of the tokens, moved out by p from the
 first half: relative to the length of a typical output, and the median over tokens and rows, which the few tokens that
 rounding sends to another expert do not move. err(near) is the largest of a few p that any precision knows. eps is the
-unit of the dtype: that in use, bfloat16 as the library loads the model, or that of autocast. An angle worked out in float32 at position p is off by p 2^-24, which is allowed.
+unit of the dtype: that in use, bfloat16 as the library loads the model, or that of autocast. An angle worked out in
+float32 at position p is off by p 2^-24, which is allowed.
 
 What it finds is rounding that grows with the position: frequencies or positions in half precision. Rounding to 8 bits
 moves a frequency by up to 2^-9 of itself, and at p = 1000 an angle by 2 radians. Moving all tokens out together
