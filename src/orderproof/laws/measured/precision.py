@@ -85,7 +85,8 @@ def _beyond(bench: Bench, *, places: list[int], precision: Precision) -> Sides |
     exact, used = outputs(wide, every, wide.at), outputs(bench, every, precision.call)
     if not bool(exact.isfinite().all()) or not bool(used.isfinite().all()):
         return exact, used  # the measurement says where
-    near, error = differences(exact, used).split([len(NEAR), len(places)])
+    errors = differences(exact, used)
+    near, error = errors[: len(NEAR)], errors[len(NEAR) :]
     budget = RATIO * max(float(near.max()), precision.eps) + ANGLES * torch.tensor(places) * 2.0**-24
     nearby = outputs(wide, [place + 1 + place // COARSE for place in places], wide.at)
     judged = differences(exact[len(NEAR) :], nearby) > budget
