@@ -48,11 +48,11 @@ class WavesInBfloat16(Sinusoidal):
 
 
 class Wrapped(TransformerDriver):
-    """Positions taken from a table of 100 rows by their remainder, in bfloat16 only."""
+    """Positions taken from a table of 512 rows by their remainder, in bfloat16 only."""
 
     def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> Answer:
         if positions is not None and next(self.module.parameters()).dtype == torch.bfloat16:
-            positions = positions % 100
+            positions = positions % 512
         return super().call(tokens, positions=positions, **given)
 
 

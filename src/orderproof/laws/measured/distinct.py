@@ -3,9 +3,10 @@
     f64(x; p) and f64(x; p') clearly differ   =>   f(x; p) and f(x; p') differ   for the last of four tokens at p
 
 in the dtype in use, as the library loads the model in bfloat16, and in float32 under automatic bfloat16. Positions go
-out to the stated length: some spaced by a ratio, each with its neighbour. What float64 does not tell apart either
-(buckets of distances, a bias so large that the softmax is zero) is by design. A violation is exact: every number of
-the two outputs is the same, where float64 tells them apart by more than `CLEAR` units of rounding.
+out to the stated length: some spaced by a ratio, each with its neighbour, and some that powers of two divide alike.
+What float64 does not tell apart either (buckets of distances, a bias so large that the softmax is zero) is by design.
+A violation is exact: every number of the two outputs is the same, where float64 tells them apart by more than `CLEAR`
+units of rounding.
 
 A table of absolute positions that was made in too few bits has equal rows in float64 too. Distances may share a
 bucket by design, absolute positions may not; and only they show in what one token alone gives. So where that changes
@@ -31,10 +32,10 @@ from orderproof.laws.measured.far import Call, Precision, dtype_of, precisions, 
 from orderproof.laws.measured.law import MeasuredLaw, Noted, Sides, Trial
 from orderproof.prover.run import difference
 
-SPACED = 18  # positions spaced by a ratio, each with its neighbour
+SPACED = 14  # positions spaced by a ratio, each with its neighbour
 BEFORE = 3  # tokens before the one that is moved
 STIRS = 1000  # units of rounding
-CLEAR = 8  # units of rounding, relative to the largest number: what float64 must tell apart
+CLEAR = 4  # units of rounding, relative to the largest number: what float64 must tell apart
 
 
 class Coarse(TransformerDriver):
@@ -68,11 +69,15 @@ class Distinct(MeasuredLaw):
 
 
 def schedule(reach: int) -> list[int]:
-    """Positions from the first that is free up to the last: spaced by a ratio, each with its neighbour."""
+    """Positions from the first that is free up to the last: spaced by a ratio, each with its neighbour.
+
+    And some that are one and the same where positions start anew at a power of two.
+    """
     if reach <= BEFORE + 1:
         return []
     spaced = torch.logspace(0, 1, SPACED, base=(reach - 1) / BEFORE, dtype=torch.float64) * BEFORE
     found = {int(place) for place in spaced.round()} | {int(place) + 1 for place in spaced.round()} | {reach - 2}
+    found |= {BEFORE, *(BEFORE + 2**power for power in range(5, reach.bit_length()))}
     return sorted(place for place in found if BEFORE <= place < reach)
 
 
