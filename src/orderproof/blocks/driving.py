@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import torch
 from torch import Tensor
 
+from orderproof import positions as place
 from orderproof.blocks.transformer import Transformer
 from orderproof.driver import Answer, Driver
-from orderproof.encodings import Backend
+from orderproof.encodings import Backend, PositionalEncoding, Rotary
 from orderproof.errors import Unsupported
 
 ROOM = 64  # [tokens] more than any law asks a cache to hold beyond what the longest call had
@@ -28,6 +29,8 @@ class TransformerDriver(Driver):
         self.causal = causal
         self.length = length
         self.vocabulary = vocabulary
+        last = module.encoding.claims.max_position
+        self.longest = None if last is None else last + 1
         if not causal:
             self.takes = self.takes - {"cache"}
 
@@ -44,7 +47,16 @@ class TransformerDriver(Driver):
         if past is None and keep:
             past = self.module.new_caches(len(tokens), tokens.shape[1] + ROOM)
         now = None if mask is None else mask[:, -tokens.shape[1] :]
+        if (axes := self.module.encoding.claims.ndim) > 1:
+            positions = self._along(axes, tokens, positions, past)
         return Answer(self.module(tokens, positions, padding_mask=now, caches=past), past)
+
+    def _along(self, axes: int, tokens: Tensor, positions: Tensor | None, past: Any) -> Tensor:
+        """The positions on so many axes, alike on all: how text is placed among images."""
+        if positions is None:
+            before = past[0].seen if past else 0
+            positions = place.offset(before, tokens.shape[1]).expand(tokens.shape[:2])
+        return positions.expand(axes, *positions.shape)
 
     def cropped(self, cache: Any, tokens: int) -> Any:
         cache = copy.deepcopy(cache)
@@ -60,6 +72,14 @@ class TransformerDriver(Driver):
             layer.reorder(rows)
         return cache
 
+    def altered(self) -> Iterator[tuple[str, Self]]:
+        """The same with another base of its waves, where the encoding has one."""
+        encoding = self.module.encoding
+        if type(encoding) is Rotary:
+            made = copy.deepcopy(self.module)
+            made.encoding = type(encoding)(encoding.head_width, base=8 * encoding.base)
+            yield "base", self.with_module(made)
+
     def backends(self) -> Iterator[tuple[str, TransformerDriver]]:
         for name in get_args(Backend):
             made = copy.deepcopy(self.module)
@@ -69,20 +89,20 @@ class TransformerDriver(Driver):
 
 
 def decoder(
-    encoding: str = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
+    encoding: str | PositionalEncoding = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
 ) -> TransformerDriver:
     """A small causal transformer, the same one every time."""
     return of(_small(encoding, layers, causal=True), causal=True)
 
 
 def encoder(
-    encoding: str = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
+    encoding: str | PositionalEncoding = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
 ) -> TransformerDriver:
     """A small transformer whose tokens all see each other, the same one every time."""
     return of(_small(encoding, layers, causal=False), causal=False)
 
 
-def _small(encoding: str, layers: int, *, causal: bool) -> Transformer:
+def _small(encoding: str | PositionalEncoding, layers: int, *, causal: bool) -> Transformer:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         made = Transformer(

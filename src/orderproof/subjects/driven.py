@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from orderproof.driver import Answer, Driver
 from orderproof.errors import Unsupported
+from orderproof.subjects.altering import altered, is_rotary
 from orderproof.subjects.beside import Beside
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
 from orderproof.subjects.quieting import silence
@@ -22,7 +24,7 @@ from orderproof.subjects.subject import Sample
 
 CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
 BACKENDS = ("eager", "sdpa", "flex_attention")
-MASKS = ("attention_mask",)
+NAMES = {"positions": "position_ids", "mask": "attention_mask"}
 
 
 class PretrainedDriver(Driver):
@@ -40,34 +42,40 @@ class PretrainedDriver(Driver):
         self.tokens_run = patches is None
         stated = getattr(model.config, "max_position_embeddings", None)
         self.stated = stated if isinstance(stated, int) and stated > 0 else None
-        self.accepted = set(inspect.signature(model.forward).parameters)
+        self.reach = _usual_reach(model.config)
+        named = inspect.signature(model.forward).parameters
+        self.accepted = set(named)
+        more = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in named.values())
+        asked = NAMES.items() if more and self.tokens_run else ()
+        self.swallows = frozenset(what for what, name in asked if name not in named)
+        self.placed = longest is not None or _has_positions(model)
 
     @cached_property
     def cache_name(self) -> str | None:
-        """What the model calls its cache; None where it gives none or takes none back."""
+        """What the model calls its cache; None where it gives none, takes none back or fails with one."""
         if self.patches is not None or not self.causal:
             return None
-        with torch.no_grad():
-            made = self._outputs(self.draw(1, 2, 0), {"use_cache": True} if "use_cache" in self.accepted else {})
+        try:
+            with torch.no_grad():
+                made = self._outputs(self.draw(1, 2, 0), {"use_cache": True} if "use_cache" in self.accepted else {})
+        except Exception:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
+            return None
         return next((n for n in CACHES if n in self.accepted and getattr(made, n, None) is not None), None)
 
     @cached_property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
         """What it names in its forward, and a cache where it gives one."""
-        found = {"mask"} & {"mask" for name in MASKS if name in self.accepted}
-        found |= {"positions"} & {"positions" for name in ("position_ids",) if name in self.accepted}
+        found = {what for what, name in NAMES.items() if name in self.accepted and not _disclaims(self.module, name)}
         if self.patches is not None:
             return frozenset()
-        try:
-            return frozenset(found | ({"cache"} if self.cache_name else set()))
-        except Exception:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
-            return frozenset(found)
+        return frozenset(found | ({"cache"} if self.cache_name else set()))
 
     @cached_property
     def output(self) -> str:  # type: ignore[override]
         """The first of its outputs."""
         with torch.no_grad():
-            return next(iter(self._tensors(self.draw(1, self.length, 0), {})))
+            plain = {"use_cache": False} if "use_cache" in self.accepted else {}
+            return next(iter(self._tensors(self.draw(1, self.length, 0), plain)))
 
     def draw(self, rows: int, tokens: int, seed: int) -> Tensor:
         many = -(-rows // 2)
@@ -147,15 +155,44 @@ class PretrainedDriver(Driver):
                 made.set_attn_implementation(name)
                 yield name, self.with_module(made)
 
-    def remade(self) -> Iterator[tuple[str, PretrainedDriver]]:
-        yield "copied", self.with_module(copy.deepcopy(self.module))
+    def loaded(self, dtype: torch.dtype) -> Self:
         with TemporaryDirectory() as folder, silence():
             self.module.save_pretrained(folder)
             loaded = type(self.module).from_pretrained(
-                Path(folder), dtype=self.module.dtype, attn_implementation=self.module.config._attn_implementation,
+                Path(folder), dtype=dtype, attn_implementation=self.module.config._attn_implementation,
                 local_files_only=True, use_safetensors=True, trust_remote_code=False,
             )  # fmt: skip
-        yield "saved and loaded", self.with_module(loaded.eval())
+        return self.with_module(loaded.eval())
+
+    def altered(self) -> Iterator[tuple[str, Self]]:
+        for words, model in altered(self.module):
+            yield words, self.with_module(model)
+
+    def remade(self) -> Iterator[tuple[str, PretrainedDriver]]:
+        yield "copied", self.with_module(copy.deepcopy(self.module))
+        yield "saved and loaded", self.loaded(self.module.dtype)
+
+
+def _has_positions(model: Any) -> bool:
+    """Whether positions are turned in, or a module or a buffer is named after them."""
+    if getattr(model.config, "rope_parameters", None) is not None:
+        return is_rotary(model)
+    named = [type(part).__name__ for part in model.modules()] + [name for name, _ in model.named_buffers()]
+    return any(re.search("rotary|position|sinusoid", name, re.IGNORECASE) for name in named)
+
+
+def _disclaims(model: Any, name: str) -> bool:
+    """Whether a model warns that it does not use an argument that it names, as RWKV does of its mask."""
+    return f"`{name}` was passed, but it is unused" in inspect.getsource(type(model).forward)
+
+
+def _usual_reach(config: Any) -> int | None:
+    """How many positions models of this type usually have; a tiny one states fewer."""
+    try:
+        found = getattr(type(config)(), "max_position_embeddings", None)
+    except Exception:  # noqa: BLE001 - a configuration may have no default
+        return None
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def answers(driver: PretrainedDriver) -> bool:

@@ -3,6 +3,9 @@
 A law gives trials. Each is one comparison of two calls, or series of calls, of the model that should give the same;
 whether a difference is rounding is told by running the trial again in float64. A trial that finds nothing says
 nothing unless something that must matter is seen to matter: the control.
+
+A trial may also be of two calls that must differ. That they differ is then seen, and needs no control; that they
+do not says nothing against a model that answers the same whatever is changed, and so the control is asked there.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -20,13 +24,22 @@ from orderproof.record import Expectation
 Sides = tuple[Tensor, Tensor]  # what is expected, and what came
 
 
+class Noted(NamedTuple):
+    """Two sides, and what was seen in words: which positions are one, how a call was refused."""
+
+    expected: Tensor
+    found: Tensor
+    note: str
+
+
 @dataclass(frozen=True)
 class Trial:
     """One comparison, by name; it can be run on a bench of either precision."""
 
     what: str
-    run: Callable[[Bench], Sides]
+    run: Callable[[Bench], Sides | Noted]
     advice: str = ""  # what to do where it fails, if not what the law says
+    must_differ: bool = False  # the two calls must not give the same
 
 
 @dataclass(frozen=True)
@@ -51,9 +64,11 @@ class MeasuredLaw(ABC):
 
     def not_asked(self, driver: Driver) -> str | None:
         """Why the law asks nothing of a model; None where it does."""
+        if "positions" in self.needs and not driver.placed:
+            return "it has no encoding of positions"
         missing = sorted(self.needs - set(driver.takes))
-        words = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask"}
-        return f"it takes no {' and no '.join(words[m].split(' ', 1)[-1] for m in missing)}" if missing else None
+        words = {"cache": "cache", "positions": "position ids", "mask": "attention mask"}
+        return f"it takes no {' and no '.join(words[m] for m in missing)}" if missing else None
 
     @abstractmethod
     def trials(self, bench: Bench) -> Iterator[Trial]:

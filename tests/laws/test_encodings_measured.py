@@ -1,0 +1,47 @@
+"""Every registered encoding in a small transformer obeys the measured laws of positions as its claims say."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from orderproof import encodings
+from orderproof.auditing.measure import measure_law
+from orderproof.blocks.driving import TransformerDriver
+from orderproof.blocks.fingerprint import fingerprint_block
+from orderproof.encodings import Claims
+from orderproof.laws.measured import Bench, find
+from orderproof.record import Verdict
+
+LENGTH = {"dino_v3": 64}  # it stretches its waves over the picture: in a larger one steps are small
+USUAL = 400  # tables have so many rows, and pictures so many patches
+BY_TOKENS = {"none", "cope", "forgetting", "path"}  # what they do follows the order of the tokens, not position ids
+DIAGONAL = {"lie"}  # positions here are alike on all axes, and along one line its rotations add up
+
+cases = [
+    (name, causal)
+    for name in encodings.names()
+    for causal in (True, False)
+    if causal or not fingerprint_block(name, causal=True).encoding.claims.causal_only
+]
+
+
+def wanted(law: str, name: str, claims: Claims) -> Verdict:
+    """What the claims of an encoding say of a law."""
+    if name in BY_TOKENS:
+        return {"live": "refuted", "range": "not_applicable"}.get(law, "undecided")  # type: ignore[return-value]
+    if law == "shift":
+        return "held" if claims.relative or name in DIAGONAL else "refuted"
+    return "not_applicable" if law == "range" and claims.max_position is None and claims.ndim != 2 else "held"
+
+
+@pytest.mark.parametrize("law", ["shift", "distinct", "precision", "range", "live"])
+@pytest.mark.parametrize(("name", "causal"), cases)
+def test_encoding_obeys_the_laws_that_its_claims_imply(name: str, causal: bool, law: str) -> None:
+    block = fingerprint_block(name, causal=causal, length=LENGTH.get(name, USUAL))
+    driver = TransformerDriver(block, causal=causal)
+    if block.encoding.claims.ndim == 2:
+        driver.longest = driver.longest or math.isqrt(USUAL)  # a picture, walked along its diagonal
+    found = measure_law(driver, find(law), Bench(driver), kind="encoding")  # type: ignore[arg-type]
+    assert found.verdict == wanted(law, name, block.encoding.claims), found.reason
