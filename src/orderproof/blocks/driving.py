@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import torch
 from torch import Tensor
@@ -60,7 +60,7 @@ class TransformerDriver(Driver):
             layer.reorder(rows)
         return cache
 
-    def backends(self) -> Iterator[tuple[str, TransformerDriver]]:
+    def backends(self) -> Iterator[tuple[str, Self]]:
         for name in get_args(Backend):
             made = copy.deepcopy(self.module)
             for layer in made.stack.layers:

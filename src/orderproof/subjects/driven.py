@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -96,7 +98,8 @@ class PretrainedDriver(Driver):
 
     def _outputs(self, tokens: Tensor, given: dict[str, Any]) -> Any:
         more = {"return_dict": True} if "return_dict" in self.accepted else {}
-        return self.module(**{self.argument: tokens}, **self.beside(tokens), **given, **more)
+        with _uncompiled(self.module):
+            return self.module(**{self.argument: tokens}, **self.beside(tokens), **given, **more)
 
     def _of(self, made: Any, tokens: Tensor) -> dict[str, Tensor]:
         ahead = tokens_ahead(self.module.config)
@@ -136,8 +139,10 @@ class PretrainedDriver(Driver):
         for name in BACKENDS:
             if name != self.module.config._attn_implementation and _supports(self.module, name):
                 made = copy.deepcopy(self.module)
-                made.set_attn_implementation(name)
-                yield name, self.with_module(made)
+                with silence():
+                    made.set_attn_implementation(name)
+                if made.config._attn_implementation == name:
+                    yield name, self.with_module(made)
 
     def remade(self) -> Iterator[tuple[str, PretrainedDriver]]:
         yield "copied", self.with_module(copy.deepcopy(self.module))
@@ -158,6 +163,17 @@ def answers(driver: PretrainedDriver) -> bool:
     except Exception:  # noqa: BLE001 - third-party code: anything may come
         return False
     return True
+
+
+@contextmanager
+def _uncompiled(model: Any) -> Iterator[None]:
+    """Run flex attention as it is: compiling it, as transformers does, takes most of a minute."""
+    if model.config._attn_implementation != "flex_attention":
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "flex_attention called without torch.compile", UserWarning)
+        yield
 
 
 def _supports(model: nn.Module, backend: str) -> bool:

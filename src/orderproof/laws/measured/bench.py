@@ -84,6 +84,11 @@ class Bench:
         """The same model in float64."""
         return Bench(self.driver.widened(), self.seed, double=True)
 
+    @cached_property
+    def backends(self) -> dict[str, Bench]:
+        """The same calls on other implementations of attention."""
+        return {name: self.of(driver) for name, driver in self.driver.backends()}
+
     def of(self, driver: Driver) -> Bench:
         """The same calls of another driver."""
         return Bench(driver, self.seed, double=self.double)
