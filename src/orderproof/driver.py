@@ -30,6 +30,13 @@ class Answer(NamedTuple):
     cache: Any = None
 
 
+class Sight(NamedTuple):
+    """Which token may depend on which, and which must: [token, token] booleans, the one that depends first."""
+
+    most: Tensor  # where False, the first must not depend on the second
+    least: Tensor  # where True, the first must depend on the second
+
+
 class Driver(ABC):
     """A model and how it is called. `takes` holds any of "positions", "mask" and "cache"."""
 
@@ -105,10 +112,10 @@ class Driver(ABC):
         """The same weights with one setting changed that must show: base, window, scaling; by name."""
         yield from ()
 
-    def sees(self, tokens: int) -> Tensor | None:
-        """[token, token] booleans: whether by its configuration the first may depend on the second; None: not known."""
+    def sees(self, tokens: int) -> Sight | None:
+        """Which token may and which must depend on which, by what its configuration says; None: it does not tell."""
         place = torch.arange(tokens)
-        return place.unsqueeze(-1) >= place if self.causal else None
+        return Sight(place.unsqueeze(-1) >= place, torch.eye(tokens, dtype=torch.bool)) if self.causal else None
 
     def sharded(self, rank: int, world: int, places: Tensor) -> AbstractContextManager[None]:
         """Within it, calls get the tokens at these places of the whole and attend to all. Raises `Unsupported`."""

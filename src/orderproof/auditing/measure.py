@@ -21,7 +21,7 @@ from torch import Tensor
 from orderproof.auditing.verdict import is_met
 from orderproof.driver import Driver
 from orderproof.errors import Unsupported
-from orderproof.laws.measured import Bench, MeasuredLaw, Trial
+from orderproof.laws.measured import Bench, MeasuredLaw, Sides, Trial
 from orderproof.prover.capture import first_line
 from orderproof.prover.run import difference
 from orderproof.record import Deviation, Expectation, Finding, Measurement, Scope, TrialRecord, Verdict, Witness
@@ -33,6 +33,7 @@ REAL = 1e-2  # relative; where float64 cannot be run, less is no proof of a diff
 GONE = 1e-5  # relative, float64; models that work out angles in float32 keep some of their rounding
 STAYS = 1e-4  # relative, float64: no rounding
 CONTROL = 100  # how many times the tolerance a control must move the output
+SEEN = 1e-12  # relative, float64: more is a difference where there must be one
 EXACT = 1e-6  # relative: what is allowed, in float64 too, where what must not matter was changed
 
 
@@ -121,6 +122,8 @@ def _tried(trial: Trial, bench: Bench, tolerance: float, *, ladder: bool) -> Out
     if not bool(torch.isfinite(expected).all()) or not bool(torch.isfinite(found).all()):
         return Outcome(TrialRecord(what=trial.what, reason=f"{trial.what}: {_not_finite(*sides)}"), "undecided")
     single = difference(*sides)
+    if trial.must_differ:
+        return _told_apart(trial, bench, sides, tolerance)
     if single <= tolerance:
         return Outcome(TrialRecord(what=trial.what, float32=single), "held", sides)
     if not ladder:
@@ -140,6 +143,22 @@ def _tried(trial: Trial, bench: Bench, tolerance: float, *, ladder: bool) -> Out
     return Outcome(record.model_copy(update={"reason": doubt or trial.what}), verdict, sides)
 
 
+def _told_apart(trial: Trial, bench: Bench, sides: Sides, tolerance: float) -> Outcome:
+    """What must differ does so, or is the same to the last bit in float64 too; between them nothing is told."""
+    single = difference(*sides)
+    record = TrialRecord(what=trial.what, float32=single, must_differ=True)
+    if single > tolerance:
+        return Outcome(record, "held", sides)
+    double = _double(trial, bench)
+    record = record.model_copy(update={"float64": double, "reason": trial.what})
+    if double == 0.0:
+        return Outcome(record, "refuted", sides)
+    if double is not None and double > SEEN:
+        return Outcome(record, "held", sides)
+    doubt = f"{trial.what}: {single:.1g} in float32" + ("" if double is None else f" and {double:.1g} in float64")
+    return Outcome(record.model_copy(update={"reason": doubt}), "undecided", sides)
+
+
 def _double(trial: Trial, bench: Bench) -> float | None:
     try:
         sides = trial.run(bench.wide)
@@ -157,9 +176,14 @@ def _not_finite(expected: Tensor, found: Tensor) -> str:
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """The outcome that decides: a refutation, else a doubt, else the largest difference."""
+    """The outcome that decides: a refutation, else a doubt, else the largest difference where there must be none."""
     order = ("refuted", "undecided", "held")
-    return min(outcomes, key=lambda o: (order.index(o.verdict), -(o.record.float32 or 0.0)), default=None)
+
+    def rank(outcome: Outcome) -> tuple[int, float]:
+        record = outcome.record
+        return order.index(outcome.verdict), 0.0 if record.must_differ else -(record.float32 or 0.0)
+
+    return min(outcomes, key=rank, default=None)
 
 
 def _signal(law: MeasuredLaw, bench: Bench) -> float | None:

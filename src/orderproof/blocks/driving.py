@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orderproof.blocks.transformer import Transformer
-from orderproof.driver import Answer, Driver
+from orderproof.driver import Answer, Driver, Sight
 from orderproof.encodings import Backend
 from orderproof.errors import Unsupported
 
@@ -45,6 +45,11 @@ class TransformerDriver(Driver):
             past = self.module.new_caches(len(tokens), tokens.shape[1] + ROOM)
         now = None if mask is None else mask[:, -tokens.shape[1] :]
         return Answer(self.module(tokens, positions, padding_mask=now, caches=past), past)
+
+    def sees(self, tokens: int) -> Sight:
+        everything = torch.ones(tokens, tokens, dtype=torch.bool)
+        seen = everything.tril() if self.causal else everything
+        return Sight(seen, seen)
 
     def cropped(self, cache: Any, tokens: int) -> Any:
         cache = copy.deepcopy(cache)

@@ -15,10 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orderproof.driver import Answer, Driver
+from orderproof.driver import Answer, Driver, Sight
 from orderproof.errors import Unsupported
 from orderproof.subjects.beside import Beside
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
+from orderproof.subjects.patterns import sight_of
 from orderproof.subjects.quieting import silence
 from orderproof.subjects.subject import Sample
 
@@ -49,8 +50,11 @@ class PretrainedDriver(Driver):
         """What the model calls its cache; None where it gives none or takes none back."""
         if self.patches is not None or not self.causal:
             return None
-        with torch.no_grad():
-            made = self._outputs(self.draw(1, 2, 0), {"use_cache": True} if "use_cache" in self.accepted else {})
+        try:
+            with torch.no_grad():
+                made = self._outputs(self.draw(1, 2, 0), {"use_cache": True} if "use_cache" in self.accepted else {})
+        except Exception:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
+            return None
         return next((n for n in CACHES if n in self.accepted and getattr(made, n, None) is not None), None)
 
     @cached_property
@@ -60,16 +64,18 @@ class PretrainedDriver(Driver):
         found |= {"positions"} & {"positions" for name in ("position_ids",) if name in self.accepted}
         if self.patches is not None:
             return frozenset()
-        try:
-            return frozenset(found | ({"cache"} if self.cache_name else set()))
-        except Exception:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
-            return frozenset(found)
+        return frozenset(found | ({"cache"} if self.cache_name else set()))
 
     @cached_property
     def output(self) -> str:  # type: ignore[override]
-        """The first of its outputs."""
-        with torch.no_grad():
-            return next(iter(self._tensors(self.draw(1, self.length, 0), {})))
+        """The first of its outputs; nothing where it cannot be called."""
+        given = {"use_cache": False} if "use_cache" in self.accepted else {}
+        tokens = self.draw(1, self.length, 0)
+        try:
+            with torch.no_grad():
+                return next(iter(self._of(self._outputs(tokens, given), tokens)))
+        except Exception:  # noqa: BLE001 - third-party code: the finding says why, where it is measured
+            return ""
 
     def draw(self, rows: int, tokens: int, seed: int) -> Tensor:
         many = -(-rows // 2)
@@ -105,9 +111,6 @@ class PretrainedDriver(Driver):
         ahead = tokens_ahead(self.module.config)
         return self.beside.rows_of(tensors_of(made, self.patches, ahead=ahead), tokens)
 
-    def _tensors(self, tokens: Tensor, given: dict[str, Any]) -> dict[str, Tensor]:
-        return self._of(self._outputs(tokens, given), tokens)
-
     # ------------------------------------------------------------ caches
 
     def caches(self) -> tuple[str, ...]:
@@ -132,6 +135,9 @@ class PretrainedDriver(Driver):
         cache = copy.deepcopy(cache)
         cache.reorder_cache(rows)
         return cache
+
+    def sees(self, tokens: int) -> Sight | None:
+        return sight_of(self.module, tokens, causal=self.causal)
 
     # ------------------------------------------------------------ the same model otherwise
 
@@ -159,7 +165,7 @@ def answers(driver: PretrainedDriver) -> bool:
     """Whether it can be called at all."""
     try:
         with torch.no_grad():
-            driver.call(driver.draw(1, driver.length, 0))
+            driver.call(driver.draw(1, driver.length, 0), keep=False)
     except Exception:  # noqa: BLE001 - third-party code: anything may come
         return False
     return True
