@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Self
 
@@ -104,9 +104,13 @@ class Driver(ABC):
         """The same weights on other implementations of attention, by name."""
         yield from ()
 
-    def remade(self) -> Iterator[tuple[str, Self]]:
-        """The same model after a way of storing, loading, moving or copying it, by name."""
-        yield "copied", self.with_module(copy.deepcopy(self.module))
+    def remade(self) -> Mapping[str, Callable[[], Self]]:
+        """The same model after a way of storing, loading or copying it, by name."""
+        return {"copied": lambda: self.with_module(copy.deepcopy(self.module))}
+
+    def cast(self, dtype: torch.dtype) -> tuple[Self, Self]:
+        """The model loaded in another dtype, and the model cast to it once it is there. Raises `Unsupported`."""
+        raise Unsupported("it cannot be loaded in another dtype")
 
     def altered(self) -> Iterator[tuple[str, Self]]:
         """The same weights with one setting changed that must show: base, window, scaling; by name."""

@@ -79,7 +79,7 @@ def _said(error: Exception) -> str:
 def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectation) -> Finding:
     tolerance = EXACT if law.exact else max(AGREES if law.ladder else EXACT, NOISE * _noise(bench))
     outcomes = [_tried(trial, bench, tolerance, ladder=law.ladder) for trial in law.trials(bench)]
-    made = [o for o in outcomes if o.record.float32 is not None]
+    made = [o for o in outcomes if o.record.float32 is not None and not o.record.advisory]
     worst = _worst(made)
     if worst is None:
         verdict: Verdict = "undecided" if outcomes else "not_applicable"
@@ -94,6 +94,7 @@ def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectat
     if verdict == "held":
         skipped = sum(t.float32 is None for t in trials)
         reason = f"{len(made)} comparisons" + (f", {skipped} more could not be made" if skipped else "")
+        reason = "; ".join([reason, *(f"told, not judged: {t.reason}" for t in trials if t.advisory and t.reason)])
     return Finding(
         code=law.code, law=law.name, statement=law.statement, verdict=verdict, expected=expected,
         met=is_met(verdict, expected), scope=Scope(length=bench.length, weights="these"), output=driver.output,
@@ -122,6 +123,9 @@ def _tried(trial: Trial, bench: Bench, tolerance: float, *, ladder: bool) -> Out
     if not bool(torch.isfinite(expected).all()) or not bool(torch.isfinite(found).all()):
         return Outcome(TrialRecord(what=trial.what, reason=f"{trial.what}: {_not_finite(*sides)}"), "undecided")
     single = difference(*sides)
+    if trial.advisory:
+        told = f"{trial.what}: it differs by {single:.1g}" if single > EXACT else ""
+        return Outcome(TrialRecord(what=trial.what, float32=single, reason=told, advisory=True), "held", sides)
     if trial.must_differ:
         return _told_apart(trial, bench, sides, tolerance)
     if single <= tolerance:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, get_args
 
 import torch
+from safetensors import torch as safetensors
 from torch import Tensor
 
 from orderproof.blocks.transformer import Transformer
@@ -14,6 +15,7 @@ from orderproof.driver import Answer, Driver, Sight
 from orderproof.encodings import Backend
 from orderproof.errors import Unsupported
 
+UNLOADED = 0  # what memory is set to before loading, so that what is not loaded is the same every time
 ROOM = 64  # [tokens] more than any law asks a cache to hold beyond what the longest call had
 
 
@@ -64,6 +66,25 @@ class TransformerDriver(Driver):
         for layer in cache:
             layer.reorder(rows)
         return cache
+
+    def remade(self) -> Mapping[str, Callable[[], Self]]:
+        kept = next(self.module.parameters()).dtype
+        return {**super().remade(), "saved, made on meta and loaded": lambda: self._loaded(kept)}
+
+    def cast(self, dtype: torch.dtype) -> tuple[Self, Self]:
+        return self._loaded(dtype), self.with_module(copy.deepcopy(self.module).to(dtype))
+
+    def _loaded(self, dtype: torch.dtype) -> Self:
+        """Stored as safetensors, and loaded into a model that was made without memory."""
+        stored = safetensors.save({name: value.contiguous() for name, value in self.module.state_dict().items()})
+        made = copy.deepcopy(self.module).to("meta").to_empty(device="cpu")
+        with torch.no_grad():
+            for value in (*made.parameters(), *made.buffers()):
+                value.fill_(UNLOADED)
+        for parameter in made.parameters():
+            parameter.data = parameter.data.to(dtype)
+        made.load_state_dict(safetensors.load(stored))
+        return self.with_module(made)
 
     def backends(self) -> Iterator[tuple[str, Self]]:
         for name in get_args(Backend):

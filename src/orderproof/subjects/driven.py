@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -141,7 +141,7 @@ class PretrainedDriver(Driver):
 
     # ------------------------------------------------------------ the same model otherwise
 
-    def backends(self) -> Iterator[tuple[str, PretrainedDriver]]:
+    def backends(self) -> Iterator[tuple[str, Self]]:
         for name in BACKENDS:
             if name != self.module.config._attn_implementation and _supports(self.module, name):
                 made = copy.deepcopy(self.module)
@@ -150,15 +150,21 @@ class PretrainedDriver(Driver):
                 if made.config._attn_implementation == name:
                     yield name, self.with_module(made)
 
-    def remade(self) -> Iterator[tuple[str, PretrainedDriver]]:
-        yield "copied", self.with_module(copy.deepcopy(self.module))
+    def remade(self) -> Mapping[str, Callable[[], Self]]:
+        return {**super().remade(), "saved and loaded": lambda: self._loaded(self.module.dtype)}
+
+    def cast(self, dtype: torch.dtype) -> tuple[Self, Self]:
+        return self._loaded(dtype), self.with_module(copy.deepcopy(self.module).to(dtype))
+
+    def _loaded(self, dtype: torch.dtype) -> Self:
+        """Saved into a folder, and loaded from there: on meta first, as the library does."""
         with TemporaryDirectory() as folder, silence():
             self.module.save_pretrained(folder)
             loaded = type(self.module).from_pretrained(
-                Path(folder), dtype=self.module.dtype, attn_implementation=self.module.config._attn_implementation,
+                Path(folder), dtype=dtype, attn_implementation=self.module.config._attn_implementation,
                 local_files_only=True, use_safetensors=True, trust_remote_code=False,
             )  # fmt: skip
-        yield "saved and loaded", self.with_module(loaded.eval())
+        return self.with_module(loaded.eval())
 
 
 def answers(driver: PretrainedDriver) -> bool:

@@ -21,6 +21,7 @@ class Bench:
         self.seed = seed
         self.double = double
         self._made: dict[tuple[Any, ...], Tensor] = {}
+        self._remade: dict[str, Bench] = {}
 
     @property
     def length(self) -> int:
@@ -88,6 +89,12 @@ class Bench:
     def backends(self) -> dict[str, Bench]:
         """The same calls on other implementations of attention."""
         return {name: self.of(driver) for name, driver in self.driver.backends()}
+
+    def remade(self, name: str) -> Bench:
+        """The same calls of the model after a way of storing, loading or copying it."""
+        if name not in self._remade:
+            self._remade[name] = self.of(self.driver.remade()[name]())
+        return self._remade[name]
 
     def of(self, driver: Driver) -> Bench:
         """The same calls of another driver."""

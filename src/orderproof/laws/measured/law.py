@@ -27,6 +27,7 @@ class Trial:
     what: str
     run: Callable[[Bench], Sides]
     advice: str = ""  # what to do where it fails, if not what the law says
+    advisory: bool = False  # whether a difference is told and not judged
     must_differ: bool = False  # whether the sides are to differ, and not to agree
 
 
