@@ -82,7 +82,8 @@ def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectat
     made = [o for o in outcomes if o.record.float32 is not None and not o.record.advisory]
     worst = _worst(made)
     if worst is None:
-        verdict: Verdict = "undecided" if outcomes else "not_applicable"
+        asked = any(o.verdict != "not_applicable" for o in outcomes)  # whether a trial could be asked of it
+        verdict: Verdict = "undecided" if asked else "not_applicable"
         reasons = dict.fromkeys(o.record.reason for o in outcomes)
         return blank(law, expected, driver, verdict, "; ".join(reasons) or "there is nothing to compare")
     signal = None if worst.verdict == "refuted" else _signal(law, bench)
@@ -115,7 +116,8 @@ def _tried(trial: Trial, bench: Bench, tolerance: float, *, ladder: bool) -> Out
     try:
         sides = trial.run(bench)
     except Exception as error:  # noqa: BLE001 - the model is not ours: anything may come
-        return Outcome(TrialRecord(what=trial.what, reason=_said(error)), "undecided")
+        verdict: Verdict = "not_applicable" if isinstance(error, Unsupported) else "undecided"
+        return Outcome(TrialRecord(what=trial.what, reason=_said(error)), verdict)
     expected, found = sides
     if expected.shape != found.shape:
         reason = f"{trial.what}: expected an output of shape {list(expected.shape)}, got {list(found.shape)}"
@@ -136,7 +138,7 @@ def _tried(trial: Trial, bench: Bench, tolerance: float, *, ladder: bool) -> Out
     record = TrialRecord(what=trial.what, float32=single, float64=double)
     if double is None:
         real = single >= REAL
-        verdict: Verdict = "refuted" if real else "undecided"
+        verdict = "refuted" if real else "undecided"
         doubt = "" if real else f"{trial.what}: a difference of {single:.1g}, and it cannot be run in float64"
     elif double <= min(GONE, tolerance):
         verdict, doubt = "held", ""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self, get_args
 
 import torch
 from safetensors import torch as safetensors
 from torch import Tensor
 
+from orderproof.blocks.ranks import KeysOfAll
 from orderproof.blocks.transformer import Transformer
 from orderproof.driver import Answer, Driver, Sight
 from orderproof.encodings import Backend
@@ -24,6 +26,7 @@ class TransformerDriver(Driver):
 
     takes = frozenset({"positions", "mask", "cache"})
     output = "output"
+    keys_of_all: KeysOfAll | None = None  # while it is spread over ranks
 
     def __init__(self, module: Transformer, *, causal: bool, length: int = 7, vocabulary: int | None = None) -> None:
         self.module: Transformer = module.eval()
@@ -46,7 +49,8 @@ class TransformerDriver(Driver):
         if past is None and keep:
             past = self.module.new_caches(len(tokens), tokens.shape[1] + ROOM)
         now = None if mask is None else mask[:, -tokens.shape[1] :]
-        return Answer(self.module(tokens, positions, padding_mask=now, caches=past), past)
+        caches = past if self.keys_of_all is None else [self.keys_of_all] * len(self.module.stack.layers)
+        return Answer(self.module(tokens, positions, padding_mask=now, caches=caches), past)
 
     def sees(self, tokens: int) -> Sight:
         everything = torch.ones(tokens, tokens, dtype=torch.bool)
@@ -85,6 +89,16 @@ class TransformerDriver(Driver):
             parameter.data = parameter.data.to(dtype)
         made.load_state_dict(safetensors.load(stored))
         return self.with_module(made)
+
+    @contextmanager
+    def sharded(self, rank: int, world: int, places: Tensor) -> Iterator[None]:
+        if not self.causal:
+            raise Unsupported("only a causal transformer of ours takes the keys of other ranks")
+        self.keys_of_all = KeysOfAll()
+        try:
+            yield
+        finally:
+            self.keys_of_all = None
 
     def backends(self) -> Iterator[tuple[str, Self]]:
         for name in get_args(Backend):

@@ -6,7 +6,7 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from orderproof.subjects.beside import Beside
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
 from orderproof.subjects.patterns import sight_of
 from orderproof.subjects.quieting import silence
+from orderproof.subjects.spreading import spread
 from orderproof.subjects.subject import Sample
 
 CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
@@ -140,6 +141,9 @@ class PretrainedDriver(Driver):
         return sight_of(self.module, tokens, causal=self.causal)
 
     # ------------------------------------------------------------ the same model otherwise
+
+    def sharded(self, rank: int, world: int, places: Tensor) -> AbstractContextManager[None]:
+        return spread(self.module, self.first_position + places, causal=self.causal)
 
     def backends(self) -> Iterator[tuple[str, Self]]:
         for name in BACKENDS:

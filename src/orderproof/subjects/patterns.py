@@ -46,6 +46,12 @@ def sight_of(model: nn.Module, tokens: int, *, causal: bool) -> Sight | None:
     return Sight(seen, seen)
 
 
+def attends_to_all(model: nn.Module, *, causal: bool) -> bool:
+    """Whether every layer is full attention, and nothing else carries anything from token to token."""
+    text: Any = model.config.get_text_config()  # type: ignore[operator, union-attr]
+    return set(_layers(text, causal=causal) or ()) == {"full_attention"} and _plain(model, text)
+
+
 def _layers(config: Any, *, causal: bool) -> list[str] | None:
     """The pattern of each layer; None where one of them is of another kind."""
     kinds = getattr(config, "layer_types", None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch import Tensor
 from orderproof.driver import Answer, Driver
 
 ROWS = 2
+T = TypeVar("T")
 
 
 class Bench:
@@ -21,7 +23,7 @@ class Bench:
         self.seed = seed
         self.double = double
         self._made: dict[tuple[Any, ...], Tensor] = {}
-        self._remade: dict[str, Bench] = {}
+        self._kept: dict[str, Any] = {}
 
     @property
     def length(self) -> int:
@@ -90,11 +92,16 @@ class Bench:
         """The same calls on other implementations of attention."""
         return {name: self.of(driver) for name, driver in self.driver.backends()}
 
+    def kept(self, name: str, make: Callable[[], T]) -> T:
+        """What was worked out under this name, or is now."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        found: T = self._kept[name]
+        return found
+
     def remade(self, name: str) -> Bench:
         """The same calls of the model after a way of storing, loading or copying it."""
-        if name not in self._remade:
-            self._remade[name] = self.of(self.driver.remade()[name]())
-        return self._remade[name]
+        return self.kept(f"remade: {name}", lambda: self.of(self.driver.remade()[name]()))
 
     def of(self, driver: Driver) -> Bench:
         """The same calls of another driver."""
