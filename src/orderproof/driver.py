@@ -50,6 +50,7 @@ class Driver(ABC):
     first_position = 0  # the position id of the first token
     stretches: tuple[int, ...] = ()  # windows, chunks and blocks that its configuration names [tokens]
     pad: int | None = None  # the number of the pad token, where tokens are numbers
+    generates = False  # whether its library continues a text with it
     output = ""  # the name of the output that is compared
 
     @abstractmethod
@@ -96,8 +97,11 @@ class Driver(ABC):
         """The cache with its rows chosen anew. Raises `Unsupported`."""
         raise Unsupported("the rows of its cache cannot be reordered")
 
-    def generated(self, tokens: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """So many tokens by the library's own greedy generation, and by hand. Raises `Unsupported`."""
+    def generated(self, tokens: Tensor, count: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """So many tokens by the library's own greedy generation, and by hand without a cache. Raises `Unsupported`.
+
+        By hand each row is read without the tokens that ``mask`` hides, where the model takes positions.
+        """
         raise Unsupported("it does not generate")
 
     def backends(self) -> Iterator[tuple[str, Self]]:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from orderproof.driver import Answer, Driver, Sight
 from orderproof.errors import Unsupported
 from orderproof.subjects.beside import Beside
+from orderproof.subjects.generating import class_with_head, generated
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
 from orderproof.subjects.patterns import sight_of
 from orderproof.subjects.quieting import silence
@@ -90,11 +91,13 @@ class PretrainedDriver(Driver):
         given: dict[str, Any] = {}
         if positions is not None:
             given["position_ids"] = positions
-        if mask is not None:
-            given["attention_mask"] = mask.long()
         if past is not None:
             assert self.cache_name is not None
             given[self.cache_name] = past
+            if mask is not None and self.cache_name != "past_key_values":
+                mask = mask[:, -tokens.shape[1] :]  # a recurrence takes the mask of the tokens of the call
+        if mask is not None:
+            given["attention_mask"] = mask.long()
         if keep is not None and "use_cache" in self.accepted:
             given["use_cache"] = keep
         made = self._outputs(tokens, given)
@@ -114,14 +117,32 @@ class PretrainedDriver(Driver):
 
     # ------------------------------------------------------------ caches
 
+    @cached_property
+    def generates(self) -> bool:  # type: ignore[override]
+        return self.causal and self.argument == "input_ids" and class_with_head(self.module) is not None
+
     def caches(self) -> tuple[str, ...]:
-        plain = self.cache_name == "past_key_values"
-        return ("static",) if plain and getattr(self.module, "_can_compile_fullgraph", False) else ()
+        """Static; and where layers slide, one that keeps every token, and one that can be rolled back."""
+        if self.cache_name != "past_key_values":
+            return ()
+        from transformers import DynamicCache
+
+        slides = any(DynamicCache(config=self.module.config).is_sliding)
+        static = ("static",) if getattr(self.module, "_can_compile_fullgraph", False) else ()
+        return (*static, "full", "recording") if slides else static
 
     def new_cache(self, kind: str, rows: int, tokens: int) -> Any:
-        from transformers import StaticCache
+        from transformers import DynamicCache, StaticCache
 
-        return StaticCache(config=self.module.config, max_cache_len=tokens)
+        if kind == "static":
+            return StaticCache(config=self.module.config, max_cache_len=tokens)
+        made = DynamicCache(config=self.module.config if kind == "recording" else None)
+        if kind == "recording":
+            made.activate_past_recording()
+        return made
+
+    def generated(self, tokens: Tensor, count: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return generated(self, tokens, count, mask)
 
     def cropped(self, cache: Any, tokens: int) -> Any:
         if not hasattr(cache, "crop"):

@@ -78,6 +78,11 @@ class Bench:
             if given.get("positions") is not None:
                 more["positions"] = given["positions"][:, start:end]
             answer = self.call(tokens[:, start:end], past=past, keep=True, **more)
+            shape = list(answer.output.shape)
+            if shape[:2] != [len(tokens), size]:
+                raise ValueError(
+                    f"a call with {size} token{'s' * (size > 1)} on a cache gave an output of shape {shape}"
+                )
             outputs.append(answer.output)
             past, start = answer.cache, end
         return torch.cat(outputs, dim=1), past
