@@ -46,6 +46,9 @@ class Driver(ABC):
     tokens_run = True  # whether axis 1 of what `draw` gives runs over tokens; an image has them within
     longest: int | None = None  # most tokens its position table, or its configuration, states
     stated: int | None = None  # the length that its configuration states, which it may go past
+    reach: int | None = None  # the length that models of its kind state, where this one is a shrunken one
+    swallows: frozenset[str] = frozenset()  # of "positions" and "mask": what it does not name but would let pass
+    placed = True  # whether it has an encoding of positions at all, as far as its configuration tells
     causal = False  # whether a token sees only tokens up to its own
     first_position = 0  # the position id of the first token
     stretches: tuple[int, ...] = ()  # windows, chunks and blocks that its configuration names [tokens]
@@ -81,6 +84,13 @@ class Driver(ABC):
         """The same model in float64."""
         return self.with_module(copy.deepcopy(self.module).double())
 
+    def loaded(self, dtype: torch.dtype) -> Self:
+        """The same weights as its library loads them in this dtype: tables and frequencies made anew, not rounded.
+
+        A copy that is cast is not that: it rounds what was worked out, and a wider copy of a rounded one hides it.
+        """
+        return self.with_module(copy.deepcopy(self.module).to(dtype))
+
     def caches(self) -> tuple[str, ...]:
         """The kinds of caches it can be given, beside the one that it makes itself."""
         return ()
@@ -111,10 +121,6 @@ class Driver(ABC):
     def remade(self) -> Mapping[str, Callable[[], Self]]:
         """The same model after a way of storing, loading or copying it, by name."""
         return {"copied": lambda: self.with_module(copy.deepcopy(self.module))}
-
-    def cast(self, dtype: torch.dtype) -> tuple[Self, Self]:
-        """The model loaded in another dtype, and the model cast to it once it is there. Raises `Unsupported`."""
-        raise Unsupported("it cannot be loaded in another dtype")
 
     def altered(self) -> Iterator[tuple[str, Self]]:
         """The same weights with one setting changed that must show: base, window, scaling; by name."""

@@ -97,8 +97,6 @@ class TrialRecord(Record):
     float32: float | None = None  # relative difference; None where the comparison could not be made
     float64: float | None = None  # the same in float64, where float32 left a doubt
     reason: str = ""  # why it could not be made, or what is in doubt
-    advisory: bool = False  # whether a difference is told and not judged
-    must_differ: bool = False  # whether the two were to differ
 
 
 class Measurement(Record):

@@ -71,7 +71,10 @@ def test_what_does_not_matter_changes_no_bit() -> None:
     found = measured(decoder())
     assert found.deviation.float32 == 0.0
     assert found.measurement is not None
-    assert [trial.must_differ for trial in found.measurement.trials] == [False, True]
+    assert [trial.what.split(",")[0] for trial in found.measurement.trials] == [
+        "a token that is out of sight",
+        "a token that is in sight",
+    ]
 
 
 def test_model_that_does_not_tell_is_not_asked() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -36,14 +35,14 @@ class Idle(TransformerDriver):
 
 
 class Rounded(TransformerDriver):
-    """Rounds more where it is cast than where it is loaded."""
+    """Gives other weights where it is loaded in another dtype."""
 
-    def cast(self, dtype: torch.dtype) -> tuple[Self, Self]:
-        loaded, cast = super().cast(dtype)
-        other = copy.deepcopy(cast.module)
-        with torch.no_grad():
-            next(other.parameters()).mul_(1.25)
-        return loaded, cast.with_module(other)
+    def loaded(self, dtype: torch.dtype) -> Self:
+        made = super().loaded(dtype)
+        if dtype == torch.bfloat16:
+            with torch.no_grad():
+                next(made.module.parameters()).mul_(1.25)
+        return made
 
 
 def test_buffer_that_is_lost_is_told_though_no_output_differs() -> None:
@@ -56,8 +55,6 @@ def test_cast_is_told_and_not_judged() -> None:
     found = measured(decoder(of=Rounded))
     assert found.verdict == "held"
     assert "told, not judged: cast to bfloat16, against loaded in bfloat16: it differs by" in found.reason
-    assert found.measurement is not None
-    assert [trial.advisory for trial in found.measurement.trials] == [False, False, True]
 
 
 @pytest.mark.parametrize(("name", "told"), [("llama", True), ("gpt2", False)])

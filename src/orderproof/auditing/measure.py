@@ -6,6 +6,13 @@
                                     neither                undecided
     every trial agrees, and the control moves the output far more than the tolerance: held
 
+Where the two sides must differ it is the other way round:
+
+    float32 beyond the tolerance                           they differ: the trial agrees
+    otherwise the same in float64:  it is all but gone     nothing changed: the law is refuted, if the control moves
+                                    it stays               a small difference, but a real one: the trial agrees
+                                    neither                undecided
+
 The tolerance follows the noise of the model itself: what two equal calls differ by.
 """
 
@@ -21,7 +28,7 @@ from torch import Tensor
 from orderproof.auditing.verdict import is_met
 from orderproof.driver import Driver
 from orderproof.errors import Unsupported
-from orderproof.laws.measured import Bench, MeasuredLaw, Sides, Trial
+from orderproof.laws.measured import Bench, MeasuredLaw, Noted, Trial
 from orderproof.prover.capture import first_line
 from orderproof.prover.run import difference
 from orderproof.record import Deviation, Expectation, Finding, Measurement, Scope, TrialRecord, Verdict, Witness
@@ -33,14 +40,15 @@ REAL = 1e-2  # relative; where float64 cannot be run, less is no proof of a diff
 GONE = 1e-5  # relative, float64; models that work out angles in float32 keep some of their rounding
 STAYS = 1e-4  # relative, float64: no rounding
 CONTROL = 100  # how many times the tolerance a control must move the output
-SEEN = 1e-12  # relative, float64: more is a difference where there must be one
 EXACT = 1e-6  # relative: what is allowed, in float64 too, where what must not matter was changed
+SAME = 1e-9  # relative, float64: what is called the same where the sides must differ
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What one trial gave."""
 
+    trial: Trial
     record: TrialRecord
     verdict: Verdict
     sides: tuple[Tensor, Tensor] | None = None
@@ -78,31 +86,34 @@ def _said(error: Exception) -> str:
 
 def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectation) -> Finding:
     tolerance = EXACT if law.exact else max(AGREES if law.ladder else EXACT, NOISE * _noise(bench))
-    outcomes = [_tried(trial, bench, tolerance, ladder=law.ladder) for trial in law.trials(bench)]
-    made = [o for o in outcomes if o.record.float32 is not None and not o.record.advisory]
+    outcomes = [_tried(trial, bench, tolerance, law) for trial in law.trials(bench)]
+    made = [o for o in outcomes if o.record.float32 is not None and not o.trial.advisory]
     worst = _worst(made)
     if worst is None:
-        asked = any(o.verdict != "not_applicable" for o in outcomes)  # whether a trial could be asked of it
-        verdict: Verdict = "undecided" if asked else "not_applicable"
+        refused = all(o.verdict == "not_applicable" for o in outcomes)  # whether no trial could be asked of it
+        verdict: Verdict = "not_applicable" if refused else "undecided"
         reasons = dict.fromkeys(o.record.reason for o in outcomes)
         return blank(law, expected, driver, verdict, "; ".join(reasons) or "there is nothing to compare")
-    signal = None if worst.verdict == "refuted" else _signal(law, bench)
     verdict, reason = worst.verdict, worst.record.reason
-    if verdict == "held" and (signal is None or signal < CONTROL * tolerance):
+    seen_to_differ = verdict == "refuted" and not worst.trial.must_differ
+    signal = None if seen_to_differ else _signal(law, bench)
+    if verdict != "undecided" and not seen_to_differ and (signal is None or signal < CONTROL * tolerance):
         moved = "could not be run" if signal is None else f"moved it by {signal:.1g} only"
-        verdict, reason = "undecided", f"no difference was seen, but the control {moved}: nothing can be told from it"
+        what = "no difference was seen" if verdict == "held" else reason
+        verdict, reason = "undecided", f"{what}, but the control {moved}: nothing can be told from it"
     trials = tuple(o.record for o in outcomes)
     if verdict == "held":
         skipped = sum(t.float32 is None for t in trials)
         reason = f"{len(made)} comparisons" + (f", {skipped} more could not be made" if skipped else "")
-        reason = "; ".join([reason, *(f"told, not judged: {t.reason}" for t in trials if t.advisory and t.reason)])
+        told = [o.record.reason for o in outcomes if o.trial.advisory and o.record.float32 and o.record.reason]
+        reason = "; ".join([reason, *(f"told, not judged: {each}" for each in told)])
     return Finding(
         code=law.code, law=law.name, statement=law.statement, verdict=verdict, expected=expected,
         met=is_met(verdict, expected), scope=Scope(length=bench.length, weights="these"), output=driver.output,
         deviation=Deviation(float32=worst.record.float32, float64=worst.record.float64), reason=reason,
         witness=_witness(worst, bench) if verdict == "refuted" else None,
         measurement=Measurement(tolerance=tolerance, signal=signal, trials=trials),
-        fix=_fix(law, worst, bench) if verdict == "refuted" else "",
+        fix=(worst.trial.advice or law.fix) if verdict == "refuted" else "",
     )  # fmt: skip
 
 
@@ -112,62 +123,72 @@ def _noise(bench: Bench) -> float:
     return min(difference(bench.whole, again), LOUDEST)
 
 
-def _tried(trial: Trial, bench: Bench, tolerance: float, *, ladder: bool) -> Outcome:
+def _tried(trial: Trial, bench: Bench, tolerance: float, law: MeasuredLaw) -> Outcome:
     try:
-        sides = trial.run(bench)
+        came = trial.run(bench)
     except Exception as error:  # noqa: BLE001 - the model is not ours: anything may come
-        verdict: Verdict = "not_applicable" if isinstance(error, Unsupported) else "undecided"
-        return Outcome(TrialRecord(what=trial.what, reason=_said(error)), verdict)
-    expected, found = sides
+        spared = law.optional and isinstance(error, Unsupported)
+        verdict: Verdict = "not_applicable" if spared else "undecided"
+        return Outcome(trial, TrialRecord(what=trial.what, reason=_said(error)), verdict)
+    expected, found = sides = (came[0], came[1])
+    said = f"{trial.what}: {came.note}" if isinstance(came, Noted) and came.note else trial.what
     if expected.shape != found.shape:
+        if trial.must_differ:
+            return Outcome(trial, TrialRecord(what=trial.what, float32=1.0), "held")
         reason = f"{trial.what}: expected an output of shape {list(expected.shape)}, got {list(found.shape)}"
-        return Outcome(TrialRecord(what=trial.what, reason=reason), "undecided")
+        return Outcome(trial, TrialRecord(what=trial.what, reason=reason), "undecided")
     if not bool(torch.isfinite(expected).all()) or not bool(torch.isfinite(found).all()):
-        return Outcome(TrialRecord(what=trial.what, reason=f"{trial.what}: {_not_finite(*sides)}"), "undecided")
+        return Outcome(trial, TrialRecord(what=trial.what, reason=f"{trial.what}: {_not_finite(*sides)}"), "undecided")
     single = difference(*sides)
     if trial.advisory:
         told = f"{trial.what}: it differs by {single:.1g}" if single > EXACT else ""
-        return Outcome(TrialRecord(what=trial.what, float32=single, reason=told, advisory=True), "held", sides)
-    if trial.must_differ:
-        return _told_apart(trial, bench, sides, tolerance)
-    if single <= tolerance:
-        return Outcome(TrialRecord(what=trial.what, float32=single), "held", sides)
-    if not ladder:
-        return Outcome(TrialRecord(what=trial.what, float32=single, reason=trial.what), "refuted", sides)
-    double = _double(trial, bench)
-    record = TrialRecord(what=trial.what, float32=single, float64=double)
-    if double is None:
-        real = single >= REAL
-        verdict = "refuted" if real else "undecided"
-        doubt = "" if real else f"{trial.what}: a difference of {single:.1g}, and it cannot be run in float64"
-    elif double <= min(GONE, tolerance):
-        verdict, doubt = "held", ""
-    elif double >= min(STAYS, 10 * tolerance):
-        verdict, doubt = "refuted", ""
+        return Outcome(trial, TrialRecord(what=trial.what, float32=single, reason=told), "held", sides)
+    double: float | None = None
+    doubt = ""
+    if (single > tolerance) == trial.must_differ:
+        verdict = "held"
+    elif not law.ladder:
+        verdict = "refuted"
     else:
-        verdict, doubt = "undecided", f"{trial.what}: {single:.1g} in float32 and {double:.1g} in float64"
-    return Outcome(record.model_copy(update={"reason": doubt or trial.what}), verdict, sides)
+        double = _double(trial, bench)
+        judge = _still_same if trial.must_differ else _still_different
+        verdict, doubt = judge(single, double, tolerance)
+    reason = "" if verdict == "held" else f"{trial.what}: {doubt}" if doubt else said
+    record = TrialRecord(what=trial.what, float32=single, float64=double, reason=reason)
+    return Outcome(trial, record, verdict, sides)
 
 
-def _told_apart(trial: Trial, bench: Bench, sides: Sides, tolerance: float) -> Outcome:
-    """What must differ does so, or is the same to the last bit in float64 too; between them nothing is told."""
-    single = difference(*sides)
-    record = TrialRecord(what=trial.what, float32=single, must_differ=True)
-    if single > tolerance:
-        return Outcome(record, "held", sides)
-    double = _double(trial, bench)
-    record = record.model_copy(update={"float64": double, "reason": trial.what})
-    if double == 0.0:
-        return Outcome(record, "refuted", sides)
-    if double is not None and double > SEEN:
-        return Outcome(record, "held", sides)
-    doubt = f"{trial.what}: {single:.1g} in float32" + ("" if double is None else f" and {double:.1g} in float64")
-    return Outcome(record.model_copy(update={"reason": doubt}), "undecided", sides)
+def _still_different(single: float, double: float | None, tolerance: float) -> tuple[Verdict, str]:
+    """Whether sides that should be the same, and are not in float32, are so in float64; and the doubt in words."""
+    if double is None:
+        doubt = f"a difference of {single:.1g}, and it cannot be run in float64"
+        return ("refuted", "") if single >= REAL else ("undecided", doubt)
+    if double <= min(GONE, tolerance):
+        return "held", ""
+    if double >= min(STAYS, 10 * tolerance):
+        return "refuted", ""
+    return "undecided", f"{single:.1g} in float32 and {double:.1g} in float64"
+
+
+def _still_same(single: float, double: float | None, tolerance: float) -> tuple[Verdict, str]:
+    """Whether sides that must differ, and hardly do in float32, do so in float64; and the doubt in words.
+
+    A difference in float32 below the tolerance may be rounding, and then it falls in float64; or a small effect,
+    and then it stays.
+    """
+    if double is None:
+        doubt = f"a difference of {single:.1g} only, and it cannot be run in float64"
+        return ("refuted", "") if single == 0.0 else ("undecided", doubt)
+    if double <= SAME:
+        return "refuted", ""
+    if double >= max(EXACT, single / 2):
+        return ("held", "") if single > 0.0 else ("undecided", f"no difference in float32 and {double:.1g} in float64")
+    return "undecided", f"{single:.1g} in float32 and {double:.1g} in float64"
 
 
 def _double(trial: Trial, bench: Bench) -> float | None:
     try:
-        sides = trial.run(bench.wide)
+        sides = trial.run(bench.wide)[:2]
     except Exception:  # noqa: BLE001 - many models name float32 inside
         return None
     return difference(*sides) if all(bool(torch.isfinite(x).all()) for x in sides) else None
@@ -182,26 +203,24 @@ def _not_finite(expected: Tensor, found: Tensor) -> str:
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """The outcome that decides: a refutation, else a doubt, else the largest difference where there must be none."""
+    """The outcome that decides: a refutation, else a doubt, else the largest difference where there may be none.
+
+    What was refuted by a difference goes before what was refuted for want of one, which the control may still excuse.
+    """
     order = ("refuted", "undecided", "held")
 
-    def rank(outcome: Outcome) -> tuple[int, float]:
-        record = outcome.record
-        return order.index(outcome.verdict), 0.0 if record.must_differ else -(record.float32 or 0.0)
+    def first(outcome: Outcome) -> tuple[int, bool, float]:
+        size = outcome.record.float32 or 0.0
+        return order.index(outcome.verdict), outcome.trial.must_differ, size if outcome.trial.must_differ else -size
 
-    return min(outcomes, key=rank, default=None)
+    return min(outcomes, key=first, default=None)
 
 
 def _signal(law: MeasuredLaw, bench: Bench) -> float | None:
     try:
-        return difference(*law.control(bench))
+        return difference(*law.control(bench)[:2])
     except Exception:  # noqa: BLE001 - the model is not ours: anything may come
         return None
-
-
-def _fix(law: MeasuredLaw, worst: Outcome, bench: Bench) -> str:
-    advice = {trial.what: trial.advice for trial in law.trials(bench)}.get(worst.record.what)
-    return advice or law.fix
 
 
 def _witness(worst: Outcome, bench: Bench) -> Witness:

@@ -11,10 +11,11 @@ import torch
 from safetensors import torch as safetensors
 from torch import Tensor
 
+from orderproof import positions as place
 from orderproof.blocks.ranks import KeysOfAll
 from orderproof.blocks.transformer import Transformer
 from orderproof.driver import Answer, Driver, Sight
-from orderproof.encodings import Backend
+from orderproof.encodings import Backend, PositionalEncoding, Rotary
 from orderproof.errors import Unsupported
 
 UNLOADED = 0  # what memory is set to before loading, so that what is not loaded is the same every time
@@ -33,6 +34,8 @@ class TransformerDriver(Driver):
         self.causal = causal
         self.length = length
         self.vocabulary = vocabulary
+        last = module.encoding.claims.max_position
+        self.longest = None if last is None else last + 1
         if not causal:
             self.takes = self.takes - {"cache"}
 
@@ -49,6 +52,8 @@ class TransformerDriver(Driver):
         if past is None and keep:
             past = self.module.new_caches(len(tokens), tokens.shape[1] + ROOM)
         now = None if mask is None else mask[:, -tokens.shape[1] :]
+        if (axes := self.module.encoding.claims.ndim) > 1:
+            positions = self._along(axes, tokens, positions, past)
         caches = past if self.keys_of_all is None else [self.keys_of_all] * len(self.module.stack.layers)
         return Answer(self.module(tokens, positions, padding_mask=now, caches=caches), past)
 
@@ -56,6 +61,13 @@ class TransformerDriver(Driver):
         everything = torch.ones(tokens, tokens, dtype=torch.bool)
         seen = everything.tril() if self.causal else everything
         return Sight(seen, seen)
+
+    def _along(self, axes: int, tokens: Tensor, positions: Tensor | None, past: Any) -> Tensor:
+        """The positions on so many axes, alike on all: how text is placed among images."""
+        if positions is None:
+            before = past[0].seen if past else 0
+            positions = place.offset(before, tokens.shape[1]).expand(tokens.shape[:2])
+        return positions.expand(axes, *positions.shape)
 
     def cropped(self, cache: Any, tokens: int) -> Any:
         cache = copy.deepcopy(cache)
@@ -73,12 +85,9 @@ class TransformerDriver(Driver):
 
     def remade(self) -> Mapping[str, Callable[[], Self]]:
         kept = next(self.module.parameters()).dtype
-        return {**super().remade(), "saved, made on meta and loaded": lambda: self._loaded(kept)}
+        return {**super().remade(), "saved, made on meta and loaded": lambda: self.loaded(kept)}
 
-    def cast(self, dtype: torch.dtype) -> tuple[Self, Self]:
-        return self._loaded(dtype), self.with_module(copy.deepcopy(self.module).to(dtype))
-
-    def _loaded(self, dtype: torch.dtype) -> Self:
+    def loaded(self, dtype: torch.dtype) -> Self:
         """Stored as safetensors, and loaded into a model that was made without memory."""
         stored = safetensors.save({name: value.contiguous() for name, value in self.module.state_dict().items()})
         made = copy.deepcopy(self.module).to("meta").to_empty(device="cpu")
@@ -100,6 +109,14 @@ class TransformerDriver(Driver):
         finally:
             self.keys_of_all = None
 
+    def altered(self) -> Iterator[tuple[str, Self]]:
+        """The same with another base of its waves, where the encoding has one."""
+        encoding = self.module.encoding
+        if type(encoding) is Rotary:
+            made = copy.deepcopy(self.module)
+            made.encoding = type(encoding)(encoding.head_width, base=8 * encoding.base)
+            yield "base", self.with_module(made)
+
     def backends(self) -> Iterator[tuple[str, Self]]:
         for name in get_args(Backend):
             made = copy.deepcopy(self.module)
@@ -109,20 +126,20 @@ class TransformerDriver(Driver):
 
 
 def decoder(
-    encoding: str = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
+    encoding: str | PositionalEncoding = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
 ) -> TransformerDriver:
     """A small causal transformer, the same one every time."""
     return of(_small(encoding, layers, causal=True), causal=True)
 
 
 def encoder(
-    encoding: str = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
+    encoding: str | PositionalEncoding = "rotary", *, layers: int = 2, of: type[TransformerDriver] = TransformerDriver
 ) -> TransformerDriver:
     """A small transformer whose tokens all see each other, the same one every time."""
     return of(_small(encoding, layers, causal=False), causal=False)
 
 
-def _small(encoding: str, layers: int, *, causal: bool) -> Transformer:
+def _small(encoding: str | PositionalEncoding, layers: int, *, causal: bool) -> Transformer:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         made = Transformer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from orderproof.driver import Answer, Driver, Sight
 from orderproof.errors import Unsupported
+from orderproof.subjects.altering import altered, is_rotary
 from orderproof.subjects.beside import Beside
 from orderproof.subjects.generating import class_with_head, generated
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
@@ -27,7 +29,7 @@ from orderproof.subjects.subject import Sample
 
 CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
 BACKENDS = ("eager", "sdpa", "flex_attention")
-MASKS = ("attention_mask",)
+NAMES = {"positions": "position_ids", "mask": "attention_mask"}
 
 
 class PretrainedDriver(Driver):
@@ -45,11 +47,17 @@ class PretrainedDriver(Driver):
         self.tokens_run = patches is None
         stated = getattr(model.config, "max_position_embeddings", None)
         self.stated = stated if isinstance(stated, int) and stated > 0 else None
-        self.accepted = set(inspect.signature(model.forward).parameters)
+        self.reach = _usual_reach(model.config)
+        named = inspect.signature(model.forward).parameters
+        self.accepted = set(named)
+        more = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in named.values())
+        asked = NAMES.items() if more and self.tokens_run else ()
+        self.swallows = frozenset(what for what, name in asked if name not in named)
+        self.placed = longest is not None or _has_positions(model)
 
     @cached_property
     def cache_name(self) -> str | None:
-        """What the model calls its cache; None where it gives none or takes none back."""
+        """What the model calls its cache; None where it gives none, takes none back or fails with one."""
         if self.patches is not None or not self.causal:
             return None
         try:
@@ -62,8 +70,7 @@ class PretrainedDriver(Driver):
     @cached_property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
         """What it names in its forward, and a cache where it gives one."""
-        found = {"mask"} & {"mask" for name in MASKS if name in self.accepted}
-        found |= {"positions"} & {"positions" for name in ("position_ids",) if name in self.accepted}
+        found = {what for what, name in NAMES.items() if name in self.accepted and not _disclaims(self.module, name)}
         if self.patches is not None:
             return frozenset()
         return frozenset(found | ({"cache"} if self.cache_name else set()))
@@ -175,13 +182,7 @@ class PretrainedDriver(Driver):
                 if made.config._attn_implementation == name:
                     yield name, self.with_module(made)
 
-    def remade(self) -> Mapping[str, Callable[[], Self]]:
-        return {**super().remade(), "saved and loaded": lambda: self._loaded(self.module.dtype)}
-
-    def cast(self, dtype: torch.dtype) -> tuple[Self, Self]:
-        return self._loaded(dtype), self.with_module(copy.deepcopy(self.module).to(dtype))
-
-    def _loaded(self, dtype: torch.dtype) -> Self:
+    def loaded(self, dtype: torch.dtype) -> Self:
         """Saved into a folder, and loaded from there: on meta first, as the library does."""
         with TemporaryDirectory() as folder, silence():
             self.module.save_pretrained(folder)
@@ -190,6 +191,36 @@ class PretrainedDriver(Driver):
                 local_files_only=True, use_safetensors=True, trust_remote_code=False,
             )  # fmt: skip
         return self.with_module(loaded.eval())
+
+    def altered(self) -> Iterator[tuple[str, Self]]:
+        for words, model in altered(self.module):
+            yield words, self.with_module(model)
+
+    def remade(self) -> Mapping[str, Callable[[], Self]]:
+        return {**super().remade(), "saved and loaded": lambda: self.loaded(self.module.dtype)}
+
+
+def _has_positions(model: Any) -> bool:
+    """Whether positions are turned in, or a module or a buffer is named after them."""
+    if getattr(model.config, "rope_parameters", None) is not None:
+        return is_rotary(model)
+    named = [type(part).__name__ for part in model.modules()] + [name for name, _ in model.named_buffers()]
+    return any(re.search("rotary|position|sinusoid", name, re.IGNORECASE) for name in named)
+
+
+def _disclaims(model: Any, name: str) -> bool:
+    """Whether a model says of an argument that it names that it ignores it: RWKV of its mask, CSM of its ids."""
+    said = inspect.getsource(type(model).forward)
+    return f"`{name}` was passed, but it is unused" in said or f"`{name}` were provided but will be ignored" in said
+
+
+def _usual_reach(config: Any) -> int | None:
+    """How many positions models of this type usually have; a tiny one states fewer."""
+    try:
+        found = getattr(type(config)(), "max_position_embeddings", None)
+    except Exception:  # noqa: BLE001 - a configuration may have no default
+        return None
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def answers(driver: PretrainedDriver) -> bool:

@@ -18,10 +18,13 @@ T = TypeVar("T")
 class Bench:
     """One driver, and the calls that were made of it."""
 
-    def __init__(self, driver: Driver, seed: int = 0, *, double: bool = False) -> None:
+    def __init__(
+        self, driver: Driver, seed: int = 0, *, double: bool = False, floats: torch.dtype | None = None
+    ) -> None:
         self.driver = driver
         self.seed = seed
         self.double = double
+        self.floats = torch.float64 if double else floats  # the dtype of tokens that are vectors
         self._made: dict[tuple[Any, ...], Tensor] = {}
         self._kept: dict[str, Any] = {}
 
@@ -43,7 +46,7 @@ class Bench:
     def draw(self, tokens: int | None = None, *, rows: int = ROWS, other: int = 0) -> Tensor:
         """Tokens; another number gives others in every place."""
         drawn = self.driver.draw(rows, tokens or self.length, self.seed + other)
-        return drawn.double() if self.double and drawn.is_floating_point() else drawn
+        return drawn if self.floats is None or not drawn.is_floating_point() else drawn.to(self.floats)
 
     def positions(self, tokens: int, *, rows: int = ROWS, start: int = 0) -> Tensor:
         """The position ids that the model documents, from this token on."""
@@ -52,10 +55,21 @@ class Bench:
 
     def forward(self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """The output of one call without a cache."""
-        key = tuple(None if x is None else (tuple(x.shape), x.numpy().tobytes()) for x in (tokens, positions, mask))
+        key = tuple(None if x is None else (tuple(x.shape), _bytes(x)) for x in (tokens, positions, mask))
         if key not in self._made:
             self._made[key] = self.call(tokens, positions=positions, mask=mask, keep=False).output
         return self._made[key]
+
+    def at(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """The output at stated positions.
+
+        A mask that hides nothing goes with them: without one some libraries take ids with gaps for packed documents.
+        """
+        return self.forward(tokens, positions=positions, mask=self.open_mask(tokens))
+
+    def open_mask(self, tokens: Tensor) -> Tensor | None:
+        """A mask that hides nothing, where the model takes one."""
+        return torch.ones(tokens.shape[:2], dtype=torch.bool) if "mask" in self.driver.takes else None
 
     def call(self, tokens: Tensor, **given: Any) -> Answer:
         """One call, anew. The model gets tensors of its own."""
@@ -108,6 +122,15 @@ class Bench:
         """The same calls of the model after a way of storing, loading or copying it."""
         return self.kept(f"remade: {name}", lambda: self.of(self.driver.remade()[name]()))
 
+    def loaded(self, dtype: torch.dtype) -> Bench:
+        """The same model as its library loads it in this dtype."""
+        return self.kept(f"loaded: {dtype}", lambda: Bench(self.driver.loaded(dtype), self.seed, floats=dtype))
+
     def of(self, driver: Driver) -> Bench:
         """The same calls of another driver."""
-        return Bench(driver, self.seed, double=self.double)
+        return Bench(driver, self.seed, double=self.double, floats=self.floats)
+
+
+def _bytes(x: Tensor) -> bytes:
+    """What it holds; numpy has no bfloat16."""
+    return bytes(x.contiguous().view(torch.uint8).numpy().tobytes())

@@ -33,7 +33,4 @@ def other_positions(bench: Bench) -> Sides:
     """The second half of the tokens moved on by three: what the tokens give must differ."""
     usual = bench.positions(bench.length)
     moved = usual + 3 * (torch.arange(bench.length) >= bench.length // 2)
-    mask = torch.ones(usual.shape, dtype=torch.bool) if "mask" in bench.driver.takes else None
-    return bench.forward(bench.tokens, positions=usual, mask=mask), bench.forward(
-        bench.tokens, positions=moved, mask=mask
-    )
+    return bench.at(bench.tokens, usual), bench.at(bench.tokens, moved)

@@ -42,13 +42,8 @@ class DefaultPositions(MeasuredLaw):
         return other_positions(bench)
 
 
-def _mask(bench: Bench) -> Tensor | None:
-    """A mask that hides nothing: without one some libraries look at position ids for packed documents."""
-    return torch.ones(bench.tokens.shape[:2], dtype=torch.bool) if "mask" in bench.driver.takes else None
-
-
 def _in_one(bench: Bench) -> Sides:
-    return bench.whole, bench.forward(bench.tokens, positions=bench.positions(bench.length), mask=_mask(bench))
+    return bench.whole, bench.at(bench.tokens, bench.positions(bench.length))
 
 
 def _cached(bench: Bench) -> Sides:

@@ -3,6 +3,9 @@
 A law gives trials. Each is one comparison of two calls, or series of calls, of the model that should give the same;
 whether a difference is rounding is told by running the trial again in float64. A trial that finds nothing says
 nothing unless something that must matter is seen to matter: the control.
+
+A trial may also be of two calls that must differ. That they differ is then seen, and needs no control; that they
+do not says nothing against a model that answers the same whatever is changed, and so the control is asked there.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -20,15 +24,23 @@ from orderproof.record import Expectation
 Sides = tuple[Tensor, Tensor]  # what is expected, and what came
 
 
+class Noted(NamedTuple):
+    """Two sides, and what was seen in words: which positions are one, how a call was refused."""
+
+    expected: Tensor
+    found: Tensor
+    note: str
+
+
 @dataclass(frozen=True)
 class Trial:
     """One comparison, by name; it can be run on a bench of either precision."""
 
     what: str
-    run: Callable[[Bench], Sides]
+    run: Callable[[Bench], Sides | Noted]
     advice: str = ""  # what to do where it fails, if not what the law says
     advisory: bool = False  # whether a difference is told and not judged
-    must_differ: bool = False  # whether the sides are to differ, and not to agree
+    must_differ: bool = False  # the two calls must not give the same
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,7 @@ class MeasuredLaw(ABC):
     needs: frozenset[str] = field(default=frozenset())  # of what a driver takes
 
     exact = False  # what differs at all, beyond the last bit of float64, breaks it
+    optional = False  # whether a driver that supports none of its trials is not asked, rather than left undecided
     ladder = True  # whether rounding may differ between the sides; where not, float64 has nothing to tell
 
     def expected(self, kind: str) -> Expectation:

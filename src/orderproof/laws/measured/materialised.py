@@ -12,6 +12,7 @@ Source: elementary.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -71,10 +72,10 @@ def _buffers(bench: Bench, *, name: str) -> Sides:
 
 
 def _cast(bench: Bench) -> Sides:
-    loaded, cast = (bench.of(driver) for driver in bench.driver.cast(torch.bfloat16))
-    tokens = bench.tokens.bfloat16() if bench.tokens.is_floating_point() else bench.tokens
-    first, second = (each.call(tokens, keep=False).output for each in (loaded, cast))
-    return first, second
+    dtype = torch.bfloat16
+    loaded = bench.loaded(dtype)
+    cast = Bench(bench.driver.with_module(copy.deepcopy(bench.driver.module).to(dtype)), bench.seed, floats=dtype)
+    return loaded.whole, cast.whole
 
 
 LAW = Materialised(

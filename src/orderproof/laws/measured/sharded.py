@@ -40,6 +40,8 @@ class Local(TransformerDriver):
 class Sharded(MeasuredLaw):
     """See the module's text."""
 
+    optional = True
+
     def trials(self, bench: Bench) -> Iterator[Trial]:
         for name in QUARTERS:
             yield Trial(f"over two ranks, {name}", partial(_split, name=name))
