@@ -45,7 +45,7 @@ def test_encoder_sees_everything(name: str) -> None:
     assert bool(least.all())
 
 
-@pytest.mark.parametrize("name", ["longformer", "reformer", "big_bird"])
+@pytest.mark.parametrize("name", ["longformer", "reformer", "big_bird", "cpmant", "deepseek_ocr2_encoder"])
 def test_of_an_encoder_that_sees_parts_nothing_is_known(name: str) -> None:
     made = load(f"arch:{name}", tiny=True).driver
     assert made is not None

@@ -13,7 +13,9 @@ chunked_overlay.
 
 from __future__ import annotations
 
+import inspect
 import re
+from functools import cache
 from typing import Any
 
 import torch
@@ -28,6 +30,9 @@ OTHERWISE = re.compile(  # classes that carry something from token to token in a
     r"Mamba|Rwkv|Recurrent|SSM|LSTM|GRU|Delta|Lightning|Retention|Indexer|LSH|Nystrom|Mra|Yoso|SparseAtt|Compress"
     r"|Linear_?Att"
 )
+
+
+MASKS_OF_ITS_OWN = re.compile(r"\bblock_sequence_ids=|\bdirectional_mask")
 
 
 def sight_of(model: nn.Module, tokens: int, *, causal: bool) -> Sight | None:
@@ -78,13 +83,21 @@ def _pattern(kind: str, config: Any, tokens: int, *, causal: bool) -> Tensor:
     return seen
 
 
+@cache
+def _source(kind: Any) -> str:
+    return inspect.getsource(kind) if kind.__module__.startswith("transformers.models") else ""
+
+
 def _plain(model: nn.Module, config: Any) -> bool:
     """Whether nothing but attention carries anything from token to token, and no other stretch is named."""
     named = {key for key in stretches(config) if not HARMLESS.search(key)}
     if named - {*WINDOWS.values(), "local_attention"}:
         return False
     for part in model.modules():
+        kind: Any = type(part)
         wide = isinstance(part, nn.modules.conv._ConvNd) and max(part.kernel_size) > 1
-        if wide or OTHERWISE.search(type(part).__name__):
+        if wide or OTHERWISE.search(kind.__name__):
+            return False
+        if MASKS_OF_ITS_OWN.search(_source(kind)):
             return False
     return True

@@ -43,8 +43,6 @@ class Tabled(TransformerDriver):
 class Materialised(MeasuredLaw):
     """See the module's text."""
 
-    exact = True
-
     def trials(self, bench: Bench) -> Iterator[Trial]:
         buffers = any(buffer.is_floating_point() for buffer in bench.driver.module.buffers())
         for name in bench.driver.remade():
