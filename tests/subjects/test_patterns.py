@@ -50,3 +50,18 @@ def test_of_an_encoder_that_sees_parts_nothing_is_known(name: str) -> None:
     made = load(f"arch:{name}", tiny=True).driver
     assert made is not None
     assert made().sees(5) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "first"), [("roberta", 2), ("ibert", 2), ("kosmos_2_text_model", 2), ("yoso", 2), ("bert", 0)]
+)
+def test_first_position_id_is_the_one_the_model_counts_from(name: str, first: int) -> None:
+    made = load(f"arch:{name}", tiny=True).driver
+    assert made is not None
+    assert made().first_position == first
+
+
+def test_window_of_an_encoder_reaches_both_ways() -> None:
+    most, _ = sees("openai_privacy_filter", 20)
+    distance = (torch.arange(20).unsqueeze(-1) - torch.arange(20)).abs()
+    assert torch.equal(most, distance <= 8)

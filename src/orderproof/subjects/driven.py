@@ -166,7 +166,10 @@ class PretrainedDriver(Driver):
         return cache
 
     def sees(self, tokens: int) -> Sight | None:
-        return sight_of(self.module, tokens, causal=self.causal)
+        try:
+            return sight_of(self.module, tokens, causal=self.causal)
+        except Exception:  # noqa: BLE001 - a configuration may refuse to be read as a whole
+            return super().sees(tokens)
 
     # ------------------------------------------------------------ the same model otherwise
 
@@ -184,6 +187,8 @@ class PretrainedDriver(Driver):
 
     def loaded(self, dtype: torch.dtype) -> Self:
         """Saved into a folder, and loaded from there: on meta first, as the library does."""
+        if self.patches is not None:
+            raise Unsupported("its image is read by a module of ours, which the library does not load")
         with TemporaryDirectory() as folder, silence():
             self.module.save_pretrained(folder)
             loaded = type(self.module).from_pretrained(
@@ -197,6 +202,8 @@ class PretrainedDriver(Driver):
             yield words, self.with_module(model)
 
     def remade(self) -> Mapping[str, Callable[[], Self]]:
+        if self.patches is not None:
+            return super().remade()
         return {**super().remade(), "saved and loaded": lambda: self.loaded(self.module.dtype)}
 
 

@@ -83,7 +83,14 @@ def called_with(
 
 
 def first_position(model: nn.Module) -> int:
-    """The position id of the first token: RoBERTa and its kin count from the one behind the padding's."""
+    """The position id of the first token: RoBERTa and its kin count from the one behind the padding's.
+
+    Others keep their ids in a buffer, which may start anywhere.
+    """
+    for path, ids in model.named_buffers():
+        if path.endswith("position_ids") and ids.dim() == 2 and ids.device.type != "meta" and ids.numel():
+            if int(ids[0, 0]) > 0:
+                return int(ids[0, 0])
     return max(
         (
             part.padding_idx + 1

@@ -54,7 +54,10 @@ def sight_of(model: nn.Module, tokens: int, *, causal: bool) -> Sight | None:
 def attends_to_all(model: nn.Module, *, causal: bool) -> bool:
     """Whether every layer is full attention, and nothing else carries anything from token to token."""
     text: Any = model.config.get_text_config()  # type: ignore[operator, union-attr]
-    return set(_layers(text, causal=causal) or ()) == {"full_attention"} and _plain(model, text)
+    try:
+        return set(_layers(text, causal=causal) or ()) == {"full_attention"} and _plain(model, text)
+    except Exception:  # noqa: BLE001 - a configuration may refuse to be read as a whole
+        return False
 
 
 def _layers(config: Any, *, causal: bool) -> list[str] | None:
@@ -62,7 +65,7 @@ def _layers(config: Any, *, causal: bool) -> list[str] | None:
     kinds = getattr(config, "layer_types", None)
     if kinds is None:
         window = getattr(config, "sliding_window", None)
-        slides = causal and isinstance(window, int) and getattr(config, "use_sliding_window", True)
+        slides = isinstance(window, int) and getattr(config, "use_sliding_window", True)
         count = config.num_hidden_layers if isinstance(getattr(config, "num_hidden_layers", None), int) else 1
         return ["sliding_attention" if slides else "full_attention"] * count
     known = all(
@@ -91,7 +94,7 @@ def _source(kind: Any) -> str:
 def _plain(model: nn.Module, config: Any) -> bool:
     """Whether nothing but attention carries anything from token to token, and no other stretch is named."""
     named = {key for key in stretches(config) if not HARMLESS.search(key)}
-    if named - {*WINDOWS.values(), "local_attention"}:
+    if named - {*WINDOWS.values(), "local_attention"} or getattr(config, "trigram_input", False):
         return False
     for part in model.modules():
         kind: Any = type(part)
