@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Self
 
@@ -28,6 +28,13 @@ class Answer(NamedTuple):
 
     output: Tensor
     cache: Any = None
+
+
+class Sight(NamedTuple):
+    """Which token may depend on which, and which must: [token, token] booleans, the one that depends first."""
+
+    most: Tensor  # where False, the first must not depend on the second
+    least: Tensor  # where True, the first must depend on the second
 
 
 class Driver(ABC):
@@ -46,6 +53,7 @@ class Driver(ABC):
     first_position = 0  # the position id of the first token
     stretches: tuple[int, ...] = ()  # windows, chunks and blocks that its configuration names [tokens]
     pad: int | None = None  # the number of the pad token, where tokens are numbers
+    generates = False  # whether its library continues a text with it
     output = ""  # the name of the output that is compared
 
     @abstractmethod
@@ -106,26 +114,29 @@ class Driver(ABC):
         """
         raise Unsupported("it does not give out the states of its layers")
 
-    def generated(self, tokens: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """So many tokens by the library's own greedy generation, and by hand. Raises `Unsupported`."""
+    def generated(self, tokens: Tensor, count: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """So many tokens by the library's own greedy generation, and by hand without a cache. Raises `Unsupported`.
+
+        By hand each row is read without the tokens that ``mask`` hides, where the model takes positions.
+        """
         raise Unsupported("it does not generate")
 
     def backends(self) -> Iterator[tuple[str, Self]]:
         """The same weights on other implementations of attention, by name."""
         yield from ()
 
-    def remade(self) -> Iterator[tuple[str, Self]]:
-        """The same model after a way of storing, loading, moving or copying it, by name."""
-        yield "copied", self.with_module(copy.deepcopy(self.module))
+    def remade(self) -> Mapping[str, Callable[[], Self]]:
+        """The same model after a way of storing, loading or copying it, by name."""
+        return {"copied": lambda: self.with_module(copy.deepcopy(self.module))}
 
     def altered(self) -> Iterator[tuple[str, Self]]:
         """The same weights with one setting changed that must show: base, window, scaling; by name."""
         yield from ()
 
-    def sees(self, tokens: int) -> Tensor | None:
-        """[token, token] booleans: whether by its configuration the first may depend on the second; None: not known."""
+    def sees(self, tokens: int) -> Sight | None:
+        """Which token may and which must depend on which, by what its configuration says; None: it does not tell."""
         place = torch.arange(tokens)
-        return place.unsqueeze(-1) >= place if self.causal else None
+        return Sight(place.unsqueeze(-1) >= place, torch.eye(tokens, dtype=torch.bool)) if self.causal else None
 
     def sharded(self, rank: int, world: int, places: Tensor) -> AbstractContextManager[None]:
         """Within it, calls get the tokens at these places of the whole and attend to all. Raises `Unsupported`."""

@@ -86,11 +86,12 @@ def _said(error: Exception) -> str:
 
 def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectation) -> Finding:
     tolerance = EXACT if law.exact else max(AGREES if law.ladder else EXACT, NOISE * _noise(bench))
-    outcomes = [_tried(trial, bench, tolerance, ladder=law.ladder) for trial in law.trials(bench)]
-    made = [o for o in outcomes if o.record.float32 is not None]
+    outcomes = [_tried(trial, bench, tolerance, law) for trial in law.trials(bench)]
+    made = [o for o in outcomes if o.record.float32 is not None and not o.trial.advisory]
     worst = _worst(made)
     if worst is None:
-        verdict: Verdict = "undecided" if outcomes else "not_applicable"
+        refused = all(o.verdict == "not_applicable" for o in outcomes)  # whether no trial could be asked of it
+        verdict: Verdict = "not_applicable" if refused else "undecided"
         reasons = dict.fromkeys(o.record.reason for o in outcomes)
         return blank(law, expected, driver, verdict, "; ".join(reasons) or "there is nothing to compare")
     verdict, reason = worst.verdict, worst.record.reason
@@ -103,9 +104,10 @@ def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectat
     trials = tuple(o.record for o in outcomes)
     if verdict == "held":
         skipped = sum(t.float32 is None for t in trials)
-        reason = f"{len(made)} comparison{'s' * (len(made) > 1)}" + (
-            f", {skipped} more could not be made" if skipped else ""
-        )
+        reason = f"{len(made)} comparison{'s' * (len(made) > 1)}"
+        reason += f", {skipped} more could not be made" if skipped else ""
+        told = [o.record.reason for o in outcomes if o.trial.advisory and o.record.float32 and o.record.reason]
+        reason = "; ".join([reason, *(f"told, not judged: {each}" for each in told)])
     return Finding(
         code=law.code, law=law.name, statement=law.statement, verdict=verdict, expected=expected,
         met=is_met(verdict, expected), scope=Scope(length=bench.length, weights="these"), output=driver.output,
@@ -122,11 +124,13 @@ def _noise(bench: Bench) -> float:
     return min(difference(bench.whole, again), LOUDEST)
 
 
-def _tried(trial: Trial, bench: Bench, tolerance: float, *, ladder: bool) -> Outcome:
+def _tried(trial: Trial, bench: Bench, tolerance: float, law: MeasuredLaw) -> Outcome:
     try:
         came = trial.run(bench)
     except Exception as error:  # noqa: BLE001 - the model is not ours: anything may come
-        return Outcome(trial, TrialRecord(what=trial.what, reason=_said(error)), "undecided")
+        spared = law.optional and isinstance(error, Unsupported)
+        verdict: Verdict = "not_applicable" if spared else "undecided"
+        return Outcome(trial, TrialRecord(what=trial.what, reason=_said(error)), verdict)
     expected, found = sides = (came[0], came[1])
     said = f"{trial.what}: {came.note}" if isinstance(came, Noted) and came.note else trial.what
     if expected.shape != found.shape:
@@ -137,11 +141,14 @@ def _tried(trial: Trial, bench: Bench, tolerance: float, *, ladder: bool) -> Out
     if not bool(torch.isfinite(expected).all()) or not bool(torch.isfinite(found).all()):
         return Outcome(trial, TrialRecord(what=trial.what, reason=f"{trial.what}: {_not_finite(*sides)}"), "undecided")
     single = difference(*sides)
+    if trial.advisory:
+        told = f"{trial.what}: it differs by {single:.1g}" if single > EXACT else ""
+        return Outcome(trial, TrialRecord(what=trial.what, float32=single, reason=told), "held", sides)
     double: float | None = None
     doubt = ""
     if (single > tolerance) == trial.must_differ:
-        verdict: Verdict = "held"
-    elif not ladder:
+        verdict = "held"
+    elif not law.ladder:
         verdict = "refuted"
     else:
         double = _double(trial, bench)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self, get_args
 
 import torch
+from safetensors import torch as safetensors
 from torch import Tensor
 
 from orderproof import positions as place
+from orderproof.blocks.ranks import KeysOfAll
 from orderproof.blocks.transformer import Transformer
-from orderproof.driver import Answer, Driver
+from orderproof.driver import Answer, Driver, Sight
 from orderproof.encodings import Backend, PositionalEncoding, Rotary
 from orderproof.errors import Unsupported
 
+UNLOADED = 0  # what memory is set to before loading, so that what is not loaded is the same every time
 ROOM = 64  # [tokens] more than any law asks a cache to hold beyond what the longest call had
 
 
@@ -23,6 +27,7 @@ class TransformerDriver(Driver):
 
     takes = frozenset({"positions", "mask", "cache"})
     output = "output"
+    keys_of_all: KeysOfAll | None = None  # while it is spread over ranks
 
     def __init__(self, module: Transformer, *, causal: bool, length: int = 7, vocabulary: int | None = None) -> None:
         self.module: Transformer = module.eval()
@@ -49,7 +54,13 @@ class TransformerDriver(Driver):
         now = None if mask is None else mask[:, -tokens.shape[1] :]
         if (axes := self.module.encoding.claims.ndim) > 1:
             positions = self._along(axes, tokens, positions, past)
-        return Answer(self.module(tokens, positions, padding_mask=now, caches=past), past)
+        caches = past if self.keys_of_all is None else [self.keys_of_all] * len(self.module.stack.layers)
+        return Answer(self.module(tokens, positions, padding_mask=now, caches=caches), past)
+
+    def sees(self, tokens: int) -> Sight:
+        everything = torch.ones(tokens, tokens, dtype=torch.bool)
+        seen = everything.tril() if self.causal else everything
+        return Sight(seen, seen)
 
     def _along(self, axes: int, tokens: Tensor, positions: Tensor | None, past: Any) -> Tensor:
         """The positions on so many axes, alike on all: how text is placed among images."""
@@ -72,6 +83,32 @@ class TransformerDriver(Driver):
             layer.reorder(rows)
         return cache
 
+    def remade(self) -> Mapping[str, Callable[[], Self]]:
+        kept = next(self.module.parameters()).dtype
+        return {**super().remade(), "saved, made on meta and loaded": lambda: self.loaded(kept)}
+
+    def loaded(self, dtype: torch.dtype) -> Self:
+        """Stored as safetensors, and loaded into a model that was made without memory."""
+        stored = safetensors.save({name: value.contiguous() for name, value in self.module.state_dict().items()})
+        made = copy.deepcopy(self.module).to("meta").to_empty(device="cpu")
+        with torch.no_grad():
+            for value in (*made.parameters(), *made.buffers()):
+                value.fill_(UNLOADED)
+        for parameter in made.parameters():
+            parameter.data = parameter.data.to(dtype)
+        made.load_state_dict(safetensors.load(stored))
+        return self.with_module(made)
+
+    @contextmanager
+    def sharded(self, rank: int, world: int, places: Tensor) -> Iterator[None]:
+        if not self.causal:
+            raise Unsupported("only a causal transformer of ours takes the keys of other ranks")
+        self.keys_of_all = KeysOfAll()
+        try:
+            yield
+        finally:
+            self.keys_of_all = None
+
     def altered(self) -> Iterator[tuple[str, Self]]:
         """The same with another base of its waves, where the encoding has one."""
         encoding = self.module.encoding
@@ -80,7 +117,7 @@ class TransformerDriver(Driver):
             made.encoding = type(encoding)(encoding.head_width, base=8 * encoding.base)
             yield "base", self.with_module(made)
 
-    def backends(self) -> Iterator[tuple[str, TransformerDriver]]:
+    def backends(self) -> Iterator[tuple[str, Self]]:
         for name in get_args(Backend):
             made = copy.deepcopy(self.module)
             for layer in made.stack.layers:

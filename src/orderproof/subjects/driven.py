@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,12 +16,15 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from orderproof.driver import Answer, Driver
+from orderproof.driver import Answer, Driver, Sight
 from orderproof.errors import Unsupported
 from orderproof.subjects.altering import altered, is_rotary
 from orderproof.subjects.beside import Beside
+from orderproof.subjects.generating import class_with_head, generated
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
+from orderproof.subjects.patterns import sight_of
 from orderproof.subjects.quieting import silence
+from orderproof.subjects.spreading import spread
 from orderproof.subjects.subject import Sample
 
 CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
@@ -72,10 +77,14 @@ class PretrainedDriver(Driver):
 
     @cached_property
     def output(self) -> str:  # type: ignore[override]
-        """The first of its outputs."""
-        with torch.no_grad():
-            plain = {"use_cache": False} if "use_cache" in self.accepted else {}
-            return next(iter(self._tensors(self.draw(1, self.length, 0), plain)))
+        """The first of its outputs; nothing where it cannot be called."""
+        given = {"use_cache": False} if "use_cache" in self.accepted else {}
+        tokens = self.draw(1, self.length, 0)
+        try:
+            with torch.no_grad():
+                return next(iter(self._of(self._outputs(tokens, given), tokens)))
+        except Exception:  # noqa: BLE001 - third-party code: the finding says why, where it is measured
+            return ""
 
     def draw(self, rows: int, tokens: int, seed: int) -> Tensor:
         many = -(-rows // 2)
@@ -89,11 +98,13 @@ class PretrainedDriver(Driver):
         given: dict[str, Any] = {}
         if positions is not None:
             given["position_ids"] = positions
-        if mask is not None:
-            given["attention_mask"] = mask.long()
         if past is not None:
             assert self.cache_name is not None
             given[self.cache_name] = past
+            if mask is not None and self.cache_name != "past_key_values":
+                mask = mask[:, -tokens.shape[1] :]  # a recurrence takes the mask of the tokens of the call
+        if mask is not None:
+            given["attention_mask"] = mask.long()
         if keep is not None and "use_cache" in self.accepted:
             given["use_cache"] = keep
         made = self._outputs(tokens, given)
@@ -104,14 +115,12 @@ class PretrainedDriver(Driver):
 
     def _outputs(self, tokens: Tensor, given: dict[str, Any]) -> Any:
         more = {"return_dict": True} if "return_dict" in self.accepted else {}
-        return self.module(**{self.argument: tokens}, **self.beside(tokens), **given, **more)
+        with _uncompiled(self.module):
+            return self.module(**{self.argument: tokens}, **self.beside(tokens), **given, **more)
 
     def _of(self, made: Any, tokens: Tensor) -> dict[str, Tensor]:
         ahead = tokens_ahead(self.module.config)
         return self.beside.rows_of(tensors_of(made, self.patches, ahead=ahead), tokens)
-
-    def _tensors(self, tokens: Tensor, given: dict[str, Any]) -> dict[str, Tensor]:
-        return self._of(self._outputs(tokens, given), tokens)
 
     def hidden(self, tokens: Tensor) -> tuple[Tensor, ...]:
         given = {"output_hidden_states": True} | ({"use_cache": False} if "use_cache" in self.accepted else {})
@@ -123,14 +132,32 @@ class PretrainedDriver(Driver):
 
     # ------------------------------------------------------------ caches
 
+    @cached_property
+    def generates(self) -> bool:  # type: ignore[override]
+        return self.causal and self.argument == "input_ids" and class_with_head(self.module) is not None
+
     def caches(self) -> tuple[str, ...]:
-        plain = self.cache_name == "past_key_values"
-        return ("static",) if plain and getattr(self.module, "_can_compile_fullgraph", False) else ()
+        """Static; and where layers slide, one that keeps every token, and one that can be rolled back."""
+        if self.cache_name != "past_key_values":
+            return ()
+        from transformers import DynamicCache
+
+        slides = any(DynamicCache(config=self.module.config).is_sliding)
+        static = ("static",) if getattr(self.module, "_can_compile_fullgraph", False) else ()
+        return (*static, "full", "recording") if slides else static
 
     def new_cache(self, kind: str, rows: int, tokens: int) -> Any:
-        from transformers import StaticCache
+        from transformers import DynamicCache, StaticCache
 
-        return StaticCache(config=self.module.config, max_cache_len=tokens)
+        if kind == "static":
+            return StaticCache(config=self.module.config, max_cache_len=tokens)
+        made = DynamicCache(config=self.module.config if kind == "recording" else None)
+        if kind == "recording":
+            made.activate_past_recording()
+        return made
+
+    def generated(self, tokens: Tensor, count: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return generated(self, tokens, count, mask)
 
     def cropped(self, cache: Any, tokens: int) -> Any:
         if not hasattr(cache, "crop"):
@@ -146,16 +173,30 @@ class PretrainedDriver(Driver):
         cache.reorder_cache(rows)
         return cache
 
+    def sees(self, tokens: int) -> Sight | None:
+        try:
+            return sight_of(self.module, tokens, causal=self.causal)
+        except Exception:  # noqa: BLE001 - a configuration may refuse to be read as a whole
+            return super().sees(tokens)
+
     # ------------------------------------------------------------ the same model otherwise
 
-    def backends(self) -> Iterator[tuple[str, PretrainedDriver]]:
+    def sharded(self, rank: int, world: int, places: Tensor) -> AbstractContextManager[None]:
+        return spread(self.module, self.first_position + places, causal=self.causal)
+
+    def backends(self) -> Iterator[tuple[str, Self]]:
         for name in BACKENDS:
             if name != self.module.config._attn_implementation and _supports(self.module, name):
                 made = copy.deepcopy(self.module)
-                made.set_attn_implementation(name)
-                yield name, self.with_module(made)
+                with silence():
+                    made.set_attn_implementation(name)
+                if made.config._attn_implementation == name:
+                    yield name, self.with_module(made)
 
     def loaded(self, dtype: torch.dtype) -> Self:
+        """Saved into a folder, and loaded from there: on meta first, as the library does."""
+        if self.patches is not None:
+            raise Unsupported("its image is read by a module of ours, which the library does not load")
         with TemporaryDirectory() as folder, silence():
             self.module.save_pretrained(folder)
             loaded = type(self.module).from_pretrained(
@@ -168,9 +209,10 @@ class PretrainedDriver(Driver):
         for words, model in altered(self.module):
             yield words, self.with_module(model)
 
-    def remade(self) -> Iterator[tuple[str, PretrainedDriver]]:
-        yield "copied", self.with_module(copy.deepcopy(self.module))
-        yield "saved and loaded", self.loaded(self.module.dtype)
+    def remade(self) -> Mapping[str, Callable[[], Self]]:
+        if self.patches is not None:
+            return super().remade()
+        return {**super().remade(), "saved and loaded": lambda: self.loaded(self.module.dtype)}
 
 
 def _has_positions(model: Any) -> bool:
@@ -182,8 +224,9 @@ def _has_positions(model: Any) -> bool:
 
 
 def _disclaims(model: Any, name: str) -> bool:
-    """Whether a model warns that it does not use an argument that it names, as RWKV does of its mask."""
-    return f"`{name}` was passed, but it is unused" in inspect.getsource(type(model).forward)
+    """Whether a model says of an argument that it names that it ignores it: RWKV of its mask, CSM of its ids."""
+    said = inspect.getsource(type(model).forward)
+    return f"`{name}` was passed, but it is unused" in said or f"`{name}` were provided but will be ignored" in said
 
 
 def _usual_reach(config: Any) -> int | None:
@@ -199,10 +242,21 @@ def answers(driver: PretrainedDriver) -> bool:
     """Whether it can be called at all."""
     try:
         with torch.no_grad():
-            driver.call(driver.draw(1, driver.length, 0))
+            driver.call(driver.draw(1, driver.length, 0), keep=False)
     except Exception:  # noqa: BLE001 - third-party code: anything may come
         return False
     return True
+
+
+@contextmanager
+def _uncompiled(model: Any) -> Iterator[None]:
+    """Run flex attention as it is: compiling it, as transformers does, takes most of a minute."""
+    if model.config._attn_implementation != "flex_attention":
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "flex_attention called without torch.compile", UserWarning)
+        yield
 
 
 def _supports(model: nn.Module, backend: str) -> bool:

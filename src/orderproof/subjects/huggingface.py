@@ -84,15 +84,29 @@ def called_with(
 
 
 def first_position(model: nn.Module) -> int:
-    """The position id of the first token: RoBERTa and its kin count from the one behind the padding's."""
+    """The position id of the first token: RoBERTa and its kin count from the one behind the padding's.
+
+    Others keep their ids in a buffer, which may start anywhere.
+    """
+    for path, ids in model.named_buffers():
+        if path.endswith("position_ids") and ids.dim() == 2 and ids.device.type != "meta" and ids.numel():
+            if int(ids[0, 0]) > 0:
+                return int(ids[0, 0])
     return max(
         (
             part.padding_idx + 1
             for path, part in model.named_modules()
-            if isinstance(part, nn.Embedding) and path.rpartition(".")[2] in TABLES and part.padding_idx is not None
+            if path.rpartition(".")[2] in TABLES and _counts_past_padding(part)
         ),
         default=0,
     )
+
+
+def _counts_past_padding(part: Any) -> bool:
+    """A table with a row for padding; or one that works its rows out, and counts as RoBERTa does."""
+    table = isinstance(part, nn.Embedding) or type(part).__name__ == "QuantEmbedding"
+    counts = table or hasattr(part, "create_position_ids_from_input_ids")
+    return counts and isinstance(getattr(part, "padding_idx", None), int)
 
 
 def model_class(config: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch import Tensor
 from orderproof.driver import Answer, Driver
 
 ROWS = 2
+T = TypeVar("T")
 
 
 class Bench:
@@ -24,7 +26,7 @@ class Bench:
         self.double = double
         self.floats = torch.float64 if double else floats  # the dtype of tokens that are vectors
         self._made: dict[tuple[Any, ...], Tensor] = {}
-        self._loaded: dict[torch.dtype, Bench] = {}
+        self._kept: dict[str, Any] = {}
 
     @property
     def length(self) -> int:
@@ -90,6 +92,11 @@ class Bench:
             if given.get("positions") is not None:
                 more["positions"] = given["positions"][:, start:end]
             answer = self.call(tokens[:, start:end], past=past, keep=True, **more)
+            shape = list(answer.output.shape)
+            if shape[:2] != [len(tokens), size]:
+                raise ValueError(
+                    f"a call with {size} token{'s' * (size > 1)} on a cache gave an output of shape {shape}"
+                )
             outputs.append(answer.output)
             past, start = answer.cache, end
         return torch.cat(outputs, dim=1), past
@@ -99,11 +106,25 @@ class Bench:
         """The same model in float64."""
         return Bench(self.driver.widened(), self.seed, double=True)
 
+    @cached_property
+    def backends(self) -> dict[str, Bench]:
+        """The same calls on other implementations of attention."""
+        return {name: self.of(driver) for name, driver in self.driver.backends()}
+
+    def kept(self, name: str, make: Callable[[], T]) -> T:
+        """What was worked out under this name, or is now."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        found: T = self._kept[name]
+        return found
+
+    def remade(self, name: str) -> Bench:
+        """The same calls of the model after a way of storing, loading or copying it."""
+        return self.kept(f"remade: {name}", lambda: self.of(self.driver.remade()[name]()))
+
     def loaded(self, dtype: torch.dtype) -> Bench:
         """The same model as its library loads it in this dtype."""
-        if dtype not in self._loaded:
-            self._loaded[dtype] = Bench(self.driver.loaded(dtype), self.seed, floats=dtype)
-        return self._loaded[dtype]
+        return self.kept(f"loaded: {dtype}", lambda: Bench(self.driver.loaded(dtype), self.seed, floats=dtype))
 
     def of(self, driver: Driver) -> Bench:
         """The same calls of another driver."""

@@ -22,6 +22,8 @@ from orderproof.laws.measured.bench import Bench
 from orderproof.laws.measured.controls import other_first_token
 from orderproof.laws.measured.law import MeasuredLaw, Sides, Trial
 
+GENERATED = 3
+
 
 class Restarting(TransformerDriver):
     """The same, with positions counted anew in every call."""
@@ -47,6 +49,8 @@ class Cache(MeasuredLaw):
             yield Trial("one token at a time, with position ids", partial(_one_by_one, stated=True))
         for kind in bench.driver.caches():
             yield Trial(f"one token at a time into a {kind} cache", partial(_one_by_one, kind=kind))
+        if bench.driver.generates:
+            yield Trial("greedy generation", _generated)
 
     def control(self, bench: Bench) -> Sides:
         return other_first_token(bench)
@@ -58,6 +62,12 @@ def _one_by_one(bench: Bench, *, stated: bool = False, kind: str = "") -> Sides:
     more = {"positions": bench.positions(count)} if stated else {}
     made, _ = bench.steps(bench.tokens, [1] * count, past, **more)
     return bench.whole, made
+
+
+def _generated(bench: Bench) -> Sides:
+    """The numbers of the tokens that are generated with a cache, and of those found by hand without one."""
+    made, by_hand = bench.driver.generated(bench.tokens, GENERATED)
+    return by_hand.double(), made.double()
 
 
 LAW = Cache(

@@ -47,7 +47,9 @@ class CacheEdits(MeasuredLaw):
 def _crop(bench: Bench) -> Sides:
     kept = bench.length - CUT
     other = bench.draw(other=1)[:, kept:]
-    _, cache = bench.steps(bench.tokens, [bench.length])
+    rolls = "recording" in bench.driver.caches()  # where a window forgets, a cache must be told to remember
+    empty = bench.driver.new_cache("recording", len(other), bench.length) if rolls else None
+    _, cache = bench.steps(bench.tokens, [bench.length], empty)
     cache = bench.driver.cropped(cache, CUT)
     made, _ = bench.steps(other, [1] * CUT, cache)
     return bench.forward(torch.cat([bench.tokens[:, :kept], other], dim=1))[:, kept:], made

@@ -40,13 +40,34 @@ class CachePadded(MeasuredLaw):
     def trials(self, bench: Bench) -> Iterator[Trial]:
         yield Trial("pads on the left, then one token at a time", partial(_padded, alone=False))
         yield Trial("the same, one row alone", partial(_padded, alone=True))
+        if bench.driver.generates:
+            yield Trial("greedy generation behind pads on the left", _generated)
 
     def control(self, bench: Bench) -> Sides:
         return other_first_token(bench)
 
 
+def _generated(bench: Bench) -> Sides:
+    tokens, mask, _ = _behind_pads(bench, alone=False)
+    made, by_hand = bench.driver.generated(tokens, STEPS, mask)
+    return by_hand.double(), made.double()
+
+
 def _padded(bench: Bench, *, alone: bool) -> Sides:
-    """The first row behind pads, beside one without any; what its last tokens give."""
+    """What the last tokens of the first row give."""
+    tokens, mask, row = _behind_pads(bench, alone=alone)
+    given = {"mask": mask}
+    if "positions" in bench.driver.takes:
+        given["positions"] = bench.driver.first_position + (mask.long().cumsum(1) - 1).clamp(min=0)
+        expected = bench.forward(row)[:, -STEPS:]
+    else:
+        expected = bench.forward(tokens, mask=mask)[:1, -STEPS:]
+    made, _ = bench.steps(tokens, [tokens.shape[1] - STEPS, *[1] * STEPS], **given)
+    return expected, made[:1, -STEPS:]
+
+
+def _behind_pads(bench: Bench, *, alone: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The first row behind pads, beside one without any; the mask; and that row by itself."""
     count = bench.length
     longest = bench.driver.longest
     if longest is not None and count + PADS > longest:
@@ -60,14 +81,7 @@ def _padded(bench: Bench, *, alone: bool) -> Sides:
     if not alone:
         tokens = torch.cat([tokens, bench.draw(PADS + count, rows=1, other=4)])
         mask = torch.cat([mask, torch.ones_like(mask)])
-    given = {"mask": mask}
-    if "positions" in bench.driver.takes:
-        given["positions"] = bench.driver.first_position + (mask.long().cumsum(1) - 1).clamp(min=0)
-        expected = bench.forward(row)[:, -STEPS:]
-    else:
-        expected = bench.forward(tokens, mask=mask)[:1, -STEPS:]
-    made, _ = bench.steps(tokens, [PADS + count - STEPS, *[1] * STEPS], **given)
-    return expected, made[:1, -STEPS:]
+    return tokens, mask, row
 
 
 LAW = CachePadded(

@@ -39,6 +39,7 @@ class Trial:
     what: str
     run: Callable[[Bench], Sides | Noted]
     advice: str = ""  # what to do where it fails, if not what the law says
+    advisory: bool = False  # whether a difference is told and not judged
     must_differ: bool = False  # the two calls must not give the same
 
 
@@ -56,6 +57,7 @@ class MeasuredLaw(ABC):
     needs: frozenset[str] = field(default=frozenset())  # of what a driver takes
 
     exact = False  # what differs at all, beyond the last bit of float64, breaks it
+    optional = False  # whether a driver that supports none of its trials is not asked, rather than left undecided
     ladder = True  # whether rounding may differ between the sides; where not, float64 has nothing to tell
 
     def expected(self, kind: str) -> Expectation:

@@ -1,0 +1,35 @@
+"""Keys of every rank, where a sequence is split over ranks.
+
+To attention this is a cache: to a cache come the keys of earlier calls, here come those of the other ranks, with
+their global positions. What a query may see follows from positions, so that any split will do.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, distributed
+
+from orderproof.errors import Unsupported
+
+
+def gathered(part: Tensor, dim: int) -> Tensor:
+    """The parts of every rank along one axis, in the order of the ranks; parts are of one size. Forward only."""
+    part = part.contiguous()
+    parts = [torch.empty_like(part) for _ in range(distributed.get_world_size())]
+    distributed.all_gather(parts, part)
+    return torch.cat(parts, dim)
+
+
+class KeysOfAll:
+    """In place of a cache. Forward only."""
+
+    seen = 0
+
+    def append(
+        self, k: Tensor, v: Tensor, positions: Tensor, padding_mask: Tensor | None, notes: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, None]:
+        """Keys, values, positions and padding of all ranks, in the order of the ranks."""
+        if notes is not None:
+            raise Unsupported("an encoding that adds up over the tokens as they are stored cannot be spread over ranks")
+        real = None if padding_mask is None else gathered(padding_mask, -1)
+        return gathered(k, 2), gathered(v, 2), gathered(positions, -1), real, None

@@ -1,0 +1,80 @@
+"""The law `backend`: what it compares beside the usual call, and what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof.auditing.measure import measure_law
+from orderproof.blocks.driving import TransformerDriver, decoder, encoder
+from orderproof.driver import Answer, Driver
+from orderproof.laws.measured import Bench, find
+from orderproof.laws.measured.law import MeasuredLaw
+from orderproof.record import Finding
+
+
+def measured(driver: Driver) -> Finding:
+    law = find("backend")
+    assert isinstance(law, MeasuredLaw)
+    return measure_law(driver, law, Bench(driver), kind="encoder")
+
+
+class Trained(TransformerDriver):
+    """Counts positions from one while it is trained."""
+
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> Answer:
+        if self.module.training:
+            positions = torch.arange(tokens.shape[1]).expand(tokens.shape[:2]) * 2
+        return super().call(tokens, positions=positions, **given)
+
+
+class Noisy(nn.Module):
+    """Noise in training, with no word of dropout."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.randn_like(x) if self.training else x
+
+
+def test_difference_in_training_is_told() -> None:
+    found = measured(encoder(of=Trained))
+    assert found.verdict == "refuted"
+    assert found.reason == "training without dropout"
+    assert found.fix == "Let dropout alone tell training from evaluation."
+
+
+def test_every_implementation_is_compared_with_pads_and_with_restarting_positions() -> None:
+    found = measured(decoder())
+    assert found.verdict == "held"
+    assert found.measurement is not None
+    names = {trial.what for trial in found.measurement.trials}
+    for backend in ("eager", "sdpa", "flex"):
+        for more in ("", ", padded on the right", ", padded on the left", ", with positions that restart"):
+            assert backend + more in names
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        (nn.Dropout(0.5), ""),
+        (nn.BatchNorm1d(16), "in training its batch norms take the statistics of the batch"),
+        (Noisy(), "in training it draws at random beside its dropouts"),
+    ],
+    ids=["dropout", "batch norm", "noise"],
+)
+def test_dropout_is_no_difference_and_what_must_differ_in_training_is_not_compared(extra: nn.Module, said: str) -> None:
+    driver = encoder()
+    norm = driver.module.stack.last_norm
+    assert norm is not None
+    if isinstance(extra, nn.BatchNorm1d):
+        driver.module.add_module("beside", extra)
+    else:
+        driver.module.stack.last_norm = nn.Sequential(norm, extra)
+    driver.module.eval()
+    found = measured(driver)
+    assert found.measurement is not None
+    assert found.measurement.trials[-1].reason == said
+    assert (found.measurement.trials[-1].float32 is None) == bool(said)
+    assert found.verdict == "held"

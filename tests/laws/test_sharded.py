@@ -1,0 +1,112 @@
+"""The law `sharded`: real ranks, what they cannot do, and what they leave behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, distributed
+
+from orderproof.auditing.measure import measure_law
+from orderproof.blocks.driving import decoder, encoder
+from orderproof.blocks.ranks import gathered
+from orderproof.driver import Answer, Driver
+from orderproof.errors import Unsupported
+from orderproof.laws.measured import Bench, find
+from orderproof.laws.measured.law import MeasuredLaw
+from orderproof.laws.measured.ranks import on_ranks
+from orderproof.record import Finding
+from orderproof.subjects import load
+
+
+def measured(driver: Driver) -> Finding:
+    law = find("sharded")
+    assert isinstance(law, MeasuredLaw)
+    return measure_law(driver, law, Bench(driver), kind="causal_lm")
+
+
+def pretrained(name: str) -> Driver:
+    pytest.importorskip("transformers")
+    made = load(f"arch:{name}", tiny=True).driver
+    assert made is not None
+    return made()
+
+
+def test_ranks_talk_and_leave_nothing_behind() -> None:
+    made = on_ranks(lambda rank: [gathered(torch.tensor([rank, 10 + rank]), 0)], 2)
+    assert [one.tolist() for (one,) in made] == [[0, 10, 1, 11]] * 2
+    assert multiprocessing.active_children() == []
+    assert not distributed.is_initialized()
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "said"),
+    [
+        (ValueError("no such table"), RuntimeError, "ValueError: no such table"),
+        (Unsupported("it has windows"), Unsupported, "it has windows"),
+    ],
+)
+def test_rank_that_fails_is_told_at_once(error: Exception, raised: type[Exception], said: str) -> None:
+    def work(rank: int) -> list[Tensor]:
+        if rank == 1:
+            raise error
+        return [gathered(torch.zeros(1), 0)]
+
+    began = time.monotonic()
+    with pytest.raises(raised, match=said):
+        on_ranks(work, 2)
+    assert time.monotonic() - began < 10
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("encoding", ["rotary", "alibi", "t5", "learned", "none"])
+def test_any_split_gives_what_one_rank_gives(encoding: str) -> None:
+    found = measured(decoder(encoding))
+    assert found.measurement is not None
+    assert [trial.what for trial in found.measurement.trials] == [
+        "over two ranks, contiguous",
+        "over two ranks, zig-zag",
+    ]
+    assert found.deviation.float32 is not None
+    assert found.deviation.float32 < 1e-5
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "bert"])
+def test_transformers_model_is_spread_and_its_attention_is_put_back(name: str) -> None:
+    driver = pretrained(name)
+    assert measured(driver).verdict == "held"
+    assert driver.module.config._attn_implementation == "sdpa"
+
+
+def test_transformers_model_with_positions_of_each_rank_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = pretrained("llama")
+    call = driver.call
+
+    def local(tokens: Tensor, **given: Any) -> Answer:
+        if driver.module.config._attn_implementation != "sdpa":
+            given["positions"] = torch.arange(tokens.shape[1]).expand(tokens.shape[:2])
+        return call(tokens, **given)
+
+    monkeypatch.setattr(driver, "call", local)
+    monkeypatch.setattr(driver, "widened", lambda: driver)
+    found = measured(driver)
+    assert found.verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("mistral", "only full attention"), ("falcon", "not one that can be replaced"), ("mamba", "it takes no ids")],
+)
+def test_what_cannot_be_spread_is_not_asked(name: str, reason: str) -> None:
+    found = measured(pretrained(name))
+    assert found.verdict == "not_applicable"
+    assert reason in found.reason
+
+
+def test_our_encoder_is_not_asked() -> None:
+    found = measured(encoder())
+    assert found.verdict == "not_applicable"
+    assert found.reason == "only a causal transformer of ours takes the keys of other ranks"
