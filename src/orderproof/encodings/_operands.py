@@ -36,6 +36,11 @@ def is_floating(x: object, axes: int) -> bool:
     return isinstance(x, Tensor) and x.is_floating_point() and x.dim() == axes
 
 
+def is_integers(x: object) -> bool:
+    """Whether ``x`` is a tensor of integers."""
+    return isinstance(x, Tensor) and x.dtype in place.INTEGERS
+
+
 def is_row(x: object, size: int) -> bool:
     """Whether ``x`` is a tuple or list of so many things."""
     return isinstance(x, tuple | list) and len(x) == size
@@ -51,6 +56,17 @@ def check_heads(owner: str, name: str, x: Tensor, head_width: int) -> None:
     """Refuse queries or keys that are not floating [batch, head, token, head_width]."""
     if not is_floating(x, 4) or x.shape[-1] != head_width:
         raise EncodingError(f"{owner}: {name} must be floating [batch, head, token, {head_width}], got {kind_of(x)}")
+
+
+def demand(holds: Tensor, error: type[Exception], message: str) -> None:
+    """Raise ``error`` unless all of ``holds`` is true; where values may not be looked at, torch asserts it later.
+
+    While tracing the assertion becomes part of the graph, and on a GPU it stops the device.
+    """
+    if not place.readable(holds):
+        torch._assert_async(holds.all(), message)
+    elif not bool(holds.all()):
+        raise error(message)
 
 
 def working_dtype(x: Tensor) -> torch.dtype:
