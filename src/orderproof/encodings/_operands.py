@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from orderproof import positions as place
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Int, Shaped
 
 
 def check_size(owner: str, name: str, value: object, *, even: bool = False) -> int:
@@ -67,6 +67,35 @@ def demand(holds: Tensor, error: type[Exception], message: str) -> None:
         torch._assert_async(holds.all(), message)
     elif not bool(holds.all()):
         raise error(message)
+
+
+def check_most(positions: Int[Tensor, "*any"], last: int, refusal: str) -> None:
+    """Refuse positions past ``last``; {came} in the refusal stands for the largest one, where it may be looked at."""
+    if not place.readable(positions):
+        torch._assert_async((positions <= last).all(), refusal.format(came="a larger one"))
+    elif positions.numel() and (came := int(positions.max())) > last:
+        raise EncodingError(refusal.format(came=came))
+
+
+def check_flag(owner: str, name: str, value: object) -> bool:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise EncodingError(f"{owner}: {name} must be True or False, got {value!r}")
+    return value
+
+
+def check_dtype(owner: str, dtype: object) -> None:
+    """Refuse a dtype that is not floating."""
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise EncodingError(f"{owner}: dtype must be floating, such as torch.float32, got {dtype!r}")
+
+
+def constant(
+    numbers: Sequence[float], device: torch.device, *, dtype: torch.dtype = torch.float64
+) -> Shaped[Tensor, " number"]:
+    """Numbers known beforehand, as a tensor on ``device``; on a GPU without waiting for what it has still to do."""
+    made = torch.tensor(numbers, dtype=dtype)
+    return made.to(device, non_blocking=True) if device.type == "cuda" else made.to(device)
 
 
 def working_dtype(x: Tensor) -> torch.dtype:
