@@ -20,6 +20,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 FOLDER = Path("src/orderproof/encodings/kernels")
 # Products are rounded one by one, so that the kernel and the path through torch give the same numbers.
 FLAGS = ("-O3", "-std=gnu11", "-ffp-contract=off", "-fPIC", "-shared")
+# The functions of Python are found in the process that loads the library; macOS wants to be told so.
+UNDEFINED = ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
 
 
 class KernelHook(BuildHookInterface):
@@ -39,8 +41,13 @@ class KernelHook(BuildHookInterface):
             self.app.display_warning("no C compiler was found: the kernels are left out, their torch path is taken")
             return
         made = library.with_suffix(f".{os.getpid()}.so")
-        command = [*compiler, *FLAGS, str(folder / "turn.c"), "-o", str(made), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        plain = [*compiler, *FLAGS, str(folder / "turn.c"), "-o", str(made), "-lm"]
+        # With Python's header the smallest call gets a function of its own; without it ctypes makes that call.
+        with_python = [*plain, str(folder / "turn_python.c"), f"-I{sysconfig.get_path('include')}", *UNDEFINED]
+        for command in (with_python, plain):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if not done.returncode:
+                break
         if done.returncode:
             said = (done.stderr.strip().splitlines() or ["no message"])[0]
             self.app.display_warning(f"the kernels did not compile and are left out: {said}")

@@ -22,7 +22,7 @@ from orderproof.errors import PositionError
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
 
-_INTEGERS = frozenset(
+INTEGERS = frozenset(
     {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64}
 )
 
@@ -41,7 +41,7 @@ def offset(
     """
     if not isinstance(past, Tensor):
         return arange(n, device=device) + _count("past", past)
-    if past.dtype not in _INTEGERS or past.dim() > 1:
+    if past.dtype not in INTEGERS or past.dim() > 1:
         raise PositionError(f"past: expected an integer, or an integer tensor of shape [batch], got {_kind(past)}")
     if readable(past) and past.numel() and int(past.min()) < 0:
         raise PositionError(f"past: expected integers, 0 or more, got {int(past.min())}")
@@ -71,7 +71,7 @@ def packed(cu_seqlens: Int[Tensor, " boundary"]) -> Int[Tensor, " token"]:
     """The positions of documents packed in one row: each starts again at 0.
 
     ``cu_seqlens`` holds the boundaries 0, n1, n1 + n2, ... [tokens]. Positions alone do not keep documents
-    apart: the attention mask must (`documents` tells which token belongs to which).
+    apart: `documents` tells which token belongs to which, and attention takes that as ``q_documents``.
     """
     numbers = documents(cu_seqlens)
     starts = cu_seqlens.long()[numbers]
@@ -192,7 +192,7 @@ def check(
     """
     if not isinstance(positions, Tensor):
         raise PositionError(f"{name}: expected a tensor of integers, got {_kind(positions)}; see positions.arange")
-    if positions.dtype not in _INTEGERS:
+    if positions.dtype not in INTEGERS:
         raise PositionError(f"{name}: expected an integer dtype, got {positions.dtype}; convert with .long()")
     shape = list(positions.shape)
     wanted = "[token] or [batch, token]" if axes is None else f"[{axes}, token] or [{axes}, batch, token]"
@@ -223,7 +223,7 @@ def _count(name: str, value: object) -> int:
 
 
 def _integers(x: object, *, booleans: bool = False) -> bool:
-    return isinstance(x, Tensor) and (x.dtype in _INTEGERS or (booleans and x.dtype == torch.bool))
+    return isinstance(x, Tensor) and (x.dtype in INTEGERS or (booleans and x.dtype == torch.bool))
 
 
 def _kind(x: object) -> str:

@@ -44,6 +44,8 @@ usable_encodings = [
     (name, causal) for name in encodings.names() for causal in (True, False) if usable(name, causal=causal)
 ]
 every_encoding_and_mask = pytest.mark.parametrize(("name", "causal"), usable_encodings)
+IN_ATTENTION = [(name, causal) for name, causal in usable_encodings if build(name).claims.site != "embed"]
+every_encoding_in_attention = pytest.mark.parametrize(("name", "causal"), IN_ATTENTION)
 
 
 HOOKS = {"embed": ("embed",), "rotate": ("rotate",), "bias": ("bias", "score_mod"), "none": ()}
@@ -75,6 +77,17 @@ def content_of(encoding: PositionalEncoding, given: tuple[Tensor, ...], position
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
     """Normal numbers, the same ones for the same seed."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def qkv(queries: int, keys: int, *, heads: int = HEADS, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    """Queries, keys and values of two rows, each drawn from a seed of its own."""
+    shapes = ((2, HEADS, queries), (2, heads, keys), (2, heads, keys))
+    return [normal(*shape, HEAD_WIDTH, seed=seed, dtype=dtype) for seed, shape in enumerate(shapes)]
+
+
+def notes_on(encoding: PositionalEncoding, keys: int, *, dtype: torch.dtype = torch.float64) -> Tensor | None:
+    """The notes an encoding makes of some keys' tokens, where it makes any."""
+    return encoding.notes(normal(2, keys, WIDTH, seed=7, dtype=dtype))
 
 
 def tolerance(dtype: torch.dtype, *, terms: int, scale: float = 1.0) -> float:

@@ -17,31 +17,19 @@ from orderproof.encodings import (
     attention,
 )
 from tests.encodings.examples import (
-    HEAD_WIDTH,
     HEADS,
-    WIDTH,
+    IN_ATTENTION,
     build,
+    every_encoding_in_attention,
     hooks,
-    normal,
+    notes_on,
     placed,
+    qkv,
     tolerance,
-    usable_encodings,
 )
 
-IN_ATTENTION = [(name, causal) for name, causal in usable_encodings if build(name).claims.site != "embed"]
 BY_SCORE = [name for name in encodings.names() if "score_mod" in hooks(build(name).claims)]
 LEARNING = sorted({name for name, _ in IN_ATTENTION if list(build(name).parameters())})
-every_encoding_in_attention = pytest.mark.parametrize(("name", "causal"), IN_ATTENTION)
-
-
-def qkv(queries: int, keys: int, *, heads: int = HEADS, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
-    shapes = ((2, HEADS, queries), (2, heads, keys), (2, heads, keys))
-    return [normal(*shape, HEAD_WIDTH, seed=seed, dtype=dtype) for seed, shape in enumerate(shapes)]
-
-
-def notes_on(encoding: PositionalEncoding, keys: int, *, dtype: torch.dtype = torch.float64) -> torch.Tensor | None:
-    """The notes an encoding makes of some keys' tokens, where it makes any."""
-    return encoding.notes(normal(2, keys, WIDTH, seed=7, dtype=dtype))
 
 
 def attention_by_hand(

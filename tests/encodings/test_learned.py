@@ -23,14 +23,6 @@ def test_a_position_past_the_table_is_an_error_and_never_the_last_row() -> None:
         learned.embed(normal(1, 3, 6), positions.offset(8, 3))
 
 
-def test_past_the_table_is_an_error_under_compilation_too() -> None:
-    learned = Learned(10, 6)
-    compiled = torch.compile(learned.embed, backend="eager", fullgraph=True)
-    compiled(normal(1, 3, 6), positions.offset(7, 3))
-    with pytest.raises(IndexError):
-        compiled(normal(1, 3, 6), positions.offset(8, 3))
-
-
 def test_the_table_learns() -> None:
     learned = Learned(10, 6)
     learned.embed(normal(1, 2, 6, dtype=torch.float32), torch.tensor([3, 5])).sum().backward()

@@ -36,7 +36,7 @@ def test_each_row_turns_at_the_frequencies_of_its_length(
 ) -> None:
     width = 8 if rotary_width is None else 12
     q, k = normal(4, 2, 5, width, seed=1), normal(4, 2, 5, width, seed=2)
-    lengths, p = [1, 8, 9, 40], positions.offset(torch.tensor([0, 3, 4, 30]), 5)
+    lengths, p = [5, 8, 9, 40], positions.offset(torch.tensor([0, 3, 4, 30]), 5)
     rotary = Rotary(width, layout=layout, rotary_width=rotary_width, schedule=schedule)
     found = rotary.rotate(q, k, p, lengths=torch.tensor(lengths))
     for row, length in enumerate(lengths):
@@ -49,7 +49,7 @@ def test_each_row_turns_at_the_frequencies_of_its_length(
 
 @BY_LENGTH
 def test_where_no_length_is_given_it_is_the_declared_maximum(schedule: Schedule) -> None:
-    rotary, (q, k, _), p = Rotary(8, schedule=schedule), qkv(5), positions.offset(20, 5)
+    rotary, (q, k, _), p = Rotary(8, schedule=schedule), qkv(5), positions.offset(2, 5)
     assert rotary.claims.state == "length"
     frozen, at_maximum = rotary.rotate(q, k, p), rotary.rotate(q, k, p, lengths=64)
     assert all(torch.allclose(a, b, atol=1e-13) for a, b in zip(frozen, at_maximum, strict=True))
@@ -98,7 +98,8 @@ def test_a_model_decodes_as_it_reads_alone_and_beside_a_longer_row(schedule: Sch
         for row in (0, 1):
             alone = block(x[row : row + 1], lengths=int(lengths[row]))
             assert torch.allclose(alone[0], whole[row], atol=1e-13)
-        assert not torch.allclose(block(x, lengths=8)[0], whole[0], atol=1e-3)
+        short = x[:, :8]
+        assert not torch.allclose(block(short, lengths=8), block(short, lengths=50), atol=1e-3)
 
 
 @BY_LENGTH
@@ -107,7 +108,7 @@ def test_a_score_sees_the_distance_only_within_one_length(schedule: Schedule) ->
     scores = []
     for shift in (0, 17):
         p, s = positions.offset(shift, 4), positions.offset(shift + 3, 4)
-        turned = rotary.rotate(q, k, p, s, lengths=torch.tensor([5, 50]))
+        turned = rotary.rotate(q, k, p, s, lengths=torch.tensor([24, 50]))
         scores.append(turned[0] @ turned[1].mT)
     assert torch.allclose(*scores, atol=1e-12)
 
@@ -127,7 +128,7 @@ def test_a_new_length_needs_no_python_branch(schedule: Schedule, kind: str) -> N
 
     compiled = torch.compile(turn, backend=backend, fullgraph=True, dynamic=True)
     for tokens, length in ((5, 7), (9, 63), (11, 33)):
-        lengths = {"one": length, "each": torch.tensor([length, 9]), "none": None}[kind]
+        lengths = {"one": length, "each": torch.tensor([length, 11]), "none": None}[kind]
         q, k, _ = qkv(tokens)
         arguments = (q, k, positions.arange(tokens), lengths)
         for ours, plain in zip(compiled(*arguments), turn(*arguments), strict=True):
@@ -191,3 +192,21 @@ def test_bad_lengths_are_refused(lengths: object, message: str) -> None:
     (q, k, _), p = qkv(5), positions.arange(5)
     with pytest.raises(EncodingError, match=message):
         Rotary(8, schedule=schedules.DynamicNTK(2.0, 8)).rotate(q, k, p, lengths=lengths)
+
+
+@pytest.mark.parametrize("lengths", [6, torch.tensor([9, 6])])
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_a_position_that_a_row_of_the_length_does_not_have_is_refused(lengths: object, compiled: bool) -> None:
+    torch.compiler.reset()
+    rotary, (q, k, _) = Rotary(8, schedule=schedules.DynamicNTK(2.0, 8)), qkv(5)
+
+    def turn(p: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        return rotary.rotate(q, k, p, s, lengths=lengths)[0]
+
+    run = torch.compile(turn, backend="eager", fullgraph=True) if compiled else turn
+    low, high = positions.offset(1, 5), positions.offset(2, 5)
+    assert run(low, low).shape == q.shape
+    for name, p, s in (("q_positions", high, low), ("k_positions", low, high)):
+        message = f"Rotary: lengths must be above every position, got a row whose {name} reach or pass its own"
+        with pytest.raises(RuntimeError if compiled else EncodingError, match=message):
+            run(p, s)

@@ -24,6 +24,15 @@ def test_an_unknown_name_gets_the_nearest_and_all() -> None:
         encodings.get("rotory")
     with pytest.raises(UsageError, match=r"did you mean 't5'\?"):
         encodings.get("T5")
+    for asked, meant in {
+        "rope": "rotary",
+        "RoPE": "rotary",
+        "fox": "forgetting",
+        "T5Bias": "t5",
+        "NoPE": "none",
+    }.items():
+        with pytest.raises(UsageError, match=rf"no encoding is named '{asked}'; did you mean '{meant}'\?"):
+            encodings.get(asked)
     with pytest.raises(UsageError, match="no encoding is named 'xyz'; known: alibi, "):
         encodings.get("xyz")
 

@@ -126,7 +126,7 @@ def test_the_sinusoidal_encoding_reads_the_same_table() -> None:
 
 def test_bad_arguments_are_refused() -> None:
     spectrum = geometric(width=8, base=10_000.0)
-    with pytest.raises(EncodingError, match=r"table: dtype must be floating, got torch\.int64"):
+    with pytest.raises(EncodingError, match=r"table: dtype must be floating, such as torch\.float32, got torch\.int64"):
         encodings.table(spectrum, 5, dtype=torch.int64)
     with pytest.raises(PositionError, match="n: expected an integer, 0 or more, got -1"):
         encodings.table(spectrum, -1)

@@ -45,6 +45,7 @@ class SelfAttention(nn.Module):
         positions: Int[Tensor, "*batch token"],
         *,
         encoding: PositionalEncoding,
+        documents: Int[Tensor, "*batch token"] | None = None,
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         cache: KeyValueCache | None = None,
@@ -54,16 +55,19 @@ class SelfAttention(nn.Module):
 
         With a cache, ``x`` holds the new tokens only, be it a prompt, a chunk or a single token. The cache holds
         keys before they are turned by position, with their positions, so that no encoding needs to know of it.
-        ``lengths`` is the length each row is read at, for encodings that depend on it.
+        ``documents`` numbers the documents that are packed in one row: a token sees those of its own. ``lengths`` is
+        the length each row is read at, for encodings that depend on it.
         """
         q = self._split_heads(self.to_query(x))
         k = self._split_heads(self.to_key(x))
         v = self._split_heads(self.to_value(x))
-        k_positions, notes = positions, encoding.notes(x)
+        k_positions, k_documents, notes = positions, documents, encoding.notes(x)
         if cache is not None:
             if not self.causal:
                 raise UsageError("cache: expected causal attention; in any other, later tokens change earlier ones")
-            k, v, k_positions, padding_mask, notes = cache.append(k, v, positions, padding_mask, notes)
+            k, v, k_positions, k_documents, padding_mask, notes = cache.append(
+                k, v, positions, padding_mask, notes, documents=documents
+            )
         mixed = attention(
             q,
             k,
@@ -72,6 +76,8 @@ class SelfAttention(nn.Module):
             q_positions=positions,
             k_positions=k_positions,
             causal=self.causal,
+            q_documents=documents,
+            k_documents=k_documents,
             padding_mask=padding_mask,
             mask=mask,
             notes=notes,

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from orderproof import positions as place
+from orderproof.encodings._documents import check_documents
 from orderproof.encodings.sight import check_masks
 from orderproof.errors import UsageError
 
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 
 class Cached(NamedTuple):
-    """All that was appended so far; ``padding_mask`` is None where no pad token ever was, ``notes`` where none were."""
+    """All that was appended so far; None for what was never given: documents, pad tokens, notes."""
 
     keys: Float[Tensor, "batch head key head_width"]
     values: Float[Tensor, "batch head key head_width"]
     positions: Int[Tensor, "*axis batch key"]
+    documents: Int[Tensor, "batch key"] | None
     padding_mask: Bool[Tensor, "batch key"] | None
     notes: Float[Tensor, "batch head key note"] | None
 
@@ -54,6 +56,7 @@ class KeyValueCache:
         shape = (batch, length) if axes is None else (axes, batch, length)
         self.positions = torch.zeros(shape, dtype=torch.int64, device=device)
         self.real = torch.ones(batch, length, dtype=torch.bool, device=device)
+        self.documents: Tensor | None = None
         self.notes: Tensor | None = None
 
     @property
@@ -68,8 +71,13 @@ class KeyValueCache:
         positions: Int[Tensor, "*axes_and_batch token"],
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         notes: Float[Tensor, "batch head token note"] | None = None,
+        *,
+        documents: Int[Tensor, "*batch token"] | None = None,
     ) -> Cached:
-        """Add new tokens, with the notes their encoding made of them where it makes any; return all tokens so far."""
+        """Add new tokens, with the notes their encoding made of them where it makes any; return all tokens so far.
+
+        ``documents`` numbers the documents of packed rows, for all tokens of the cache or for none.
+        """
         start, stop = self.used, self.used + keys.shape[2]
         if stop > self.length:
             raise UsageError(f"cache: {self.used} of {self.length} places are used, {keys.shape[2]} more do not fit")
@@ -83,14 +91,20 @@ class KeyValueCache:
         axes = len(self.positions) if self.positions.dim() == 3 else None
         positions = place.check(positions, axes=axes, batch=batch, tokens=tokens, device=self.positions.device)
         check_masks(padding_mask, None, batch=batch, heads=1, queries=tokens, keys=tokens, device=room.device)
-        if notes is not None and self.notes is None and start == 0:
-            self.notes = notes.new_zeros(*notes.shape[:2], self.length, notes.shape[3])
+        numbers = check_documents(documents, None, batch=batch, queries=tokens, keys=tokens, device=room.device)
+        if start == 0:
+            self.notes = None if notes is None else notes.new_zeros(*notes.shape[:2], self.length, notes.shape[3])
+            self.documents = None if numbers is None else torch.zeros_like(self.real, dtype=torch.int64)
         if (notes is None) != (self.notes is None):
             raise UsageError("cache: expected notes with all tokens or with none; one cache serves one encoding")
+        if (numbers is None) != (self.documents is None):
+            raise UsageError("cache: expected documents with all tokens or with none")
         room.copy_(keys)
         self.values[:, :, start:stop] = values
         if notes is not None and self.notes is not None:
             self.notes[:, :, start:stop] = notes
+        if numbers is not None and self.documents is not None:
+            self.documents[:, start:stop] = numbers[0]
         if axes is not None and positions.dim() == 2:
             positions = positions.unsqueeze(1)
         self.positions[..., start:stop] = positions
@@ -104,7 +118,8 @@ class KeyValueCache:
         n = self.used
         real = self.real[:, :n] if self.padded else None
         notes = None if self.notes is None else self.notes[:, :, :n]
-        return Cached(self.keys[:, :, :n], self.values[:, :, :n], self.positions[..., :n], real, notes)
+        documents = None if self.documents is None else self.documents[:, :n]
+        return Cached(self.keys[:, :, :n], self.values[:, :, :n], self.positions[..., :n], documents, real, notes)
 
     def crop(self, length: int) -> None:
         """Forget all tokens but the first ``length``."""
@@ -116,7 +131,7 @@ class KeyValueCache:
         """Let row i go on from what row ``rows[i]`` was, as beam search does."""
         if rows.shape != self.real.shape[:1]:
             raise UsageError(f"cache: expected {len(self.real)} row numbers, got shape {list(rows.shape)}")
-        for held in (self.keys, self.values, self.real, self.notes):
+        for held in (self.keys, self.values, self.real, self.documents, self.notes):
             if held is not None:
                 held.copy_(held[rows])
         self.positions.copy_(self.positions[..., rows, :])

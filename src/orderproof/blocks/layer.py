@@ -48,6 +48,7 @@ class Layer(nn.Module):
         positions: Int[Tensor, "*batch token"],
         *,
         encoding: PositionalEncoding,
+        documents: Int[Tensor, "*batch token"] | None = None,
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         cache: KeyValueCache | None = None,
@@ -57,7 +58,14 @@ class Layer(nn.Module):
 
         def attend(y: Tensor) -> Tensor:
             found: Tensor = self.attention(
-                y, positions, encoding=encoding, padding_mask=padding_mask, mask=mask, cache=cache, lengths=lengths
+                y,
+                positions,
+                encoding=encoding,
+                documents=documents,
+                padding_mask=padding_mask,
+                mask=mask,
+                cache=cache,
+                lengths=lengths,
             )
             return found
 

@@ -54,6 +54,7 @@ class Stack(nn.Module):
         positions: Int[Tensor, "*batch token"],
         *,
         encoding: PositionalEncoding | Sequence[PositionalEncoding],
+        documents: Int[Tensor, "*batch token"] | None = None,
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
@@ -72,7 +73,14 @@ class Stack(nn.Module):
             cache = None if caches is None else caches[number]
             own = lengths if each[number].claims.state == "length" or not depends else None
             x = layer(
-                x, positions, encoding=each[number], padding_mask=padding_mask, mask=mask, cache=cache, lengths=own
+                x,
+                positions,
+                encoding=each[number],
+                documents=documents,
+                padding_mask=padding_mask,
+                mask=mask,
+                cache=cache,
+                lengths=own,
             )
         return x if self.last_norm is None else self.last_norm(x)
 

@@ -5,7 +5,8 @@
     x = stack(x)                          where it acts in attention, it does so in every layer
     scores = x W + b                      one for each word, where there is a vocabulary
 
-Positions are stated, or else counted: 0, 1, 2, ... over the real tokens of each row, on from those in the cache.
+Positions are stated, or else counted: 0, 1, 2, ... over the real tokens of each row, on from those in the cache; or,
+where documents are numbered, over the tokens of each document.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Transformer(nn.Module):
         x: Float[Tensor, "batch token width"] | Int[Tensor, "batch token"],
         positions: Int[Tensor, "*batch token"] | None = None,
         *,
+        documents: Int[Tensor, "*batch token"] | None = None,
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
@@ -70,12 +72,19 @@ class Transformer(nn.Module):
         """Transform features; or, where there is a vocabulary, read words and score the next ones."""
         x = self._features(x)
         if positions is None:
-            positions = self._place(self._count(x, padding_mask, caches))
+            positions = self._place(self._count(x, documents, padding_mask, caches))
         in_attention = self.encoding
         if self.encoding.claims.site == "embed":
             x, in_attention = self.encoding.embed(x, positions), NoEncoding()
         x = self.stack(
-            x, positions, encoding=in_attention, padding_mask=padding_mask, mask=mask, caches=caches, lengths=lengths
+            x,
+            positions,
+            encoding=in_attention,
+            documents=documents,
+            padding_mask=padding_mask,
+            mask=mask,
+            caches=caches,
+            lengths=lengths,
         )
         return x if self.to_scores is None else self.to_scores(x)
 
@@ -102,7 +111,17 @@ class Transformer(nn.Module):
         embedded: Tensor = self.embedding(x)
         return embedded
 
-    def _count(self, x: Tensor, padding_mask: Tensor | None, caches: list[KeyValueCache] | None) -> Tensor:
+    def _count(
+        self,
+        x: Tensor,
+        documents: Tensor | None,
+        padding_mask: Tensor | None,
+        caches: list[KeyValueCache] | None,
+    ) -> Tensor:
+        if documents is not None:
+            if padding_mask is not None or caches is not None:
+                raise PositionError("positions: expected beside documents with pad tokens or a cache, got none")
+            return place.from_documents(documents)
         past = caches[0].seen if caches else 0
         if padding_mask is None:
             return place.offset(past, x.shape[1], device=x.device)

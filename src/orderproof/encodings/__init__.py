@@ -24,10 +24,12 @@ from orderproof.encodings.axial import Axial as Axial
 from orderproof.encodings.cayley_string import String as String
 from orderproof.encodings.configs import from_hf_config as from_hf_config
 from orderproof.encodings.cope import Cope as Cope
+from orderproof.encodings.dape import Dape as Dape
 from orderproof.encodings.deberta import Deberta as Deberta
 from orderproof.encodings.dino_v3 import DinoV3Rope as DinoV3Rope
 from orderproof.encodings.fire import Fire as Fire
 from orderproof.encodings.forgetting import Forgetting as Forgetting
+from orderproof.encodings.grape import Grape as Grape
 from orderproof.encodings.grid_mlp import GridMlp as GridMlp
 from orderproof.encodings.grid_table import GridBias as GridBias
 from orderproof.encodings.kerple import Kerple as Kerple

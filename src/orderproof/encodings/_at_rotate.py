@@ -16,7 +16,7 @@ from torch import Tensor
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import PositionalEncoding
-from orderproof.encodings._operands import check_heads, is_row, kind_of
+from orderproof.encodings._operands import check_heads, demand, is_row, kind_of
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -60,13 +60,45 @@ class AtRotate(PositionalEncoding):
         ``lengths`` is the length at which each row is read, for encodings of state "length"; one for all rows, or one
         a row. ``out`` is a pair of buffers to write into; it records no gradient.
         """
+        done = self.by_kernel(q, k, q_positions, k_positions, lengths, out)
+        if done is not None:
+            return done
+        p, s, rows = self.checked(q, k, q_positions, k_positions, lengths, out)
+        turned = self.turned(q, p, side="q", lengths=rows), self.turned(k, s, side="k", lengths=rows)
+        return turned if out is None else (out[0].copy_(turned[0]), out[1].copy_(turned[1]))
+
+    def by_kernel(
+        self,
+        q: Tensor,
+        k: Tensor,
+        q_positions: Tensor,
+        k_positions: Tensor | None,
+        lengths: Tensor | int | None,
+        out: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Tensor, Tensor] | None:
+        """The same in some faster way, where the encoding has one for these operands."""
+        del q, k, q_positions, k_positions, lengths, out
+        return None
+
+    def checked(
+        self,
+        q: Tensor,
+        k: Tensor,
+        q_positions: Tensor,
+        k_positions: Tensor | None,
+        lengths: Tensor | int | None,
+        out: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Refuse what does not fit; return the positions of queries and keys, and the length of each row or of all."""
         rows = self._lengths(q, lengths)
         p = self.check_side("q", q, q_positions)
         s = self.check_side("k", k, q_positions if k_positions is None else k_positions)
         if out is not None:
             self.check_out(out, q, k)
-        turned = self.turned(q, p, side="q", lengths=rows), self.turned(k, s, side="k", lengths=rows)
-        return turned if out is None else (out[0].copy_(turned[0]), out[1].copy_(turned[1]))
+        if rows is not None:
+            for name, positions in (("q_positions", p), ("k_positions", s)):
+                self._check_within(name, positions, rows)
+        return p, s, rows
 
     def check_side(self, side: Side, x: Tensor, positions: Tensor) -> Int[Tensor, "*axes_and_batch token"]:
         """Refuse an operand or positions that do not fit; return the positions as contiguous int64."""
@@ -100,6 +132,16 @@ class AtRotate(PositionalEncoding):
                 raise EncodingError(f"{owner}: out records no gradient; call under torch.no_grad(), or leave out out")
         if out[0] is out[1]:
             raise EncodingError(f"{owner}: out must be a pair of buffers, for q and for k, got one twice")
+
+    def _check_within(self, name: str, positions: Tensor, lengths: Int[Tensor, " row"]) -> None:
+        """Refuse a position that a row of the stated length does not have."""
+        if positions.shape[-1]:
+            last = positions.amax(-1) if self.claims.ndim == 1 else positions.amax((0, -1))
+            owner, hint = type(self).__name__, "pads count from 0, see positions.from_mask"
+            refusal = (
+                f"{owner}: lengths must be above every position, got a row whose {name} reach or pass its own; {hint}"
+            )
+            demand(last < lengths, EncodingError, refusal)
 
     def _lengths(self, q: Tensor, lengths: Tensor | int | None) -> Int[Tensor, " row"] | None:
         """The lengths as int64, one for each row or one for all; None where none are given."""

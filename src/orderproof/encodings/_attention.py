@@ -20,6 +20,7 @@ from torch.nn import functional
 from orderproof import positions as place
 from orderproof.encodings import _diagonal
 from orderproof.encodings._attention_arguments import Backend, check_encoding, check_operands, check_options
+from orderproof.encodings._documents import check_documents, check_order
 from orderproof.encodings._encoding import Content, PositionalEncoding
 from orderproof.encodings._flex import flex
 from orderproof.encodings._offset import OffsetBias
@@ -41,6 +42,8 @@ def attention(
     k_positions: Int[Tensor, "*axes_and_batch key"] | None = None,
     causal: bool,
     window: tuple[int, int] | None = None,
+    q_documents: Int[Tensor, "*batch query"] | None = None,
+    k_documents: Int[Tensor, "*batch key"] | None = None,
     padding_mask: Bool[Tensor, "batch key"] | None = None,
     mask: Bool[Tensor, "*batch_and_head query key"] | None = None,
     notes: Float[Tensor, "batch head key note"] | None = None,
@@ -51,8 +54,12 @@ def attention(
     """Attend from each query to the keys it may see.
 
     Keys take the queries' positions where theirs are not given. ``window`` (back, ahead) lets a query see keys at
-    most so many positions before and after it. ``padding_mask`` is True at real keys. ``mask``, True where a query
-    may look, of shape [query, key], [batch, query, key] or [batch, head, query, key], narrows the rest further.
+    most so many positions before and after it. ``q_documents`` and ``k_documents`` number the documents that are packed
+    in one row (see `positions.documents`): a query sees the keys of its own; keys take the queries' where theirs are
+    not given. ``padding_mask`` is True at real keys. ``mask``, True where a query may look, of shape [query, key],
+    [batch, query, key] or [batch, head, query, key], narrows the rest further. Causal order goes by positions, so
+    those of the keys that start again in what a query sees are refused (on a GPU and while tracing torch asserts it,
+    and beside a ``mask`` it is not looked at).
     ``notes`` is what the encoding's `notes` made of the keys' tokens, ``lengths`` the length each row is read at;
     both are for encodings that say so in their claims. ``scale`` is the encoding's own by default, 1 /
     sqrt(head_width) for most. Where there are fewer key heads than query heads, neighbouring query heads share one.
@@ -65,6 +72,7 @@ def attention(
     check_encoding(encoding, q, causal=causal, notes=notes, lengths=lengths)
     batch, heads, queries, keys = *q.shape[:3], k.shape[2]
     check_masks(padding_mask, mask, batch=batch, heads=heads, queries=queries, keys=keys, device=q.device)
+    documents = check_documents(q_documents, k_documents, batch=batch, queries=queries, keys=keys, device=q.device)
     p, s = _positions(encoding, q, k, q_positions, k_positions)
     scale = encoding.scale(q.shape[-1]) if scale is None else scale
 
@@ -75,11 +83,14 @@ def attention(
         k, v, content_k = (x.repeat_interleave(heads // x.shape[1], dim=1) for x in (k, v, content_k))
 
     order = (p, s) if encoding.claims.ndim == 1 else (p[0], s[0])
-    if backend == "sdpa" and padding_mask is None and mask is None:
+    if backend == "sdpa" and documents is None and padding_mask is None and mask is None:
         mixed = _by_distance(q, k, v, encoding, order, causal=causal, window=window, scale=scale)
         if mixed is not None:
             return mixed
-    visible = sight(*order, causal=causal, window=window, padding_mask=padding_mask, mask=mask)
+    visible = sight(*order, causal=causal, window=window, documents=documents, padding_mask=padding_mask, mask=mask)
+    if causal:
+        narrowed = None if mask is None else visible
+        check_order(s, axes=encoding.claims.ndim, documents=documents, padding_mask=padding_mask, visible=narrowed)
     bias = None
     by_score = backend == "flex" and not (encoding.claims.content or encoding.claims.values)
     if encoding.claims.site == "bias" and not by_score:
@@ -88,7 +99,7 @@ def attention(
             content = Content(q=content_q, k=content_k, scale=scale, visible=visible, notes=notes)
         bias = encoding.bias(p, s, content=content, dtype=working_dtype(q))
     blind = None
-    if visible is not None and (padding_mask is not None or mask is not None or window is not None):
+    if visible is not None and any(x is not None for x in (documents, padding_mask, mask, window)):
         blind = ~visible.any(dim=-1, keepdim=True)
         visible = visible | blind
     if backend == "eager" or encoding.claims.values:

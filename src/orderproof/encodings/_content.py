@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import Content, PositionalEncoding
-from orderproof.encodings._operands import exactly, is_floating, kind_of
+from orderproof.encodings._operands import check_dtype, exactly, is_floating, kind_of
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class ContentBias(PositionalEncoding):
         dtype: torch.dtype = torch.float32,
     ) -> Float[Tensor, "batch head query key"]:
         """The numbers to add to the scores, rounded once to ``dtype``."""
+        check_dtype(type(self).__name__, dtype)
         wide = torch.float64 if dtype == torch.float64 else torch.float32
         given = self._checked(content)
         q, k = given.q.to(wide), given.k.to(wide)

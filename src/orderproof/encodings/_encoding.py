@@ -92,12 +92,25 @@ class Content:
     """What the encoding's `notes` made of each key's token."""
 
 
+class _ClaimsOfTheBuilt:
+    """What stands in the place of claims where they depend on how the encoding is built."""
+
+    def __get__(self, encoding: object, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__}: what it claims depends on its arguments; ask a built one, "
+            f"such as {owner.__name__}.for_model(Sizes(...)).claims"
+        )
+
+
 class PositionalEncoding(nn.Module):
     """What every encoding is: claims, a way to build it from a transformer's sizes, and the hook of its site."""
 
     name: ClassVar[str] = ""
     """The name it is registered under."""
-    claims: Claims
+    if TYPE_CHECKING:
+        claims: Claims
+    else:
+        claims = _ClaimsOfTheBuilt()
 
     @classmethod
     def for_model(cls, sizes: Sizes) -> Self:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from orderproof.encodings._operands import constant
+
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
@@ -72,7 +74,7 @@ def cos_sin(
         angles = wide * spectrum.frequencies.unsqueeze(-2)
         gains = spectrum.gains[:, None, None]
         return (angles.cos() * gains).to(dtype), (angles.sin() * gains).to(dtype)
-    angles = wide * torch.tensor(spectrum.frequencies, dtype=torch.float64, device=positions.device)
+    angles = wide * constant(spectrum.frequencies, positions.device)
     cos, sin = angles.cos(), angles.sin()
     if spectrum.gain != 1.0:
         cos, sin = cos * spectrum.gain, sin * spectrum.gain

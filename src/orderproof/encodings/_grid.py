@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import Claims, Content, PositionalEncoding, ScoreMod, Sizes
-from orderproof.encodings._operands import check_size, distance_at, distances
+from orderproof.encodings._operands import check_dtype, check_size, distance_at, distances
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class WindowBias(PositionalEncoding):
     ) -> Float[Tensor, "batch head query key"]:
         """The table's number for every query and key, rounded once to ``dtype``."""
         del content
+        check_dtype(type(self).__name__, dtype)
         q, k = self._checked(q_positions, k_positions)
         index = self._row(-distances(q[0], k[0]), -distances(q[1], k[1]))
         return functional.embedding(index, self.table()).movedim(-1, 1).to(dtype)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import Content, PositionalEncoding, ScoreMod
-from orderproof.encodings._operands import distance_at, distances
+from orderproof.encodings._operands import check_dtype, distance_at, distances
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -42,6 +42,7 @@ class OffsetBias(PositionalEncoding):
     ) -> Float[Tensor, "batch head query key"]:
         """The bias of every query and key, rounded once to ``dtype``."""
         del content
+        check_dtype(type(self).__name__, dtype)
         return self.at(distances(q_positions, k_positions)).movedim(0, 1).to(dtype)
 
     def score_mod(self, q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]) -> ScoreMod:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from orderproof import positions as place
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Int, Shaped
 
 
 def check_size(owner: str, name: str, value: object, *, even: bool = False) -> int:
@@ -36,6 +36,11 @@ def is_floating(x: object, axes: int) -> bool:
     return isinstance(x, Tensor) and x.is_floating_point() and x.dim() == axes
 
 
+def is_integers(x: object) -> bool:
+    """Whether ``x`` is a tensor of integers."""
+    return isinstance(x, Tensor) and x.dtype in place.INTEGERS
+
+
 def is_row(x: object, size: int) -> bool:
     """Whether ``x`` is a tuple or list of so many things."""
     return isinstance(x, tuple | list) and len(x) == size
@@ -51,6 +56,46 @@ def check_heads(owner: str, name: str, x: Tensor, head_width: int) -> None:
     """Refuse queries or keys that are not floating [batch, head, token, head_width]."""
     if not is_floating(x, 4) or x.shape[-1] != head_width:
         raise EncodingError(f"{owner}: {name} must be floating [batch, head, token, {head_width}], got {kind_of(x)}")
+
+
+def demand(holds: Tensor, error: type[Exception], message: str) -> None:
+    """Raise ``error`` unless all of ``holds`` is true; where values may not be looked at, torch asserts it later.
+
+    While tracing the assertion becomes part of the graph, and on a GPU it stops the device.
+    """
+    if not place.readable(holds):
+        torch._assert_async(holds.all(), message)
+    elif not bool(holds.all()):
+        raise error(message)
+
+
+def check_most(positions: Int[Tensor, "*any"], last: int, refusal: str) -> None:
+    """Refuse positions past ``last``; {came} in the refusal stands for the largest one, where it may be looked at."""
+    if not place.readable(positions):
+        torch._assert_async((positions <= last).all(), refusal.format(came="a larger one"))
+    elif positions.numel() and (came := int(positions.max())) > last:
+        raise EncodingError(refusal.format(came=came))
+
+
+def check_flag(owner: str, name: str, value: object) -> bool:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise EncodingError(f"{owner}: {name} must be True or False, got {value!r}")
+    return value
+
+
+def check_dtype(owner: str, dtype: object) -> None:
+    """Refuse a dtype that is not floating."""
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise EncodingError(f"{owner}: dtype must be floating, such as torch.float32, got {dtype!r}")
+
+
+def constant(
+    numbers: Sequence[float], device: torch.device, *, dtype: torch.dtype = torch.float64
+) -> Shaped[Tensor, " number"]:
+    """Numbers known beforehand, as a tensor on ``device``; on a GPU without waiting for what it has still to do."""
+    made = torch.tensor(numbers, dtype=dtype)
+    return made.to(device, non_blocking=True) if device.type == "cuda" else made.to(device)
 
 
 def working_dtype(x: Tensor) -> torch.dtype:

@@ -12,16 +12,21 @@ from orderproof.errors import UsageError
 _EncodingClass = TypeVar("_EncodingClass", bound=type[PositionalEncoding])
 
 _classes: dict[str, type[PositionalEncoding]] = {}
+_called: dict[str, str] = {}
 
 
-def register(name: str) -> Callable[[_EncodingClass], _EncodingClass]:
-    """Enter the decorated class under a name that no other class has."""
+def register(name: str, *, called: tuple[str, ...] = ()) -> Callable[[_EncodingClass], _EncodingClass]:
+    """Enter the decorated class under a name that no other class has.
+
+    ``called`` is what else people call it: whoever asks for that is told the name.
+    """
 
     def enter(encoding: _EncodingClass) -> _EncodingClass:
         if name in _classes:
             raise UsageError(f"encoding name '{name}' belongs to {_classes[name].__qualname__}; choose another")
         encoding.name = name
         _classes[name] = encoding
+        _called.update(dict.fromkeys((*called, encoding.__name__.lower()), name))
         return encoding
 
     return enter
@@ -30,8 +35,9 @@ def register(name: str) -> Callable[[_EncodingClass], _EncodingClass]:
 def get(name: str) -> type[PositionalEncoding]:
     """The class registered under a name."""
     if name not in _classes:
-        close = difflib.get_close_matches(str(name).lower(), names(), n=1)
-        meant = f"did you mean '{close[0]}'? " if close else ""
+        asked = str(name).lower()
+        close = difflib.get_close_matches(asked, [*names(), *_called], n=1)
+        meant = f"did you mean '{_called.get(close[0], close[0])}'? " if close else ""
         hint = f"{meant}known: {', '.join(names())}"
         raise UsageError(f"no encoding is named '{name}'; {hint}")
     return _classes[name]

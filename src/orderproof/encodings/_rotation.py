@@ -75,29 +75,24 @@ class Rotation(AtRotate):
         """What scores are multiplied by unless the caller says otherwise; a schedule may sharpen them."""
         return super().scale(head_width) * self.spectrum.score_gain
 
-    def rotate(
+    def by_kernel(
         self,
-        q: Float[Tensor, "batch head query head_width"],
-        k: Float[Tensor, "batch head key head_width"],
-        q_positions: Int[Tensor, "*axes_and_batch query"],
-        k_positions: Int[Tensor, "*axes_and_batch key"] | None = None,
-        *,
-        lengths: Int[Tensor, " batch"] | int | None = None,
-        out: tuple[Tensor, Tensor] | None = None,
-    ) -> tuple[Float[Tensor, "batch head query head_width"], Float[Tensor, "batch head key head_width"]]:
-        """Turn queries and keys, in float32 or float64, rounded once; keys take the queries' positions by default.
-
-        ``lengths`` is the length at which each row is read, for encodings of state "length"; one for all rows, or one
-        a row. ``out`` is a pair of buffers to write into (``q`` and ``k`` themselves will do); it records no gradient.
-        """
+        q: Tensor,
+        k: Tensor,
+        q_positions: Tensor,
+        k_positions: Tensor | None,
+        lengths: Tensor | int | None,
+        out: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Tensor, Tensor] | None:
+        """The same by the kernel of the device; None where there is none for these operands."""
         plan = self._plan if lengths is None and kernels.serves(q, k) else None
         if plan is None:
             if type(self).turned is Rotation.turned and kernels.serves_on_gpu(q, k):
                 return self._rotate_on_gpu(q, k, q_positions, k_positions, lengths, out)
-            return super().rotate(q, k, q_positions, k_positions, lengths=lengths, out=out)
+            return None
         learning = (q.requires_grad or k.requires_grad) and torch.is_grad_enabled()
-        if not learning and out is None and self.axis is None and (k_positions is None or k_positions is q_positions):
-            turned = kernels.turn_few(plan, self.head_width, q, k, q_positions)
+        if not learning and self.axis is None and (k_positions is None or k_positions is q_positions):
+            turned = kernels.turn_few(plan, self.head_width, q, k, q_positions, out)
             if turned is not None:
                 return turned
         p = self._quick_check("q", q, q_positions)
@@ -121,11 +116,7 @@ class Rotation(AtRotate):
         out: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, Tensor]:
         """The same by the kernel for a GPU; where both sides have the same positions, their angles are made once."""
-        rows = self._lengths(q, lengths)
-        p = self.check_side("q", q, q_positions)
-        s = self.check_side("k", k, q_positions if k_positions is None else k_positions)
-        if out is not None:
-            self.check_out(out, q, k)
+        p, s, rows = self.checked(q, k, q_positions, k_positions, lengths, out)
         angles = self.cos_sin(p, dtype=torch.float32, lengths=rows)
         alike = k_positions is None or k_positions is q_positions
         k_angles = angles if alike else self.cos_sin(s, dtype=torch.float32, lengths=rows)

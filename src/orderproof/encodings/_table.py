@@ -20,6 +20,7 @@ from torch import Tensor
 from orderproof import positions as place
 from orderproof.encodings import kernels
 from orderproof.encodings._frequencies import Spectrum, cos_sin
+from orderproof.encodings._operands import check_dtype
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ def table(
     """
     if not isinstance(spectrum, Spectrum):
         raise EncodingError(f"table: spectrum must be a Spectrum, such as Rotary(64).spectrum, got {spectrum!r}")
-    if not dtype.is_floating_point:
-        raise EncodingError(f"table: dtype must be floating, got {dtype}")
+    check_dtype("table", dtype)
     return rows(place.arange(length, device=device), spectrum, dtype=dtype)
 
 

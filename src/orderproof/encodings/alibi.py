@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-import torch
 from torch import Tensor
 
 from orderproof.encodings._encoding import Claims, Sizes
 from orderproof.encodings._offset import OffsetBias
-from orderproof.encodings._operands import check_size
+from orderproof.encodings._operands import check_size, constant
 from orderproof.encodings._registry import register
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class ALiBi(OffsetBias):
 
     def at(self, distance: Int[Tensor, "*any"]) -> Float[Tensor, "#head *any"]:
         """The penalties, in float64."""
-        rates = torch.tensor([-slope for slope in self.slopes], dtype=torch.float64, device=distance.device)
+        rates = constant([-slope for slope in self.slopes], distance.device)
         return rates.view(-1, *(1,) * distance.dim()) * distance.abs()
 
     def extra_repr(self) -> str:

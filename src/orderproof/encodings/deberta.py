@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from orderproof.encodings._content import ContentBias, looked_up
 from orderproof.encodings._encoding import Claims, Content, Sizes
-from orderproof.encodings._operands import check_size, distances
+from orderproof.encodings._operands import check_size, constant, distances
 from orderproof.encodings._registry import register
 from orderproof.errors import EncodingError
 
@@ -74,7 +74,7 @@ class Deberta(ContentBias):
     def bucket(self, distance: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
         """The bucket of each distance m - n from key to query, from -span to span - 1."""
         far, exact = distance.abs(), self.span // 2
-        first = torch.tensor(self.thresholds, dtype=torch.int64, device=distance.device)
+        first = constant(self.thresholds, distance.device, dtype=torch.int64)
         grown = exact + torch.bucketize(far, first, right=True)
         return (distance.sign() * torch.where(far <= exact, far, grown)).clamp(max=self.span - 1)
 

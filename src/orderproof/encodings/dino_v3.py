@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Literal, Self
 import torch
 from torch import Tensor
 
-from orderproof import positions as place
 from orderproof.encodings._at_rotate import Side
 from orderproof.encodings._encoding import Claims, Sizes
 from orderproof.encodings._frequencies import Spectrum
-from orderproof.encodings._operands import check_size
+from orderproof.encodings._operands import check_most, check_size, constant
 from orderproof.encodings._pairs import Layout
 from orderproof.encodings._registry import register
 from orderproof.encodings._rotation import Rotation
@@ -79,13 +78,9 @@ class DinoV3Rope(Rotation):
     def check_side(self, side: Side, x: Tensor, positions: Tensor) -> Int[Tensor, "*axes_and_batch token"]:
         """Refuse an operand or positions that do not fit, or lie outside the grid."""
         positions = super().check_side(side, x, positions)
-        if place.readable(positions) and positions.numel():
-            for a, (own, size) in enumerate(zip(positions, self.grid, strict=True)):
-                if int(own.max()) >= size:
-                    raise EncodingError(
-                        f"DinoV3Rope: {side}_positions on axis {a} must be below {size}, the grid's size, "
-                        f"got {int(own.max())}"
-                    )
+        for a, (own, size) in enumerate(zip(positions, self.grid, strict=True)):
+            wanted = f"DinoV3Rope: {side}_positions on axis {a} must be below {size}, the grid's size"
+            check_most(own, size - 1, wanted + ", got {came}")
         return positions
 
     def cos_sin(
@@ -96,7 +91,7 @@ class DinoV3Rope(Rotation):
         lengths: Int[Tensor, " row"] | None = None,
     ) -> tuple[Float[Tensor, "*batch token pair"], Float[Tensor, "*batch token pair"]]:
         """The cosine and sine of every angle; 2p + 1 - size is exact, and the angle one product of it."""
-        spans = torch.tensor(self.spans, device=positions.device).view(-1, *[1] * (positions.dim() - 1))
+        spans = constant(self.spans, positions.device, dtype=torch.int64).view(-1, *[1] * (positions.dim() - 1))
         return super().cos_sin(2 * positions + 1 - spans, dtype=dtype, lengths=lengths)
 
     def extra_repr(self) -> str:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from orderproof.encodings._encoding import Claims, Content, PositionalEncoding, ScoreMod, Sizes
-from orderproof.encodings._operands import check_size, distances, exactly
+from orderproof.encodings._operands import check_dtype, check_flag, check_size, distances, exactly
 from orderproof.encodings._registry import register
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Fire(PositionalEncoding):
         self.heads = check_size("Fire", "heads", heads)
         self.hidden = check_size("Fire", "hidden", hidden)
         self.threshold = check_size("Fire", "threshold", threshold)
+        check_flag("Fire", "learned_threshold", learned_threshold)
         self.inner = nn.Linear(1, hidden)
         self.outer = nn.Linear(hidden, heads)
         self.c = nn.Parameter(torch.empty(()))
@@ -72,6 +73,7 @@ class Fire(PositionalEncoding):
     ) -> Float[Tensor, "batch head query key"]:
         """The network's answer for every query and key, rounded once to ``dtype``."""
         del content
+        check_dtype("Fire", dtype)
         wide = torch.float64 if dtype == torch.float64 else torch.float32
         far = distances(q_positions, k_positions).abs().to(torch.float64)
         share = (self._psi(far) / self._psi(self._longest(q_positions))).to(wide).unsqueeze(-1)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
-@register("forgetting")
+@register("forgetting", called=("fox",))
 class Forgetting(ContentBias):
     """A gate of each token that fades what came before it."""
 

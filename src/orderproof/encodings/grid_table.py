@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-@register("grid_table")
+@register("grid_table", called=("swin",))
 class GridBias(WindowBias):
     """A trained number for each offset of two patches."""
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import Claims, PositionalEncoding, Sizes
-from orderproof.encodings._operands import check_features, check_size, working_dtype
+from orderproof.encodings._operands import check_features, check_most, check_size, working_dtype
 from orderproof.encodings._registry import register
 from orderproof.errors import EncodingError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
-@register("learned")
+@register("learned", called=("absolute",))
 class Learned(PositionalEncoding):
     """A trained row for each position."""
 
@@ -55,10 +55,10 @@ class Learned(PositionalEncoding):
         """Add each position's row; a position past the table is an error."""
         check_features("Learned", x, self.width)
         positions = place.check(positions, batch=x.shape[0], tokens=x.shape[1], device=x.device)
-        if place.readable(positions) and positions.numel() and int(positions.max()) >= self.length:
-            last = self.length - 1
-            came = int(positions.max())
-            raise EncodingError(f"Learned: position {came} is past the table, which ends at {last}; make it longer")
+        last = self.length - 1
+        check_most(
+            positions, last, f"Learned: position {{came}} is past the table, which ends at {last}; make it longer"
+        )
         wide = working_dtype(x)
         rows = functional.embedding(positions, self.weight)
         return (x.to(wide) + rows.to(wide)).to(x.dtype)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
-@register("lie")
+@register("lie", called=("liere",))
 class Lie(AtRotate):
     """Queries and keys turned by learned generators, one for each axis."""
 

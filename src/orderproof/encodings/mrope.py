@@ -29,7 +29,7 @@ from orderproof.errors import EncodingError
 Order = Literal["chunked", "interleaved"]
 
 
-@register("mrope")
+@register("mrope", called=("m-rope",))
 class MRope(Rotation):
     """Queries and keys turned by time, row and column, each in its share of the pairs."""
 

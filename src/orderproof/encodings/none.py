@@ -17,7 +17,7 @@ from orderproof.encodings._encoding import Claims, PositionalEncoding, Sizes
 from orderproof.encodings._registry import register
 
 
-@register("none")
+@register("none", called=("nope",))
 class NoEncoding(PositionalEncoding):
     """Order left out on purpose."""
 

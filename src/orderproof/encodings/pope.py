@@ -25,7 +25,7 @@ from torch.nn import functional
 
 from orderproof.encodings._at_rotate import AtRotate, Side
 from orderproof.encodings._encoding import Claims, Sizes
-from orderproof.encodings._operands import check_size, working_dtype
+from orderproof.encodings._operands import check_size, constant, working_dtype
 from orderproof.encodings._registry import register
 from orderproof.encodings._rotation import spectrum_of
 from orderproof.errors import EncodingError
@@ -70,7 +70,7 @@ class PoPE(AtRotate):
         """Real parts, then imaginary parts."""
         del lengths
         dtype = working_dtype(x)
-        frequencies = torch.tensor(self.spectrum.frequencies, dtype=torch.float64, device=x.device)
+        frequencies = constant(self.spectrum.frequencies, x.device)
         angles = (positions.to(torch.float64).unsqueeze(-1) * frequencies).unsqueeze(-3)
         if side == "k":
             if x.shape[1] != self.key_heads:

@@ -24,7 +24,13 @@ from orderproof.encodings._registry import register
 from orderproof.encodings._rotation import Rotation, spectrum_of
 
 
-@register("rotary")
+@register(
+    "rotary",
+    called=(
+        "rope",
+        "roformer",
+    ),
+)
 class Rotary(Rotation):
     """Queries and keys turned by position."""
 

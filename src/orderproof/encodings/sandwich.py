@@ -20,7 +20,7 @@ from torch import Tensor
 
 from orderproof.encodings._encoding import Claims, Sizes
 from orderproof.encodings._offset import OffsetBias
-from orderproof.encodings._operands import check_size
+from orderproof.encodings._operands import check_size, constant
 from orderproof.encodings._registry import register
 from orderproof.encodings.schedules import geometric
 
@@ -52,7 +52,7 @@ class Sandwich(OffsetBias):
         for frequency in self.frequencies:
             total = total + torch.cos(far * frequency)
         rates = [self.heads / (8 * h) for h in range(1, self.heads + 1)]
-        return torch.tensor(rates, dtype=torch.float64, device=far.device).view(-1, *(1,) * far.dim()) * total
+        return constant(rates, far.device).view(-1, *(1,) * far.dim()) * total
 
     def extra_repr(self) -> str:
         """The arguments it was made with."""

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from orderproof.encodings._content import ContentBias, looked_up
 from orderproof.encodings._encoding import Claims, Content, Sizes
-from orderproof.encodings._operands import check_size, distances, exactly
+from orderproof.encodings._operands import check_flag, check_size, distances, exactly
 from orderproof.encodings._registry import register
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Shaw(ContentBias):
         super().__init__()
         self.head_width = check_size("Shaw", "head_width", head_width)
         self.reach = check_size("Shaw", "reach", reach)
+        check_flag("Shaw", "values", values)
         self.key_vectors = nn.Parameter(torch.empty(2 * reach + 1, head_width))
         self.value_vectors = nn.Parameter(torch.empty(2 * reach + 1, head_width)) if values else None
         self.claims = Claims(site="bias", relative=True, symmetric=False, content=True, values=values)

@@ -1,4 +1,4 @@
-"""Who may see whom: causal order, padding, and anything narrower, as one boolean mask.
+"""Who may see whom: causal order, documents, padding, and anything narrower, as one boolean mask.
 
 A key is *not after* a query when its position is smaller, or the same and it is not stored after the query
 (the last key being stored with the last query). For positions that rise along the row this is the lower
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from orderproof.encodings._documents import Documents, same_document
 from orderproof.encodings._operands import distances, kind_of
 from orderproof.errors import UsageError
 
@@ -26,17 +27,22 @@ def sight(
     *,
     causal: bool,
     window: tuple[int, int] | None = None,
+    documents: Documents | None = None,
     padding_mask: Bool[Tensor, "batch key"] | None = None,
     mask: Bool[Tensor, "*batch_and_head query key"] | None = None,
 ) -> Bool[Tensor, "batch head query key"] | None:
     """True where a query may see a key; None where every query sees every key.
 
-    ``window`` (back, ahead) [positions] is how far before and after itself a query sees.
+    ``window`` (back, ahead) [positions] is how far before and after itself a query sees. ``documents`` numbers the
+    documents of the queries, and those of the keys.
     """
     visible = not_after(q_positions, k_positions).unsqueeze(1) if causal else None
     if window is not None:
         near = within(q_positions, k_positions, window).unsqueeze(1)
         visible = near if visible is None else visible & near
+    if documents is not None:
+        same = same_document(documents).unsqueeze(1)
+        visible = same if visible is None else visible & same
     if padding_mask is not None:
         real = padding_mask[:, None, None, :]
         visible = real if visible is None else visible & real

@@ -26,7 +26,7 @@ from torch import Tensor
 from orderproof import positions as place
 from orderproof.encodings._encoding import Claims, PositionalEncoding, Sizes
 from orderproof.encodings._frequencies import Spectrum
-from orderproof.encodings._operands import check_features, check_size, working_dtype
+from orderproof.encodings._operands import check_dtype, check_features, check_size, working_dtype
 from orderproof.encodings._registry import register
 from orderproof.encodings._table import rows
 from orderproof.encodings.schedules._numbers import check_positive
@@ -70,6 +70,7 @@ class Sinusoidal(PositionalEncoding):
         self, positions: Int[Tensor, "*batch token"], *, dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch token width"]:
         """The row e(p) of each position, rounded once to ``dtype``."""
+        check_dtype("Sinusoidal", dtype)
         return waves(place.check(positions), self.spectrum, layout=self.layout, dtype=dtype)
 
     def embed(

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from orderproof import positions as place
 from orderproof.encodings._encoding import Claims, PositionalEncoding, Sizes
-from orderproof.encodings._operands import check_features, check_size, working_dtype
+from orderproof.encodings._operands import check_dtype, check_features, check_size, working_dtype
 from orderproof.encodings._registry import register
 from orderproof.encodings.sinusoidal import Spacing, WaveLayout, spectrum_of, waves
 from orderproof.errors import EncodingError
@@ -75,6 +75,7 @@ class SinusoidalGrid(PositionalEncoding):
         self, positions: Int[Tensor, "*axes_and_batch token"], *, dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch token width"]:
         """The row e(p) of each position, rounded once to ``dtype``."""
+        check_dtype("SinusoidalGrid", dtype)
         positions = place.check(positions, axes=self._axes())
         each = positions.unsqueeze(0) if self._axes() is None else positions
         shares = [waves(each[axis], self.spectrum, layout=self.layout, dtype=dtype) for axis in self.order]

@@ -26,7 +26,7 @@ from torch.nn import functional
 
 from orderproof.encodings._encoding import Claims, Sizes
 from orderproof.encodings._offset import OffsetBias
-from orderproof.encodings._operands import check_size
+from orderproof.encodings._operands import check_flag, check_size, constant
 from orderproof.encodings._registry import register
 from orderproof.errors import EncodingError
 
@@ -42,7 +42,7 @@ class T5Bias(OffsetBias):
         super().__init__()
         self.heads = check_size("T5Bias", "heads", heads)
         self.buckets = check_size("T5Bias", "buckets", buckets, even=True)
-        self.bidirectional = bidirectional
+        self.bidirectional = check_flag("T5Bias", "bidirectional", bidirectional)
         self.max_distance = check_size("T5Bias", "max_distance", max_distance)
         self.one_way = buckets // 2 if bidirectional else buckets
         self.exact = self.one_way // 2
@@ -66,7 +66,7 @@ class T5Bias(OffsetBias):
     def bucket(self, distance: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
         """The bucket of each distance n - m from query to key."""
         back = distance.abs() if self.bidirectional else (-distance).clamp(min=0)
-        thresholds = torch.tensor(self.thresholds, dtype=torch.int64, device=distance.device)
+        thresholds = constant(self.thresholds, distance.device, dtype=torch.int64)
         grown = torch.bucketize(back, thresholds, right=True)
         found = torch.where(back < self.exact, back, self.exact + grown)
         return found + self.one_way * (distance > 0) if self.bidirectional else found

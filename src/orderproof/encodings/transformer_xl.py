@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
-@register("transformer_xl")
+@register("transformer_xl", called=("xl",))
 class TransformerXL(ContentBias):
     """A trained view of the waves of the distance."""
 

@@ -23,16 +23,14 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor
 
-from orderproof import positions as place
 from orderproof.encodings._at_rotate import AtRotate, Side
 from orderproof.encodings._encoding import Claims, Sizes
 from orderproof.encodings._frequencies import cos_sin
-from orderproof.encodings._operands import check_size, working_dtype
+from orderproof.encodings._operands import check_most, check_size, constant, working_dtype
 from orderproof.encodings._pairs import Layout, check_layout, turn_pairs
 from orderproof.encodings._registry import register
 from orderproof.encodings._rotation import spectrum_of
 from orderproof.encodings.schedules._numbers import check_positive
-from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -86,14 +84,11 @@ class XPos(AtRotate):
     ) -> Float[Tensor, "batch head token head_width"]:
         """Queries, which fade with their position, or keys, which grow."""
         del lengths
-        if place.readable(positions) and positions.numel() and int(positions.max()) > self.reach(x.dtype):
-            came, last = int(positions.max()), self.reach(x.dtype)
-            raise EncodingError(
-                f"XPos: {side}_positions must be at most {last} in {x.dtype}, got {came}; "
-                "take a larger scale_base, or cut the row"
-            )
+        last = self.reach(x.dtype)
+        wanted = f"XPos: {side}_positions must be at most {last} in {x.dtype}"
+        check_most(positions, last, wanted + ", got {came}; take a larger scale_base, or cut the row")
         cos, sin = cos_sin(positions, self.spectrum, dtype=torch.float64)
-        fading = torch.tensor(self.fading, dtype=torch.float64, device=x.device)
+        fading = constant(self.fading, x.device)
         powers = (positions.to(torch.float64).unsqueeze(-1) * (fading if side == "q" else -fading)).exp()
         cos, sin = ((wave * powers).to(working_dtype(x)) for wave in (cos, sin))
         if cos.dim() == 3:

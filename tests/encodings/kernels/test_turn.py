@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from orderproof import positions
 from orderproof.encodings import Rotary, Spectrum, kernels
 from orderproof.encodings._rotation import Rotation
+from orderproof.encodings.kernels import _library
 from orderproof.errors import EncodingError, PositionError
 from tests.encodings.examples import exports, normal
 
@@ -226,3 +228,52 @@ def test_the_switch_turns_the_kernel_off() -> None:
         check=True,
     )
     assert done.stdout.split() == ["False", "None"]
+
+
+@DTYPES
+def test_a_small_call_through_ctypes_is_that_through_python(dtype: torch.dtype) -> None:
+    rotary, p = Rotary(64), torch.tensor([32768])
+    q, k = normal(2, 6, 1, 64, seed=1, dtype=dtype), normal(2, 3, 1, 64, seed=2, dtype=dtype)
+    plan = rotary._plan
+    assert plan is not None
+    other = copy.copy(plan)
+    other.few = plan.found.turn_few
+    one, two = (kernels.turn_few(x, 64, q, k, p, None) for x in (plan, other))
+    assert one is not None
+    assert two is not None
+    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+    same(one, through_torch(rotary, q, k, p), far=32768)
+
+
+@DTYPES
+def test_a_small_call_in_place_is_one_anew(dtype: torch.dtype) -> None:
+    rotary, p = Rotary(64), torch.tensor([77])
+    q, k = normal(2, 6, 1, 64, seed=1, dtype=dtype), normal(2, 3, 1, 64, seed=2, dtype=dtype)
+    anew = rotary.rotate(q, k, p)
+    places = q.data_ptr(), k.data_ptr()
+    assert rotary.rotate(q, k, p, out=(q, k)) == (q, k)
+    assert (q.data_ptr(), k.data_ptr()) == places
+    assert all(torch.equal(a, b) for a, b in zip(anew, (q, k), strict=True))
+    with pytest.raises(EncodingError, match="Rotary: out must be a pair of buffers, for q and for k, got one twice"):
+        rotary.rotate(q, q, p, out=(q, q))
+    with pytest.raises(EncodingError, match="Rotary: out must be a pair of buffers, for q and for k, got int"):
+        rotary.rotate(q, k, p, out=1)  # type: ignore[arg-type]
+
+
+def test_the_function_of_python_refuses_what_are_no_integers() -> None:
+    few = _library.few()
+    if few is None or not isinstance(few, types.BuiltinFunctionType):
+        pytest.skip("the library was built without the header of Python")
+    with pytest.raises(TypeError, match="few: expected 11 integers"):
+        few(1)
+    with pytest.raises(TypeError):
+        few(*["1"] * 11)
+
+
+@pytest.mark.parametrize("mebibytes", [3, 4, 5, 17])
+def test_large_pages_change_no_number(mebibytes: int) -> None:
+    rotary, tokens = Rotary(64), mebibytes * 4096  # of 64 numbers of 4 bytes, 256
+    q, k = (normal(1, 1, tokens, 64, seed=seed, dtype=torch.float32) for seed in (1, 2))
+    p, into = positions.arange(tokens), (torch.empty_like(q), torch.empty_like(k))
+    found = rotary.rotate(q, k, p)
+    assert all(torch.equal(a, b) for a, b in zip(found, rotary.rotate(q, k, p, out=into), strict=True))

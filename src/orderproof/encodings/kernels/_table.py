@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from orderproof.encodings.kernels._library import library
+from orderproof.encodings.kernels._library import on_large_pages
 from orderproof.encodings.kernels._turn import plan_of
 
 # From here on each thread has enough to do to be worth its start.
@@ -19,15 +19,16 @@ def table(frequencies: tuple[float, ...], gain: float, positions: Tensor) -> tup
 
     None where there is no kernel.
     """
-    plan, compiled = plan_of(frequencies, 2 * len(frequencies), "half", gain, None), library()
-    if plan is None or compiled is None:
+    plan = plan_of(frequencies, 2 * len(frequencies), "half", gain, None)
+    if plan is None:
         return None
     tokens, pairs = len(positions), len(frequencies)
     cosine, sine = (torch.empty(tokens, pairs, dtype=torch.float32, device=positions.device) for _ in range(2))
+    on_large_pages(plan.found, cosine, sine)
 
     def fill(start: int, stop: int) -> None:
         out = (x.data_ptr() + 4 * pairs * start for x in (cosine, sine))
-        compiled.table(plan.address, positions.data_ptr() + 8 * start, stop - start, *out)
+        plan.found.table(plan.address, positions.data_ptr() + 8 * start, stop - start, *out)
 
     threads = max(1, min(torch.get_num_threads(), tokens * pairs // _THREAD_VALUES))
     ends = [tokens * n // threads for n in range(threads + 1)]

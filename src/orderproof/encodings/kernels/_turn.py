@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
@@ -15,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from orderproof.encodings.kernels._library import library
+from orderproof.encodings._operands import is_row
+from orderproof.encodings.kernels._library import few, library, on_large_pages
 from orderproof.errors import PositionError
 
 _LEVEL = 1024
@@ -31,6 +33,8 @@ _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
 _tracing = torch._C._get_tracing_state
+_compiling = torch.compiler.is_compiling
+_empty_like, _INT64 = torch.empty_like, torch.int64
 
 
 class _Plan(ctypes.Structure):
@@ -53,6 +57,7 @@ class Plan:
     def __init__(
         self,
         found: ctypes.CDLL,
+        few: Callable[..., int],
         frequencies: tuple[float, ...],
         width: int,
         layout: str,
@@ -70,7 +75,7 @@ class Plan:
         which = None if axis is None else self.axis.data_ptr()
         self.plan = _Plan(len(frequencies), width, layout == "interleaved", gain, *addresses, which, self.axes)
         self.address = ctypes.addressof(self.plan)
-        self.few = found.turn_few
+        self.found, self.few = found, few
 
     def __deepcopy__(self, memo: object) -> Plan:
         return self  # nothing in it ever changes, and its addresses are its own
@@ -84,8 +89,8 @@ def plan_of(
     frequencies: tuple[float, ...], width: int, layout: str, gain: float, axis: tuple[int, ...] | None
 ) -> Plan | None:
     """The plan of a rotation, the same one for the same arguments; None where there is no kernel."""
-    found = library()
-    return None if found is None else Plan(found, frequencies, width, layout, gain, axis)
+    found, small = library(), few()
+    return None if found is None or small is None else Plan(found, small, frequencies, width, layout, gain, axis)
 
 
 def serves(q: Tensor, k: Tensor) -> bool:
@@ -99,7 +104,7 @@ def unseen(q: Tensor, k: Tensor) -> bool:
         type(q) is Tensor
         and type(k) is Tensor
         and q.dtype is k.dtype
-        and not torch.compiler.is_compiling()
+        and not _compiling()
         and not _dispatch_modes()
         and not _function_modes()
         and forward_ad._current_level < 0
@@ -108,28 +113,39 @@ def unseen(q: Tensor, k: Tensor) -> bool:
     )
 
 
-def turn_few(plan: Plan, width: int, q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor] | None:
-    """The usual small call, a step of decoding, with as little around it as possible; None where it is not that."""
-    if (
-        type(p) is not Tensor
-        or q.dim() != 4
-        or k.dim() != 4
-        or p.dim() != 1
-        or p.dtype is not torch.int64
-        or not p.is_cpu
-    ):
+def turn_few(
+    plan: Plan, width: int, q: Tensor, k: Tensor, p: Tensor, out: tuple[Tensor, Tensor] | None
+) -> tuple[Tensor, Tensor] | None:
+    """The usual small call, a step of decoding, with as little around it as possible; None where it is not that.
+
+    ``out`` may be ``q`` and ``k`` themselves.
+    """
+    if type(p) is not Tensor or p.dtype is not _INT64 or not p.is_cpu:
         return None
-    rows, heads, tokens, features = q.shape
-    k_rows, k_heads, k_tokens, k_features = k.shape
-    if features != width or k_features != width or k_rows != rows or k_tokens != tokens or p.numel() != tokens:
+    shape, k_shape = q.shape, k.shape
+    if len(shape) != 4 or len(k_shape) != 4:
         return None
-    if rows * heads * tokens > _FEW or not (q.is_contiguous() and k.is_contiguous() and p.is_contiguous()):
+    rows, heads, tokens, features = shape
+    k_heads = heads
+    if shape != k_shape:
+        k_heads = k_shape[1]
+        if k_shape != (rows, k_heads, tokens, features):
+            return None
+    if features != width or p.shape != (tokens,) or rows * heads * tokens > _FEW:
         return None
-    q_out, k_out = torch.empty_like(q), torch.empty_like(k)
-    q_to, q_from, k_to, k_from = q_out.data_ptr(), q.data_ptr(), k_out.data_ptr(), k.data_ptr()
+    if not (q.is_contiguous() and k.is_contiguous() and p.is_contiguous()):
+        return None
+    q_from, k_from = q.data_ptr(), k.data_ptr()
+    if out is None:
+        turned = _empty_like(q), _empty_like(k)
+        q_to, k_to = turned[0].data_ptr(), turned[1].data_ptr()
+    elif is_row(out, 2) and out[0] is q and out[1] is k and q is not k:
+        turned, q_to, k_to = (q, k), q_from, k_from
+    else:
+        return None
     dtype, where = _DTYPES[q.dtype], p.data_ptr()
     failed = plan.few(plan.address, dtype, q_to, q_from, k_to, k_from, where, rows, heads, k_heads, tokens)
-    return None if failed else (q_out, k_out)
+    return None if failed else turned
 
 
 def turn(
@@ -140,8 +156,11 @@ def turn(
     Positions are int64 of shape [token] or [batch, token], after an axis where there are axes, contiguous along
     tokens. ``sign`` -1 turns back.
     """
-    q_out, k_out = (torch.empty_like(q), torch.empty_like(k)) if out is None else out
-    if out is not None:
+    if out is None:
+        q_out, k_out = torch.empty_like(q), torch.empty_like(k)
+        on_large_pages(plan.found, q_out, k_out)
+    else:
+        q_out, k_out = out
         q, k = apart(q, q_out, k_out), apart(k, k_out, q_out)
     first, second = _side(plan, q_out, q, p), _side(plan, k_out, k, s)
     if first is None or second is None:
@@ -164,7 +183,7 @@ def turn(
 
 
 def _run(plan: Plan, call: bytes) -> int:
-    answer: int = library().turn(plan.address, call)  # type: ignore[union-attr]
+    answer: int = plan.found.turn(plan.address, call)
     return answer
 
 

@@ -6,13 +6,17 @@
  * long as the sequence, and a far position costs as much, and is as exact, as a near one.
  * Products are rounded one by one (built with -ffp-contract=off), as the same formula in torch does.
  *
- * Plain C, no headers of Python or torch: the library is loaded through ctypes and handed addresses.
+ * Plain C, no headers of Python or torch: the library is loaded through ctypes and handed addresses (turn_python.c
+ * adds one function that is called without ctypes, where Python's header was there).
  */
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -27,6 +31,7 @@
 #define LEVEL 1024
 #define FAR ((int64_t)LEVEL * LEVEL)
 #define MOST_PAIRS 2048
+#define LARGE (1 << 21)
 /* The most cosines worked out at once. A head is turned as far as these reach before the next is begun: long runs
  * through memory are faster than short ones, though the angles are then read from a farther cache. */
 #define ROOM (1 << 19)
@@ -160,6 +165,18 @@ int turn(const Plan *plan, const Call *call) {
     if (call->stream) _mm_sfence();
 #endif
     return failed;
+}
+
+/* Ask for large pages under a fresh buffer, where the machine gives them to who asks: the first write to a page of
+ * 4 KiB takes longer than turning what stands on it. Only the whole large pages inside the buffer are asked for. */
+void large_pages(void *start, int64_t bytes) {
+#ifdef MADV_HUGEPAGE
+    const uintptr_t first = ((uintptr_t)start + LARGE - 1) & ~(uintptr_t)(LARGE - 1);
+    const uintptr_t end = ((uintptr_t)start + (uintptr_t)bytes) & ~(uintptr_t)(LARGE - 1);
+    if (end > first) madvise((void *)first, end - first, MADV_HUGEPAGE);
+#else
+    (void)start, (void)bytes;
+#endif
 }
 
 /* The same for a small contiguous call with one position a token: what stands around it is what takes time. */

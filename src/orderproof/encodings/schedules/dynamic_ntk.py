@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from orderproof.encodings._frequencies import RowSpectra, Spectrum
+from orderproof.encodings._operands import constant
 from orderproof.encodings.schedules._numbers import check_factor, check_length
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
@@ -57,7 +58,7 @@ class DynamicNTK:
         longest = lengths.clamp(min=self.original).to(torch.float64)
         stretch = self.factor * longest / self.original - (self.factor - 1)
         plain, exponents = (
-            torch.tensor(numbers, dtype=torch.float64, device=lengths.device)
+            constant(numbers, lengths.device)
             for numbers in (geometric(width=width, base=base).frequencies, _exponents(width))
         )
         frequencies = plain * stretch.unsqueeze(-1) ** exponents

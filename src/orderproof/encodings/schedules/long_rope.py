@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from orderproof.encodings._frequencies import RowSpectra, Spectrum
+from orderproof.encodings._operands import constant
 from orderproof.encodings.schedules._numbers import check_length, check_positive
 from orderproof.encodings.schedules.geometric import geometric
 from orderproof.errors import EncodingError
@@ -69,7 +70,7 @@ class LongRope:
         """The frequencies of each row at its length."""
         is_long = lengths > self.original
         (short, long), (short_gain, long_gain) = (
-            tuple(torch.tensor(numbers, dtype=torch.float64, device=lengths.device) for numbers in pair)
+            tuple(constant(numbers, lengths.device) for numbers in pair)
             for pair in zip(*((s.frequencies, s.gain) for s in self._spectra(width, base)), strict=True)
         )
         return RowSpectra(torch.where(is_long.unsqueeze(-1), long, short), torch.where(is_long, long_gain, short_gain))
