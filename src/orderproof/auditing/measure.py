@@ -83,16 +83,19 @@ def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectat
     if worst is None:
         verdict: Verdict = "undecided" if outcomes else "not_applicable"
         reasons = dict.fromkeys(o.record.reason for o in outcomes)
-        return blank(law, expected, driver, verdict, "; ".join(reasons) or "there is nothing to compare")
+        found = blank(law, expected, driver, verdict, "; ".join(reasons) or "there is nothing to compare")
+        tried = tuple(o.record for o in outcomes)
+        return found.model_copy(update={"measurement": Measurement(tolerance=tolerance, trials=tried)})
     signal = None if worst.verdict == "refuted" else _signal(law, bench)
     verdict, reason = worst.verdict, worst.record.reason
     if verdict == "held" and (signal is None or signal < CONTROL * tolerance):
         moved = "could not be run" if signal is None else f"moved it by {signal:.1g} only"
         verdict, reason = "undecided", f"no difference was seen, but the control {moved}: nothing can be told from it"
-    trials = tuple(o.record for o in outcomes)
+    trials = tuple(o.record.model_copy(update={"verdict": o.verdict}) for o in outcomes)
     if verdict == "held":
         skipped = sum(t.float32 is None for t in trials)
-        reason = f"{len(made)} comparisons" + (f", {skipped} more could not be made" if skipped else "")
+        reason = f"{len(made)} comparison{'s' * (len(made) != 1)}"
+        reason += f", {skipped} more could not be made" if skipped else ""
     return Finding(
         code=law.code, law=law.name, statement=law.statement, verdict=verdict, expected=expected,
         met=is_met(verdict, expected), scope=Scope(length=bench.length, weights="these"), output=driver.output,

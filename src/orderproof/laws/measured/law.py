@@ -52,8 +52,8 @@ class MeasuredLaw(ABC):
     def not_asked(self, driver: Driver) -> str | None:
         """Why the law asks nothing of a model; None where it does."""
         missing = sorted(self.needs - set(driver.takes))
-        words = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask"}
-        return f"it takes no {' and no '.join(words[m].split(' ', 1)[-1] for m in missing)}" if missing else None
+        words = {"cache": "cache", "positions": "position ids", "mask": "attention mask"}
+        return f"it takes no {' and no '.join(words[m] for m in missing)}" if missing else None
 
     @abstractmethod
     def trials(self, bench: Bench) -> Iterator[Trial]:
