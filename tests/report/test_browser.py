@@ -244,6 +244,18 @@ def test_the_page_is_never_wider_than_the_window(see: Open, make: Callable[[], R
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [NARROW, 768, WIDE])
+def test_codes_and_verdicts_are_never_broken(see: Open, width: int):
+    page = see(examples.measured(), width=width).page
+    lines = """cells => cells.map(cell => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return new Set([...range.getClientRects()].map(box => Math.round(box.bottom))).size;
+    })"""
+    cells = "#fingerprint tbody td:first-child, #fingerprint .verdict, #fingerprint .law, #measured td.number"
+    assert set(page.locator(cells).evaluate_all(lines)) <= {0, 1}
+
+
 def test_on_a_narrow_screen_the_verdicts_are_seen_without_scrolling(see: Open):
     page = see(examples.measured(), width=NARROW).page
     for cell in page.locator("#fingerprint tbody td:nth-child(3), #fingerprint tbody td:last-child").all():

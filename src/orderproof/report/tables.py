@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -60,7 +61,7 @@ def measured(findings: Iterable[Finding]) -> Table:
         for trial in f.measurement.trials:
             style = STYLES[trial.verdict] if trial.verdict == "refuted" else ""
             why = words.doubt(trial)
-            what = Text.assemble(text(trial.what), "\n" if why else "", text(why, "dim"))
+            what = Group(text(trial.what), *([Padding(text(why, "dim"), (0, 0, 0, 2))] if why else []))
             numbers = (Text(cell, style) for cell in (words.single(trial), words.double(trial)))
             made.add_row(Padding(what, (0, 0, 0, 2)), *numbers)
         if f.measurement.signal is not None:
