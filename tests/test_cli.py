@@ -118,13 +118,22 @@ def test_quiet_prints_nothing(run: Run) -> None:
     assert (done.code, done.out, done.err) == (1, "", "")
 
 
+def test_a_section_for_a_model_card_can_be_piped(run: Run) -> None:
+    done = run("audit", CAUSAL, "--law", "causal", "--law", "stateless", "--markdown", "-")
+    assert done.out.startswith("## Token order of ")
+    assert re.search(r"^- OP201 `causal`: .*at length \d+", done.out, re.MULTILINE)
+    assert re.search(r"^- OP406 `stateless`: \d+ comparisons?, no difference", done.out, re.MULTILINE)
+    assert "exit code 0" in done.err
+
+
 def test_files_are_written_and_named(run: Run, tmp_path: Path) -> None:
-    paths = {name: tmp_path / f"report.{name}" for name in ("json", "html")}
+    paths = {name: tmp_path / f"report.{name}" for name in ("json", "html", "markdown")}
     done = run("audit", BLIND, *[x for name, path in paths.items() for x in (f"--{name}", str(path))])
     assert done.code == 0
     assert "written:" in done.out
     jsonschema.validate(json.loads(paths["json"].read_text()), schema())
     assert paths["html"].read_text().startswith("<!doctype html>")
+    assert paths["markdown"].read_text().startswith("## Token order of ")
 
 
 @pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)])

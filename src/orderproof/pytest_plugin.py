@@ -60,7 +60,7 @@ def assert_law(
     __tracebackhide__ = True
     from orderproof.auditing.api import as_subject, examination, one_law
     from orderproof.errors import UsageError
-    from orderproof.laws import get
+    from orderproof.laws.measured import find
     from orderproof.record import Expectation
 
     if expect not in get_args(Expectation):
@@ -68,7 +68,7 @@ def assert_law(
     with _quiet(), _modes_kept(model):
         subject = as_subject(model, inputs=inputs, token_axis=token_axis)
         exam = examination(subject, length=length, seed=seed)
-        report = one_law(exam, law, expect={get(law).name: expect}, weights=weights)
+        report = one_law(exam, law, expect={find(law).name: expect}, weights=weights)
     keep(report)
     complaint = _complaint(report)
     if complaint:

@@ -96,6 +96,7 @@ class TrialRecord(Record):
     what: str  # "one token at a time"
     float32: float | None = None  # relative difference; None where the comparison could not be made
     float64: float | None = None  # the same in float64, where float32 left a doubt
+    verdict: Literal["held", "refuted", "undecided", "not_applicable"] = "undecided"  # of this comparison alone
     reason: str = ""  # why it could not be made, or what is in doubt
 
 

@@ -7,6 +7,8 @@ import re
 import pytest
 from scripts import reference
 
+from orderproof.laws import laws
+from orderproof.laws.measured import MeasuredLaw, measured_laws
 from orderproof.report import schema
 from tests.docs.blocks import ROOT
 
@@ -56,6 +58,16 @@ def test_the_page_of_the_laws_is_what_their_files_say():
     assert reference.main(["--check"]) == 0, "run python scripts/reference.py"
 
 
+def test_every_law_is_on_the_page_with_its_examples_in_one_line_each():
+    page = reference.page()
+    for law in (*laws(), *measured_laws()):
+        section = page.partition(f"## {law.code} {law.name}\n")[2].partition("\n## ")[0]
+        assert f"**{law.statement}**" in section
+        assert re.search(r"^- Honest example: \S.*$", section, re.MULTILINE)
+        assert re.search(r"^- Planted fault: \S.*$", section, re.MULTILINE)
+        assert ("- Measured" in section) == isinstance(law, MeasuredLaw) == ("- Where it is broken: " in section)
+
+
 def test_a_stale_page_is_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(reference, "PAGE", tmp_path / "laws.md")
     assert reference.main(["--check"]) == 1
@@ -77,3 +89,4 @@ def test_words_are_listed_once():
     words = [w for cell in re.findall(r"^\| ([a-z, ]+) \|", page, re.MULTILINE)[1:] for w in cell.split(", ")]
     assert len(words) == len(set(words))
     assert {"fact", "lemma", "rule", "law", "claim", "subject", "finding", "entry", "witness", "verdict"} <= set(words)
+    assert {"driver", "trial", "control", "measurement", "tolerance"} <= set(words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from orderproof.record import (
     Completion,
@@ -10,6 +11,7 @@ from orderproof.record import (
     Entry,
     Finding,
     HeatMap,
+    Measurement,
     Proof,
     Report,
     Scope,
@@ -17,6 +19,7 @@ from orderproof.record import (
     SubjectRecord,
     Swap,
     SwapRow,
+    TrialRecord,
     Witness,
 )
 
@@ -243,10 +246,71 @@ def causal_proof(layers: int = 4) -> Report:
     )
 
 
+def _measured(code: str, law: str, *trials: TrialRecord, signal: float | None = 0.96, **changes: Any) -> Finding:
+    return Finding(
+        code=code, law=law, verdict="held", expected="holds", scope=Scope(length=7, weights="these"), output="logits",
+        statement=f"What {law} says.", measurement=Measurement(tolerance=1e-4, signal=signal, trials=trials),
+        reason=f"{len(trials)} comparisons",
+    ).model_copy(update=changes)  # fmt: skip
+
+
+def measured() -> Report:
+    """A decoder whose caches were tried: two laws held, one refuted, one in doubt, one that could not be tried."""
+    padded = "pads on the left, then one token at a time"
+    findings = (
+        *causal_proof().findings[:1],
+        _measured(
+            "OP401", "cache",
+            TrialRecord(what="one token at a time", float32=8.8e-07, verdict="held"),
+            TrialRecord(what="into a static cache", float32=3.1e-04, float64=5.2e-13, verdict="held"),
+            deviation=Deviation(float32=3.1e-04, float64=5.2e-13),
+        ),
+        _measured(
+            "OP402", "cache_chunks",
+            TrialRecord(what="in chunks of 2, 2, 3 tokens", float32=0.0, verdict="held"),
+            TrialRecord(what="in chunks of 1, 6 tokens", reason="in chunks of 1, 6 tokens: ValueError: one at a time"),
+            deviation=Deviation(float32=0.0),
+        ),
+        _measured(
+            "OP403", "cache_edits", TrialRecord(what="the rows exchanged", reason="its rows cannot be reordered"),
+            signal=None, verdict="undecided", met=False, reason="its rows cannot be reordered",
+        ),
+        _measured(
+            "OP405", "cache_padded",
+            TrialRecord(what=padded, float32=0.89, float64=0.89, verdict="refuted", reason=padded),
+            TrialRecord(what="the same, one row alone", float32=4.5e-07, verdict="held"),
+            signal=None, verdict="refuted", met=False, reason=padded, deviation=Deviation(float32=0.89, float64=0.89),
+            witness=Witness(
+                before=(), after=(), change=padded, output_index=(0, 0, 54), expected=0.152568, found=-2.70433,
+                difference=0.89,
+            ),
+            fix="Count positions by the mask, not by the cache.",
+        ),
+        _measured(
+            "OP501", "backend",
+            TrialRecord(
+                what="sdpa", float32=3e-4, float64=2e-5, reason="sdpa: 3e-04 in float32 and 2e-05 in float64"
+            ),
+            verdict="undecided", expected="any", reason="sdpa: 3e-04 in float32 and 2e-05 in float64",
+            deviation=Deviation(float32=3e-4, float64=2e-5),
+        ),
+    )  # fmt: skip
+    return causal_proof().model_copy(
+        update={"findings": findings, "versions": {"torch": "2.13.0", "transformers": "5.23.0"}}
+    )
+
+
 def undecided_only() -> Report:
     """Nothing violated, one law open: exit code 3."""
     report = causal_proof()
     return report.model_copy(update={"findings": (report.findings[0], report.findings[2])})
+
+
+def huge_assumptions() -> Report:
+    """A proof that rests on more than fits a model card."""
+    report = causal_proof()
+    scope = report.findings[0].scope.model_copy(update={"assumptions": tuple(f"assumption {i}" for i in range(40))})
+    return report.model_copy(update={"findings": (report.findings[0].model_copy(update={"scope": scope}),)})
 
 
 def hostile() -> Report:
@@ -278,10 +342,15 @@ def hostile() -> Report:
         completion=completion,
         reason=HOSTILE,
     )
+    tried = _measured(
+        HOSTILE, HOSTILE, TrialRecord(what=HOSTILE, float32=1.0, verdict="refuted", reason=f"{HOSTILE}: {HOSTILE}"),
+        verdict="refuted", statement=HOSTILE, output=HOSTILE, fix=HOSTILE, reason=HOSTILE,
+        witness=Witness(before=(), after=(), change=HOSTILE, difference=1.0),
+    )  # fmt: skip
     return Report(
         orderproof=HOSTILE,
         subject=SubjectRecord(name=HOSTILE, kind=HOSTILE, parameters=1, detail=HOSTILE),
-        findings=(finding,),
+        findings=(finding, tried),
         swap=SWAP.model_copy(update={"first": HOSTILE, "tokens_first": (HOSTILE,)}),
         heat_maps=(HeatMap(title=HOSTILE, rows=(HOSTILE,), columns=(HOSTILE,), values=((0.5,),)),),
         lemmas={HOSTILE: HOSTILE},

@@ -13,7 +13,7 @@ import pytest
 from orderproof.record import Deviation, HeatMap, Report
 from orderproof.report import schema, write_html
 from orderproof.report.colour import DARK, LEVELS, LIGHT, contrast, ramp
-from orderproof.report.html import CELLS, LIMIT, decade, render_html
+from orderproof.report.html import CELLS, LIMIT, TRIALS_SHOWN, decade, render_html
 from tests.report import examples
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
@@ -130,7 +130,7 @@ def test_heat_maps_are_tables_with_labels_and_readable_values(everyday: Page):
 def test_the_page_can_be_read_without_sight_or_mouse(everyday: Page):
     assert everyday.tags("html")[0]["lang"] == "en"
     assert len(everyday.tags("h1")) == len(everyday.tags("main")) == 1
-    assert all(a.get("scope") in {"col", "row"} for a in everyday.tags("th"))
+    assert all(a.get("scope") in {"col", "row", "rowgroup"} for a in everyday.tags("th"))
     assert all(a.get("type") == "button" for a in everyday.tags("button"))
 
 
@@ -191,6 +191,33 @@ def test_a_large_heat_map_is_cut_with_a_count():
     page = Page(source)
     assert f"The first {CELLS} of {n} queries and {n} keys" in page.text
     assert "34 more heat maps in the JSON" in page.text
+
+
+def test_a_measured_law_has_its_comparisons_and_a_refuted_one_its_section():
+    page = Page(render_html(examples.measured()))
+    assert "measured" in [a.get("id") for a in page.tags("section")]
+    assert [a["data-law"] for a in page.tags("tbody") if "data-law" in a] == [
+        f.law for f in examples.measured().findings if f.measurement
+    ]
+    for told in (
+        "OP402 cache_chunks HELD What cache_chunks says. Up to 0.0001 is allowed. in chunks of 2, 2, 3 tokens 0",
+        "in chunks of 1, 6 tokens ValueError: one at a time not made the control 0.96",
+        "Witness against OP405 cache_padded What cache_padded says. compared pads on the left",
+        "to do Count positions by the mask, not by the cache.",
+    ):
+        assert told in page.text
+    assert "first run" not in page.text
+    assert "measured" not in [a.get("id") for a in Page(render_html(examples.causal_proof())).tags("section")]
+
+
+def test_many_comparisons_are_cut_with_a_count():
+    report = examples.measured()
+    trials = report.findings[1].measurement.trials * 5000
+    many = report.findings[1].measurement.model_copy(update={"trials": trials})
+    finding = report.findings[1].model_copy(update={"measurement": many})
+    source = render_html(report.model_copy(update={"findings": (finding,) * 16}))
+    assert len(source.encode()) <= LIMIT
+    assert f"{len(trials) - TRIALS_SHOWN:,} more comparisons in the JSON" in Page(source).text
 
 
 def test_an_empty_report_is_a_page():

@@ -16,6 +16,7 @@ REPORTS = {
     "everyday": examples.everyday,
     "causal": examples.causal_proof,
     "undecided": examples.undecided_only,
+    "measured": examples.measured,
     "hostile": examples.hostile,
 }
 

@@ -43,6 +43,7 @@ REPORTS = {
     "everyday": examples.everyday,
     "causal": examples.causal_proof,
     "undecided": examples.undecided_only,
+    "measured": examples.measured,
     "hostile": examples.hostile,
 }
 # every character XML 1.0 forbids, both kinds of line end, separators, a lone surrogate, what closes CDATA
@@ -264,3 +265,22 @@ def test_a_file_that_cannot_be_written_is_one_line(run, tmp_path: Path):
         code, out, err = run("prove", f"{MODELS}:Causal", "--law", "causal", option, target, "-q")
         assert (code, out) == (2, "")
         assert re.fullmatch(r"orderproof: cannot write the report to .*existing, writable folder\n", err)
+
+
+def test_a_measured_law_shows_its_comparisons_its_control_and_what_to_do():
+    found = cases(examples.measured())
+    held = properties(found["OP401 cache [logits]"])
+    assert (held["tolerance"], held["control"], "fix" in held) == ("0.0001", "0.96", False)
+    assert "trial      into a static cache: float32 0.00031, float64 5.2e-13" in text_of(found["OP401 cache [logits]"])
+    refuted = found["OP405 cache_padded [logits]"]
+    assert properties(refuted)["fix"] == "Count positions by the mask, not by the cache."
+    told = text_of(refuted).splitlines()
+    assert "to do      Count positions by the mask, not by the cache." in told
+    assert "control    not needed: a difference was seen" in told
+    assert not [line for line in told if line.startswith(("before", "after", "reason"))]
+    unmade = text_of(found["OP403 cache_edits [logits]"])
+    assert "the rows exchanged: float32 not made (its rows cannot be reordered)" in unmade
+
+
+def text_of(case: ET.Element) -> str:
+    return case.findtext("system-out") or ""

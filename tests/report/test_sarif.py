@@ -87,6 +87,7 @@ REPORTS = {
     "everyday": examples.everyday,
     "causal": examples.causal_proof,
     "undecided": examples.undecided_only,
+    "measured": examples.measured,
     "hostile": examples.hostile,
 }
 LEAK = Entry(
@@ -285,6 +286,20 @@ def test_no_placeholder_and_no_link_is_read_into_a_message():
     text = result["message"]["text"]
     assert "«{{0}}»" in text
     assert "[here] (http://x) {{0}} {{{{" in text
+
+
+def test_a_measured_violation_says_what_was_compared_and_what_to_do():
+    made = log(examples.measured())["runs"][0]
+    refuted = next(r for r in made["results"] if r["ruleId"] == "OP405")
+    text = refuted["message"]["text"]
+    assert re.search(r"^compared +pads on the left, then one token at a time$", text, re.MULTILINE)
+    assert re.search(r"^to do +Count positions by the mask, not by the cache\.$", text, re.MULTILINE)
+    assert not re.search("^(before|after)", text, re.MULTILINE)
+    assert refuted["properties"]["fix"] == "Count positions by the mask, not by the cache."
+    rules = {rule["id"]: rule["help"]["text"] for rule in made["tool"]["driver"]["rules"]}
+    assert "To do: Count positions by the mask" in rules["OP405"]
+    assert "held: in the comparisons made" in rules["OP401"]
+    assert "held:" not in rules["OP201"]
 
 
 def test_subjects_are_told_apart_when_several_logs_are_uploaded():

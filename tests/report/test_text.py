@@ -76,6 +76,34 @@ def test_a_witness_marks_the_tokens_that_changed():
     assert "last_hidden_state[0, 1, 203]: the law asks for 0.418367, the model gives 0.392011" in text
 
 
+def test_every_comparison_is_told_with_its_numbers_and_its_control():
+    lines = printed(examples.measured()).splitlines()
+    at = lines.index("Measured")
+    text = unwrapped("\n".join(lines[at:]))
+    for told in (
+        "OP401 cache: HELD one token at a time 8.8e-07 into a static cache 0.00031 5.2e-13 the control 0.96",
+        "in chunks of 1, 6 tokens not made ValueError: one at a time the control 0.96",
+        "OP403 cache_edits: UNDECIDED the rows exchanged not made its rows cannot be reordered OP405",
+        "OP405 cache_padded: REFUTED pads on the left, then one token at a time 0.89 0.89 the same",
+        "OP501 backend: UNDECIDED sdpa 0.0003 2e-05 3e-04 in float32 and 2e-05 in float64 the control 0.96",
+    ):
+        assert told in text
+    short = unwrapped(printed(examples.measured(), width=160))
+    assert "HELD holds yes 2 comparisons, at most 0.00031 apart (5.2e-13 in float64); the control 0.96" in short
+    assert "HELD holds yes 1 comparison, no difference; the control 0.96; 1 more could not be made" in short
+
+
+def test_a_measured_witness_says_what_was_compared_and_what_to_do():
+    text = unwrapped(printed(examples.measured()))
+    assert (
+        "Witness against OP405 cache_padded compared pads on the left, then one token at a time "
+        "output logits[0, 0, 54]: the law asks for 0.152568, the model gives -2.70433 difference 0.89, its own weights "
+        "measured float32 0.89, float64 0.89 (it stays: no rounding) "
+        "to do Count positions by the mask, not by the cache."
+    ) in text
+    assert "before" not in text
+
+
 @pytest.mark.parametrize(
     ("make", "last"),
     [
@@ -89,7 +117,7 @@ def test_the_last_line_is_the_exit_code_and_its_meaning(make, last):
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-@pytest.mark.parametrize("make", [examples.everyday, examples.causal_proof, examples.hostile])
+@pytest.mark.parametrize("make", [examples.everyday, examples.causal_proof, examples.measured, examples.hostile])
 def test_no_line_is_wider_than_the_terminal_or_ends_in_blanks(make, width):
     for line in printed(make(), width=width).splitlines():
         assert len(line) <= width

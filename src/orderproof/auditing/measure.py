@@ -93,7 +93,9 @@ def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectat
         refused = all(o.verdict == "not_applicable" for o in outcomes)  # whether no trial could be asked of it
         verdict: Verdict = "not_applicable" if refused else "undecided"
         reasons = dict.fromkeys(o.record.reason for o in outcomes)
-        return blank(law, expected, driver, verdict, "; ".join(reasons) or "there is nothing to compare")
+        found = blank(law, expected, driver, verdict, "; ".join(reasons) or "there is nothing to compare")
+        tried = tuple(o.record for o in outcomes)
+        return found.model_copy(update={"measurement": Measurement(tolerance=tolerance, trials=tried)})
     verdict, reason = worst.verdict, worst.record.reason
     seen_to_differ = verdict == "refuted" and not worst.trial.must_differ
     signal = None if seen_to_differ else _signal(law, bench)
@@ -101,7 +103,7 @@ def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectat
         moved = "could not be run" if signal is None else f"moved it by {signal:.1g} only"
         what = "no difference was seen" if verdict == "held" else reason
         verdict, reason = "undecided", f"{what}, but the control {moved}: nothing can be told from it"
-    trials = tuple(o.record for o in outcomes)
+    trials = tuple(o.record.model_copy(update={"verdict": o.verdict}) for o in outcomes)
     if verdict == "held":
         skipped = sum(t.float32 is None for t in trials)
         reason = f"{len(made)} comparison{'s' * (len(made) > 1)}"

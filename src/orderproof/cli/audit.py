@@ -21,6 +21,7 @@ def audit(
     html: options.Html = None,
     junit: options.Junit = None,
     sarif: options.Sarif = None,
+    markdown: options.Markdown = None,
     certificate: options.Certificate = None,
     seed: options.Seed = 0,
     tiny: options.Tiny = False,
@@ -60,9 +61,11 @@ def audit(
             interrupted = True
     if report is None:
         raise KeyboardInterrupt
-    from orderproof.report import render_text, write_html, write_json, write_junit, write_sarif
+    from orderproof.report import render_text, write_html, write_json, write_junit, write_markdown, write_sarif
 
-    for path, write in ((json, write_json), (html, write_html), (junit, write_junit), (sarif, write_sarif)):
+    for path, write in (
+        (json, write_json), (html, write_html), (junit, write_junit), (sarif, write_sarif), (markdown, write_markdown)
+    ):  # fmt: skip
         if path is not None:
             write(report, path)
     if certificate is not None:
@@ -70,9 +73,9 @@ def audit(
 
         write_all(exam, report, certificate)
     if not quiet:
-        console = report_console([json, html, junit, sarif, certificate])
+        console = report_console([json, html, junit, sarif, markdown, certificate])
         render_text(report, console)
-        written = [path for path in (html, json, junit, sarif, certificate) if path not in (None, "-")]
+        written = [path for path in (html, json, junit, sarif, markdown, certificate) if path not in (None, "-")]
         if written:
             console.print(f"written: {', '.join(str(p) for p in written)}", highlight=False)
     if interrupted:

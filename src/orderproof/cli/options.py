@@ -45,6 +45,10 @@ Sarif = Annotated[
         "--sarif", metavar="PATH", help="Write SARIF 2.1.0, a result for each unmet finding; - for standard output."
     ),
 ]
+Markdown = Annotated[
+    str | None,
+    typer.Option("--markdown", metavar="PATH", help="Write a section for a model card; - for standard output."),
+]
 Certificate = Annotated[
     str | None,
     typer.Option(

@@ -6,7 +6,7 @@ line stays a line and XML stays XML.
 
 from __future__ import annotations
 
-from orderproof.record import Entry, Finding, Witness
+from orderproof.record import Entry, Finding, Measurement, Witness
 from orderproof.report import words
 
 TOKENS_SHOWN = 64
@@ -23,12 +23,15 @@ def evidence(finding: Finding) -> list[tuple[str, str]]:
     rows = [("law", finding.statement), ("output", finding.output), ("length", str(finding.scope.length))]
     if finding.witness is not None:
         rows += _witness(finding, finding.witness)
+    if finding.measurement is not None:
+        rows += _measured(finding, finding.measurement)
     if finding.proof is not None:
         rows.append(("proof", f"{words.count(finding.proof.steps, 'step')}, {words.consulted(finding.scope, limit=3)}"))
     if finding.vacuous:
         rows.append(("vacuous", "no token can see another"))
     rows += [("entry", entry_line(entry)) for entry in finding.entries]
-    rows.append(("reason", finding.reason))
+    told = finding.witness is not None and finding.witness.change == finding.reason
+    rows += [("reason", "" if told else finding.reason), ("to do", finding.fix)]
     return [(name, words.visible(value)) for name, value in rows if value]
 
 
@@ -54,13 +57,24 @@ def _witness(finding: Finding, witness: Witness) -> list[tuple[str, str]]:
     measured = f"float32 {words.size(ladder.float32)}, float64 {words.size(ladder.float64)}"
     drawn = "" if witness.weights == "given" else f"drawn anew with seed {witness.seed}"
     return [
-        ("change", witness.change),
+        ("compared" if finding.measurement is not None else "change", witness.change),
         ("before", _tokens(witness.before, marked)),
         ("after", _tokens(witness.after, marked)),
         ("differs", f"{words.outcome(witness, finding.output)}, by {words.size(witness.difference)} ({measured})"),
         ("first seen", witness.module),
         ("weights", drawn),
     ]
+
+
+def _measured(finding: Finding, measurement: Measurement) -> list[tuple[str, str]]:
+    """A line for each comparison, what difference is allowed and how far the control moved it."""
+    rows = []
+    for trial in measurement.trials:
+        double = words.double(trial)
+        sizes = f"float32 {words.single(trial)}" + (f", float64 {double}" if double else "")
+        why = words.doubt(trial)
+        rows.append(("trial", f"{trial.what}: {sizes}" + (f" ({why})" if why else "")))
+    return [*rows, ("tolerance", words.size(measurement.tolerance)), ("control", words.control(finding))]
 
 
 def _tokens(tokens: tuple[str, ...], marked: frozenset[int]) -> str:

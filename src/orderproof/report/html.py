@@ -22,6 +22,7 @@ EMBEDDED_BUDGET = 500_000  # [bytes] of embedded JSON
 CELLS = 48  # rows and columns of a heat map shown
 ALL_CELLS = 16_000  # cells of all heat maps together
 TOKENS_SHOWN = 200
+TRIALS_SHOWN = 64  # comparisons of one measured law
 
 
 def write_html(report: Report, target: str | Path) -> None:
@@ -55,6 +56,7 @@ def _page(report: Report, proofs: tuple[ProofView, ...]) -> str:
         cells=CELLS,
         levels=LEVELS,
         tokens_shown=TOKENS_SHOWN,
+        trials_shown=TRIALS_SHOWN,
         ladder=_ladder(report),
         used_lemmas=_used_lemmas(report),
     )

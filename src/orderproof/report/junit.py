@@ -46,7 +46,7 @@ def render_junit(report: Report) -> str:
 def _case(suite: ET.Element, subject: str, finding: Finding, outcome: tuple[str, str] | None) -> None:
     name = words.visible(words.name(finding) + (f" [{finding.output}]" if finding.output else ""))
     case = ET.SubElement(suite, "testcase", {"classname": subject, "name": name, "time": _seconds(finding.seconds)})
-    _properties(case, _measured(finding))
+    _properties(case, _found(finding))
     lines = "\n".join(aligned(evidence(finding), indent=0))
     if outcome is not None:
         kind, message = outcome
@@ -75,11 +75,15 @@ def _about(report: Report) -> list[tuple[str, str]]:
     return rows + [(f"version.{name}", version) for name, version in report.versions.items()]
 
 
-def _measured(finding: Finding) -> list[tuple[str, str]]:
+def _found(finding: Finding) -> list[tuple[str, str]]:
     deviation = finding.deviation
     rows = [("verdict", finding.verdict), ("expected", finding.expected), ("length", str(finding.scope.length))]
     sizes = (("float32", deviation.float32), ("float64", deviation.float64))
     rows += [(f"deviation.{dtype}", repr(value)) for dtype, value in sizes if value is not None]
+    if finding.measurement is not None:
+        rows.append(("tolerance", repr(finding.measurement.tolerance)))
+        rows += [("control", repr(finding.measurement.signal))] if finding.measurement.signal is not None else []
+    rows += [("fix", finding.fix)] if finding.fix else []
     rows.append(("entries", str(len(finding.entries))))
     return rows + [("entry", entry_line(entry)) for entry in finding.entries]
 

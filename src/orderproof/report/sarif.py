@@ -67,14 +67,25 @@ def render_sarif(report: Report) -> str:
     return json.dumps(log, indent=2, allow_nan=False) + "\n"
 
 
+_PROVED = "proved: it follows from the operators of the recorded graph.\nrefuted: two runs were found that break it.\n"
+_MEASURED = (
+    "held: in the comparisons made the model gives the same in two ways, and a control moves what they compare.\n"
+    "refuted: a comparison gives another answer, beyond rounding.\n"
+)
+
+
+def _is_measured(finding: Finding) -> bool:
+    """Whether the law is measured; where it was not asked, its code says so."""
+    return finding.measurement is not None or finding.verdict == "held" or finding.code[:3] in ("OP3", "OP4", "OP5")
+
+
 def _rule(finding: Finding) -> dict[str, Any]:
     name = words.visible(finding.law)
     statement = words.visible(finding.statement or finding.law)
-    told = (
-        f"{statement}\n\nproved: it follows from the operators of the recorded graph.\nrefuted: two runs were found "
-        "that break it.\nundecided: neither; the reason is given.\n\n"
-        f"`orderproof prove SUBJECT --law {name}` shows the proof or the two runs; `orderproof list laws` lists all."
-    )
+    meant, shown = (_MEASURED, "comparisons") if _is_measured(finding) else (_PROVED, "proof or the two runs")
+    told = f"{statement}\n\n{meant}undecided: neither; the reason is given.\n\n"
+    told += f"To do: {words.visible(finding.fix)}\n\n" if finding.fix else ""
+    told += f"`orderproof prove SUBJECT --law {name}` shows the {shown}; `orderproof list laws` lists all."
     return {
         "id": words.visible(finding.code),
         "name": name,
@@ -185,6 +196,7 @@ def _properties(finding: Finding) -> dict[str, Any]:
         "deviation": {name: size for name, size in deviation.items() if size is not None and math.isfinite(size)},
         "entries": len(finding.entries),
         "entriesComplete": finding.entries_complete,
+        **({"fix": words.visible(finding.fix)} if finding.fix else {}),
     }
 
 

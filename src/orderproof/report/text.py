@@ -9,29 +9,18 @@ from rich.table import Table
 from rich.text import Text
 
 from orderproof.record import Completion, Deviation, Entry, Finding, Proof, Report, Scope, Swap, Verdict, Witness
-from orderproof.report import words
+from orderproof.report import tables, words
 from orderproof.report.printing import print_block
+from orderproof.report.tables import STYLES
+from orderproof.report.tables import text as _text
 
-STYLES: dict[Verdict, str] = {
-    "proved": "bold green",
-    "refuted": "bold red",
-    "undecided": "bold yellow",
-    "held": "green",
-    "not_applicable": "dim",
-}
 TOKENS_SHOWN = 64
 INDENT = 2
-_WHOLE = {"verdict", "expected", "met", "dtype"}  # columns that are never broken
 
 
 def render_text(report: Report, console: Console) -> None:
     """Print the report on the console."""
     _Page(console).report(report)
-
-
-def _text(content: str, style: str = "") -> Text:
-    """Text that is never read as markup, with control characters spelt out."""
-    return Text(words.visible(content), style=style)
 
 
 class _Page:
@@ -46,10 +35,11 @@ class _Page:
         self._line(_text(words.subject_line(report.subject)), indent=0)
         if report.swap:
             self._swap(report.swap)
-        main = [f for f in report.findings if f.output == words.main_output(report)]
+        main = [f for f in report.findings if f.output == words.main_output(report) or f.measurement is not None]
         self._entry_maps(report)
         self._proofs(main)
         self._fingerprint(report.findings)
+        self._measured(words.measured(report))
         for finding in main:
             if finding.witness:
                 self._witness(finding, finding.witness)
@@ -68,7 +58,7 @@ class _Page:
         self._pairs(
             [("first", self._tokens(swap.tokens_first, moved)), ("second", self._tokens(swap.tokens_second, moved))]
         )
-        table = _table("condition", "dtype", ">cosine", ">largest difference")
+        table = tables.table("condition", "dtype", ">cosine", ">largest difference")
         for row in swap.rows:
             cells = (row.condition, row.dtype, words.cosine(row.cosine), words.size(row.largest_difference))
             table.add_row(*map(_text, cells))
@@ -149,29 +139,29 @@ class _Page:
         if not findings:
             return
         self._heading("Symmetry fingerprint")
-        table = _table("code", "law", "verdict", "expected", "met", "in short")
-        for f in findings:
-            short = words.in_short(f)
-            if f.output and len({other.output for other in findings if other.code == f.code}) > 1:
-                short = f"{f.output}: {short}"
-            met = Text("yes" if f.met else "NO", "" if f.met else "bold red")
-            word = Text(words.VERDICTS[f.verdict], STYLES[f.verdict])
-            table.add_row(_text(f.code), _text(words.law(f)), word, Text(words.EXPECTED[f.expected]), met, _text(short))
-        self._block(table)
+        self._block(tables.fingerprint(findings))
+
+    def _measured(self, findings: tuple[Finding, ...]) -> None:
+        if not findings:
+            return
+        self._heading("Measured")
+        self._line(_text(words.HOW_MEASURED))
+        self._block(tables.measured(findings))
 
     def _witness(self, finding: Finding, witness: Witness) -> None:
         self._heading(f"Witness against {words.name(finding)}")
-        marked = words.changed(witness)
-        self._pairs(
-            [
-                ("change", _text(witness.change)),
-                ("before", self._tokens(witness.before, marked)),
-                ("after", self._tokens(witness.after, marked)),
-                ("output", _text(words.outcome(witness, finding.output))),
-                ("difference", _text(f"{words.size(witness.difference)}, {words.origin(witness)}")),
-                ("measured", _text(_ladder(finding.deviation))),
-            ]
-        )
+        rows = [("compared" if finding.measurement is not None else "change", _text(witness.change))]
+        if witness.before or witness.after:
+            marked = words.changed(witness)
+            rows += [("before", self._tokens(witness.before, marked)), ("after", self._tokens(witness.after, marked))]
+        rows += [
+            ("output", _text(words.outcome(witness, finding.output))),
+            ("difference", _text(f"{words.size(witness.difference)}, {words.origin(witness)}")),
+            ("measured", _text(_ladder(finding.deviation))),
+        ]
+        if finding.fix:
+            rows.append(("to do", _text(finding.fix)))
+        self._pairs(rows)
 
     def _others(self, report: Report) -> None:
         """What the other outputs add to the main one's entry map, in a line each; the files hold the rest."""
@@ -241,13 +231,3 @@ def _ladder(deviation: Deviation) -> str:
     fall = words.fall(deviation)
     text = f"float32 {words.size(deviation.float32)}, float64 {words.size(deviation.float64)}"
     return f"{text} ({fall})" if fall else text
-
-
-def _table(*columns: str) -> Table:
-    """A table with a header and no lines; a column named ``>x`` is aligned to the right."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for column in columns:
-        title = column.removeprefix(">")
-        right = title != column
-        table.add_column(title, justify="right" if right else "left", no_wrap=title in _WHOLE or right, overflow="fold")
-    return table

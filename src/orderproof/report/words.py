@@ -6,7 +6,19 @@ import math
 import unicodedata
 from collections.abc import Iterator
 
-from orderproof.record import Deviation, Entry, Finding, Proof, Report, Scope, SubjectRecord, Verdict, Witness
+from orderproof.record import (
+    Deviation,
+    Entry,
+    Finding,
+    Measurement,
+    Proof,
+    Report,
+    Scope,
+    SubjectRecord,
+    TrialRecord,
+    Verdict,
+    Witness,
+)
 
 VERDICTS: dict[Verdict, str] = {
     "proved": "PROVED",
@@ -17,6 +29,11 @@ VERDICTS: dict[Verdict, str] = {
 }
 EXPECTED = {"holds": "holds", "fails": "fails", "any": "either"}
 
+HOW_MEASURED = (
+    "Each comparison is of two ways of working out the same numbers, and its number the largest relative difference "
+    "between them; float64 is run where float32 leaves a doubt. The control changes what must matter: where that "
+    "moves little, nothing can be told."
+)
 SEVERAL = ("packed", "blocked")  # settings of a law that is asked in several
 LEAKS = {
     "causal": "Where tokens see later ones",
@@ -135,11 +152,59 @@ def in_short(finding: Finding) -> str:
         return "vacuous: no token can see another, so the law says nothing about mixing"
     if finding.witness is not None:
         return f"{finding.witness.change}: differs by {size(finding.witness.difference)}"
+    if finding.verdict == "held" and finding.measurement is not None:
+        return compared(finding.measurement)
     if finding.reason:
         return finding.reason
     if finding.proof is not None:
         return f"{count(finding.proof.steps, 'step')}, {consulted(finding.scope, limit=1)}"
     return ""
+
+
+def measured(report: Report) -> tuple[Finding, ...]:
+    """The findings of measured laws of which some comparison was tried, in the order of the report."""
+    return tuple(f for f in report.findings if f.measurement is not None and f.measurement.trials)
+
+
+def compared(measurement: Measurement) -> str:
+    """``3 comparisons, at most 9.4e-07 apart; the control 0.96; 1 more could not be made``."""
+    made = [t for t in measurement.trials if t.float32 is not None]
+    parts = [count(len(made), "comparison")]
+    if made:
+        most = max(made, key=lambda t: t.float32 or 0.0)
+        doubled = "" if most.float64 is None else f" ({size(most.float64)} in float64)"
+        parts[0] += f", at most {size(most.float32)} apart{doubled}" if most.float32 else ", no difference"
+    if measurement.signal is not None:
+        parts.append(f"the control {size(measurement.signal)}")
+    if len(made) < len(measurement.trials):
+        parts.append(f"{len(measurement.trials) - len(made):,} more could not be made")
+    return "; ".join(parts)
+
+
+def doubt(record: TrialRecord) -> str:
+    """Why a comparison could not be made, or what is in doubt; empty where it was made and is decided."""
+    why = record.reason.removeprefix(f"{record.what}: ")
+    return "" if why == record.what else why
+
+
+def single(record: TrialRecord) -> str:
+    """The difference of a comparison in float32."""
+    return "not made" if record.float32 is None else size(record.float32)
+
+
+def double(record: TrialRecord) -> str:
+    """The same in float64; empty where float32 left no doubt."""
+    if record.float64 is None and (record.float32 is None or record.verdict == "held"):
+        return ""
+    return size(record.float64)
+
+
+def control(finding: Finding) -> str:
+    """How far the control of a measured law moved the output, or why it was not asked."""
+    signal = finding.measurement.signal if finding.measurement is not None else None
+    if signal is not None:
+        return size(signal)
+    return "not needed: a difference was seen" if finding.verdict == "refuted" else "not run"
 
 
 def changed(witness: Witness) -> frozenset[int]:

@@ -1,0 +1,280 @@
+"""The page as a browser shows it, opened from disk: what it says, what it asks for, how it folds, who can read it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, sync_playwright
+
+from orderproof.record import Report
+from orderproof.report import words, write_html
+from tests.report import examples
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: pages are not opened in a browser")
+
+REPORTS = {
+    "everyday": examples.everyday,
+    "causal": examples.causal_proof,
+    "measured": examples.measured,
+    "hostile": examples.hostile,
+}
+each_report = pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
+WIDE, NARROW = 1440, 360
+READ = """() => {
+  const cells = row => [...row.children].map(cell => cell.innerText.trim());
+  const rows = selector => [...document.querySelectorAll(selector)].map(cells);
+  return {
+    laws: rows("#fingerprint tbody tr"),
+    ladder: rows("#precision tbody tr").map(row => row.slice(0, 4)),
+    measured: [...document.querySelectorAll("#measured tbody")].map(body => [...body.rows].map(cells)),
+    data: JSON.parse(document.getElementById("orderproof-report").textContent),
+  };
+}"""
+# Every text that is seen, with the contrast of its colour and what is painted behind it, and what is asked of its size.
+CONTRAST = """() => {
+  const parse = text => text.match(/[\\d.]+/g).map(Number);
+  const linear = c => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const luminance = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
+  const behind = element => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = parse(getComputedStyle(e).backgroundColor);
+      if (colour[3] === undefined || colour[3] === 1) return colour;
+      if (colour[3] !== 0) throw new Error("half transparent: " + e.outerHTML.slice(0, 80));
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !element.checkVisibility({visibilityProperty: true})) continue;
+    const style = getComputedStyle(element), size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    const [low, high] = [luminance(parse(style.color)), luminance(behind(element))].sort((a, b) => a - b);
+    found.push([walker.currentNode.data.trim().slice(0, 40), (high + 0.05) / (low + 0.05), large ? 3 : 4.5]);
+  }
+  return found;
+}"""
+
+
+@dataclass
+class Seen:
+    """One page, with everything that it asked for, complained of or asked the reader."""
+
+    page: Page
+    asked: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+
+
+Open = Callable[..., Seen]
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Seen]:
+    """One page of one browser for the whole module; nothing but files is let through to it."""
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=flags)
+        seen = Seen(browser.new_page())
+        seen.page.set_default_timeout(10_000)
+        seen.page.on("request", lambda request: seen.asked.append(request.url))
+        seen.page.on("console", lambda message: seen.complaints.append(message.text))
+        seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        seen.page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
+        seen.page.route("**/*", _files_only)
+        yield seen
+        browser.close()
+
+
+def _files_only(route: Route) -> None:
+    if route.request.url.startswith("file:"):
+        route.continue_()
+    else:
+        route.abort()
+
+
+@pytest.fixture
+def see(window: Seen, tmp_path: Path) -> Open:
+    """Write the page of a report and open it from disk."""
+
+    def see(report: Report, *, width: int = WIDE) -> Seen:
+        file = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
+        write_html(report, file)
+        for told in (window.asked, window.complaints, window.dialogs):
+            told.clear()
+        window.page.emulate_media(color_scheme="light")
+        window.page.set_viewport_size({"width": width, "height": 900})
+        window.page.goto(file.as_uri())
+        return window
+
+    return see
+
+
+def plain(report: Report) -> Any:
+    """The report's JSON as the page carries it: without the lines of proofs."""
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: [] if key == "lines" else bare(each) for key, each in value.items()}
+        return [bare(each) for each in value] if isinstance(value, list) else value
+
+    return bare(json.loads(report.to_json()))
+
+
+def digits(value: float | None) -> str:
+    return "not run" if value is None else f"{value:.2g}"
+
+
+@pytest.mark.parametrize("make", [examples.everyday, examples.causal_proof, examples.measured])
+def test_the_page_says_what_the_json_says(see: Open, make: Callable[[], Report]):
+    shown = see(make()).page.evaluate(READ)
+    data = plain(make())
+    assert shown["data"] == data
+    told = [
+        [f["code"], f["verdict"].upper().replace("_", " "), words.EXPECTED[f["expected"]], "yes" if f["met"] else "no"]
+        for f in data["findings"]
+    ]
+    assert [[row[0], *row[2:5]] for row in shown["laws"]] == told
+    assert [row[1].split("\n")[0] for row in shown["laws"]] == [f["law"] for f in data["findings"]]
+    ladder = []
+    for f in data["findings"]:
+        for verdict, deviation in ((f["verdict"], f["deviation"]), *_completed(f)):
+            if any(value is not None for value in deviation.values()):
+                ladder.append([verdict.upper(), digits(deviation["float32"]), digits(deviation["float64"])])
+    assert [row[1:4] for row in shown["ladder"]] == ladder
+
+
+def _completed(finding: Any) -> list[tuple[str, Any]]:
+    done = finding["completion"]
+    return [(done["verdict"], done["deviation"])] if done else []
+
+
+def test_every_comparison_stands_in_the_page_with_its_numbers(see: Open):
+    seen = see(examples.measured())
+    shown = seen.page.evaluate(READ)["measured"]
+    findings = [f for f in plain(examples.measured())["findings"] if f["measurement"]]
+    assert [body[0][0].split("\n")[0] for body in shown] == [
+        f"{f['code']} {f['law']} {f['verdict'].upper()}" for f in findings
+    ]
+    for body, f in zip(shown, findings, strict=True):
+        rows = [
+            [t["what"], "not made" if t["float32"] is None else digits(t["float32"]),
+             "" if t["float64"] is None else digits(t["float64"])] for t in f["measurement"]["trials"]
+        ]  # fmt: skip
+        signal = f["measurement"]["signal"]
+        rows += [["the control", digits(signal), ""]] if signal is not None else []
+        assert [[row[0].split("\n")[0], *row[1:]] for row in body[1:]] == rows
+    text = seen.page.inner_text("#witness")
+    assert "the law asks for 0.152568, the model gives -2.70433" in text
+    assert "Count positions by the mask, not by the cache." in text
+    assert "first run" not in text
+
+
+@each_report
+def test_nothing_leaves_the_page_and_nothing_goes_wrong(see: Open, make: Callable[[], Report]):
+    seen = see(make())
+    seen.page.locator("button[data-open=true]").evaluate_all("buttons => buttons.forEach(b => b.click())")
+    assert [url for url in seen.asked if not url.startswith("file:")] == []
+    assert len(seen.asked) == 1
+    assert seen.complaints == []
+    assert seen.dialogs == []
+
+
+def test_a_proof_folds_by_mouse(see: Open):
+    page = see(examples.everyday()).page
+    parts = page.locator("#proof details")
+    assert parts.evaluate_all("all => all.filter(d => d.open).length") == 0
+    parts.nth(1).locator("summary").click()
+    assert parts.evaluate_all("all => all.map(d => d.open).indexOf(true)") == 1
+    assert parts.nth(1).locator("tbody tr").first.is_visible()
+    page.get_by_role("button", name="Open every module").click()
+    assert parts.evaluate_all("all => all.every(d => d.open)")
+    page.get_by_role("button", name="Fold all").click()
+    assert parts.evaluate_all("all => all.every(d => !d.open)")
+
+
+def test_a_proof_folds_by_keyboard_and_the_verdicts_are_one_key_away(see: Open):
+    page = see(examples.everyday()).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.locator("a.skip").bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#fingerprint")
+    opened = "() => document.activeElement.tagName + document.activeElement.parentElement.open"
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.tagName") == "SUMMARY":
+            break
+    assert page.evaluate(opened) == "SUMMARYfalse"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    assert page.evaluate(opened) == "SUMMARYtrue"
+    page.keyboard.press("Space")
+    assert page.evaluate(opened) == "SUMMARYfalse"
+
+
+def test_a_hostile_report_creates_no_element_and_raises_no_dialog(see: Open):
+    count = "() => [...document.querySelectorAll('*')].map(e => e.tagName)"
+    tame = examples.hostile().to_json().replace(json.dumps(examples.HOSTILE, ensure_ascii=False)[1:-1], "plain")
+    assert "onerror" not in tame
+    wanted = see(Report.from_json(tame)).page.evaluate(count)
+    seen = see(examples.hostile())
+    assert seen.page.evaluate(count) == wanted
+    assert seen.page.locator("img, iframe, object, embed, link, form, [onerror]").count() == 0
+    assert '<script>alert("x")</script>&amp;]]>--><img src=x onerror=alert(1)>' in seen.page.inner_text("h1")
+    assert (seen.dialogs, seen.complaints) == ([], [])
+
+
+@each_report
+def test_the_page_is_never_wider_than_the_window(see: Open, make: Callable[[], Report]):
+    page = see(make()).page
+    for is_open in (False, True):
+        page.evaluate("is_open => document.querySelectorAll('details').forEach(d => d.open = is_open)", is_open)
+        for width in (NARROW, 768, WIDE):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [NARROW, 768, WIDE])
+def test_codes_and_verdicts_are_never_broken(see: Open, width: int):
+    page = see(examples.measured(), width=width).page
+    lines = """cells => cells.map(cell => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return new Set([...range.getClientRects()].map(box => Math.round(box.bottom))).size;
+    })"""
+    cells = "#fingerprint tbody td:first-child, #fingerprint .verdict, #fingerprint .law, #measured td.number"
+    assert set(page.locator(cells).evaluate_all(lines)) <= {0, 1}
+
+
+def test_on_a_narrow_screen_the_verdicts_are_seen_without_scrolling(see: Open):
+    page = see(examples.measured(), width=NARROW).page
+    for cell in page.locator("#fingerprint tbody td:nth-child(3), #fingerprint tbody td:last-child").all():
+        box = cell.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= NARROW
+
+
+@pytest.mark.parametrize("make", [examples.everyday, examples.measured])
+def test_every_text_has_the_contrast_of_level_aa(see: Open, make: Callable[[], Report]):
+    page = see(make()).page
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    papers = set()
+    for scheme, width in (("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        papers.add(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+        found = page.evaluate(CONTRAST)
+        assert len(found) > 60
+        assert [(text, round(ratio, 2)) for text, ratio, least in found if ratio < least] == []
+    assert len(papers) == 2
