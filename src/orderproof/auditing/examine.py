@@ -55,6 +55,10 @@ class Examination:
         """The examination this law is asked of: of whole rows, an image model is asked from the image on."""
         return self._uncut if law.whole_rows else self
 
+    def __post_init__(self) -> None:
+        """A subject whose input has no tokens is one of whole rows."""
+        self.whole = self.whole or bool(self.subject.rows_only)
+
     @cached_property
     def _uncut(self) -> Examination:
         """The same from the image on; itself where nothing is cut, or the rows are not those of the image."""

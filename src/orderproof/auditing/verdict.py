@@ -40,6 +40,9 @@ class Options:
 
 def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tuple[Finding, ...]:
     """The findings of one law: one for each output, in each way of calling the subject that the law asks about."""
+    if exam.subject.rows_only and not law.whole_rows:
+        expected = options.expect or law.expected(exam.subject.kind)
+        return (_blank(law, "", expected, exam, "not_applicable", exam.subject.rows_only),)
     results: list[Finding] = []
     settings = [s for s in law.settings if not isinstance(exam.called(s), str)] or law.settings[:1]
     for setting in settings:

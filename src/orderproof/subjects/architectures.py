@@ -25,6 +25,7 @@ from orderproof.subjects.ladder import ladder
 from orderproof.subjects.outputs import OUTPUTS
 from orderproof.subjects.quieting import silence, transformers_library
 from orderproof.subjects.shapes import small_image
+from orderproof.subjects.sounds import reads_sound
 from orderproof.subjects.subject import Subject
 from orderproof.subjects.weightless import build_weightless
 
@@ -47,7 +48,7 @@ def load_architecture(spec: str, *, tiny: bool = False, attention: str | None = 
             raise NoTokens(f"{spec}: {NOT_ALONE[name]}")
         default = default_config(name)
         chosen = huggingface.model_class(default)
-        if (other := foreign_input(chosen)) is not None:
+        if (other := foreign_input(chosen)) is not None and not (other == "audio" and tiny and reads_sound(chosen)):
             raise NoTokens(f"{spec}: {chosen.__name__} reads {other}, neither text nor images")
         check_keys(name, default, given)
         given = {**layer_pattern(default, given), **given}

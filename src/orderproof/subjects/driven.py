@@ -44,7 +44,7 @@ class PretrainedDriver(Driver):
         self.kind, self.length, self.longest = kind, length, longest
         self.first_position, self.pad, self.stretches = first_position, pad, stretches
         self.causal = kind == "causal_lm"
-        self.tokens_run = patches is None
+        self.tokens_run = patches is None and kind != "audio"
         stated = getattr(model.config, "max_position_embeddings", None)
         self.stated = stated if isinstance(stated, int) and stated > 0 else None
         self.reach = _usual_reach(model.config)
@@ -58,7 +58,7 @@ class PretrainedDriver(Driver):
     @cached_property
     def cache_name(self) -> str | None:
         """What the model calls its cache; None where it gives none, takes none back or fails with one."""
-        if self.patches is not None or not self.causal:
+        if not self.tokens_run or not self.causal:
             return None
         try:
             with torch.no_grad():
@@ -71,7 +71,7 @@ class PretrainedDriver(Driver):
     def takes(self) -> frozenset[str]:  # type: ignore[override]
         """What it names in its forward, and a cache where it gives one."""
         found = {what for what, name in NAMES.items() if name in self.accepted and not _disclaims(self.module, name)}
-        if self.patches is not None:
+        if not self.tokens_run:
             return frozenset()
         return frozenset(found | ({"cache"} if self.cache_name else set()))
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from orderproof.driver import Driver
 from orderproof.errors import SubjectError, UsageError
+from orderproof.subjects import sounds
 from orderproof.subjects.beside import Beside
 from orderproof.subjects.classes import part_class
 from orderproof.subjects.decoding import decoder_of
@@ -227,7 +228,8 @@ def subject_of(
     if is_routed(model):
         detail += f", {IN_WORDS}"
     whole, model = model, text_part(model, config).eval()
-    kind = kind_of(config, model, encoder=model is not whole)
+    sound = sounds.argument_of(model)
+    kind = "audio" if sound else kind_of(config, model, encoder=model is not whole)
     device = "meta" if values is not None else "cpu"
     if takes_grid(type(model)):
         model = Gridded(model).eval()
@@ -237,12 +239,16 @@ def subject_of(
     reading = (
         read_images(name, model, device, own=own, beside=fixed, like=like)
         if kind == "vision"
+        else sounds.read_sound(name, model, sound)
+        if sound
         else _read_tokens(name, model, device, numbers)
     )
     detail += reading.words + fixed.words
     rows = table_rows(model) if reading.patches is None else reading.patches
     length, beyond = crossing_length(config, sizes_of(model) | integers_of(config.to_dict()) | {BATCH})
-    if beyond and reading.patches is None:
+    if sound:
+        length = rows = int(reading.draw(0, 0).inputs[0].shape[1])
+    elif beyond and reading.patches is None:
         detail += f", {beyond}"
     module = Adapter(model, reading.argument, beside=fixed, weightless=device == "meta", patches=reading.patches).eval()
     return Subject(
@@ -258,9 +264,10 @@ def subject_of(
         draw=reading.draw,
         values={**{f"model.{key}": value for key, value in (values or {}).items()}, **constants},
         cut=reading.cut,
+        rows_only=sounds.ROWS_ONLY if sound else "",
         detail=detail,
         twin=twin,
-        takes=None if reading.cut else partial(called_with, model, reading.argument, device, fixed),
+        takes=None if reading.cut or sound else partial(called_with, model, reading.argument, device, fixed),
         first_position=first_position(model),
         padding=_padding(model.config) if reading.argument == "input_ids" else None,
         quiet=partial(plain_branches, module),

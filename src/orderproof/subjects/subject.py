@@ -58,6 +58,7 @@ class Subject:
     takes: Callable[[tuple[str, ...], str], tuple[nn.Module, Quiet] | None] | None = field(default=None, repr=False)
     # the module that takes these beside its inputs (attention_mask, position_ids, block_mask), and what to put around
     # its capture; None where it cannot. The second argument is the setting.
+    rows_only: str = ""  # why only laws of whole rows are asked about, where its input has no tokens
     inside: str = ""  # the path, within wrappers of ours, of the module meant
     first_position: int = 0  # the position id of the first token
     padding: int | None = None  # the number that stands for a pad, where tokens are numbers
