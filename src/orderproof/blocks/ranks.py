@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, distributed
 
+from orderproof.blocks.cache import Cached
 from orderproof.errors import Unsupported
 
 
@@ -26,10 +27,12 @@ class KeysOfAll:
     seen = 0
 
     def append(
-        self, k: Tensor, v: Tensor, positions: Tensor, padding_mask: Tensor | None, notes: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, None]:
-        """Keys, values, positions and padding of all ranks, in the order of the ranks."""
+        self, k: Tensor, v: Tensor, positions: Tensor, padding_mask: Tensor | None, notes: Tensor | None,
+        *, documents: Tensor | None = None,
+    ) -> Cached:  # fmt: skip
+        """Keys, values, positions, documents and padding of all ranks, in the order of the ranks."""
         if notes is not None:
             raise Unsupported("an encoding that adds up over the tokens as they are stored cannot be spread over ranks")
+        named = None if documents is None else gathered(documents, -1)
         real = None if padding_mask is None else gathered(padding_mask, -1)
-        return gathered(k, 2), gathered(v, 2), gathered(positions, -1), real, None
+        return Cached(gathered(k, 2), gathered(v, 2), gathered(positions, -1), named, real, None)

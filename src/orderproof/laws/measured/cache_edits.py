@@ -23,13 +23,11 @@ from orderproof.laws.measured.law import MeasuredLaw, Sides, Trial
 CUT = 2
 
 
-class HalfCropped(TransformerDriver):
-    """The same, with a crop that moves the first layer's end and leaves the others'."""
+class Undercropped(TransformerDriver):
+    """The same, with a crop that leaves one token too many."""
 
     def cropped(self, cache: Any, tokens: int) -> Any:
-        cache = copy.deepcopy(cache)
-        cache[0].crop(cache[0].used - tokens)
-        return cache
+        return super().cropped(cache, tokens - 1)
 
 
 class CacheEdits(MeasuredLaw):
@@ -80,6 +78,6 @@ LAW = CacheEdits(
     expectation={"causal_lm": "holds"},
     fix="Crop and reorder the tensors of every layer together with every length, offset and mask kept beside them.",
     honest=decoder,
-    faulty=lambda: decoder(of=HalfCropped),
+    faulty=lambda: decoder(of=Undercropped),
     needs=frozenset({"cache"}),
 )
