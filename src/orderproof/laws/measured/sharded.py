@@ -28,12 +28,12 @@ from orderproof.laws.measured.ranks import on_ranks
 QUARTERS = {"contiguous": ((0, 1), (2, 3)), "zig-zag": ((0, 3), (1, 2))}  # of the tokens, for each rank
 
 
-class Apart(TransformerDriver):
-    """The same, with positions that leave a gap at every rank: each begins one further than it should."""
+class Dealt(TransformerDriver):
+    """The same, with the positions of tokens dealt out to the ranks by turns, which these are not."""
 
     def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> Answer:
         if self.keys_of_all is not None and positions is not None:  # from 0 on each rank: our attention refuses it
-            positions = positions + torch.distributed.get_rank()
+            positions = 2 * positions + torch.distributed.get_rank()
         return super().call(tokens, positions=positions, **given)
 
 
@@ -96,6 +96,6 @@ LAW = Sharded(
     expectation={"causal_lm": "holds", "encoder": "holds"},
     fix="Give every rank the global positions of its tokens, and mask by them, not by where a key is stored.",
     honest=decoder,
-    faulty=lambda: decoder(of=Apart),
+    faulty=lambda: decoder(of=Dealt),
     needs=frozenset({"positions"}),
 )
