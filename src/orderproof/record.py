@@ -31,6 +31,13 @@ class Scope(Record):
     assumptions: tuple[str, ...] = ()
 
 
+class Remedy(Record):
+    """What to do about a violation: in words, and where it is mechanical as lines of code, - before and + after."""
+
+    text: str
+    diff: str = ""
+
+
 class Entry(Record):
     """A place where order enters (permutation laws) or leaks (influence laws)."""
 
@@ -140,6 +147,7 @@ class Finding(Record):
     completion: Completion | None = None
     measurement: Measurement | None = None  # of a measured law
     fix: str = ""  # what to do about a violation
+    diff: str = ""  # the same as lines of code, - before and + after, where it is mechanical
     reason: str = ""
     seconds: float = 0.0
 

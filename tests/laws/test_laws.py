@@ -17,7 +17,7 @@ from orderproof.prover.fact import ALWAYS, NEVER, Fact, still
 from orderproof.prover.move import FREE, STILL, moved
 from orderproof.record import Finding
 from orderproof.subjects import from_module, load
-from tests.audit.internals import Examination, prove_law
+from tests.audit.internals import Examination, Options, prove_law
 
 LAWS = laws.laws()
 NAMES = [law.name for law in LAWS]
@@ -347,3 +347,25 @@ def test_pad_token_itself_is_a_witness_where_positions_count_what_is_no_pad() ->
     assert (found.verdict, found.setting) == ("refuted", "padded")
     assert found.witness is not None
     assert "<pad>" in found.witness.after
+
+
+# ---------------------------------------------------------------- what to do
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if law.expectation], ids=lambda law: law.name)
+def test_law_that_is_expected_says_what_to_do_in_words_and_as_code(law: Law) -> None:
+    for wanted in set(law.expectation.values()) - {"any"}:
+        remedy = law.remedies[wanted]
+        assert remedy.text.endswith(".")
+        assert [line[0] for line in remedy.diff.splitlines()] == ["-", "+"]
+
+
+@each_law
+def test_violation_of_what_is_expected_comes_with_the_remedy(law: Law) -> None:
+    torch.manual_seed(0)
+    for wanted, module in (("holds", law.faulty()), ("fails", law.honest())):
+        subject = from_module(module, (torch.zeros(2, 7, 8),))
+        (found,) = prove_law(Examination(subject, subject.length), law, Options(expect=wanted))
+        remedy = law.remedies.get(wanted)
+        assert not found.met
+        assert (found.fix, found.diff) == ((remedy.text, remedy.diff) if remedy else ("", ""))

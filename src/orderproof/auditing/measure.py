@@ -117,6 +117,7 @@ def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectat
         witness=_witness(worst, bench) if verdict == "refuted" else None,
         measurement=Measurement(tolerance=tolerance, signal=signal, trials=trials),
         fix=(worst.trial.advice or law.fix) if verdict == "refuted" else "",
+        diff=law.diff if verdict == "refuted" and not worst.trial.advice else "",
     )  # fmt: skip
 
 

@@ -57,8 +57,14 @@ def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tupl
             parts = [_prove_part(there, part, expected, options) for part in law.relations(there.rows)]
             found = [_joined(each) for each in zip(*parts, strict=True)]
         update = {"seconds": (time.perf_counter() - began) / len(found), "setting": "" if setting == PLAIN else setting}
-        results += [f.model_copy(update=update) for f in found]
+        results += [_remedied(f.model_copy(update=update), law) for f in found]
     return tuple(results)
+
+
+def _remedied(finding: Finding, law: Law) -> Finding:
+    """The finding with what to do, where it is decided and not what is expected."""
+    remedy = None if finding.met or finding.verdict == "undecided" else law.remedies.get(finding.expected)
+    return finding if remedy is None else finding.model_copy(update={"fix": remedy.text, "diff": remedy.diff})
 
 
 def _joined(findings: Sequence[Finding]) -> Finding:

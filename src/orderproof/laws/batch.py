@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from orderproof.laws.law import TokenDim
 from orderproof.laws.replacement import ReplacementLaw, Slots
 from orderproof.prover.fact import ALWAYS, NEVER, Levels, Shape
+from orderproof.record import Remedy
 
 
 class Honest(nn.Module):
@@ -81,4 +82,10 @@ LAW = Batch(
     expectation={"encoder": "holds", "causal_lm": "holds", "vision": "holds"},
     honest=Honest,
     faulty=Faulty,
+    remedies={
+        "holds": Remedy(
+            text="Take statistics, scales and capacities row by row, not over the batch.",
+            diff="-scale = x.abs().amax()\n+scale = x.abs().amax(dim=tuple(range(1, x.dim())), keepdim=True)",
+        )
+    },
 )

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from orderproof.laws.law import Axis, Change, InfluenceLaw, TokenDim, along, spread
 from orderproof.prover.fact import ALWAYS, NEVER, Fact, Levels, Shape, uniform
 from orderproof.prover.move import STILL
+from orderproof.record import Remedy
 
 
 class Honest(nn.Module):
@@ -95,4 +96,15 @@ LAW = Causal(
     expectation={"encoder": "fails", "causal_lm": "holds", "vision": "fails"},
     honest=Honest,
     faulty=Faulty,
+    remedies={
+        "holds": Remedy(
+            text="Hide later tokens before the softmax, on every backend, with and without a padding mask.",
+            diff="-scaled_dot_product_attention(q, k, v, attn_mask=mask)\n"
+            "+scaled_dot_product_attention(q, k, v, attn_mask=mask & torch.ones_like(mask).tril())",
+        ),
+        "fails": Remedy(
+            text="Let tokens see later ones: a mask that should hide pads alone hides what is to come.",
+            diff="-mask = create_causal_mask(...)\n+mask = create_bidirectional_mask(...)",
+        ),
+    },
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from orderproof.permutations import (
 )
 from orderproof.prover.fact import NEVER, Fact, Levels, Shape, uniform
 from orderproof.prover.move import FREE, STILL, is_moved, moved
-from orderproof.record import Expectation
+from orderproof.record import Expectation, Remedy
 
 Axis = int | tuple[int, ...] | None  # the axis of an input that runs over tokens; both axes of a mask
 
@@ -107,6 +107,7 @@ class Law(ABC):
     honest: Callable[[], nn.Module]  # a small module that obeys it; takes [batch, token, width 8]
     faulty: Callable[[], nn.Module]  # the same with a planted fault
 
+    remedies: Mapping[Expectation, Remedy] = field(default_factory=dict)  # where it should hold, or fail, and does not
     settings: tuple[str, ...] = ("plain",)  # the ways of calling the subject in which the law is asked
 
     family = "permutation"

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from orderproof.laws.law import PermutationLaw
 from orderproof.permutations import reversal
+from orderproof.record import Remedy
 
 
 class Honest(nn.Module):
@@ -48,5 +49,11 @@ LAW = PermutationLaw(
     expectation={"encoder": "fails", "causal_lm": "fails", "vision": "fails"},
     honest=Honest,
     faulty=Faulty,
+    remedies={
+        "fails": Remedy(
+            text="Give the model positions that tell before from after: distances without a sign do not.",
+            diff="-bias = slope * (position - other).abs()\n+bias = slope * (position - other)",
+        )
+    },
     generators=lambda n: (reversal(n),),
 )

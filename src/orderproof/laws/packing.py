@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.laws.replacement import ReplacementLaw, Slots
+from orderproof.record import Remedy
 from orderproof.slots import second_document
 
 
@@ -74,5 +75,11 @@ LAW = Packing(
     expectation={},
     honest=Honest,
     faulty=Faulty,
+    remedies={
+        "holds": Remedy(
+            text="Let a token see its own document only: a mask of blocks, made from where position ids restart.",
+            diff="-mask = causal\n+mask = causal & (document[:, :, None] == document[:, None, :])",
+        )
+    },
     settings=("packed", "blocked"),
 )

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.laws.replacement import ReplacementLaw, Slots
+from orderproof.record import Remedy
 from orderproof.slots import pad_slots
 
 
@@ -68,5 +69,13 @@ LAW = Padding(
     expectation={"encoder": "holds", "causal_lm": "holds"},
     honest=Honest,
     faulty=Faulty,
+    remedies={
+        "holds": Remedy(
+            text="Hide pads as keys in attention, and set them to zero before what mixes tokens otherwise: "
+            "a convolution, a recurrence, a statistic.",
+            diff="-scaled_dot_product_attention(q, k, v)\n"
+            "+scaled_dot_product_attention(q, k, v, attn_mask=attention_mask[:, None, None, :].bool())",
+        )
+    },
     settings=("padded",),
 )

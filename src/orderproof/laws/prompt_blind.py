@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from orderproof.laws.law import PermutationLaw
 from orderproof.permutations import symmetric_generators
+from orderproof.record import Remedy
 
 
 class Honest(nn.Module):
@@ -49,6 +50,12 @@ LAW = PermutationLaw(
     expectation={"encoder": "fails", "causal_lm": "fails", "vision": "any"},
     honest=Honest,
     faulty=Faulty,
+    remedies={
+        "fails": Remedy(
+            text="Give the model positions: added to embeddings, turned into queries and keys, or as a bias of scores.",
+            diff="-x = embed(tokens)\n+x = embed(tokens) + embed_position(position_ids)",
+        )
+    },
     generators=lambda n: symmetric_generators(n, n - 1),
     last_only=True,
 )

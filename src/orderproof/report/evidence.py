@@ -32,6 +32,7 @@ def evidence(finding: Finding) -> list[tuple[str, str]]:
     rows += [("entry", entry_line(entry)) for entry in finding.entries]
     told = finding.witness is not None and finding.witness.change == finding.reason
     rows += [("reason", "" if told else finding.reason), ("to do", finding.fix)]
+    rows += [("as code", line) for line in finding.diff.splitlines()]
     return [(name, words.visible(value)) for name, value in rows if value]
 
 

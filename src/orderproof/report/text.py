@@ -43,6 +43,10 @@ class _Page:
         for finding in main:
             if finding.witness:
                 self._witness(finding, finding.witness)
+        for finding in main:
+            if finding.fix and not finding.witness:
+                self._heading(f"What to do about {words.name(finding)}")
+                self._pairs(_remedy(finding))
         self._others(report)
         self._list("Assumptions", _assumptions(report))
         self._list("Notes", report.notes)
@@ -159,9 +163,7 @@ class _Page:
             ("difference", _text(f"{words.size(witness.difference)}, {words.origin(witness)}")),
             ("measured", _text(_ladder(finding.deviation))),
         ]
-        if finding.fix:
-            rows.append(("to do", _text(finding.fix)))
-        self._pairs(rows)
+        self._pairs(rows + _remedy(finding))
 
     def _others(self, report: Report) -> None:
         """What the other outputs add to the main one's entry map, in a line each; the files hold the rest."""
@@ -218,6 +220,12 @@ class _Page:
 
     def _block(self, renderable: Text | Table, *, indent: int = INDENT) -> None:
         print_block(self.console, renderable, indent=indent)
+
+
+def _remedy(finding: Finding) -> list[tuple[str, Text]]:
+    """What to do about a violation, in words and as code."""
+    rows = [("to do", _text(finding.fix))] if finding.fix else []
+    return rows + [("" if k else "as code", _text(line)) for k, line in enumerate(finding.diff.splitlines())]
 
 
 def _assumptions(report: Report) -> list[str]:

@@ -87,6 +87,7 @@ LAW = BatchMates(
     statement="A row's answer does not depend on the number, the length or the padding of the other rows.",
     expectation={"causal_lm": "holds", "encoder": "holds", "vision": "holds"},
     fix="Apply the padding mask whatever the number of rows, in every kind of layer, and take positions row by row.",
+    diff="-if attention_mask is not None and len(x) > 1:\n+if attention_mask is not None:",
     honest=encoder,
     faulty=lambda: encoder(of=Hasty),
 )

@@ -76,6 +76,7 @@ LAW = Cache(
     statement="One forward gives what decoding token by token gives.",
     expectation={"causal_lm": "holds"},
     fix="Count positions on from the length of the cache, and align the causal mask to its end.",
+    diff="-position_ids = torch.arange(n)\n+position_ids = past_key_values.get_seq_length() + torch.arange(n)",
     honest=decoder,
     faulty=lambda: decoder(of=Restarting),
     needs=frozenset({"cache"}),

@@ -73,6 +73,7 @@ LAW = CacheChunks(
     statement="One forward gives what a prefill in chunks of several tokens gives.",
     expectation={"causal_lm": "holds"},
     fix="Start the scan, the convolution and the window of a chunk from what the cache holds, not from nothing.",
+    diff="-state = scan(x, initial_state=None)\n+state = scan(x, initial_state=cache.state)",
     honest=decoder,
     faulty=lambda: decoder(of=Forgetful),
     needs=frozenset({"cache"}),

@@ -90,6 +90,7 @@ LAW = CachePadded(
     statement="Pad on the left, prefill, then decode: what an unpadded row gives.",
     expectation={"causal_lm": "holds"},
     fix="Keep the padding mask for every cached token, and count positions by the mask, not by the cache.",
+    diff="-position_ids = torch.arange(n)\n+position_ids = (attention_mask.cumsum(-1) - 1).clamp(min=0)[:, -n:]",
     honest=decoder,
     faulty=lambda: decoder(of=Unhiding),
     needs=frozenset({"cache", "mask"}),

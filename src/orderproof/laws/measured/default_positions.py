@@ -60,6 +60,7 @@ LAW = DefaultPositions(
     statement="No position ids means the ids that the model documents, on from a cache too.",
     expectation={"causal_lm": "holds", "encoder": "holds"},
     fix="Make default ids in one place: the first position, plus the length of the cache, plus 0, 1, 2, ...",
+    diff="-position_ids = torch.arange(1, n + 1)\n+position_ids = first + past_length + torch.arange(n)",
     honest=lambda: decoder("sinusoidal"),
     faulty=lambda: decoder("sinusoidal", of=FromOne),
     needs=frozenset({"positions"}),

@@ -145,6 +145,7 @@ LAW = Distinct(
     expectation={"causal_lm": "holds", "encoder": "holds"},
     fix="Keep position ids integers and work out angles and tables from them in float32 or wider, outside autocast; "
     "round the result, not the positions.",
+    diff="-embedding = table.to(torch.bfloat16)[position_ids]\n+embedding = table.float()[position_ids]",
     honest=decoder,
     faulty=lambda: decoder(of=Coarse),
     needs=frozenset({"positions"}),

@@ -54,6 +54,7 @@ class MeasuredLaw(ABC):
     fix: str
     honest: Callable[[], Driver]  # a small model that obeys it
     faulty: Callable[[], Driver]  # the same with a planted fault
+    diff: str = ""  # the same as lines of code, - before and + after, where it is mechanical
     needs: frozenset[str] = field(default=frozenset())  # of what a driver takes
 
     exact = False  # what differs at all, beyond the last bit of float64, breaks it

@@ -82,6 +82,7 @@ LAW = Materialised(
     statement="Copied, saved and loaded, or made on meta and loaded, it is the same model.",
     expectation=dict.fromkeys(("causal_lm", "encoder", "vision", "module"), "holds"),
     fix="Save every buffer that cannot be worked out anew, and work out the others when loading, not when making.",
+    diff="-model.to(torch.bfloat16)\n+Model.from_pretrained(path, dtype=torch.bfloat16)",
     honest=decoder,
     faulty=lambda: decoder(of=Tabled),
 )

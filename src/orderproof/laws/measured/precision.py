@@ -123,6 +123,7 @@ LAW = Precise(
     expectation={"causal_lm": "holds", "encoder": "holds"},
     fix="Keep frequencies and positions out of casts: work out angles in float32 or wider from integer positions, "
     "and round their cosines and sines only.",
+    diff="-angles = position_ids.to(x.dtype) * inv_freq\n+angles = position_ids.double() * inv_freq.double()",
     honest=decoder,
     faulty=lambda: decoder(RoundedFrequencies(8)),
     needs=frozenset({"positions"}),

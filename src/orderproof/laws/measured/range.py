@@ -147,6 +147,7 @@ LAW = Range(
     statement="Past the stated length there is an extension or an error, and no silent clamp, wrap or NaN.",
     expectation={"causal_lm": "holds", "encoder": "holds"},
     fix="Past the last position work out the encoding, or raise an error that names the length; do not clamp or wrap.",
+    diff="-table[position_ids.clamp(max=len(table) - 1)]\n+table[position_ids]",
     honest=lambda: _stating(TransformerDriver),
     faulty=lambda: _stating(Clamped),
 )

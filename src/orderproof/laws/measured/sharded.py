@@ -95,6 +95,7 @@ LAW = Sharded(
     statement="Split along the sequence over ranks, the answer is that of one rank.",
     expectation={"causal_lm": "holds", "encoder": "holds"},
     fix="Give every rank the global positions of its tokens, and mask by them, not by where a key is stored.",
+    diff="-position_ids = torch.arange(n)\n+position_ids = rank * n + torch.arange(n)",
     honest=decoder,
     faulty=lambda: decoder(of=Dealt),
     needs=frozenset({"positions"}),
