@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Verdict = Literal["proved", "refuted", "undecided", "held", "not_applicable"]
 Expectation = Literal["holds", "fails", "any"]
 SCHEMA = 1
+INTERRUPTED = 130
 
 
 class Record(BaseModel):
@@ -201,6 +202,7 @@ class Report(Record):
     heat_maps: tuple[HeatMap, ...] = ()
     lemmas: dict[str, str] = {}  # lemma -> what it says, in one sentence; for the lemmas the proofs used
     notes: tuple[str, ...] = ()
+    interrupted: bool = False  # whether it was stopped before every law was asked about
     versions: dict[str, str] = {}
     seconds: float = 0.0
 
@@ -227,5 +229,7 @@ class Report(Record):
 
     @property
     def exit_code(self) -> int:
-        """0 every expectation met; 1 a violation; 3 nothing violated, but something undecided."""
+        """0 every expectation met; 1 a violation; 3 nothing violated, but something undecided; 130 interrupted."""
+        if self.interrupted:
+            return INTERRUPTED
         return 1 if self.violations else 3 if self.undecided else 0

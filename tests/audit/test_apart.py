@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from orderproof.auditing.limits import OutOfTime, within
 from orderproof.blocks.driving import TransformerDriver, decoder
 from orderproof.driver import Answer
 from orderproof.laws.measured import find, measured_laws
-from orderproof.record import Finding
+from orderproof.record import Finding, Report
 from orderproof.subjects import from_driver
 
+ROOT = Path(__file__).parents[2]
 NAMES = ["cache", "cache_switch", "stateless"]  # the middle one misbehaves
 forks = pytest.mark.skipif(not processes.can_fork(), reason="needs fork")
 
@@ -141,6 +143,41 @@ def test_model_that_cannot_be_called_at_all_leaves_every_law_undecided() -> None
     law = find("stateless")
     made = list(Measuring(from_driver(decoder(of=Mute)), [law]).findings())  # type: ignore[list-item]
     assert [(f.verdict, f.reason) for f in made] == [("undecided", "RuntimeError: out of order")]
+
+
+@forks
+def test_interrupted_audit_reports_what_it_found(tmp_path: Path) -> None:
+    (tmp_path / "hang.py").write_text(
+        "from orderproof.blocks.driving import decoder\nfrom tests.audit.test_apart import Hanging\n\n\n"
+        "def hang():\n    return decoder(of=Hanging)\n",
+        encoding="utf-8",
+    )
+    laws = [word for name in NAMES for word in ("--law", name)]
+    run = "from orderproof.cli import main; main()"
+    command = [sys.executable, "-c", run, "audit", "hang.py:hang", *laws, "--json", "part.json"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, stdout=subprocess.PIPE
+    )
+    until = time.monotonic() + 120
+    while not _hangs(process.pid) and time.monotonic() < until:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "exit code 130: interrupted; 1 finding so far" in told
+    report = Report.from_json((tmp_path / "part.json").read_text(encoding="utf-8"))
+    assert report.interrupted
+    assert [(f.law, f.verdict) for f in report.findings] == [("cache", "held")]
+    assert not processes.descendants(process.pid)
+
+
+def _hangs(pid: int) -> bool:
+    """Whether the child that measures has had the time to come to the law that hangs."""
+    children = processes.descendants(pid)
+    if not children:
+        return False
+    time.sleep(3)
+    return bool(processes.descendants(pid))
 
 
 class Endless(torch.nn.Module):

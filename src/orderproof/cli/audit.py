@@ -61,6 +61,7 @@ def audit(
             interrupted = True
     if report is None:
         raise KeyboardInterrupt
+    report = report.model_copy(update={"interrupted": interrupted})
     from orderproof.report import render_text, write_html, write_json, write_junit, write_markdown, write_sarif
 
     for path, write in (

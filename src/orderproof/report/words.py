@@ -282,6 +282,8 @@ def maker(entry: Entry) -> str:
 def exit_sentence(report: Report) -> str:
     """What the exit code means, naming every finding that decides it."""
     code = report.exit_code
+    if report.interrupted:
+        return f"interrupted; {count(len(report.findings), 'finding')} so far"
     if code == 0:
         return "every expectation is met" if report.findings else "no law was asked about"
     findings = report.violations if code == 1 else report.undecided
