@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, distributed
 
+from orderproof.blocks.cache import Cached
 from orderproof.errors import Unsupported
 
 
@@ -26,10 +27,11 @@ class KeysOfAll:
     seen = 0
 
     def append(
-        self, k: Tensor, v: Tensor, positions: Tensor, padding_mask: Tensor | None, notes: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, None]:
-        """Keys, values, positions and padding of all ranks, in the order of the ranks."""
+        self, k: Tensor, v: Tensor, positions: Tensor, padding_mask: Tensor | None, notes: Tensor | None,
+        *, documents: Tensor | None,
+    ) -> Cached:  # fmt: skip
+        """Keys, values, positions, documents and padding of all ranks, in the order of the ranks."""
         if notes is not None:
             raise Unsupported("an encoding that adds up over the tokens as they are stored cannot be spread over ranks")
-        real = None if padding_mask is None else gathered(padding_mask, -1)
-        return gathered(k, 2), gathered(v, 2), gathered(positions, -1), real, None
+        numbers, real = (None if x is None else gathered(x, -1) for x in (documents, padding_mask))
+        return Cached(gathered(k, 2), gathered(v, 2), gathered(positions, -1), numbers, real, None)

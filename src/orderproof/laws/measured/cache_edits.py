@@ -23,12 +23,13 @@ from orderproof.laws.measured.law import MeasuredLaw, Sides, Trial
 CUT = 2
 
 
-class HalfCropped(TransformerDriver):
-    """The same, with a crop that moves the first layer's end and leaves the others'."""
+class WrongEnd(TransformerDriver):
+    """The same, with a crop that counts the last tokens off and takes the first keys and values out."""
 
     def cropped(self, cache: Any, tokens: int) -> Any:
-        cache = copy.deepcopy(cache)
-        cache[0].crop(cache[0].used - tokens)
+        cache = super().cropped(cache, tokens)
+        for layer in cache:
+            layer.keys, layer.values = (x.roll(-tokens, dims=2) for x in (layer.keys, layer.values))
         return cache
 
 
@@ -80,6 +81,6 @@ LAW = CacheEdits(
     expectation={"causal_lm": "holds"},
     fix="Crop and reorder the tensors of every layer together with every length, offset and mask kept beside them.",
     honest=decoder,
-    faulty=lambda: decoder(of=HalfCropped),
+    faulty=lambda: decoder(of=WrongEnd),
     needs=frozenset({"cache"}),
 )
