@@ -172,18 +172,6 @@ class KeyedByLength(Rotary):
         return super().turned(x, positions, side=side, lengths=lengths)  # type: ignore[arg-type]
 
 
-class BoundWithoutOffset(TransformerDriver):
-    """The table of positions has nine rows, and only the tokens of the call are held against that, not the cache."""
-
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, past: Any = None, **given: Any) -> Answer:
-        if tokens.shape[1] > 9:
-            raise ValueError("expected at most 9 tokens")
-        start = past[0].used if past else 0
-        if positions is None:
-            positions = torch.arange(64)[:9][start : start + tokens.shape[1]].expand(tokens.shape[:2])
-        return super().call(tokens, positions=positions, past=past, **given)
-
-
 class CountedFromEnd(TransformerDriver):
     """Without a cache the start of the row is taken for its end: positions go on from the number of tokens."""
 
