@@ -98,7 +98,11 @@ def test_transformers_model_with_positions_of_each_rank_is_refuted(monkeypatch: 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("mistral", "only full attention"), ("falcon", "not one that can be replaced"), ("mamba", "it takes no ids")],
+    [
+        ("mistral", "only full attention"),
+        ("falcon", "not one that can be replaced"),
+        ("mamba", "no encoding of positions"),
+    ],
 )
 def test_what_cannot_be_spread_is_not_asked(name: str, reason: str) -> None:
     found = measured(pretrained(name))

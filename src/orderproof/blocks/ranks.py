@@ -28,11 +28,10 @@ class KeysOfAll:
 
     def append(
         self, k: Tensor, v: Tensor, positions: Tensor, padding_mask: Tensor | None, notes: Tensor | None,
-        *, documents: Tensor | None = None,
+        *, documents: Tensor | None,
     ) -> Cached:  # fmt: skip
         """Keys, values, positions, documents and padding of all ranks, in the order of the ranks."""
         if notes is not None:
             raise Unsupported("an encoding that adds up over the tokens as they are stored cannot be spread over ranks")
-        named = None if documents is None else gathered(documents, -1)
-        real = None if padding_mask is None else gathered(padding_mask, -1)
-        return Cached(gathered(k, 2), gathered(v, 2), gathered(positions, -1), named, real, None)
+        numbers, real = (None if x is None else gathered(x, -1) for x in (documents, padding_mask))
+        return Cached(gathered(k, 2), gathered(v, 2), gathered(positions, -1), numbers, real, None)

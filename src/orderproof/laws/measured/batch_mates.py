@@ -4,7 +4,7 @@
     the right or on the left up to its length, answers as it does alone.
 
 On the left, position ids go with the padding (0 at the first real token): that a model without them counts pads is
-its contract and no defect.
+its contract and no defect. A recurrence without positions has none to count, and must not read pads either.
 Source: elementary; broken by padding masks that are applied only to batches of more than one, and by positions
 taken from the first row.
 """
@@ -43,7 +43,7 @@ class BatchMates(MeasuredLaw):
         if "mask" in bench.driver.takes:
             yield Trial("beside a longer row, padded on the right", partial(_padded, left=0, right=PADS))
             yield Trial("alone, padded on the right", partial(_padded, left=0, right=PADS, alone=True))
-            if "positions" in bench.driver.takes:
+            if "positions" in bench.driver.takes or not bench.driver.placed:
                 yield Trial("beside a longer row, padded on the left", partial(_padded, left=PADS, right=0))
                 yield Trial("alone, padded on the left", partial(_padded, left=PADS, right=0, alone=True))
 

@@ -23,11 +23,14 @@ from orderproof.laws.measured.law import MeasuredLaw, Sides, Trial
 CUT = 2
 
 
-class Undercropped(TransformerDriver):
-    """The same, with a crop that leaves one token too many."""
+class WrongEnd(TransformerDriver):
+    """The same, with a crop that counts the last tokens off and takes the first keys and values out."""
 
     def cropped(self, cache: Any, tokens: int) -> Any:
-        return super().cropped(cache, tokens - 1)
+        cache = super().cropped(cache, tokens)
+        for layer in cache:
+            layer.keys, layer.values = (x.roll(-tokens, dims=2) for x in (layer.keys, layer.values))
+        return cache
 
 
 class CacheEdits(MeasuredLaw):
@@ -78,6 +81,6 @@ LAW = CacheEdits(
     expectation={"causal_lm": "holds"},
     fix="Crop and reorder the tensors of every layer together with every length, offset and mask kept beside them.",
     honest=decoder,
-    faulty=lambda: decoder(of=Undercropped),
+    faulty=lambda: decoder(of=WrongEnd),
     needs=frozenset({"cache"}),
 )

@@ -5,18 +5,20 @@
 with global positions, for a contiguous split (first half, second half) and for the zig-zag that evens out causal work
 (rank 0 has the first and the last quarter). The ranks are two processes of this machine.
 Source: Grattafiori et al. 2024, "The Llama 3 Herd of Models", arXiv:2407.21783, section 3.3.2 (keys and values gathered
-from all ranks; rank i of n has the parts i and 2 n - 1 - i). Broken by positions that every rank counts from 0.
+from all ranks; rank i of n has the parts i and 2 n - 1 - i). Broken by positions that every rank counts for itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from orderproof import positions as place
 from orderproof.blocks.driving import TransformerDriver, decoder
 from orderproof.driver import Answer
 from orderproof.errors import Unsupported
@@ -28,12 +30,20 @@ from orderproof.laws.measured.ranks import on_ranks
 QUARTERS = {"contiguous": ((0, 1), (2, 3)), "zig-zag": ((0, 3), (1, 2))}  # of the tokens, for each rank
 
 
-class Dealt(TransformerDriver):
-    """The same, with the positions of tokens dealt out to the ranks by turns, which these are not."""
+class Contiguous(TransformerDriver):
+    """The same, with every rank counting on from the rank before it, whatever its places are."""
+
+    rank = 0
+
+    @contextmanager
+    def sharded(self, rank: int, world: int, places: Tensor) -> Iterator[None]:
+        self.rank = rank
+        with super().sharded(rank, world, places):
+            yield
 
     def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> Answer:
-        if self.keys_of_all is not None and positions is not None:  # from 0 on each rank: our attention refuses it
-            positions = 2 * positions + torch.distributed.get_rank()
+        if self.keys_of_all is not None:
+            positions = place.offset(self.rank * tokens.shape[1], tokens.shape[1]).expand(tokens.shape[:2])
         return super().call(tokens, positions=positions, **given)
 
 
@@ -97,6 +107,6 @@ LAW = Sharded(
     fix="Give every rank the global positions of its tokens, and mask by them, not by where a key is stored.",
     diff="-position_ids = torch.arange(n)\n+position_ids = rank * n + torch.arange(n)",
     honest=decoder,
-    faulty=lambda: decoder(of=Dealt),
+    faulty=lambda: decoder(of=Contiguous),
     needs=frozenset({"positions"}),
 )
