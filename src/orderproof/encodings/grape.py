@@ -9,9 +9,10 @@ exp(log_frequencies), which keeps them above 0: a plane that stood still, or tur
 They begin as RoPE's, base ** (-2i / width), and with those it is RoPE; heads share them, or each learns its own.
 
 What does not follow: that the frequencies keep telling far positions apart. Nothing holds two of them apart, or any of
-them slow. Nor that a model cast to bfloat16 keeps its far positions: frequencies are weights here, and rounded as weights
-are, by 2^-9 of an angle that grows with p. (The authors turn the other way, which is this with the two features of each pair exchanged. Planes that are
-learned too, and still commute, are those of `string`; gates that turn by what tokens hold are not here.)
+them slow. Nor that a model cast to bfloat16 keeps its far positions: frequencies are weights here, rounded as weights
+are, by 2^-9 of an angle that grows with p. (The authors turn the other way, which is this with the two features of each
+pair exchanged. Planes that are learned too, and still commute, are those of `string`; gates that turn by what tokens
+hold are not here.)
 Source: Zhang et al. 2025, "Group Representational Position Encoding", arXiv:2512.07805, section 3.
 """
 
