@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +25,7 @@ from orderproof.subjects.patterns import sight_of
 from orderproof.subjects.quieting import silence
 from orderproof.subjects.spreading import spread
 from orderproof.subjects.subject import Sample
+from orderproof.subjects.uncompiled import uncompiled
 
 CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
 BACKENDS = ("eager", "sdpa", "flex_attention")
@@ -115,7 +115,7 @@ class PretrainedDriver(Driver):
 
     def _outputs(self, tokens: Tensor, given: dict[str, Any]) -> Any:
         more = {"return_dict": True} if "return_dict" in self.accepted else {}
-        with _uncompiled(self.module):
+        with uncompiled(self.module):
             return self.module(**{self.argument: tokens}, **self.beside(tokens), **given, **more)
 
     def _of(self, made: Any, tokens: Tensor) -> dict[str, Tensor]:
@@ -246,17 +246,6 @@ def answers(driver: PretrainedDriver) -> bool:
     except Exception:  # noqa: BLE001 - third-party code: anything may come
         return False
     return True
-
-
-@contextmanager
-def _uncompiled(model: Any) -> Iterator[None]:
-    """Run flex attention as it is: compiling it, as transformers does, takes most of a minute."""
-    if model.config._attn_implementation != "flex_attention":
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "flex_attention called without torch.compile", UserWarning)
-        yield
 
 
 def _supports(model: nn.Module, backend: str) -> bool:
