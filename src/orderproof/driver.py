@@ -99,6 +99,13 @@ class Driver(ABC):
         """An empty cache of a kind, with room for so many tokens. Raises `Unsupported`."""
         raise Unsupported(f"it has no cache of kind {kind!r}")
 
+    def begun(self, rows: int, tokens: int) -> Any:
+        """What a series of calls that reads so many tokens begins with: None, or an empty cache told of their number.
+
+        Where what is prefilled stays visible and what is decoded does not, a model must know which is which.
+        """
+        del rows, tokens
+
     def cropped(self, cache: Any, tokens: int) -> Any:
         """The cache with its last tokens taken out. Raises `Unsupported`."""
         raise Unsupported("its cache cannot be cropped")

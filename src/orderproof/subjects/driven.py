@@ -21,7 +21,7 @@ from orderproof.subjects.altering import altered, is_rotary
 from orderproof.subjects.beside import Beside
 from orderproof.subjects.generating import class_with_head, generated
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
-from orderproof.subjects.patterns import sight_of
+from orderproof.subjects.patterns import sight_of, square_mask
 from orderproof.subjects.quieting import silence
 from orderproof.subjects.spreading import spread
 from orderproof.subjects.subject import Sample
@@ -29,6 +29,7 @@ from orderproof.subjects.uncompiled import uncompiled
 
 CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
 BACKENDS = ("eager", "sdpa", "flex_attention")
+TELL = "set_prefill_length"
 NAMES = {"positions": "position_ids", "mask": "attention_mask"}
 
 
@@ -68,6 +69,27 @@ class PretrainedDriver(Driver):
         return next((n for n in CACHES if n in self.accepted and getattr(made, n, None) is not None), None)
 
     @cached_property
+    def square(self) -> bool:
+        """Whether a mask of what is real is refused, and one of which token sees which is taken: a part of a model.
+
+        Such a part makes no mask of its own; whoever calls it gives one in every call.
+        """
+        if self.patches is not None or NAMES["mask"] not in self.accepted or not self.causal:
+            return False
+        tokens = self.draw(1, 2, 0)
+        real = torch.ones(tokens.shape[:2], dtype=torch.bool)
+        return not self._accepts(tokens, real.long()) and self._accepts(tokens, square_mask(real))
+
+    def _accepts(self, tokens: Tensor, mask: Tensor) -> bool:
+        given = {"use_cache": False} if "use_cache" in self.accepted else {}
+        try:
+            with torch.no_grad():
+                self._outputs(tokens, {NAMES["mask"]: mask} | given)
+        except Exception:  # noqa: BLE001 - third-party code: a mask may be refused in any way
+            return False
+        return True
+
+    @cached_property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
         """What it names in its forward, and a cache where it gives one."""
         found = {what for what, name in NAMES.items() if name in self.accepted and not _disclaims(self.module, name)}
@@ -103,7 +125,9 @@ class PretrainedDriver(Driver):
             given[self.cache_name] = past
             if mask is not None and self.cache_name != "past_key_values":
                 mask = mask[:, -tokens.shape[1] :]  # a recurrence takes the mask of the tokens of the call
-        if mask is not None:
+        if self.square:
+            given["attention_mask"] = square_mask(torch.ones(tokens.shape[:2]) > 0 if mask is None else mask)
+        elif mask is not None:
             given["attention_mask"] = mask.long()
         if keep is not None and "use_cache" in self.accepted:
             given["use_cache"] = keep
@@ -120,7 +144,10 @@ class PretrainedDriver(Driver):
 
     def _of(self, made: Any, tokens: Tensor) -> dict[str, Tensor]:
         ahead = tokens_ahead(self.module.config)
-        return self.beside.rows_of(tensors_of(made, self.patches, ahead=ahead), tokens)
+        found = self.beside.rows_of(tensors_of(made, self.patches, ahead=ahead), tokens)
+        if not self.tokens_run:
+            return found
+        return {name: x.unsqueeze(-1) if x.shape == tokens.shape[:2] else x for name, x in found.items()}
 
     def hidden(self, tokens: Tensor) -> tuple[Tensor, ...]:
         given = {"output_hidden_states": True} | ({"use_cache": False} if "use_cache" in self.accepted else {})
@@ -150,11 +177,19 @@ class PretrainedDriver(Driver):
         from transformers import DynamicCache, StaticCache
 
         if kind == "static":
-            return StaticCache(config=self.module.config, max_cache_len=tokens)
+            return told_of(StaticCache(config=self.module.config, max_cache_len=tokens), tokens)
         made = DynamicCache(config=self.module.config if kind == "recording" else None)
         if kind == "recording":
             made.activate_past_recording()
-        return made
+        return told_of(made, tokens)
+
+    def begun(self, rows: int, tokens: int) -> Any:
+        if self.cache_name != "past_key_values":
+            return None
+        from transformers import DynamicCache
+
+        made = DynamicCache(config=self.module.config)
+        return told_of(made, tokens) if any(hasattr(layer, TELL) for layer in made.layers) else None
 
     def generated(self, tokens: Tensor, count: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return generated(self, tokens, count, mask)
@@ -213,6 +248,13 @@ class PretrainedDriver(Driver):
         if self.patches is not None:
             return super().remade()
         return {**super().remade(), "saved and loaded": lambda: self.loaded(self.module.dtype)}
+
+
+def told_of(cache: Any, tokens: int) -> Any:
+    """A cache told how many tokens are read into it: Unlimited OCR keeps them in sight, and what it decodes not."""
+    for layer in cache.layers:
+        getattr(layer, TELL, lambda _: None)(tokens)
+    return cache
 
 
 def _has_positions(model: Any) -> bool:

@@ -83,6 +83,7 @@ class Bench:
         Of ``given``, ``positions`` are those of all tokens, and ``mask`` covers what was in the cache too.
         """
         outputs, start, before = [], 0, 0
+        past = self.driver.begun(*tokens.shape[:2]) if past is None else past
         mask: Tensor | None = given.get("mask")
         if mask is not None:
             before = mask.shape[1] - tokens.shape[1]
