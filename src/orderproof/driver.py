@@ -43,6 +43,7 @@ class Driver(ABC):
     takes: frozenset[str] = frozenset()
     module: Any
     length = 7  # tokens of a usual call
+    rows = 2  # rows of a usual call; 1 where it takes no more
     tokens_run = True  # whether axis 1 of what `draw` gives runs over tokens; an image has them within
     longest: int | None = None  # most tokens its position table, or its configuration, states
     stated: int | None = None  # the length that its configuration states, which it may go past

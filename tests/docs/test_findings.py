@@ -39,6 +39,12 @@ def test_blt_does_not_read_its_own_rope_parameters() -> None:
     assert float(printed(FOLDER / "blt_live.py").split()[-1]) == 0
 
 
+def test_prophetnet_clamps_positions() -> None:
+    within, past = re.findall(r"changes the first by ([\d.e-]+)", printed(FOLDER / "prophetnet_range.py"))
+    assert float(within) > VISIBLE
+    assert float(past) == 0
+
+
 def test_csm_raises_for_as_many_rows_as_tokens_alone() -> None:
     made = dict(re.findall(r"(\d) rows of 4 tokens: (.*)", printed(FOLDER / "csm_rows.py")))
     assert made["3"] == made["5"] == "done"

@@ -69,32 +69,50 @@ class PretrainedDriver(Driver):
         return next((n for n in CACHES if n in self.accepted and getattr(made, n, None) is not None), None)
 
     @cached_property
+    def rows(self) -> int:  # type: ignore[override]
+        """One, where an image model packs its patches and takes one image."""
+        if self.patches is None:
+            return super().rows
+        return 1 if len(self.draw(2, self.length, 0)) == self.patches else 2
+
+    @cached_property
     def square(self) -> bool:
         """Whether a mask of what is real is refused, and one of which token sees which is taken: a part of a model.
 
         Such a part makes no mask of its own; whoever calls it gives one in every call.
         """
-        if self.patches is not None or NAMES["mask"] not in self.accepted or not self.causal:
+        if self.patches is not None or not self.causal or self._accepts("mask", _right_padded):
             return False
-        tokens = self.draw(1, 2, 0)
-        real = torch.ones(tokens.shape[:2], dtype=torch.bool)
-        return not self._accepts(tokens, real.long()) and self._accepts(tokens, square_mask(real))
+        return self._accepts("mask", lambda tokens: square_mask(_right_padded(tokens) > 0))
 
-    def _accepts(self, tokens: Tensor, mask: Tensor) -> bool:
+    def _accepts(self, what: str, made: Callable[[Tensor], Tensor]) -> bool:
+        """Whether it names an argument, and takes one number for each token; some want one of another shape."""
+        if NAMES[what] not in self.accepted:
+            return False
+        tokens = self.draw(1, self.length, 0)
         given = {"use_cache": False} if "use_cache" in self.accepted else {}
         try:
             with torch.no_grad():
-                self._outputs(tokens, {NAMES["mask"]: mask} | given)
-        except Exception:  # noqa: BLE001 - third-party code: a mask may be refused in any way
+                self._outputs(tokens, given)
+        except Exception:  # noqa: BLE001 - third-party code: where nothing can be called, it says so when measured
+            return True
+        try:
+            with torch.no_grad():
+                self._outputs(tokens, {NAMES[what]: made(tokens)} | given)
+        except Exception:  # noqa: BLE001 - third-party code: an argument may be refused in any way
             return False
         return True
 
     @cached_property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
-        """What it names in its forward, and a cache where it gives one."""
-        found = {what for what, name in NAMES.items() if name in self.accepted and not _disclaims(self.module, name)}
+        """What it names in its forward and takes, and a cache where it gives one."""
         if self.patches is not None:
             return frozenset()
+        found = {what for what, name in NAMES.items() if name in self.accepted and not _disclaims(self.module, name)}
+        if not self.square and not self._accepts("mask", _right_padded):
+            found -= {"mask"}
+        if not self._accepts("positions", lambda tokens: self.first_position + _ones(tokens).cumsum(1) - 1):
+            found -= {"positions"}
         return frozenset(found | ({"cache"} if self.cache_name else set()))
 
     @cached_property
@@ -109,6 +127,9 @@ class PretrainedDriver(Driver):
             return ""
 
     def draw(self, rows: int, tokens: int, seed: int) -> Tensor:
+        first = self._draw(tokens, seed).inputs[0]
+        if self.patches is not None and len(first) == self.patches:
+            return first  # packed: one row of patches, without an axis for rows
         many = -(-rows // 2)
         drawn = [self._draw(tokens, seed + 1000 * k).inputs[0] for k in range(many)]
         return torch.cat(drawn)[:rows]
@@ -223,8 +244,11 @@ class PretrainedDriver(Driver):
         for name in BACKENDS:
             if name != self.module.config._attn_implementation and _supports(self.module, name):
                 made = copy.deepcopy(self.module)
-                with silence():
-                    made.set_attn_implementation(name)
+                try:
+                    with silence():
+                        (made if hasattr(made, "set_attn_implementation") else made.model).set_attn_implementation(name)
+                except ValueError:  # a part of it has no such implementation
+                    continue
                 if made.config._attn_implementation == name:
                     yield name, self.with_module(made)
 
@@ -248,6 +272,17 @@ class PretrainedDriver(Driver):
         if self.patches is not None:
             return super().remade()
         return {**super().remade(), "saved and loaded": lambda: self.loaded(self.module.dtype)}
+
+
+def _ones(tokens: Tensor) -> Tensor:
+    return torch.ones(tokens.shape[:2], dtype=torch.long)
+
+
+def _right_padded(tokens: Tensor) -> Tensor:
+    """A mask that hides the last token: one that hides nothing may be dropped unread."""
+    mask = _ones(tokens)
+    mask[:, 1:][:, -1:] = 0
+    return mask
 
 
 def told_of(cache: Any, tokens: int) -> Any:
