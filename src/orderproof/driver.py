@@ -43,6 +43,7 @@ class Driver(ABC):
     takes: frozenset[str] = frozenset()
     module: Any
     length = 7  # tokens of a usual call
+    rows = 2  # rows of a usual call; 1 where it takes no more
     tokens_run = True  # whether axis 1 of what `draw` gives runs over tokens; an image has them within
     longest: int | None = None  # most tokens its position table, or its configuration, states
     stated: int | None = None  # the length that its configuration states, which it may go past
@@ -98,6 +99,13 @@ class Driver(ABC):
     def new_cache(self, kind: str, rows: int, tokens: int) -> Any:
         """An empty cache of a kind, with room for so many tokens. Raises `Unsupported`."""
         raise Unsupported(f"it has no cache of kind {kind!r}")
+
+    def begun(self, rows: int, tokens: int) -> Any:
+        """What a series of calls that reads so many tokens begins with: None, or an empty cache told of their number.
+
+        Where what is prefilled stays visible and what is decoded does not, a model must know which is which.
+        """
+        del rows, tokens
 
     def cropped(self, cache: Any, tokens: int) -> Any:
         """The cache with its last tokens taken out. Raises `Unsupported`."""

@@ -74,6 +74,14 @@ def test_no_change_says_nothing_of_a_model_that_nothing_moves() -> None:
     assert found.reason.startswith("must 0, but the control moved it by 0.0001 only")
 
 
+@pytest.mark.parametrize(
+    ("gap", "moved", "verdict"), [(1e-7, 3e-3, "held"), (5e-5, 3e-3, "undecided"), (0.0, 9e-4, "undecided")]
+)
+def test_weak_control_is_held_against_float64(gap: float, moved: float, verdict: str) -> None:
+    found = judged(agreeing=(gap,), moved=moved)
+    assert found.verdict == verdict, found.reason
+
+
 def test_difference_where_there_must_be_none_decides_before_the_want_of_one() -> None:
     found = judged((0.0, 0.0), agreeing=(0.5,), moved=0.0)
     assert (found.verdict, found.reason) == ("refuted", "may not 0: a note")

@@ -27,6 +27,46 @@ def test_pads_change_a_real_token(script: Path) -> None:
     assert max(float(x) for x in found[1].split(",")) > VISIBLE
 
 
+@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem.endswith("_cache")], ids=lambda s: s.stem)
+def test_a_cache_changes_what_is_answered(script: Path) -> None:
+    found = re.findall(r"and its cache: \[(.*)\]", printed(script))
+    assert found
+    for each in found:
+        assert max(float(x) for x in each.split(",")) > VISIBLE
+
+
+def test_blt_does_not_read_its_own_rope_parameters() -> None:
+    assert float(printed(FOLDER / "blt_live.py").split()[-1]) == 0
+
+
+def test_prophetnet_clamps_positions() -> None:
+    within, past = re.findall(r"changes the first by ([\d.e-]+)", printed(FOLDER / "prophetnet_range.py"))
+    assert float(within) > VISIBLE
+    assert float(past) == 0
+
+
+def test_csm_raises_for_as_many_rows_as_tokens_alone() -> None:
+    made = dict(re.findall(r"(\d) rows of 4 tokens: (.*)", printed(FOLDER / "csm_rows.py")))
+    assert made["3"] == made["5"] == "done"
+    assert "too many indices" in made["4"]
+
+
+def test_t5_with_flex_attention_raises_for_more_than_one_row() -> None:
+    made = re.findall(r"(.*), batch of (\d): (.*)", printed(FOLDER / "t5_flex.py"))
+    assert [(name, rows) for name, rows, said in made if said != "done"] == [("flex_attention", "2")]
+
+
+def test_doge_is_causal_with_eager_and_sdpa_and_not_with_flex() -> None:
+    changes = dict(re.findall(r"(\w+): the last token .* by ([\d.e-]+)", printed(FOLDER / "doge_flex.py")))
+    assert float(changes["eager"]) == float(changes["sdpa"]) == 0
+    assert float(changes["flex_attention"]) > VISIBLE
+
+
+def test_llama_cast_is_further_off_than_llama_loaded() -> None:
+    off = dict(re.findall(r"(loaded|cast): off by ([\d.e-]+)", printed(FOLDER / "llama_cast.py")))
+    assert float(off["cast"]) > 2 * float(off["loaded"])
+
+
 def test_aimv2_text_is_causal_with_one_backend_and_not_with_the_other() -> None:
     changes = dict(re.findall(r"(eager|sdpa): .* by ([\d.e-]+)", printed(FOLDER / "aimv2_text_causal.py")))
     assert float(changes["eager"]) == 0

@@ -95,3 +95,30 @@ def test_output_of_another_length_is_told() -> None:
     assert found.measurement is not None
     said = "ValueError: a call with 1 token on a cache gave an output of shape [2, 2, 64]"
     assert found.measurement.trials[0].reason == said
+
+
+@pytest.mark.parametrize(
+    ("name", "law"),
+    [
+        ("unlimited_ocr_text", "cache"),  # what is read first stays in sight: the cache is told how much that is
+        ("blt_patcher", "backend"),  # it gives one number a token, without an axis for it
+        ("blt_global_transformer", "backend"),  # it takes no mask but that of which token sees which
+        ("blt_local_encoder", "batch_mates"),
+        ("granite_docling_text", "default_positions"),  # positions matter little to it
+    ],
+)
+def test_what_is_documented_is_no_violation(name: str, law: str) -> None:
+    found = measured(name, law)
+    assert found.verdict == "held", found.reason
+
+
+def test_part_of_a_model_is_given_which_token_sees_which() -> None:
+    way = driver("blt_global_transformer")
+    tokens, mask = way.draw(1, 4, 0), torch.tensor([[False, True, True, True]])
+    other = tokens.clone()
+    other[:, 0] += 1
+    other[:, 3] += 1
+    with torch.no_grad():
+        first, second = (way.call(x, mask=mask).output for x in (tokens, other))
+    assert torch.equal(first[:, 1:3], second[:, 1:3])
+    assert not torch.equal(first[:, 3], second[:, 3])

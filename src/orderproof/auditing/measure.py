@@ -5,6 +5,7 @@
                                     it stays               the law is refuted
                                     neither                undecided
     every trial agrees, and the control moves the output far more than the tolerance: held
+    the control moves it less than that: every trial is run in float64, where the tolerance is finer
 
 Where the two sides must differ it is the other way round:
 
@@ -99,6 +100,8 @@ def _measured(driver: Driver, law: MeasuredLaw, bench: Bench, expected: Expectat
     verdict, reason = worst.verdict, worst.record.reason
     seen_to_differ = verdict == "refuted" and not worst.trial.must_differ
     signal = None if seen_to_differ else _signal(law, bench)
+    if verdict == "held" and signal is not None and GONE * CONTROL <= signal < CONTROL * tolerance:
+        tolerance = _finer(made, bench, law, tolerance)
     if verdict != "undecided" and not seen_to_differ and (signal is None or signal < CONTROL * tolerance):
         moved = "could not be run" if signal is None else f"moved it by {signal:.1g} only"
         what = "no difference was seen" if verdict == "held" else reason
@@ -160,6 +163,14 @@ def _tried(trial: Trial, bench: Bench, tolerance: float, law: MeasuredLaw) -> Ou
     reason = "" if verdict == "held" else f"{trial.what}: {doubt}" if doubt else said
     record = TrialRecord(what=trial.what, float32=single, float64=double, reason=reason)
     return Outcome(trial, record, verdict, sides)
+
+
+def _finer(outcomes: Sequence[Outcome], bench: Bench, law: MeasuredLaw, tolerance: float) -> float:
+    """What a weak control must be held against: float64 has less rounding, so that smaller effects show in it."""
+    if not law.ladder or any(o.trial.must_differ for o in outcomes):
+        return tolerance
+    doubles = [_double(o.trial, bench) for o in outcomes]
+    return GONE if all(double is not None and double <= GONE for double in doubles) else tolerance
 
 
 def _still_different(single: float, double: float | None, tolerance: float) -> tuple[Verdict, str]:

@@ -64,9 +64,15 @@ def _changed(model: Any) -> Iterator[tuple[str, Any]]:
             of = f" of {kind} layers" if kind else ""
             for words, values in _turned(part, several=_frequencies(model) > 1):
                 given = {**rope, kind: {**part, **values}} if kind else {**rope, **values}
-                yield words + of, _with(config, "rope_parameters", given)
+                made = _with(config, "rope_parameters", given)
+                bases = read(config, "layer_rope_theta")
+                if isinstance(bases, list) and "rope_theta" in values:  # stated for each layer, which goes before
+                    made.layer_rope_theta = [TIMES * base for base in bases]
+                yield words + of, made
     for name, kind in WINDOWS.items():
         size, layers = read(config, name), read(config, "layer_types")
+        if name == "local_attention" and read(config, "sliding_window") is not None:
+            continue  # worked out from it when the configuration was made
         if isinstance(size, int) and size > 0 and (layers is None or kind in layers):
             yield name, _with(config, name, SHORT if size > SHORT else size + 2)
 

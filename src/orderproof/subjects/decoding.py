@@ -56,7 +56,9 @@ class Decoding(nn.Module):
         named = {self.named[name]: value for name, value in given.items()}
         if self.unread:
             named["input_ids"] = given["input_ids"]
-        return self.model(encoder_outputs=BaseModelOutput(last_hidden_state=seen), **named)
+        read = BaseModelOutput(last_hidden_state=seen)
+        object.__setattr__(read, "router_logits", None)  # which NLLB-MoE passes on
+        return self.model(encoder_outputs=read, **named)
 
 
 class DecoderDriver(PretrainedDriver):

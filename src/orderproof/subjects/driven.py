@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,13 +21,15 @@ from orderproof.subjects.altering import altered, is_rotary
 from orderproof.subjects.beside import Beside
 from orderproof.subjects.generating import class_with_head, generated
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
-from orderproof.subjects.patterns import sight_of
+from orderproof.subjects.patterns import sight_of, square_mask
 from orderproof.subjects.quieting import silence
 from orderproof.subjects.spreading import spread
 from orderproof.subjects.subject import Sample
+from orderproof.subjects.uncompiled import uncompiled
 
 CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
 BACKENDS = ("eager", "sdpa", "flex_attention")
+TELL = "set_prefill_length"
 NAMES = {"positions": "position_ids", "mask": "attention_mask"}
 
 
@@ -68,11 +69,50 @@ class PretrainedDriver(Driver):
         return next((n for n in CACHES if n in self.accepted and getattr(made, n, None) is not None), None)
 
     @cached_property
+    def rows(self) -> int:  # type: ignore[override]
+        """One, where an image model packs its patches and takes one image."""
+        if self.patches is None:
+            return super().rows
+        return 1 if len(self.draw(2, self.length, 0)) == self.patches else 2
+
+    @cached_property
+    def square(self) -> bool:
+        """Whether a mask of what is real is refused, and one of which token sees which is taken: a part of a model.
+
+        Such a part makes no mask of its own; whoever calls it gives one in every call.
+        """
+        if not self.tokens_run or not self.causal or self._accepts("mask", _right_padded):
+            return False
+        return self._accepts("mask", lambda tokens: square_mask(_right_padded(tokens) > 0))
+
+    def _accepts(self, what: str, made: Callable[[Tensor], Tensor]) -> bool:
+        """Whether it names an argument, and takes one number for each token; some want one of another shape."""
+        if NAMES[what] not in self.accepted:
+            return False
+        tokens = self.draw(1, self.length, 0)
+        given = {"use_cache": False} if "use_cache" in self.accepted else {}
+        try:
+            with torch.no_grad():
+                self._outputs(tokens, given)
+        except Exception:  # noqa: BLE001 - third-party code: where nothing can be called, it says so when measured
+            return True
+        try:
+            with torch.no_grad():
+                self._outputs(tokens, {NAMES[what]: made(tokens)} | given)
+        except Exception:  # noqa: BLE001 - third-party code: an argument may be refused in any way
+            return False
+        return True
+
+    @cached_property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
-        """What it names in its forward, and a cache where it gives one."""
-        found = {what for what, name in NAMES.items() if name in self.accepted and not _disclaims(self.module, name)}
+        """What it names in its forward and takes, and a cache where it gives one."""
         if not self.tokens_run:
             return frozenset()
+        found = {what for what, name in NAMES.items() if name in self.accepted and not _disclaims(self.module, name)}
+        if not self.square and not self._accepts("mask", _right_padded):
+            found -= {"mask"}
+        if not self._accepts("positions", lambda tokens: self.first_position + _ones(tokens).cumsum(1) - 1):
+            found -= {"positions"}
         return frozenset(found | ({"cache"} if self.cache_name else set()))
 
     @cached_property
@@ -87,6 +127,9 @@ class PretrainedDriver(Driver):
             return ""
 
     def draw(self, rows: int, tokens: int, seed: int) -> Tensor:
+        first = self._draw(tokens, seed).inputs[0]
+        if self.patches is not None and len(first) == self.patches:
+            return first  # packed: one row of patches, without an axis for rows
         many = -(-rows // 2)
         drawn = [self._draw(tokens, seed + 1000 * k).inputs[0] for k in range(many)]
         return torch.cat(drawn)[:rows]
@@ -103,7 +146,9 @@ class PretrainedDriver(Driver):
             given[self.cache_name] = past
             if mask is not None and self.cache_name != "past_key_values":
                 mask = mask[:, -tokens.shape[1] :]  # a recurrence takes the mask of the tokens of the call
-        if mask is not None:
+        if self.square:
+            given["attention_mask"] = square_mask(torch.ones(tokens.shape[:2]) > 0 if mask is None else mask)
+        elif mask is not None:
             given["attention_mask"] = mask.long()
         if keep is not None and "use_cache" in self.accepted:
             given["use_cache"] = keep
@@ -115,12 +160,15 @@ class PretrainedDriver(Driver):
 
     def _outputs(self, tokens: Tensor, given: dict[str, Any]) -> Any:
         more = {"return_dict": True} if "return_dict" in self.accepted else {}
-        with _uncompiled(self.module):
+        with uncompiled(self.module):
             return self.module(**{self.argument: tokens}, **self.beside(tokens), **given, **more)
 
     def _of(self, made: Any, tokens: Tensor) -> dict[str, Tensor]:
         ahead = tokens_ahead(self.module.config)
-        return self.beside.rows_of(tensors_of(made, self.patches, ahead=ahead), tokens)
+        found = self.beside.rows_of(tensors_of(made, self.patches, ahead=ahead), tokens)
+        if not self.tokens_run:
+            return found
+        return {name: x.unsqueeze(-1) if x.shape == tokens.shape[:2] else x for name, x in found.items()}
 
     def hidden(self, tokens: Tensor) -> tuple[Tensor, ...]:
         given = {"output_hidden_states": True} | ({"use_cache": False} if "use_cache" in self.accepted else {})
@@ -150,11 +198,19 @@ class PretrainedDriver(Driver):
         from transformers import DynamicCache, StaticCache
 
         if kind == "static":
-            return StaticCache(config=self.module.config, max_cache_len=tokens)
+            return told_of(StaticCache(config=self.module.config, max_cache_len=tokens), tokens)
         made = DynamicCache(config=self.module.config if kind == "recording" else None)
         if kind == "recording":
             made.activate_past_recording()
-        return made
+        return told_of(made, tokens)
+
+    def begun(self, rows: int, tokens: int) -> Any:
+        if self.cache_name != "past_key_values":
+            return None
+        from transformers import DynamicCache
+
+        made = DynamicCache(config=self.module.config)
+        return told_of(made, tokens) if any(hasattr(layer, TELL) for layer in made.layers) else None
 
     def generated(self, tokens: Tensor, count: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return generated(self, tokens, count, mask)
@@ -188,8 +244,11 @@ class PretrainedDriver(Driver):
         for name in BACKENDS:
             if name != self.module.config._attn_implementation and _supports(self.module, name):
                 made = copy.deepcopy(self.module)
-                with silence():
-                    made.set_attn_implementation(name)
+                try:
+                    with silence():
+                        (made if hasattr(made, "set_attn_implementation") else made.model).set_attn_implementation(name)
+                except ValueError:  # a part of it has no such implementation
+                    continue
                 if made.config._attn_implementation == name:
                     yield name, self.with_module(made)
 
@@ -213,6 +272,24 @@ class PretrainedDriver(Driver):
         if self.patches is not None:
             return super().remade()
         return {**super().remade(), "saved and loaded": lambda: self.loaded(self.module.dtype)}
+
+
+def _ones(tokens: Tensor) -> Tensor:
+    return torch.ones(tokens.shape[:2], dtype=torch.long)
+
+
+def _right_padded(tokens: Tensor) -> Tensor:
+    """A mask that hides the last token: one that hides nothing may be dropped unread."""
+    mask = _ones(tokens)
+    mask[:, 1:][:, -1:] = 0
+    return mask
+
+
+def told_of(cache: Any, tokens: int) -> Any:
+    """A cache told how many tokens are read into it: Unlimited OCR keeps them in sight, and what it decodes not."""
+    for layer in cache.layers:
+        getattr(layer, TELL, lambda _: None)(tokens)
+    return cache
 
 
 def _has_positions(model: Any) -> bool:
@@ -246,17 +323,6 @@ def answers(driver: PretrainedDriver) -> bool:
     except Exception:  # noqa: BLE001 - third-party code: anything may come
         return False
     return True
-
-
-@contextmanager
-def _uncompiled(model: Any) -> Iterator[None]:
-    """Run flex attention as it is: compiling it, as transformers does, takes most of a minute."""
-    if model.config._attn_implementation != "flex_attention":
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "flex_attention called without torch.compile", UserWarning)
-        yield
 
 
 def _supports(model: nn.Module, backend: str) -> bool:

@@ -148,6 +148,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2, "num_kv_shared_layers": 2,
         "intermediate_size": 128, "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0],
     },
+    "falcon_h1": {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_ssm": 128, "mamba_d_state": 16},
+    "recurrent_gemma": {"block_types": ["recurrent", "attention"]},  # with three blocks in turn two have no attention
     "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2},  # hybrid layers share weights
     "glm5_next_text": {  # as many keys as heads, no rotary features, and kpool divides topk
         "index_kpool": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "qk_rope_head_dim": 0,

@@ -89,10 +89,8 @@ def first_position(model: nn.Module) -> int:
 
     Others keep their ids in a buffer, which may start anywhere.
     """
-    for path, ids in model.named_buffers():
-        if path.endswith("position_ids") and ids.dim() == 2 and ids.device.type != "meta" and ids.numel():
-            if int(ids[0, 0]) > 0:
-                return int(ids[0, 0])
+    if (found := _first_in_buffer(model)) > 0:
+        return found
     return max(
         (
             part.padding_idx + 1
@@ -103,10 +101,22 @@ def first_position(model: nn.Module) -> int:
     )
 
 
+def _first_in_buffer(model: nn.Module) -> int:
+    """The first of the ids that a model keeps in a buffer; 0 where it keeps none."""
+    kept = (
+        ids for path, ids in model.named_buffers()
+        if path.endswith("position_ids") and ids.dim() == 2 and ids.device.type != "meta" and ids.numel()
+    )  # fmt: skip
+    return next((first for ids in kept if (first := int(ids[0, 0])) > 0), 0)
+
+
+def _is_table(part: Any) -> bool:
+    return isinstance(part, nn.Embedding) or type(part).__name__ == "QuantEmbedding"
+
+
 def _counts_past_padding(part: Any) -> bool:
     """A table with a row for padding; or one that works its rows out, and counts as RoBERTa does."""
-    table = isinstance(part, nn.Embedding) or type(part).__name__ == "QuantEmbedding"
-    counts = table or hasattr(part, "create_position_ids_from_input_ids")
+    counts = _is_table(part) or hasattr(part, "create_position_ids_from_input_ids")
     return counts and isinstance(getattr(part, "padding_idx", None), int)
 
 
@@ -172,10 +182,11 @@ def integers_of(value: Any) -> set[int]:
 
 def table_rows(model: nn.Module) -> int | None:
     """The most tokens the position tables of a model have rows for."""
+    first = _first_in_buffer(model)
     rows = [
-        part.num_embeddings - (part.padding_idx + 1 if part.padding_idx is not None else getattr(part, "offset", 0))
+        len(part.weight) - (part.padding_idx + 1 if part.padding_idx is not None else getattr(part, "offset", first))
         for path, part in model.named_modules()
-        if isinstance(part, nn.Embedding) and path.rpartition(".")[2] in TABLES
+        if path.rpartition(".")[2] in TABLES and _is_table(part)
     ]
     return min(rows, default=None)
 

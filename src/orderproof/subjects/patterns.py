@@ -86,6 +86,17 @@ def _pattern(kind: str, config: Any, tokens: int, *, causal: bool) -> Tensor:
     return seen
 
 
+def square_mask(real: Tensor) -> Tensor:
+    """Which token sees which, by a mask of what is real: those before it and itself [row, 1, token, token].
+
+    A pad sees itself: a row of the softmax with nothing in it is a matter of taste.
+    """
+    count = real.shape[1]
+    seen = torch.ones(count, count, dtype=torch.bool).tril() & real.unsqueeze(1)
+    seen = (seen | torch.eye(count, dtype=torch.bool)).unsqueeze(1)
+    return torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
+
+
 @cache
 def _source(kind: Any) -> str:
     return inspect.getsource(kind) if kind.__module__.startswith("transformers.models") else ""

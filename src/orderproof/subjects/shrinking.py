@@ -35,6 +35,13 @@ _SIZES: dict[str, int] = {
     **dict.fromkeys(("num_local_experts", "num_experts", "n_routed_experts"), 4),
     **dict.fromkeys(("num_experts_per_tok", "moe_topk"), 2),
     **dict.fromkeys(("n_group", "topk_group"), 1),
+    **dict.fromkeys(("linear_head_dim", "linear_key_head_dim", "linear_value_head_dim", "mamba_head_dim"), HEAD_WIDTH),
+    **dict.fromkeys(("linear_num_heads", "linear_num_value_heads"), HEADS),
+    "linear_num_key_heads": GROUPS,
+    "ssm_state_size": HEAD_WIDTH,
+    "d_latents": 64,
+    "num_latents": 16,
+    **dict.fromkeys(("moe_hidden_size", "moe_shared_expert_intermediate_size"), 64),
     "query_pre_attn_scalar": HEAD_WIDTH,
     "vocab_size": 99,
     "patch_size": 4,
@@ -70,11 +77,15 @@ def shrunk(config: Any, given: Mapping[str, Any], *, faithful: bool = False) -> 
 
 
 def perturb(module: nn.Module, seed: int) -> None:
-    """Add noise to every parameter, zero-initialised and norm weights included."""
+    """Add noise to every parameter, zero-initialised and norm weights included.
+
+    But not to a table that is worked out, and made anew where more rows are needed: that would take the noise back.
+    """
     generator = seeded(seed)
+    made_anew = {id(p) for part in module.modules() if hasattr(part, "make_weight") for p in part.parameters()}
     with torch.no_grad():
         for parameter in module.parameters():
-            if parameter.is_floating_point():
+            if id(parameter) not in made_anew and parameter.is_floating_point():
                 parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=NOISE)
 
 

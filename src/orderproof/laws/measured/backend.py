@@ -47,6 +47,8 @@ class Shortcut(TransformerDriver):
 class Backend(MeasuredLaw):
     """See the module's text."""
 
+    optional = True
+
     def trials(self, bench: Bench) -> Iterator[Trial]:
         for name in bench.backends:
             yield Trial(name, partial(_compared, name=name))

@@ -19,12 +19,13 @@ import torch
 from torch import Tensor
 
 from orderproof.blocks.driving import TransformerDriver, encoder
-from orderproof.driver import Answer
+from orderproof.driver import Answer, Driver
 from orderproof.laws.measured.bench import Bench
 from orderproof.laws.measured.controls import other_first_token
 from orderproof.laws.measured.law import MeasuredLaw, Sides, Trial
 
 PADS = 3
+ROWS = 2
 
 
 class Hasty(TransformerDriver):
@@ -36,6 +37,9 @@ class Hasty(TransformerDriver):
 
 class BatchMates(MeasuredLaw):
     """See the module's text."""
+
+    def not_asked(self, driver: Driver) -> str | None:
+        return "it takes one row at a time" if driver.rows < ROWS else super().not_asked(driver)
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         yield Trial("one row alone", partial(_chosen, rows=(0,)))

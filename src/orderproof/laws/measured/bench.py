@@ -11,7 +11,6 @@ from torch import Tensor
 
 from orderproof.driver import Answer, Driver
 
-ROWS = 2
 T = TypeVar("T")
 
 
@@ -43,15 +42,15 @@ class Bench:
         """The output of the usual call: no cache, no mask, no positions."""
         return self.forward(self.tokens)
 
-    def draw(self, tokens: int | None = None, *, rows: int = ROWS, other: int = 0) -> Tensor:
+    def draw(self, tokens: int | None = None, *, rows: int | None = None, other: int = 0) -> Tensor:
         """Tokens; another number gives others in every place."""
-        drawn = self.driver.draw(rows, tokens or self.length, self.seed + other)
+        drawn = self.driver.draw(rows or self.driver.rows, tokens or self.length, self.seed + other)
         return drawn if self.floats is None or not drawn.is_floating_point() else drawn.to(self.floats)
 
-    def positions(self, tokens: int, *, rows: int = ROWS, start: int = 0) -> Tensor:
+    def positions(self, tokens: int, *, rows: int | None = None, start: int = 0) -> Tensor:
         """The position ids that the model documents, from this token on."""
         first = self.driver.first_position + start
-        return torch.arange(first, first + tokens).expand(rows, tokens)
+        return torch.arange(first, first + tokens).expand(rows or self.driver.rows, tokens)
 
     def forward(self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """The output of one call without a cache."""
@@ -83,6 +82,7 @@ class Bench:
         Of ``given``, ``positions`` are those of all tokens, and ``mask`` covers what was in the cache too.
         """
         outputs, start, before = [], 0, 0
+        past = self.driver.begun(*tokens.shape[:2]) if past is None else past
         mask: Tensor | None = given.get("mask")
         if mask is not None:
             before = mask.shape[1] - tokens.shape[1]

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from orderproof.blocks.driving import TransformerDriver, decoder
 from orderproof.driver import Answer
+from orderproof.errors import Unsupported
 from orderproof.laws.measured.bench import Bench
 from orderproof.laws.measured.controls import other_first_token
 from orderproof.laws.measured.law import MeasuredLaw, Sides, Trial
@@ -34,6 +35,8 @@ class Forgetful(TransformerDriver):
 
 class CacheChunks(MeasuredLaw):
     """See the module's text."""
+
+    optional = True
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         for sizes in splits(bench.length, bench.driver.stretches):
@@ -63,7 +66,10 @@ def splits(tokens: int, stretches: tuple[int, ...]) -> list[list[int]]:
 
 
 def _in_chunks(bench: Bench, *, sizes: list[int]) -> Sides:
-    made, _ = bench.steps(bench.tokens, sizes)
+    try:
+        made, _ = bench.steps(bench.tokens, sizes)
+    except (AssertionError, NotImplementedError) as error:
+        raise Unsupported(f"it refuses several tokens on a cache: {error}") from error
     return bench.whole, made
 
 

@@ -11,10 +11,9 @@ from orderproof.laws.measured.law import Sides
 def other_first_token(bench: Bench) -> Sides:
     """The first token replaced: what the other tokens, or the whole, give must differ."""
     changed, other = bench.tokens.clone(), bench.draw(other=1)
-    if bench.driver.tokens_run:
-        changed[:, 0] = other[:, 0]
-    else:
-        changed = other
+    if not bench.driver.tokens_run:
+        return bench.whole, bench.forward(other)
+    changed[:, 0] = other[:, 0]
     first, second = bench.whole, bench.forward(changed)
     return (first[:, 1:], second[:, 1:]) if first.dim() == 3 else (first, second)
 

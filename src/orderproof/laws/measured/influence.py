@@ -38,6 +38,7 @@ class Influence(MeasuredLaw):
     """See the module's text."""
 
     exact = True
+    optional = True  # a pooled output has no tokens to ask about
 
     def not_asked(self, driver: Driver) -> str | None:
         if not driver.tokens_run:
