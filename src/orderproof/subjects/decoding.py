@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -76,6 +76,9 @@ class DecoderDriver(PretrainedDriver):
     def caches(self) -> tuple[str, ...]:
         """Its own alone: it holds what was read of the encoder too."""
         return ()
+
+    def _loaded(self, dtype: torch.dtype) -> Self:
+        raise Unsupported("it is a part: what is saved is the whole model")
 
 
 def has_decoder(config: Any) -> bool:
