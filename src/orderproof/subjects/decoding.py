@@ -72,12 +72,13 @@ class DecoderDriver(PretrainedDriver):
             first_position=0, pad=None, stretches=(), patches=None,
         )  # fmt: skip
         self.accepted = set(decoding.named)
+        self.swallows = frozenset()
 
     def caches(self) -> tuple[str, ...]:
         """Its own alone: it holds what was read of the encoder too."""
         return ()
 
-    def _loaded(self, dtype: torch.dtype) -> Self:
+    def loaded(self, dtype: torch.dtype) -> Self:
         raise Unsupported("it is a part: what is saved is the whole model")
 
 
