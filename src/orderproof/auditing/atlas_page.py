@@ -195,10 +195,16 @@ def _behaviour(rows: Sequence[Row]) -> str:
         "Laws that are measured by several calls: H held, with a control that moved the output, R refuted, "
         "? undecided, - not applicable; ! not what is expected."
     )
+    names = {law.name for law in laws}
     lines = []
     for row in rows:
-        verdicts = {each.law: each for each in row.laws}
-        lines.append([row.name, row.kind, *(_mark(verdicts.get(law.name)) for law in laws)])
+        parts: dict[str, dict[str, LawRow]] = {}
+        for each in row.laws:
+            if each.law in names:
+                parts.setdefault(each.setting, {})[each.law] = each
+        for part, verdicts in parts.items():
+            shown = f"{row.name}, {part}" if part else row.name
+            lines.append([shown, part or row.kind, *(_mark(verdicts.get(law.name)) for law in laws)])
     head = ["architecture", "kind", *(f"{law.code} {law.name}" for law in laws)]
     return f"## Behaviour\n\n{text}\n\n" + _table(head, lines)
 
