@@ -502,6 +502,7 @@ FIXED = [
 
 WINDOWS = [
     S("max_pool1d", (X(2, 3, 3), [2])),
+    S("max_pool1d", (X(2, 3, 3), [2], [1], [1], [2])),
     S("max_pool2d", (X(2, 3, 3), [2, 2], [1, 1])),
     S("max_pool2d_with_indices", (X(2, 3, 3), [2, 2], [1, 1])),
     S("adaptive_avg_pool1d", (X(2, 2, 3), [2])),

@@ -138,6 +138,11 @@ def rare(x: Tensor) -> Tensor:
     return (x - 50).relu()
 
 
+def unless_zero(x: Tensor, zero: Tensor) -> Tensor:
+    """The mean of everything, but where something is zero, as it is said to be."""
+    return x + torch.where(zero == 0, 0.0, x.mean((1, 2))[:, None, None])
+
+
 def pooled(x: Tensor, ahead: int) -> Tensor:
     """Means over a token, the one before it and some ahead, divided by minus three."""
     held = F.pad(x[:, None], (0, 0, 1, ahead))
@@ -336,6 +341,18 @@ ATTACKS = [
         ),
     ),
     Attack("same_step_after_a_write", "causal", lambda x: written(x, x[:, -1]), lambda x: written(x, x[:, 0])),
+    Attack(
+        "windows_of_border_alone",
+        "causal",
+        lambda x: unless_zero(x, F.max_pool1d(x[..., :2], 2, stride=1, padding=1, dilation=3) * torch.zeros(1)),
+        lambda x: unless_zero(x, F.max_pool1d(x[..., :2], 2, stride=1) * torch.zeros(1)),
+    ),
+    Attack(
+        "largest_of_one_entry",
+        "causal",
+        lambda x: unless_zero(x, torch.ones(x.shape).scatter(-1, x[..., :1].topk(1)[1], 0.0)),
+        lambda x: unless_zero(x, torch.ones(x.shape).scatter(-1, x.topk(WIDTH)[1], 0.0)),
+    ),
     # ------------------------------------------------------------ windows, and memory behind a slice
     Attack("windows_divided_by_a_negative_number", "causal", lambda x: pooled(x, 1), lambda x: pooled(x, 0)),
     Attack(
