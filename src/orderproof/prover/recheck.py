@@ -181,7 +181,8 @@ class _Checker:
         sides = np.where(row % 2 == 0, place < pads, place >= n - pads)
         padded = sides if rows > 1 else (place < left) | (place >= n - pads + left)
         halves = [place < n // 2, place >= n // 2]
-        slots = {"padding": [padded], "packing": halves, "batch": [row == 0, row == rows - 1]}.get(law, [])
+        mate = [line[:1] for line in said["replaced"]].index([1]) if law == "batch" else 0  # any row
+        slots = {"padding": [padded], "packing": halves, "batch": [row == mate]}.get(law, [])
         self.group = () if slots or law == "causal" else (tuple(range(n))[::-1],) if law == "mirror_blind" else group
         relation = {"tokens": n, "generators": [list(p) for p in self.group], "last_only": movable < n}
         choices = [np.broadcast_to(x, (rows, n)) for x in slots]  # which slots [row, token] are replaced
@@ -216,8 +217,9 @@ class _Checker:
             said = f"{self.tokens} tokens along dimension {' and '.join(dims)}" if dims else "the same in both runs"
             yield f"{node}: {said}{where}"
         if self.law in ("packing", "batch"):
-            what = "document" if self.law == "packing" else "row"
-            yield f"replaced: the {'first' if self.replaced[0, 0] else 'last'} {what}"
+            what, line = ("document", self.replaced[0]) if self.law == "packing" else ("row", self.replaced[:, 0])
+            end = "the first " if line[0] else "the last " if line[-1] else ""
+            yield f"replaced: {end}{what}{'' if end else f' {line.argmax()}'}"
 
     def _last_word(self, f: _Fact, dims: dict[int, Any]) -> None:
         one = self.group or len(dims) == 1 or (self.law == "batch" and not dims)
