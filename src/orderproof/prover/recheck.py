@@ -294,7 +294,7 @@ class _Checker:
         if name in ("_to_copy", "to") and isinstance(x, _Fact) and x.dtype in ("int32", "int64"):
             return x.among if kwargs.get("dtype", args[-1]) in (torch.int32, torch.int64) else None
         b = dict(zip(("self", "k", "dim", "largest"), args, strict=False)) | kwargs
-        if name != "topk" or not isinstance(x, _Fact) or not b.get("largest", True) or not x.shape:
+        if name != "topk" or not isinstance(x, _Fact) or not x.shape:
             return None
         dim = b.get("dim", -1) % len(x.shape)
         line: dict[str, Any] = {"axis": dim, "keepdims": True}
@@ -304,7 +304,7 @@ class _Checker:
             (x.low > x.mask / 10) & (x.high < INF),
             np.full(wide, b["k"] >= x.shape[dim]),
         )
-        few = (plain | masked).all(**line) & (plain.sum(**line) <= b["k"])
+        few = (plain | masked).all(**line) & (plain.sum(**line) <= b["k"]) & b.get("largest", True)
         return dim, np.array(whole | (plain & few))
 
     def _value(self, x: Any) -> Any:
