@@ -502,6 +502,7 @@ FIXED = [
 
 WINDOWS = [
     S("max_pool1d", (X(2, 3, 3), [2])),
+    S("max_pool1d", (X(2, 3, 3), [2], [1], [1], [2])),
     S("max_pool2d", (X(2, 3, 3), [2, 2], [1, 1])),
     S("max_pool2d_with_indices", (X(2, 3, 3), [2, 2], [1, 1])),
     S("adaptive_avg_pool1d", (X(2, 2, 3), [2])),
@@ -513,6 +514,9 @@ WINDOWS = [
     S("upsample_bicubic2d", (X(2, 2, 2, 3), [3, 4], False)),
     S("grid_sampler", (X(2, 2, 3, 3), X(2, 3, 2, 2, kind="unit"), 0, 0, False)),
     S("grid_sampler_2d", (X(2, 2, 3, 3), X(2, 3, 2, 2, kind="unit"), 1, 1, True)),
+    S("pad", (X(1, 2, 3), [2, 0], "reflect")),
+    S("pad", (X(1, 2, 3), [1, 0], "circular")),
+    S("pad", (X(1, 2, 3), [0, 4], "replicate")),
 ]
 
 SAMPLES = [

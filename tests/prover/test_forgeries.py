@@ -227,8 +227,88 @@ def creeping() -> Checked:
     return checked("causal", steps, [[1, 0]], 1)
 
 
+def told_apart(written: Step, steps: list[Step]) -> Checked:
+    """What depends on a later token, where the value that is said to be written is not there."""
+    kept = step(
+        "w", "eq.Scalar", ["%z", 0.0], [2, 3, 4], fact([STILL] * 3, -1, (1, True)), "pointwise_equivariant", "bool"
+    )
+    end = step("o", "where.ScalarSelf", ["%w", 0.0, "%k"], [2, 3, 4], fact([STILL] * 3), "pointwise_equivariant")
+    return checked("causal", [SEEN, MEAN, *steps, written, kept, end], [[1, 0]], 1)
+
+
+ZERO = fact([STILL] * 3, -1, (1, 0.0))
+ONES = step("n", "ones.default", [[2, 3, 4]], [2, 3, 4], fact([STILL] * 3), "same_in_both_runs")
+
+
+def line_of_one() -> Checked:
+    """The place of the largest of one entry, said to be every place of a line of four."""
+    said = fact([STILL] * 3, upto(3, 1))
+    steps = [
+        step("s", "slice.Tensor", ["%x", 2, 0, 1], [2, 3, 1], said, "movement_equivariant"),
+        step("t", "topk.default", ["%s", 1], [[2, 3, 1]] * 2, [said] * 2, "scan_dependence", ["float32", "int64"]),
+        step("i", "getitem", ["%t", 1], [2, 3, 1], said, "part_of_a_tuple", "int64"),
+        ONES,
+    ]
+    steps[2]["operator"] = "getitem"
+    return told_apart(step("z", "scatter.value", ["%n", 2, "%i", 0.0], [2, 3, 4], ZERO, "dense_dependence"), steps)
+
+
+def places_given() -> Checked:
+    """Places that are given, said to be those that were computed."""
+    still, moved = fact([STILL] * 2), fact([STILL, SWAPPED])
+    number = step("n", "ones.default", [[2, 3]], [2, 3], still, "same_in_both_runs")
+    largest = step("t", "topk.default", ["%n", 3], [[2, 3]] * 2, [still] * 2, "same_in_both_runs", ["float32", "int64"])
+    part = step("p", "getitem", ["%t", 1], [2, 3], still, "part_of_a_tuple", "int64")
+    part["operator"] = "getitem"
+    given = step("x", "_to_copy.default", ["%p"], [2, 3], moved, "given", "int64", dtype={"dtype": "int64"})
+    zero = fact([STILL] * 2, -1, (1, 0.0))
+    # The write itself reads places that move; what it is said to give alone makes it pass.
+    return checked(
+        "causal",
+        [number, largest, part, given | {"fact": fact([STILL] * 2, upto(2, 1))},
+         step("z", "scatter.value", ["%n", 1, "%x", 0.0], [2, 3], zero, "dense_dependence")],
+        [[1, 0]], 1,
+    )  # fmt: skip
+
+
+def border() -> Checked:
+    """The largest of a window of border alone, times zero: no number, and said to be zero."""
+    x = step("x", "input", [], [3, 1, 2], fact([STILL] * 3, upto(3, 0)), "given")
+    args = ["%x", [2], [1], [1], [3]]
+    places = [
+        step("m", "max_pool1d.default", args, [3, 1, 1], LATE, "scan_dependence"),
+        step("n", "zeros.default", [[3, 1, 1]], [3, 1, 1], fact(["free", STILL, STILL]), "same_in_both_runs"),
+        step("z", "mul.Tensor", ["%m", "%n"], [3, 1, 1], ZERO, "pointwise_equivariant"),
+    ]
+    return checked("causal", [x, *places], [[0, 0]], 0)
+
+
+def no_number() -> Checked:
+    """No number, written into ones: said to be ordinary, and times zero to be zero."""
+    none = fact([STILL] * 3)
+    steps = [
+        ONES,
+        step(
+            "i",
+            "zeros.default",
+            [[2, 3, 4]],
+            [2, 3, 4],
+            fact([STILL] * 3),
+            "same_in_both_runs",
+            "int64",
+            dtype={"dtype": "int64"},
+        ),
+        step("u", "add.Tensor", ["%n", "%k"], [2, 3, 4], LATE, "pointwise_equivariant"),
+        step("q", "full.default", [[2, 3, 4], {"float": "nan"}], [2, 3, 4], none, "same_in_both_runs"),
+        step("f", "scatter.src", ["%u", 2, "%i", "%q"], [2, 3, 4], LATE, "dense_dependence"),
+        step("o0", "zeros.default", [[2, 3, 4]], [2, 3, 4], fact(["free"] * 3), "same_in_both_runs"),
+    ]
+    return told_apart(step("z", "mul.Tensor", ["%f", "%o0"], [2, 3, 4], ZERO, "pointwise_equivariant"), steps)
+
+
 FORGERIES = (
-    gather, scatter, bits, like_steps, like_steps_joined, pooled, ellipsis, narrow, memory, beyond, grown, creeping
+    gather, scatter, bits, like_steps, like_steps_joined, pooled, ellipsis, narrow, memory, beyond, grown, creeping,
+    line_of_one, places_given, border, no_number,
 )  # fmt: skip
 
 

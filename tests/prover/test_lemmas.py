@@ -455,8 +455,8 @@ COARSE = [
     ),
     Coarse(
         "a place of a map that is read anew is made of those near it, and taken to be made of all",
-        ("known", "cut"),
-        ("upsample_bilinear2d", "upsample_bilinear2d.vec", "upsample_bicubic2d", "grid_sampler", "grid_sampler_2d"),
+        ("ordinary", "known", "cut"),
+        ("upsample_bilinear2d", "upsample_bilinear2d.vec", "upsample_bicubic2d", "grid_sampler_2d"),
     ),
     Coarse(
         "a write at known places is as a write at any place",

@@ -39,6 +39,8 @@ from tests.prover.test_contradictions import (
     unless_number,
     weights_beside,
 )
+from tests.prover.test_places_of_the_largest import BROKEN as LARGEST_BROKEN
+from tests.prover.test_places_of_the_largest import OPEN as LARGEST_OPEN
 from tests.prover.test_sharing import DIFFERENT, shared
 from tests.prover.walking import TOKENS, WIDTH, Program, examine, shortfall, violations, walk
 
@@ -97,8 +99,8 @@ POINTWISE = [
     ),
     M(
         "value_of_the_other_branch",
-        "value = np.where(sure, np.where(true, yes.value, no.value), np.zeros_like(yes.value))",
-        "value = np.where(sure, np.where(true, no.value, yes.value), np.zeros_like(yes.value))",
+        "value = np.where(sure, np.where(true, yes.value, no.value), np.where(masked,",
+        "value = np.where(sure, np.where(true, no.value, yes.value), np.where(masked,",
         *MASKED,
     ),
     M("triangle_without_its_diagonal", "else ones.triu(diagonal)).numpy()", "else ones.triu()).numpy()", "triu"),
@@ -377,8 +379,8 @@ CONTRACTION = [
 FIBRE = [
     M(
         "line_wholly_masked",
-        "return Lines(alive, masked & alive, finite, spoilt)",
-        "return Lines(alive, masked, finite, spoilt)",
+        "return Lines(ordinary, alive, masked & alive, finite, spoilt)",
+        "return Lines(ordinary, alive, masked, finite, spoilt)",
         "softmax.int",
         SDPA,
         quick=True,
@@ -466,6 +468,23 @@ LOOKUP = [
         "return Fact(a.shape, rest_moves[:at] + head + rest_moves[at:], np.maximum(before, wide))",
         "return Fact(a.shape, rest_moves[:at] + head + rest_moves[at:], before)",
         "index.Tensor",
+    ),
+    M("dilated_windows", 'if "max_pool" in str(node.target)', "if False", program="windows_of_border_alone-causal"),
+    M("border_the_other_way", "(before, after), _BORDERS[mode])", "(after, before), _BORDERS[mode])", "pad"),
+    M("map_read_by_place", 'a.shape, {"h", "w", "place"})', 'a.shape, {"place"})', "grid_sampler"),
+    M("grid_of_another_map", '["n", "y", "x", "place"], 1)]', '["m", "y", "x", "place"], 1)]', "grid_sampler"),
+    M(
+        "places_of_shorter_lines",
+        "if among is None or among.dim != dim or among.sure.shape[dim] != made.shape[dim]:",
+        "if among is None or among.dim != dim:",
+        program="largest_of_one_entry-causal",
+    ),
+    M("places_of_one_too_few", "keepdims=True) <= count)", "keepdims=True) <= count + 1)", program="largest_too_few"),
+    M(
+        "places_of_the_smallest",
+        'if known is None or not a.argument(3, "largest", True):',
+        "if known is None:",
+        program="smallest_places",
     ),
     M("pooled_by_place", "if any(is_moved(m) for m in fact.moves[lead:]):", "if False:", "avg_pool2d"),
     M(
@@ -1212,6 +1231,8 @@ MUTANTS = [
     ),
 ]
 PROGRAMS = {  # name -> law, function
+    "largest_too_few": ("causal", LARGEST_OPEN["fewer_than_are_visible"]),
+    "smallest_places": ("causal", LARGEST_BROKEN["the_smallest"]),
     "low_less_low": (
         "causal",
         lambda x: unless_number(weights_beside((hidden_by_data(x) - hidden_by_data(x)).exp(), x), x),

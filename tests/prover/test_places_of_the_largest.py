@@ -44,9 +44,9 @@ def sparse(x: Tensor, width: int, count: int, *, largest: bool = True, narrow: b
     return chosen(x, places.int().long() if narrow else places, mask)
 
 
-def all_of_them(x: Tensor) -> Tensor:
+def all_of_them(x: Tensor, *, largest: bool = True) -> Tensor:
     """As many as there are keys: whichever order they come in, each is chosen."""
-    return chosen(x, (x @ x.transpose(1, 2)).topk(x.shape[1], -1).indices, band(x, x.shape[1]))
+    return chosen(x, (x @ x.transpose(1, 2)).topk(x.shape[1], -1, largest).indices, band(x, x.shape[1]))
 
 
 def of_two(x: Tensor, *, second: bool) -> Tensor:
@@ -61,6 +61,7 @@ PROVED: dict[str, Function] = {
     "more_than_are_visible": lambda x: sparse(x, 2, 4),
     "through_narrower_numbers": lambda x: sparse(x, 3, 3, narrow=True),
     "all_of_them": all_of_them,
+    "all_of_them_from_the_smallest": lambda x: all_of_them(x, largest=False),
     "of_queries_for_each_key": lambda x: chosen(x, ranked(x, band(x, 2)).topk(2, 1).indices, band(x, 2), dim=1),
     "two_choices": lambda x: of_two(x, second=False),
 }

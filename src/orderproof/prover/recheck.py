@@ -71,6 +71,7 @@ scan_dependence | * -> * | # | cumsum cumprod logcumsumexp cummax cummin | < -> 
 scan_dependence | < -> > | <> | argsort | convolution | | conv1d conv2d conv3d convolution
 scan_dependence | pooled | | avg_pool1d avg_pool2d max_pool1d max_pool2d max_pool2d_with_indices adaptive_avg_pool1d
 scan_dependence | pooled | | adaptive_avg_pool2d upsample_nearest2d upsample_bilinear2d upsample_bicubic2d
+dense_dependence | written | | scatter.src scatter.value
 dense_dependence | * < > -> * | #<> | scatter scatter_add scatter_reduce | *y -> * | y | view_as_complex
 dense_dependence | * y > -> * | #y> | index_add index_copy index_fill | * -> *y | y | view_as_real | < -> > | <> | fft
 dense_dependence | tuvw txyz -> tuxy | vwz | grid_sampler grid_sampler_2d
@@ -138,6 +139,11 @@ def _need(condition: object, message: str) -> None:
         raise CertificateError(message)
 
 
+def _dilated(operator: str, args: Any, kwargs: Any) -> bool:
+    """Whether windows may hold border alone, of which the largest is minus infinity."""
+    return "max_pool" in operator and not set(tree_leaves([args[4:5], kwargs.get("dilation", 1)])) <= {1}
+
+
 def _hash(data: object) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -175,7 +181,8 @@ class _Checker:
         sides = np.where(row % 2 == 0, place < pads, place >= n - pads)
         padded = sides if rows > 1 else (place < left) | (place >= n - pads + left)
         halves = [place < n // 2, place >= n // 2]
-        slots = {"padding": [padded], "packing": halves, "batch": [row == 0, row == rows - 1]}.get(law, [])
+        mate = [line[:1] for line in said["replaced"]].index([1]) if law == "batch" else 0  # any row
+        slots = {"padding": [padded], "packing": halves, "batch": [row == mate]}.get(law, [])
         self.group = () if slots or law == "causal" else (tuple(range(n))[::-1],) if law == "mirror_blind" else group
         relation = {"tokens": n, "generators": [list(p) for p in self.group], "last_only": movable < n}
         choices = [np.broadcast_to(x, (rows, n)) for x in slots]  # which slots [row, token] are replaced
@@ -210,8 +217,9 @@ class _Checker:
             said = f"{self.tokens} tokens along dimension {' and '.join(dims)}" if dims else "the same in both runs"
             yield f"{node}: {said}{where}"
         if self.law in ("packing", "batch"):
-            what = "document" if self.law == "packing" else "row"
-            yield f"replaced: the {'first' if self.replaced[0, 0] else 'last'} {what}"
+            what, line = ("document", self.replaced[0]) if self.law == "packing" else ("row", self.replaced[:, 0])
+            end = "the first " if line[0] else "the last " if line[-1] else ""
+            yield f"replaced: {end}{what}{'' if end else f' {line.argmax()}'}"
 
     def _last_word(self, f: _Fact, dims: dict[int, Any]) -> None:
         one = self.group or len(dims) == 1 or (self.law == "batch" and not dims)
@@ -270,6 +278,7 @@ class _Checker:
             derived = self._derived(step, said, args, dict(kwargs))
             made = [self._compared(*pair) for pair in zip(said, derived, strict=True)]
             among = self._among(step["operator"], args, dict(kwargs))
+            among = among if step["lemma"] != "given" else None  # what is given need not be what was computed
             made = [replace(f, among=among if k == len(made) - 1 else None) for k, f in enumerate(made)]
             made = [replace(f, key=f.content(part)) for f, part in zip(made, parts, strict=True)]
             self.done[key] = made if isinstance(data, list) else made[0]
@@ -285,7 +294,7 @@ class _Checker:
         if name in ("_to_copy", "to") and isinstance(x, _Fact) and x.dtype in ("int32", "int64"):
             return x.among if kwargs.get("dtype", args[-1]) in (torch.int32, torch.int64) else None
         b = dict(zip(("self", "k", "dim", "largest"), args, strict=False)) | kwargs
-        if name != "topk" or not isinstance(x, _Fact) or not b.get("largest", True) or not x.shape:
+        if name != "topk" or not isinstance(x, _Fact) or not x.shape:
             return None
         dim = b.get("dim", -1) % len(x.shape)
         line: dict[str, Any] = {"axis": dim, "keepdims": True}
@@ -295,7 +304,7 @@ class _Checker:
             (x.low > x.mask / 10) & (x.high < INF),
             np.full(wide, b["k"] >= x.shape[dim]),
         )
-        few = (plain | masked).all(**line) & (plain.sum(**line) <= b["k"])
+        few = (plain | masked).all(**line) & (plain.sum(**line) <= b["k"]) & b.get("largest", True)
         return dim, np.array(whole | (plain & few))
 
     def _value(self, x: Any) -> Any:
@@ -313,12 +322,14 @@ class _Checker:
         if lemma == "nothing_follows":
             leaves = tree_leaves([args, kwargs])
             large = any(isinstance(x, int | float) and not abs(x) < LARGE and x != END for x in leaves)
+            large = large or _dilated(operator, args, kwargs)
             read = [f for f in leaves if isinstance(f, _Fact)]
             plain = (
                 operator.split(".")[1].strip("_") not in UNDEFINED and all(f.ordinary.all() for f in read) and not large
             )
             _need(all(FREE not in s.moves for s in said), "its fact says something")
-            return [self._fact(s, ALWAYS, *((-1, 1) if plain else (-INF, INF))) for s in said]
+            fine = [plain or (k > 0 and "int" in s.dtype) for k, s in enumerate(said)]  # places, and counts
+            return [self._fact(s, ALWAYS, *((-1, 1) if x else (-INF, INF))) for s, x in zip(said, fine, strict=True)]
         if lemma == "given":
             axes = [a for a in tree_leaves(self.inputs.get(node)) if a is not None]
             start = operator == "input" or (axes and len(self.inputs) == 1)  # the relation may begin inside the graph
@@ -379,7 +390,8 @@ class _Checker:
             return derived
         exact = (derived.low == said.low) & (derived.high == said.high)
         # But for an ordinary number and rounding: anything more, said step by step, would add up.
-        masked = (derived.high <= said.high + 2 - 1e-6 * said.high) & (said.high <= said.mask)
+        room = np.where(np.isinf(said.high), 0, 2 - 1e-6 * said.high)
+        masked = (derived.high <= said.high + room) & (said.high <= said.mask)
         fits = np.choose(said.status, [derived.ordinary, exact, masked, True, derived.high < LARGE])
         _need(fits.all(), "a value it says is known, or ordinary, need not be so")
         return derived if derived.constant else said
@@ -436,7 +448,7 @@ class _Checker:
     def _tried(self, dtypes: Any, dtype: str, ends: Any, plain: Any, run: Any, how: str) -> Any:
         """Between what a result lies that is made elementwise, tried at the ends if it is monotone; known values."""
         (low, high), exact = plain, reduce(np.logical_and, [a == b for a, b in ends])
-        truth = how == "choice" or (how == "boolean" and dtype == "bool")
+        truth = how == "choice" or (how == "boolean" and dtype == "bool") or {*dtypes, dtype} == {"bool"}
         if truth or (how in ("monotone", "quotient") and "float" in dtype):  # whole numbers wrap round
             corners = []
             for x, (a, b) in zip(dtypes, ends, strict=True):
@@ -515,8 +527,13 @@ class _Checker:
         else:
             made = getattr(self, f"_{form}", self._labelled)(name, b, said, run, facts, form, place)
         numbers = [v for k, v in b.items() if k not in ("p", "ord") and isinstance(v, int | float)]
-        large = [v for v in numbers if not abs(v) < LARGE]
-        if large and form not in ("monotone", "moved", "choice"):  # what a large number makes is not ordinary
+        large = any(not abs(v) < LARGE for v in numbers) or _dilated(name, args, kwargs)
+        if large and form not in (
+            "monotone",
+            "moved",
+            "choice",
+            "written",
+        ):  # what a large number makes is not ordinary
             made = [self._fact(d, d.level, *(np.where(d.low == d.high, d.low, x) for x in (-INF, INF))) for d in made]
         return [replace(d, level=d.level * 0 + NEVER, constant=True) for d in made] if constant else made
 
@@ -651,15 +668,6 @@ class _Checker:
             still = "".join("".join(kinds[c][d] for d in dims) if c in kinds else c for c in first + rest * (k > 0))
             how = ("", product, "monotone") if place == "zero" else (still,)
             f = self._fact(out, NEVER) if 0 in out.shape else self._form(out, pairs, goal, *how)
-            if name == "scatter" and b.get("reduce") is None and isinstance(b.get("src"), _Fact):  # one or the other
-                low, high = min(x.low.min() for x in facts[::2]), max(x.high.max() for x in facts[::2])
-                f = replace(f, low=0 * f.level + low, high=0 * f.level + high)
-            written = b.get("value")
-            if name == "scatter" and b.get("reduce") is None and isinstance(written, int | float) and b["index"].among:
-                dim, sure = b["index"].among  # the number, where it is certain to be written
-                sure = sure if [dim] == dims else np.full(sure.shape, fill_value=False)
-                low, high = (np.where(sure, written, end) for end in (f.low, f.high))
-                f = self._fact(replace(f, moves=f.moves), f.level, low, high)
             if "int" in out.dtype and all("float" in x.dtype for x in facts):  # a place, or a count
                 f = replace(f, low=0 * f.level - 1.0, high=0 * f.level + 1.0)
             if "cum" in name:  # whatever stands before it counts too
@@ -669,6 +677,19 @@ class _Checker:
             made.append(f)
         return made
 
+    def _written(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
+        """Each element is as it was, or what is written; a number, where it is certain to be."""
+        (f,) = self._labelled(name, b, said, run, facts, "* < > -> *", "#<>")
+        own, new = b["self"], b.get("src", b.get("value"))
+        news = (new.low.min(), new.high.max()) if isinstance(new, _Fact) else (new, new)
+        ends = np.minimum(own.low.min(), news[0]), np.maximum(own.high.max(), news[1])  # no number stays none
+        low, high = (0 * f.level + end for end in ends)
+        dim, sure = b["index"].among or (0, np.array([]))
+        along = dim == b["dim"] % max(len(f.shape), 1) and sure.shape[dim : dim + 1] == f.shape[dim : dim + 1]
+        if along and not isinstance(new, _Fact):  # of places of lines as long
+            low, high = (np.where(sure, new, end) for end in (low, high))
+        return [self._fact(replace(f, moves=f.moves), f.level, low, high)]
+
     def _indexed(self, name: str, b: Any, said: list[_Fact], run: Any, facts: Any, *_: Any) -> list[_Fact]:
         x, put = b["self"], [b["values"]] if "values" in b else []
         _need(name != "index_select" or (x.shape and len(b["index"].shape) == 1), "single numbers")
@@ -676,7 +697,10 @@ class _Checker:
         if not put and all(f.tensor is not None for f in facts if f is not x):
             return self._moved(name, b, said, run)
         read, own = [d for d, f in enumerate(places) if f is not None], DIMS[: len(x.shape)]
-        _need(all(places[d].dtype not in ("bool", "uint8") for d in read), "a boolean index")
+        if any(places[d].dtype in ("bool", "uint8") for d in read):  # a number, written where a mask says so
+            _need(len(put) == len(read) == 1 == math.prod(put[0].shape), "a boolean index")
+            mask, ones = places[read[0]], "qrstuvwxyz"[: len(put[0].shape)]
+            return [self._form(said[0], [(x, own), (mask, own[read[0] :][: len(mask.shape)]), (put[0], ones)], own)]
         line = "stuvwxyz"[: max(len(places[d].shape) for d in read)]
         rest = "".join(own[d] for d in range(len(own)) if d not in read)
         first = read[0] if read[-1] - read[0] < len(read) else 0
@@ -693,11 +717,13 @@ class _Checker:
         for v in np.unique(level):
             (hit,) = run(lambda _: None, input=torch.from_numpy((level >= v) * 1.0), weight=ones, bias=None, groups=1)
             seen = np.where(hit.numpy() > 0, v, seen)
-        place, end = DIMS[first - 1] + "ypqrstuv", np.full((1,) * rank, 1 if x.ordinary.all() else INF)
+        own = DIMS[first - 1]  # the channel of a result has weights of its own, where it is not transposed
+        place, end = own + "ypqrstuv", np.full((1,) * rank, 1 if x.ordinary.all() else INF)
         for d, width in enumerate(kernel, start=first):
             place += DIMS[d] if width > 1 or set(b["stride"]) != {1} or x.shape[d] != out.shape[d] else ""
         plain = replace(x, shape=(*x.shape[:first], *out.shape[first:]), level=seen, low=-end, high=end)
-        rest = [(f, "pqrstuv"[: len(f.shape)]) for f in facts if f is not x]
+        weights = ("p" if b.get("transposed") else own) + "qrstuv"[: len(kernel) + 1]
+        rest = [(f, weights if len(f.shape) > 1 else own) for f in facts if f is not x]
         return [self._form(out, [(plain, DIMS[: first - 1] + "y" + DIMS[first:rank]), *rest], DIMS[:rank], place)]
 
     def _pooled(self, name: str, b: Any, said: list[_Fact], run: Any, *_: Any) -> list[_Fact]:

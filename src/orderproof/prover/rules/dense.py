@@ -117,7 +117,7 @@ def _one_or_the_other(a: Application, made: Fact, source: Node | float) -> Fact:
 
 def _written(made: Fact, among: Among | None, dim: int, number: float) -> Fact:
     """A number is known where it is certain to be written (scan_dependence, case 4)."""
-    if among is None or among.dim != dim:
+    if among is None or among.dim != dim or among.sure.shape[dim] != made.shape[dim]:  # places of longer lines, or not
         return made
     one = (1,) * len(made.shape)
     known = made.known or Known(np.zeros(one, dtype=np.uint8), np.zeros(one))

@@ -9,7 +9,7 @@ a mean, a maximum and its place, or a weighted sum (a map made larger).
 Proof. 1 and 2: C[b, w] reads nothing else. Which places a window reads is seen by running the operator on ones: what
 it gives there is no zero, as weights are all of one sign. In a map made larger by interpolation weights may be zero
 (and zero times infinity is no number), or of both signs and add up to zero: there every place is taken to be read.
-Arithmetic: any.
+Arithmetic: any. A dilated window may hold border alone: its largest is minus infinity, and no ordinary number.
 """
 
 from __future__ import annotations
