@@ -315,7 +315,7 @@ def test_a_wrong_name_or_value_is_one_clear_line(spec, message):
     ("spec", "message"),
     [
         ("arch:bert?hidden_size=65", "the model cannot be built: .*not a multiple"),
-        ("arch:whisper", "WhisperModel reads audio, neither text nor images"),
+        ("arch:bark", "BarkModel reads audio, neither text nor images"),
         ("arch:efficientloftr", "the image reaches the output of EfficientLoFTRModel not by way of"),
         ("arch:csm", "CsmForConditionalGeneration reads audio, neither text nor images"),
     ],
