@@ -140,7 +140,7 @@ class Finding(Record):
     entries_complete: bool | None = None
     vacuous: bool = False
     output: str = ""
-    setting: str = ""  # how the model was called: "" with its tokens alone, or padded, packed, blocked, labelled, decoder
+    setting: str = ""  # how the model was called: "" with tokens alone, or padded, packed, blocked, labelled; decoder
     entries: tuple[Entry, ...] = ()
     witness: Witness | None = None
     deviation: Deviation = Deviation()
