@@ -23,6 +23,7 @@ from orderproof.driver import Answer, Driver
 from orderproof.laws.measured.bench import Bench
 from orderproof.laws.measured.controls import other_first_token
 from orderproof.laws.measured.law import MeasuredLaw, Sides, Trial
+from orderproof.laws.measured.padded_rows import between_pads
 
 PADS = 3
 ROWS = 2
@@ -61,27 +62,10 @@ def _chosen(bench: Bench, *, rows: tuple[int, ...]) -> Sides:
 
 
 def _padded(bench: Bench, *, left: int, right: int, alone: bool = False) -> Sides:
-    """The first row of the usual call between pads; its mate, where it has one, has a token in their place."""
-    count, pads = bench.length, left + right
-    longest = bench.driver.longest
-    if longest is not None and count + pads > longest:
-        count = longest - pads
-    row = bench.tokens[:1, :count]
-    expected = bench.whole[:1] if count == bench.length else bench.forward(row)
-    filler = bench.draw(pads, rows=1, other=3)
-    if bench.driver.pad is not None and not filler.is_floating_point():
-        filler = torch.full_like(filler, bench.driver.pad)
-    tokens = torch.cat([filler[:, :left], row, filler[:, left:]], dim=1)
-    mask = torch.ones(1, count + pads, dtype=torch.bool)
-    mask[:, :left] = False
-    mask[:, left + count :] = False
-    if not alone:
-        tokens = torch.cat([tokens, bench.draw(count + pads, rows=1, other=4)])
-        mask = torch.cat([mask, torch.ones_like(mask)])
-    given = {"mask": mask}
-    if "positions" in bench.driver.takes:
-        given["positions"] = bench.driver.first_position + (mask.long().cumsum(1) - 1).clamp(min=0)
-    found = bench.forward(tokens, **given)[:1]
+    padded = between_pads(bench, left=left, right=right, alone=alone)
+    count = padded.row.shape[1]
+    expected = bench.whole[:1] if count == bench.length else bench.forward(padded.row)
+    found = bench.forward(padded.tokens, **padded.given)[:1]
     return expected, found[:, left : left + count] if found.dim() == 3 else found
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from orderproof.blocks.driving import TransformerDriver, decoder
@@ -21,6 +20,7 @@ from orderproof.driver import Answer
 from orderproof.laws.measured.bench import Bench
 from orderproof.laws.measured.controls import other_first_token
 from orderproof.laws.measured.law import MeasuredLaw, Sides, Trial
+from orderproof.laws.measured.padded_rows import between_pads
 
 PADS, STEPS = 3, 2
 
@@ -48,40 +48,17 @@ class CachePadded(MeasuredLaw):
 
 
 def _generated(bench: Bench) -> Sides:
-    tokens, mask, _ = _behind_pads(bench, alone=False)
-    made, by_hand = bench.driver.generated(tokens, STEPS, mask)
+    padded = between_pads(bench, left=PADS, alone=False)
+    made, by_hand = bench.driver.generated(padded.tokens, STEPS, padded.mask)
     return by_hand.double(), made.double()
 
 
 def _padded(bench: Bench, *, alone: bool) -> Sides:
     """What the last tokens of the first row give."""
-    tokens, mask, row = _behind_pads(bench, alone=alone)
-    given = {"mask": mask}
-    if "positions" in bench.driver.takes:
-        given["positions"] = bench.driver.first_position + (mask.long().cumsum(1) - 1).clamp(min=0)
-        expected = bench.forward(row)[:, -STEPS:]
-    else:
-        expected = bench.forward(tokens, mask=mask)[:1, -STEPS:]
+    tokens, mask, row, given = between_pads(bench, left=PADS, alone=alone)
+    expected = bench.forward(row) if "positions" in given else bench.forward(tokens, mask=mask)[:1]
     made, _ = bench.steps(tokens, [tokens.shape[1] - STEPS, *[1] * STEPS], **given)
-    return expected, made[:1, -STEPS:]
-
-
-def _behind_pads(bench: Bench, *, alone: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The first row behind pads, beside one without any; the mask; and that row by itself."""
-    count = bench.length
-    longest = bench.driver.longest
-    if longest is not None and count + PADS > longest:
-        count = longest - PADS
-    row = bench.tokens[:1, :count]
-    filler = bench.draw(PADS, rows=1, other=3)
-    if bench.driver.pad is not None and not filler.is_floating_point():
-        filler = torch.full_like(filler, bench.driver.pad)
-    tokens = torch.cat([filler, row], dim=1)
-    mask = (torch.arange(PADS + count) >= PADS).unsqueeze(0)
-    if not alone:
-        tokens = torch.cat([tokens, bench.draw(PADS + count, rows=1, other=4)])
-        mask = torch.cat([mask, torch.ones_like(mask)])
-    return tokens, mask, row
+    return expected[:, -STEPS:], made[:1, -STEPS:]
 
 
 LAW = CachePadded(
