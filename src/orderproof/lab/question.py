@@ -79,6 +79,8 @@ class Question(BaseModel, ABC):
     """False for a control: a bag of tokens is enough."""
     balanced: ClassVar[bool] = False
     """Every blind reader, not only the best, scores exactly the ceiling on the test set."""
+    whole_orbits: ClassVar[bool] = False
+    """The test set is all rows of a length, each as often as it is drawn: no blind reader can be lucky on it."""
     train_lengths: ClassVar[tuple[int, int]]
     """The shortest and the longest length to train at, unless a study says otherwise."""
     test_lengths: ClassVar[tuple[int, ...]]
