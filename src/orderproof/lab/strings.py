@@ -4,7 +4,7 @@
 
 An encoder that is blind to order sees one and the same at every e, and so says one and the same letter at all of them.
 A decoder does not: it sees how many e stand before, and with that where it is in the answer. A question with more than
-one e is therefore asked of encoders, as its authors did.
+one e is therefore asked of encoders, as its authors did. A token of the input and an answer may be one number.
 Source: Deletang et al. 2023, "Neural Networks and the Chomsky Hierarchy", arXiv:2207.02098, appendix A (the tasks);
 Ruoss et al. 2023, "Randomized Positional Encodings Boost Length Generalization of Transformers", arXiv:2305.16843
 (the empty tokens).
@@ -16,10 +16,12 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from orderproof.lab.choices import ChoiceQuestion
-from orderproof.lab.question import UNSCORED, Batch
+from orderproof.lab.letter_counts import largest_share
+from orderproof.lab.question import UNSCORED, Batch, Ceiling
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -74,4 +76,28 @@ class StringQuestion(ChoiceQuestion):
         return Batch(
             tokens=torch.cat([string, torch.full_like(answer, self.alphabet)], dim=1),
             targets=torch.cat([torch.full_like(string, UNSCORED), answer], dim=1),
+        )
+
+
+class LetterByLetter(StringQuestion):
+    """An answer of several letters, which are all in the string and each of its letters as often as any other.
+
+    Who is blind to order says one letter at all the empty tokens, best the commonest: what is right of its answers is
+    that letter's share of the string.
+    """
+
+    causal: ClassVar[bool | None] = False
+
+    letters: int = Field(default=2, ge=2)
+
+    @property
+    def alphabet(self) -> int:
+        """How many letters there are."""
+        return self.letters
+
+    def ceiling(self, length: int) -> Ceiling:
+        """The share of the commonest letter."""
+        return Ceiling(
+            value=largest_share(self.letters, length),
+            how=f"one letter for all places, the commonest: E max count / n, n letters of {self.letters}",
         )

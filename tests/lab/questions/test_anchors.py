@@ -29,3 +29,33 @@ def test_repeating_one_letter_is_counting():
     ceiling = make("copy", {"same": True}).ceiling(20)
     assert ceiling is not None
     assert ceiling.value == 1
+
+
+@pytest.mark.parametrize("name", ["reverse_string", "duplicate_string", "odds_first"])
+@pytest.mark.parametrize(("length", "share"), [(10, 0.6230), (40, 0.5627)])
+def test_one_letter_for_all_places(name, length, share):
+    assert float(make(name, {}).ceiling(length).value) == pytest.approx(share, abs=5e-5)
+
+
+def test_one_letter_for_all_places_on_the_lengths_beyond_the_trained():
+    asked = make("reverse_string", {})
+    shares = [float(asked.ceiling(length).value) for length in range(41, 501)]
+    assert sum(shares) / len(shares) == pytest.approx(0.5278, abs=5e-5)
+
+
+@pytest.mark.parametrize(("length", "share"), [(10, 0.375), (40, 0.285)])
+def test_bucket_sort(length, share):
+    assert float(make("bucket_sort", {}).ceiling(length).value) == pytest.approx(share, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["parity", "cycle_navigation", "missing_duplicate"])
+def test_controls(name):
+    assert {make(name, {}).ceiling(length).value for length in (1, 2, 40, 500)} == {1}
+
+
+@pytest.mark.parametrize(
+    ("ignored", "pairs", "share"), [(0.8, 3, 0.975), (0.8, 6, 0.914), (0.2, 3, 0.9), (0.2, 7, 0.749)]
+)
+def test_flip_flop(ignored, pairs, share):
+    asked = make("flip_flop", {"ignored": ignored})
+    assert float(asked.ceiling(pairs).value) == pytest.approx(share, abs=5e-4)
