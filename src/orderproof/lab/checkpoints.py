@@ -17,6 +17,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from orderproof.errors import CheckpointError
+from orderproof.lab.code_version import code_version
 from orderproof.report.destination import write
 
 MODEL, MOMENT = "model.", "moment."
@@ -37,7 +38,13 @@ def keep(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, progres
     tensors: dict[str, Tensor] = {f"{MODEL}{name}": x for name, x in model.state_dict().items()}
     for number, moments in optimiser.state_dict()["state"].items():
         tensors.update({f"{MOMENT}{number}.{name}": x for name, x in moments.items()})
-    told = {"run": run, "step": progress.step, "curve": progress.curve, "seconds": progress.seconds}
+    told = {
+        "run": run,
+        "code": code_version(),
+        "step": progress.step,
+        "curve": progress.curve,
+        "seconds": progress.seconds,
+    }
     file.parent.mkdir(parents=True, exist_ok=True)
     write(save(tensors, {"orderproof": json.dumps(told)}), file)
 
@@ -48,8 +55,9 @@ def restore(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, *, r
         with safe_open(file, framework="pt") as held:
             told: dict[str, Any] = json.loads((held.metadata() or {})["orderproof"])
             tensors = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118 - it is no mapping
-        if told["run"] != run:
-            raise CheckpointError(f"{file} belongs to run {told['run']}, not to {run}; remove it")
+        if (told["run"], told["code"]) != (run, code_version()):
+            whose = f"run {told['run']} of code {told['code']}, not to {run} of {code_version()}"
+            raise CheckpointError(f"{file} belongs to {whose}; remove it")
         model.load_state_dict({name.removeprefix(MODEL): x for name, x in tensors.items() if name.startswith(MODEL)})
         state = optimiser.state_dict()
         state["state"] = {}

@@ -40,7 +40,7 @@ def score(model: Transformer, question: Question, batch: Batch) -> Score:
     right = scored = 0
     nats: list[Tensor] = []
     rows = max(1, PLACES // batch.tokens.shape[1])
-    for tokens, targets in zip(batch.tokens.split(rows), batch.targets.split(rows), strict=True):
+    for tokens, targets in zip(torch.split(batch.tokens, rows), torch.split(batch.targets, rows), strict=True):
         scores = model(tokens)
         asked = targets != UNSCORED
         if question.measure == "nats":

@@ -1,8 +1,8 @@
 """Finished runs in one SQLite file: appended, never changed, shared by processes (write-ahead log).
 
-A study's folder holds `results.sqlite` and, in `checkpoints/`, one file for each run under way. A run is in the store or it
-is not: a result is written in one transaction, after which its checkpoint is removed. Two processes may finish the same
-run; the first one's result stays.
+A study's folder holds `results.sqlite` and, in `checkpoints/`, one file for each run under way. A run is in the store
+or it is not: a result is written in one transaction, after which its checkpoint is removed. Two processes may finish
+the same run; the first one's result stays.
 """
 
 from __future__ import annotations

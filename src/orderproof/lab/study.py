@@ -44,10 +44,10 @@ class StudyConfig(BaseModel):
 
     def runs(self) -> list[RunConfig]:
         """Every run, all seeds of one combination after the other. Raises `UsageError`."""
-        made = []
+        made: list[RunConfig] = []
         for values in product(*self.grid.values()):
-            for seed in range(self.seeds):
-                made.append(self._run({**dict(zip(self.grid, values, strict=True)), "seed": seed}))
+            chosen = dict(zip(self.grid, values, strict=True))
+            made.extend(self._run({**chosen, "seed": seed}) for seed in range(self.seeds))
         return list({run.id: run for run in made}.values())
 
     def _run(self, chosen: dict[str, Any]) -> RunConfig:

@@ -42,7 +42,7 @@ def train(run: RunConfig, folder: Path | None = None, *, told: Told | None = Non
     """
     with _deterministic():
         model = build(run)
-        optimiser = _optimiser(run, model)
+        optimiser = optimiser_of(run, model)
         file = None if folder is None else folder / f"{run.id}.safetensors"
         progress = checkpoints.Progress(step=0, curve=[], seconds=0.0)
         if file is not None and file.exists():
@@ -94,7 +94,8 @@ def learning_rate(run: RunConfig, number: int) -> float:
     return run.learning_rate * 0.5 * (1 + math.cos(math.pi * share))
 
 
-def _optimiser(run: RunConfig, model: nn.Module) -> torch.optim.AdamW:
+def optimiser_of(run: RunConfig, model: nn.Module) -> torch.optim.AdamW:
+    """AdamW over everything that is trained."""
     return torch.optim.AdamW(
         [p for p in model.parameters() if p.requires_grad],
         lr=run.learning_rate, weight_decay=run.weight_decay, fused=True,

@@ -1,8 +1,8 @@
 """What an engine is: it takes runs and gives back their results, in whatever order they finish.
 
-A run is sent as its configuration in JSON, and its result comes back as JSON, so that nothing but text has to travel. Every
-engine calls the same function, `compute`: the results cannot depend on the engine. An engine survives the death of a
-worker: it sends the run again, which goes on from its checkpoint where the folder is shared.
+A run is sent as its configuration in JSON, and its result comes back as JSON, so that nothing but text has to travel.
+Every engine calls the same function, `compute`: the results cannot depend on the engine. An engine survives the death
+of a worker: it sends the run again, which goes on from its checkpoint where the folder is shared.
 """
 
 from __future__ import annotations
@@ -27,15 +27,7 @@ class Failure:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Steps:
-    """How far a run under way has come."""
-
-    id: str
-    step: int
-
-
-Told = RunResult | Failure | Steps
+Told = RunResult | Failure
 
 
 class Engine(ABC):
@@ -43,7 +35,7 @@ class Engine(ABC):
 
     @abstractmethod
     def compute(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[Told]:
-        """The result of each run, or why there is none, as they finish; and now and then how far one has come.
+        """The result of each run, or why there is none, as they finish.
 
         Closing the iterator ends what is under way; checkpoints stay.
         """

@@ -1,7 +1,7 @@
 """Processes of this machine: started afresh (spawn), one torch thread each.
 
-A worker that dies (killed, out of memory) breaks the pool: a new one takes the runs that are left, each going on from its
-checkpoint. A run whose worker dies three times is given up.
+A worker that dies (killed, out of memory) breaks the pool: a new one takes the runs that are left, each going on from
+its checkpoint. A run whose worker dies three times is given up.
 """
 
 from __future__ import annotations
@@ -35,15 +35,19 @@ class Local(Engine):
             )
             try:
                 for told in self._until_broken(pool, left, checkpoints):
-                    if isinstance(told, str):  # it was under way when a worker died
-                        deaths[told] += 1
-                        if deaths[told] < ATTEMPTS:
-                            continue
-                        told = Failure(id=told, reason=f"its worker died {ATTEMPTS} times (out of memory?)")
-                    left.pop(told.id)
-                    yield told
+                    given = self._after_death(told, deaths) if isinstance(told, str) else told
+                    if given is not None:
+                        del left[given.id]
+                        yield given
             finally:
                 _end(pool)
+
+    def _after_death(self, name: str, deaths: Counter[str]) -> Failure | None:
+        """A run that was under way when a worker died is given up, or tried again."""
+        deaths[name] += 1
+        if deaths[name] < ATTEMPTS:
+            return None
+        return Failure(id=name, reason=f"its worker died {ATTEMPTS} times (out of memory?)")
 
     def _until_broken(
         self, pool: ProcessPoolExecutor, left: dict[str, RunConfig], checkpoints: Path
