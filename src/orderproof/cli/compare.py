@@ -82,10 +82,10 @@ def compare(
 
 
 def _announce(planned: Plan, workers: int, *, quiet: bool) -> None:
-    from orderproof.report.study_words import duration
-
     if quiet:
         return
+    from orderproof.report.study_words import duration
+
     done = len(planned.runs) - len(planned.left)
     text = f"study {planned.study.name}: {len(planned.runs)} runs, {done} finished"
     if planned.left:
