@@ -1,7 +1,7 @@
 """What others report for the questions asked here, as text to read beside our numbers.
 
-Their models are hundreds to a thousand times larger and trained longer, on rows drawn in another way: a row says what
-was seen there, not what should be seen here. Numbers are given as their source has them; none is ours.
+Most of their models are far larger than those of a study here, and all were trained and tested in another way: a row
+says what was seen there, not what should be seen here. Numbers are given as their source has them; none is ours.
 """
 
 from __future__ import annotations

@@ -122,6 +122,8 @@ def _style(k: int) -> dict[str, Any]:
 def _line(axes: Any, at: Sequence[int], points: Sequence[Estimate], style: dict[str, Any]) -> None:
     if not at:
         return
+    if "label" not in style:  # in the background every point would be too many
+        at, points = at[:: 1 + len(at) // 40], points[:: 1 + len(at) // 40]
     every = max(1, len(at) // 7)
     axes.plot(at, [p.iqm for p in points], markevery=(style.get("zorder", 0) % every, every), **style)
     if "label" in style:
