@@ -80,7 +80,7 @@ def study(*cells: Cell, name: str = "made_up", measure: Measure = "accuracy", sa
         ),
         "published": (PublishedRow(label=f"a paper {said}", text=f"none .5 {said}", source=f"A 2020 {said}"),),
         "versions": {"torch": f"2 {said}"},
-        "machine": {"processor": f"two cores {said}"},
+        "machine": {"processor": f"two cores {said}".strip()},
         "trained_lengths": (min(tested), max(tested)),
     }
     return Study(

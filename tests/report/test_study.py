@@ -71,7 +71,7 @@ def test_a_terminal_shows_every_cell_with_ceilings_and_laws():
     assert "rotary 0.967 [0.907, 0.989] 0.500 0.571 [0.511, 0.631] 0.500" in text
     assert "order_blind, prompt_blind of none" in text
     assert "Trained at lengths 5 to 20, 5 seeds." in text
-    assert "3 cells, 12.5 s of training on two cores" in text
+    assert "3 cells, 12.5 s of training (processor two cores)" in text
 
 
 def test_a_study_of_one_length_has_no_column_for_others():

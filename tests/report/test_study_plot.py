@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from orderproof.errors import UsageError
-from orderproof.report import study_plot
+from orderproof.report import drawing, study_plot
 from orderproof.report.drawing import COLOURS
 from orderproof.report.study_plot import BLIND, TOGETHER, TRAINED, draw, panels, write_plot
 from orderproof.study_record import Study
@@ -101,3 +101,9 @@ def test_a_picture_is_written_by_the_names_ending_and_hostile_names_do_not_act(t
 def test_another_ending_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"to end in \.svg or \.png"):
         write_plot(FEW, tmp_path / "a.pdf")
+
+
+def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setattr(drawing.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r'a picture of a study needs matplotlib.*"orderproof\[plots\]"'):
+        draw(FEW, picture="lengths")

@@ -86,6 +86,10 @@ _CHOMSKY = (
         source=RUOSS,
     ),
 )
+_STRINGS = (
+    "bucket_sort", "cycle_navigation", "duplicate_string", "even_pairs", "missing_duplicate", "odds_first", "parity",
+    "reverse_string",
+)  # fmt: skip
 _LONGER = (
     PublishedRow(
         label="WikiText-103, perplexity at lengths 512, 1012, 2512, 15512 (decoders trained at 512)",
@@ -106,8 +110,8 @@ _LONGER = (
 )
 ROWS: dict[str, tuple[PublishedRow, ...]] = {
     "copy": _COPY,
-    "reverse": (*_REVERSE, *_CHOMSKY),
-    **dict.fromkeys(("even_pairs", "odds_first", "parity", "cycle_navigation", "missing_duplicate"), _CHOMSKY),
+    "reverse": _REVERSE,
+    **dict.fromkeys(_STRINGS, _CHOMSKY),
     "extrapolate": _LONGER,
 }
 """By the name of the question."""

@@ -41,8 +41,8 @@ def render_study(study: Study, console: Console) -> None:
 
 
 def _time(study: Study) -> str:
-    machine = ", ".join(study.machine.values())
-    return f"{study_words.duration(study.seconds)} of training{f' on {machine}' if machine else ''}"
+    machine = ", ".join(f"{key} {value}" for key, value in study.machine.items())
+    return f"{study_words.duration(study.seconds)} of training{f' ({machine})' if machine else ''}"
 
 
 def _scores(study: Study) -> Table:
