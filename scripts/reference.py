@@ -36,10 +36,10 @@ Written by `python scripts/reference.py` from the files of `src/orderproof/lab/q
 
 A question is a task with a known best score for a reader that is blind to order: its *ceiling*. That reader knows, at a
 place, the token there and the bag of the other tokens it sees: of the whole row in an encoder, of those before in a
-decoder. That is what an encoder without positions knows, however deep, and what *one* layer of a decoder without
-positions knows; a second one can find out where tokens stand. A question whose ceiling is 1 is a control: a bag is
-enough. Ceilings are fractions where nothing else is said, and each closed form is tested against a sum over every row
-at small sizes.
+decoder; and it knows the length, so that a ceiling is one of rows of one length. That is what an encoder without
+positions knows, however deep, and what *one* layer of a decoder without positions knows; a second one can find out
+where tokens stand. A question whose ceiling is 1 is a control: a bag is enough. Ceilings are fractions where nothing
+else is said, and each closed form is tested against a sum over every row at small sizes.
 
     orderproof ceiling QUESTION [KEY=VALUE ...] [--length N]        any length, any settings, as JSON too
 
@@ -108,7 +108,9 @@ def question_section(question: Question) -> str:
     low, high = question.train_lengths
     settings = ", ".join(f"`{name}={value}`" for name, value in question.model_dump().items()) or "none"
     facts = f"- Trained at lengths {low} to {high}." if low < high else f"- Trained at length {low}."
-    lines = [facts, f"- Settings: {settings}.", f"- Source: {question.source}."]
+    lines = [facts, f"- Settings: {settings}."]
+    if "Source: " not in rest:
+        lines.append(f"- Source: {question.source}.")
     return "\n\n".join(
         [
             f"## {question.name}",
