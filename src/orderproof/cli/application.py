@@ -16,6 +16,7 @@ import typer
 
 from orderproof.cli.atlas import atlas
 from orderproof.cli.audit import audit
+from orderproof.cli.ceiling import ceiling
 from orderproof.cli.compare import compare
 from orderproof.cli.listing import list_
 from orderproof.cli.prove import prove
@@ -55,6 +56,7 @@ app.command("audit", epilog=EPILOG)(audit)
 app.command("prove", epilog=EPILOG)(prove)
 app.command("atlas")(atlas)
 app.command("compare")(compare)
+app.command("ceiling")(ceiling)
 app.command("list")(list_)
 app.command("recheck")(recheck)
 app.command("sensitivity")(sensitivity)
