@@ -33,6 +33,7 @@ def printed(found: Study, *, width: int = 80, **options: object) -> str:
 def test_a_score_with_its_interval_and_one_without():
     assert study_words.between(Estimate(iqm=0.5, low=0.45, high=0.6)) == "0.500 [0.450, 0.600]"
     assert study_words.between(Estimate(iqm=0.5, low=0.5, high=0.5)) == "0.500"
+    assert study_words.between(Estimate(iqm=0.1 + 1e-16, low=0.1, high=0.1)) == "0.100"
     assert study_words.between(None) == "-"
     assert study_words.score(None) == "-"
 

@@ -27,7 +27,7 @@ def score(value: float | None) -> str:
 
 
 def between(found: Estimate | None) -> str:
-    """A score with its interval; without, where the two ends are one."""
+    """A score with its interval; without, where it is as short as the last digit."""
     if found is None:
         return "-"
     return f"{score(found.iqm)} {interval(found)}".rstrip()
@@ -110,8 +110,9 @@ def _turned(pair: Improvement) -> Improvement:
 
 
 def interval(found: Estimate) -> str:
-    """The interval alone; nothing where its two ends are one."""
-    return "" if found.low == found.high == found.iqm else f"[{score(found.low)}, {score(found.high)}]"
+    """The interval alone; nothing where it is as short as the last digit shown."""
+    low, high = score(found.low), score(found.high)
+    return "" if low == high == score(found.iqm) else f"[{low}, {high}]"
 
 
 def elsewhere(study: Study) -> str:
