@@ -98,6 +98,12 @@ def test_what_does_not_fit_is_refused_in_one_line(run: Run, arguments: list[str]
     assert told in line
 
 
+def test_help_says_what_the_ceiling_is(run: Run):
+    code, out, _ = run("ceiling", "--help")
+    assert code == 0
+    assert "best score of a reader blind to order" in " ".join(out.split())
+
+
 def test_every_question_is_listed(run: Run):
     code, out, _ = run("list", "questions")
     assert code == 0

@@ -43,7 +43,10 @@ class ChoiceQuestion(Question):
         return self.build((even * ways).long(), length)
 
     def test(self, length: int, rows: int, generator: torch.Generator) -> Batch:
-        """Every row once where there are no more than asked for, and so every order of each bag; else a draw."""
+        """Every row once where there are no more than asked for, and so every order of each bag; else a draw.
+
+        Not some bags with all their orders: such rows are not independent, and intervals take them to be.
+        """
         ways = self.ways(length)
         if math.prod(ways) > rows:
             return self.draw(length, rows, generator)

@@ -25,8 +25,9 @@ def test_the_targets_are_the_bytes_one_on_and_the_rows_stand_in_the_text():
 def test_what_is_held_out_is_every_tenth_file_in_the_order_of_names(tmp_path: Path):
     for number in range(25):
         (tmp_path / f"m{number:02}.py").write_text(f"{number:02}")
-    (tmp_path / "site-packages").mkdir()
-    (tmp_path / "site-packages" / "installed.py").write_text("installed")
+    for left_out in ("site-packages/installed.py", "test/tried.py", "config-3.x/how.py", "_sysconfigdata_here.py"):
+        (tmp_path / left_out).parent.mkdir(exist_ok=True)
+        (tmp_path / left_out).write_text("left out")
     text = read(tmp_path)
     assert text.files == 25
     assert text.held_out.numpy().tobytes() == b"0919"

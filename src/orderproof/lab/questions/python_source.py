@@ -28,6 +28,8 @@ from orderproof.errors import UsageError
 from orderproof.lab.question import Batch, Measure, Question
 
 LEFT_OUT = {"__pycache__", "dist-packages", "idle_test", "site-packages", "test", "tests"}
+OF_THE_BUILD = ("_sysconfigdata", "config-")
+"""How the names begin of what says where and how a Python was built: it differs from machine to machine."""
 HELD_OUT = 10
 """One file in so many."""
 
@@ -41,11 +43,15 @@ class Text:
     held_out: torch.Tensor
 
 
+def _left_out(name: Path) -> bool:
+    return not LEFT_OUT.isdisjoint(name.parts) or any(part.startswith(OF_THE_BUILD) for part in name.parts)
+
+
 @cache
 def read(folder: Path) -> Text:
     """The sources in a folder. Raises `UsageError` where there are too few."""
     inside = ((path.relative_to(folder), path) for path in folder.rglob("*.py"))
-    kept = sorted((name.as_posix(), path) for name, path in inside if LEFT_OUT.isdisjoint(name.parts))
+    kept = sorted((name.as_posix(), path) for name, path in inside if not _left_out(name))
     if len(kept) < 2 * HELD_OUT:
         raise UsageError(f"expected the sources of Python's library in {folder}; found {len(kept)} files of them")
     streams: tuple[list[bytes], list[bytes]] = ([], [])
