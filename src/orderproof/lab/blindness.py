@@ -1,9 +1,9 @@
 """From proof to training: which laws of order a run's model obeys, proved before its first step.
 
 A model that is read at its last token alone is blind where `prompt_blind` is proved, one that is read at several tokens
-where `order_blind` is. Such a model answers two rows with one bag alike, whatever its weights become: on the question's
-test set it cannot score more than the ceiling; and where the question is balanced it scores exactly the ceiling, to the
-last item. A study in which it does not has found an error, in the prover or in the lab, and says so.
+where `order_blind` is. Such a model answers two rows with one bag alike, whatever its weights become: on a test set
+that holds every row it cannot score more than the ceiling; and where the question is balanced it scores exactly the
+ceiling, to the last item. A study in which it does not has found an error, in the prover or in the lab, and says so.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def check(run: RunConfig, result: RunResult, laws: tuple[str, ...]) -> None:
         got = Fraction(at.right, at.scored)
         if run.question.balanced and got != ceiling.value:
             told = f"must score exactly {ceiling.value} at length {at.length}, and scored {got}"
-        elif run.question.whole_orbits and got > ceiling.value:
+        elif run.question.exhausts(at.length, run.test_rows) and got > ceiling.value:
             told = f"cannot score more than {ceiling.value} at length {at.length}, and scored {got}"
         else:
             continue

@@ -47,11 +47,13 @@ class ChoiceQuestion(Question):
 
         Not some bags with all their orders: such rows are not independent, and intervals take them to be.
         """
-        ways = self.ways(length)
-        if math.prod(ways) > rows:
+        if not self.exhausts(length, rows):
             return self.draw(length, rows, generator)
-        grid = torch.meshgrid(*(torch.arange(n) for n in ways), indexing="ij")
+        grid = torch.meshgrid(*(torch.arange(n) for n in self.ways(length)), indexing="ij")
         return self.build(torch.stack([each.reshape(-1) for each in grid], dim=1), length)
+
+    def exhausts(self, length: int, rows: int) -> bool:
+        return math.prod(self.ways(length)) <= rows
 
     def everything(self, length: int) -> Iterator[Row]:
         """Every tuple of choices."""

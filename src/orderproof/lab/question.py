@@ -79,8 +79,6 @@ class Question(BaseModel, ABC):
     """False for a control: a bag of tokens is enough."""
     balanced: ClassVar[bool] = False
     """Every blind reader, not only the best, scores exactly the ceiling on the test set."""
-    whole_orbits: ClassVar[bool] = False
-    """The test set is all rows of a length, each as often as it is drawn: no blind reader can be lucky on it."""
     train_lengths: ClassVar[tuple[int, int]]
     """The shortest and the longest length to train at, unless a study says otherwise."""
     test_lengths: ClassVar[tuple[int, ...]]
@@ -111,6 +109,10 @@ class Question(BaseModel, ABC):
     def test(self, length: int, rows: int, generator: torch.Generator) -> Batch:
         """Rows to test on: about so many, in whole orbits (every order of each bag) where the question can."""
         return self.draw(length, rows, generator)
+
+    def exhausts(self, length: int, rows: int) -> bool:
+        """Whether the test set of so many rows holds every row as often as it is drawn: nobody is lucky on it."""
+        return False
 
     def ceiling(self, length: int) -> Ceiling | None:
         """The best score of a reader blind to order on rows of this length; None where nobody knows it exactly."""

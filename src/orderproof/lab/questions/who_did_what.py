@@ -59,6 +59,9 @@ class WhoDidWhat(Question):
         every = torch.cartesian_prod(*(torch.arange(n) for n in (self.nouns, self.nouns, self.verbs, 2)))
         return self._batch(*every[every[:, 0] != every[:, 1]].unbind(1))
 
+    def exhausts(self, length: int, rows: int) -> bool:
+        return True
+
     def ceiling(self, length: int) -> Ceiling:
         return Ceiling(value=Fraction(1, 2), how="each bag comes in two orders with opposite answers")
 
