@@ -17,7 +17,15 @@ import orderproof
 
 ROOT = Path(orderproof.__file__).parent
 PARTS = ("lab/questions", "blocks", "encodings")
-FILES = ("checkpoints.py", "configuration.py", "network.py", "question.py", "scoring.py", "training.py")
+FILES = (
+    "checkpoints.py",
+    "configuration.py",
+    "network.py",
+    "question.py",
+    "scoring.py",
+    "stretching.py",
+    "training.py",
+)
 
 
 @cache

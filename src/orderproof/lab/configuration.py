@@ -17,6 +17,7 @@ from orderproof.encodings import get as encoding_named
 from orderproof.errors import OrderproofError, UsageError
 from orderproof.lab import asking
 from orderproof.lab.question import Question
+from orderproof.lab.stretching import STRETCHES
 
 NAME = "name"
 
@@ -42,6 +43,8 @@ class RunConfig(BaseModel):
 
     question: Annotated[SerializeAsAny[Question], BeforeValidator(_question)]
     encoding: str = "rotary"
+    stretch: str | None = None
+    """A schedule put into a trained RoPE where a row is longer than those trained (see `stretching`)."""
     causal: bool = True
     layers: int = Field(default=2, ge=1)
     width: int = Field(default=64, ge=1)
@@ -74,6 +77,9 @@ class RunConfig(BaseModel):
             encoding_named(self.encoding)
         except OrderproofError as error:
             raise ValueError(str(error)) from error
+        if self.stretch is not None and (self.encoding != "rotary" or self.stretch not in STRETCHES):
+            known = ", ".join(STRETCHES)
+            raise ValueError(f"stretch: expected one of {known}, with encoding=rotary; got {self.stretch!r}")
         if self.width % self.heads:
             raise ValueError(f"heads: expected a number that divides width={self.width}, got {self.heads}")
         needed = self.question.causal

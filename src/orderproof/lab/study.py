@@ -4,10 +4,12 @@
     about: Which encodings let a transformer tell who did it?
     base: {question: who_did_what, width: 32, steps: 400}
     grid: {encoding: [none, rotary], causal: [false, true]}
+    also: [{encoding: rotary, stretch: yarn}]
     seeds: 5
 
-Its runs are every combination in the grid, each with the seeds 0, 1, 2, ... A study is read from YAML, and changed by
-`key=value`, with several values `key=a,b` for a grid and `question.key=value` for a setting of the question.
+Its runs are every combination in the grid, and those of `also`, each with the seeds 0, 1, 2, ... A study is read from
+YAML, and changed by `key=value`, with several values `key=a,b` for a grid and `question.key=value` for a setting of the
+question.
 """
 
 from __future__ import annotations
@@ -40,13 +42,15 @@ class StudyConfig(BaseModel):
     """What the runs share: keys of a run's configuration."""
     grid: dict[str, list[Any]] = Field(default_factory=dict)
     """What is varied: for each key its values."""
+    also: list[dict[str, Any]] = Field(default_factory=list)
+    """Single combinations beside the grid."""
     seeds: int = Field(default=5, ge=1)
 
     def runs(self) -> list[RunConfig]:
         """Every run, all seeds of one combination after the other. Raises `UsageError`."""
         made: list[RunConfig] = []
-        for values in product(*self.grid.values()):
-            chosen = dict(zip(self.grid, values, strict=True))
+        combined = [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
+        for chosen in (*combined, *self.also):
             made.extend(self._run({**chosen, "seed": seed}) for seed in range(self.seeds))
         return list({run.id: run for run in made}.values())
 
@@ -102,7 +106,7 @@ def built_in() -> list[str]:
 
 def changed(study: StudyConfig, changes: list[str]) -> StudyConfig:
     """The study with each ``key=value`` in place of what it had. Raises `UsageError`."""
-    base, grid, own = dict(study.base), dict(study.grid), {}
+    base, grid, also, own = dict(study.base), dict(study.grid), list(study.also), {}
     for change in changes:
         key, equals, text = change.partition("=")
         if not equals or not key:
@@ -115,13 +119,14 @@ def changed(study: StudyConfig, changes: list[str]) -> StudyConfig:
             own[key] = value
             continue
         grid.pop(key, None)
+        also = [one for one in also if key not in one]  # what was asked for excludes what was chosen before
         base.pop(key, None)
         if key.startswith(f"{QUESTION}.") or not isinstance(value, list) or key.endswith("_lengths"):
             base[key] = value
         else:
             grid[key] = value
     try:
-        made = StudyConfig.model_validate({**study.model_dump(), **own, "base": base, "grid": grid})
+        made = StudyConfig.model_validate({**study.model_dump(), **own, "base": base, "grid": grid, "also": also})
     except ValidationError as error:
         raise UsageError(f"study {study.name!r}: {first_line(error)}") from error
     made.runs()

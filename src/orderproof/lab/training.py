@@ -28,6 +28,7 @@ from orderproof.lab.network import build
 from orderproof.lab.question import UNSCORED, Batch
 from orderproof.lab.result import LengthScore, Point, RunResult
 from orderproof.lab.scoring import score
+from orderproof.lab.stretching import stretch
 
 TRAIN, TEST = 1, 2  # streams of random numbers that must not meet
 CURVE_ROWS = 128  # of a point of the learning curve
@@ -118,6 +119,7 @@ def _result(run: RunConfig, model: Transformer, curve: list[dict[str, float]], s
     model.double()
     lengths = []
     for length in run.tested:
+        stretch(model, run.stretch, tokens=run.question.tokens(length), trained=run.question.tokens(high))
         batch = run.question.test(length, run.test_rows, _generator(0, TEST, length))
         got = score(model, run.question, batch)
         ceiling = run.question.ceiling(length)
