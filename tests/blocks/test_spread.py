@@ -20,7 +20,7 @@ from orderproof.blocks.spread.exchanging import exchanged
 from orderproof.blocks.spread.gathering import gathered
 from orderproof.blocks.spread.some_heads import some_heads
 from orderproof.blocks.spread.summing import sum_gradients
-from orderproof.encodings import ALiBi, Content, NoEncoding, PositionalEncoding, Rotary
+from orderproof.encodings import ALiBi, Content, NoEncoding, PositionalEncoding, Rotary, schedules
 from orderproof.errors import EncodingError, OrderproofError, PositionError, UsageError
 from orderproof.laws.measured.ranks import on_ranks
 from tests.encodings.examples import (
@@ -153,6 +153,16 @@ def test_one_process_is_the_same_code(name: str, causal: bool) -> None:
         case = Case(name, causal, way, "contiguous")
         for plain, spread in zip(found(case, None), found(case, ALONE), strict=True):
             assert torch.allclose(plain, spread, rtol=0, atol=tolerance(torch.float64, terms=100, scale=1e3))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_frequencies_follow_the_length_of_the_row_where_it_is_stated(way: type[Spread]) -> None:
+    encoding = Rotary(WIDTH // HEADS, schedule=schedules.DynamicNTK(2.0, original=4))
+    model = Transformer(WIDTH, HEADS, 1, encoding=encoding, causal=True).double()
+    x, p = normal(2, TOKENS, WIDTH), place.arange(TOKENS)
+    plain, spread = (model(x, p, lengths=64, spread=how) for how in (None, way(ALONE)))
+    assert torch.allclose(plain, spread, rtol=0, atol=tolerance(torch.float64, terms=WIDTH * 30))
+    assert (model(x, p, spread=way(ALONE)) - spread).abs().max() > 1e-3
 
 
 def local(ranks: Ranks, *, causal: bool, positions: Tensor) -> Tensor:

@@ -83,7 +83,8 @@ class Spread(ABC):
         own = _checked(q, encoding, positions, documents, padding_mask)
         scale = encoding.scale(q.shape[-1])
         if encoding.claims.site == "rotate":
-            q, k = encoding.rotate(q, k, own.positions, lengths=lengths)
+            p = own.positions
+            q, k = encoding.rotate(q, k, p) if lengths is None else encoding.rotate(q, k, p, lengths=lengths)
             if encoding.claims.ndim > 1:
                 own = Order(positions=own.positions[0], documents=own.documents, padding_mask=own.padding_mask)
             encoding = NoEncoding()

@@ -6,8 +6,9 @@
     exchange  rank r holds what was mixed for its own tokens, in every head
 
 A head never looks at another, so nothing else changes; an encoding that has a slope, a table or a vector for each head
-is seen by some of its heads (`some_heads`). Each rank sends 4/R of what it holds, where gathering sends every rank all
-keys and values; but the ranks can be no more than the heads.
+is seen by some of its heads (`some_heads`). With n numbers in the queries of its own tokens, a rank sends
+4 n (R - 1) / R (of q, k, v and what was mixed), where gathering sends 2 n (R - 1) (of k and v); but the ranks can be
+no more than the heads.
 Source: Jacobs et al. 2023, "DeepSpeed Ulysses", arXiv:2309.14509, section 3.
 """
 
