@@ -53,6 +53,7 @@ def claims_in_words(encoding: PositionalEncoding) -> str:
     if claims.relative_within is not None:
         words[-1] += f" up to {claims.relative_within}"
     words += ["symmetric"] * claims.symmetric + ["causal only"] * claims.causal_only + ["content"] * claims.content
+    words += ["mixes heads"] * claims.mixes_heads
     words += ["values"] * claims.values + ([f"state: {claims.state}"] if claims.state != "none" else [])
     words += [f"{claims.ndim} axes"] if claims.ndim > 1 else []
     return ", ".join(words)

@@ -29,6 +29,7 @@ PLAIN = {"text", "yaml"}
 LONG = {
     "make audit": "creates an environment and installs torch; its last step is run as `orderproof audit`",
     "make test": "runs the whole suite, which contains this test",
+    "torchrun": "starts processes that talk to each other; tests/lab/test_long_context.py runs it",
 }
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)

@@ -10,9 +10,11 @@ from tests.encodings.examples import (
     HEADS,
     WIDTH,
     build,
+    call,
     every_encoding,
     every_encoding_and_mask,
     normal,
+    operands,
     placed,
     tolerance,
     usable,
@@ -98,3 +100,19 @@ def test_values_are_told_apart_exactly_where_it_claims_to_add_to_them(name: str)
     assert found.shape == (2, HEADS, 5, WIDTH // HEADS)
     assert torch.equal(found, encoding.values(weights, p + 9, p + 9))
     assert (found - encoding.values(weights.flip(-1), p, p)).abs().max() > 1e-3
+
+
+@every_encoding
+def test_a_head_hears_of_the_others_exactly_where_it_claims_to_mix_them(name: str) -> None:
+    encoding = build(name).double()
+    if not encoding.claims.content:
+        assert not encoding.claims.mixes_heads
+        return
+    p = positions.arange(5)
+    given = operands(encoding, 5)
+    other = (given[0], *(x.clone() for x in given[1:3]), given[3])
+    for x in other[1:3]:
+        x[:, 1:] = normal(2, HEADS - 1, 5, WIDTH // HEADS, seed=9)
+    changed = (call(encoding, other, p) - call(encoding, given, p))[:, 0].abs().max()
+    assert bool(changed > 1e-3) == encoding.claims.mixes_heads
+    assert encoding.claims.mixes_heads or changed == 0

@@ -12,7 +12,7 @@ from torch import Tensor, distributed
 
 from orderproof.auditing.measure import measure_law
 from orderproof.blocks.driving import decoder, encoder
-from orderproof.blocks.ranks import gathered
+from orderproof.blocks.spread.gathering import gathered
 from orderproof.driver import Answer, Driver
 from orderproof.errors import Unsupported
 from orderproof.laws.measured import Bench, find
@@ -62,7 +62,7 @@ def test_rank_that_fails_is_told_at_once(error: Exception, raised: type[Exceptio
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.parametrize("encoding", ["rotary", "alibi", "t5", "learned", "none"])
+@pytest.mark.parametrize("encoding", ["rotary", "alibi", "t5", "learned", "none", "forgetting", "path"])
 def test_any_split_gives_what_one_rank_gives(encoding: str) -> None:
     found = measured(decoder(encoding))
     assert found.measurement is not None
@@ -110,7 +110,9 @@ def test_what_cannot_be_spread_is_not_asked(name: str, reason: str) -> None:
     assert reason in found.reason
 
 
-def test_our_encoder_is_not_asked() -> None:
-    found = measured(encoder())
-    assert found.verdict == "not_applicable"
-    assert found.reason == "only a causal transformer of ours takes the keys of other ranks"
+@pytest.mark.parametrize("encoding", ["rotary", "kerple", "dape", "sinusoidal"])
+def test_our_encoder_may_be_split_too(encoding: str) -> None:
+    found = measured(encoder(encoding))
+    assert found.verdict == "held"
+    assert found.deviation.float32 is not None
+    assert found.deviation.float32 < 1e-5

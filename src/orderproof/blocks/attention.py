@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from orderproof.blocks.cache import KeyValueCache
+from orderproof.blocks.spread import Spread
 from orderproof.encodings import Backend, PositionalEncoding, attention
 from orderproof.errors import UsageError
 
@@ -49,6 +50,7 @@ class SelfAttention(nn.Module):
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         cache: KeyValueCache | None = None,
+        spread: Spread | None = None,
         lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"]:
         """Let each token attend to those it may see: here, and in the cache where one is given.
@@ -56,12 +58,30 @@ class SelfAttention(nn.Module):
         With a cache, ``x`` holds the new tokens only, be it a prompt, a chunk or a single token. The cache holds
         keys before they are turned by position, with their positions, so that no encoding needs to know of it.
         ``documents`` numbers the documents that are packed in one row: a token sees those of its own. ``lengths`` is
-        the length each row is read at, for encodings that depend on it.
+        the length each row is read at, for encodings that depend on it. With ``spread``, the tokens are some of a row
+        that is spread over ranks, and attend to those of all ranks.
         """
         q = self._split_heads(self.to_query(x))
         k = self._split_heads(self.to_key(x))
         v = self._split_heads(self.to_value(x))
         k_positions, k_documents, notes = positions, documents, encoding.notes(x)
+        if spread is not None:
+            if cache is not None or mask is not None:
+                raise UsageError("spread: expected neither cache nor mask beside it; name documents and pad tokens")
+            mixed = spread.attend(
+                q,
+                k,
+                v,
+                encoding=encoding,
+                positions=positions,
+                causal=self.causal,
+                documents=documents,
+                padding_mask=padding_mask,
+                notes=notes,
+                lengths=lengths,
+                backend=self.backend,
+            )
+            return self.to_output(self._join_heads(mixed))  # type: ignore[no-any-return]
         if cache is not None:
             if not self.causal:
                 raise UsageError("cache: expected causal attention; in any other, later tokens change earlier ones")

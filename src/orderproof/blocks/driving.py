@@ -12,7 +12,7 @@ from safetensors import torch as safetensors
 from torch import Tensor
 
 from orderproof import positions as place
-from orderproof.blocks.ranks import KeysOfAll
+from orderproof.blocks.spread import Gather, Spread
 from orderproof.blocks.transformer import Transformer
 from orderproof.driver import Answer, Driver, Sight
 from orderproof.encodings import Backend, PositionalEncoding, Rotary
@@ -27,7 +27,7 @@ class TransformerDriver(Driver):
 
     takes = frozenset({"positions", "mask", "cache"})
     output = "output"
-    keys_of_all: KeysOfAll | None = None  # while it is spread over ranks
+    spread: Spread | None = None  # while it is spread over ranks
 
     def __init__(self, module: Transformer, *, causal: bool, length: int = 7, vocabulary: int | None = None) -> None:
         self.module: Transformer = module.eval()
@@ -54,8 +54,7 @@ class TransformerDriver(Driver):
         now = None if mask is None else mask[:, -tokens.shape[1] :]
         if (axes := self.module.encoding.claims.ndim) > 1:
             positions = self._along(axes, tokens, positions, past)
-        caches = past if self.keys_of_all is None else [self.keys_of_all] * len(self.module.stack.layers)
-        return Answer(self.module(tokens, positions, padding_mask=now, caches=caches), past)
+        return Answer(self.module(tokens, positions, padding_mask=now, caches=past, spread=self.spread), past)
 
     def sees(self, tokens: int) -> Sight:
         everything = torch.ones(tokens, tokens, dtype=torch.bool)
@@ -101,13 +100,11 @@ class TransformerDriver(Driver):
 
     @contextmanager
     def sharded(self, rank: int, world: int, places: Tensor) -> Iterator[None]:
-        if not self.causal:
-            raise Unsupported("only a causal transformer of ours takes the keys of other ranks")
-        self.keys_of_all = KeysOfAll()
+        self.spread = Gather()
         try:
             yield
         finally:
-            self.keys_of_all = None
+            self.spread = None
 
     def altered(self) -> Iterator[tuple[str, Self]]:
         """The same with another base of its waves, where the encoding has one."""

@@ -16,6 +16,7 @@ from orderproof.blocks.add_norm import AddNorm, Norm, Order
 from orderproof.blocks.attention import SelfAttention
 from orderproof.blocks.cache import KeyValueCache
 from orderproof.blocks.feed_forward import FeedForward
+from orderproof.blocks.spread import Spread
 from orderproof.encodings import Backend, PositionalEncoding
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Layer(nn.Module):
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         cache: KeyValueCache | None = None,
+        spread: Spread | None = None,
         lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"]:
         """Transform the tokens, each in the light of those it may see."""
@@ -65,6 +67,7 @@ class Layer(nn.Module):
                 padding_mask=padding_mask,
                 mask=mask,
                 cache=cache,
+                spread=spread,
                 lengths=lengths,
             )
             return found

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -30,9 +31,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*token width"]) -> Float[Tensor, "*token width"]:
         """Normalise each token."""
-        centred = x - x.mean(dim=-1, keepdim=True)
-        variance = centred.square().mean(dim=-1, keepdim=True)
-        return self.gain * (centred * torch.rsqrt(variance + self.epsilon)) + self.shift
+        return functional.layer_norm(x, x.shape[-1:], self.gain, self.shift, self.epsilon)
 
 
 class RMSNorm(nn.Module):
@@ -45,4 +44,4 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*token width"]) -> Float[Tensor, "*token width"]:
         """Normalise each token."""
-        return self.gain * (x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + self.epsilon))
+        return functional.rms_norm(x, x.shape[-1:], self.gain, self.epsilon)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from orderproof.blocks.add_norm import AddNorm, Norm, Order
 from orderproof.blocks.cache import KeyValueCache
 from orderproof.blocks.layer import Layer
+from orderproof.blocks.spread import Spread
 from orderproof.encodings import Backend, PositionalEncoding
 from orderproof.errors import UsageError
 
@@ -58,9 +59,13 @@ class Stack(nn.Module):
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
+        spread: Spread | None = None,
         lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"]:
-        """Send the tokens through all layers; ``encoding`` is one for all or one a layer, ``caches`` one a layer."""
+        """Send the tokens through all layers; ``encoding`` is one for all or one a layer, ``caches`` one a layer.
+
+        ``spread`` says how the tokens meet where a row is spread over ranks and this one has some of them.
+        """
         each = [encoding] * len(self.layers) if isinstance(encoding, PositionalEncoding) else list(encoding)
         if len(each) != len(self.layers):
             raise UsageError(
@@ -80,6 +85,7 @@ class Stack(nn.Module):
                 padding_mask=padding_mask,
                 mask=mask,
                 cache=cache,
+                spread=spread,
                 lengths=own,
             )
         return x if self.last_norm is None else self.last_norm(x)

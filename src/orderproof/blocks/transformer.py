@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from orderproof import positions as place
 from orderproof.blocks.add_norm import Norm, Order
 from orderproof.blocks.cache import KeyValueCache
+from orderproof.blocks.spread import Spread
 from orderproof.blocks.stack import Decoder, Encoder
 from orderproof.encodings import Backend, NoEncoding, PositionalEncoding, Sizes, get
 from orderproof.errors import PositionError, UsageError
@@ -67,11 +68,21 @@ class Transformer(nn.Module):
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
+        spread: Spread | None = None,
         lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"] | Float[Tensor, "batch token vocabulary"]:
-        """Transform features; or, where there is a vocabulary, read words and score the next ones."""
+        """Transform features; or, where there is a vocabulary, read words and score the next ones.
+
+        With ``spread``, a row is spread over ranks: all that is given is of this rank's tokens, ``positions`` among
+        all of them.
+        """
         x = self._features(x)
         if positions is None:
+            if spread is not None:
+                raise PositionError(
+                    "positions: expected the global ones of this rank's tokens beside spread, got none; "
+                    "own_places gives their places in the row"
+                )
             positions = self._place(self._count(x, documents, padding_mask, caches))
         in_attention = self.encoding
         if self.encoding.claims.site == "embed":
@@ -84,6 +95,7 @@ class Transformer(nn.Module):
             padding_mask=padding_mask,
             mask=mask,
             caches=caches,
+            spread=spread,
             lengths=lengths,
         )
         return x if self.to_scores is None else self.to_scores(x)

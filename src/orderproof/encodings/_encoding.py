@@ -51,6 +51,8 @@ class Claims:
     """What it does to a score depends on what the tokens hold, not on their positions alone."""
     values: bool = False
     """It adds to the values that are mixed, not to the scores alone."""
+    mixes_heads: bool = False
+    """What it does to a score of one head depends on what tokens hold in the other heads."""
     state: State = "none"
     """What decoding must carry besides keys, values and positions: nothing, the length, or notes on each token."""
     max_position: int | None = None

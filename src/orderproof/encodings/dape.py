@@ -46,7 +46,7 @@ class Dape(ContentBias):
             raise EncodingError(f"Dape: inner must be a bias of the distance, such as Kerple(8), got {inner!r}")
         self.heads = inner.heads
         self.hidden = check_size("Dape", "hidden", hidden)
-        self.claims = dataclasses.replace(inner.claims, content=True)
+        self.claims = dataclasses.replace(inner.claims, content=True, mixes_heads=True)
         self.inner = inner
         self.first = nn.Linear(2 * self.heads, hidden)
         self.second = nn.Linear(hidden, self.heads)

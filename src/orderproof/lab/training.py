@@ -72,7 +72,7 @@ def step(run: RunConfig, model: Transformer, optimiser: torch.optim.Optimizer, n
     loss = functional.cross_entropy(model(batch.tokens).flatten(0, 1), batch.targets.flatten(), ignore_index=UNSCORED)
     loss.backward()  # type: ignore[no-untyped-call]
     if run.clip is not None:
-        nn.utils.clip_grad_norm_(model.parameters(), run.clip)
+        nn.utils.clip_grad_norm_(optimiser.param_groups[0]["params"], run.clip, foreach=True)
     optimiser.step()
     return loss.detach()
 

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from orderproof.blocks.ranks import gathered
+from orderproof.blocks.spread.gathering import gathered
 from orderproof.errors import Unsupported
 from orderproof.subjects.patterns import attends_to_all
 from orderproof.subjects.quieting import silence

@@ -94,7 +94,7 @@ EXPLAINED: Mapping[str, Mapping[str, str]] = {
     "PositionsOfLastRow": {"shift": ABSOLUTE},
     "PadsRead": {"live": "the mask changes nothing"},
     "WideConvolution": {"live": "the mask changes nothing at the tokens that it does not hide"},
-    "AllZero": {"shift": ABSOLUTE, "batch_mates": FROM_ONE},
+    "AllZero": {"shift": ABSOLUTE, "batch_mates": FROM_ONE, "sharded": FROM_ONE},
     "TableOfBfloat16": {"shift": ABSOLUTE},
     "AnglesByMatmul": {"precision": "angles that are rounded are wrong the more, the farther out they are"},
     "AnglesInDtype": {"distinct": "positions that are rounded to one number are one position"},

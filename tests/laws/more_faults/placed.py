@@ -154,7 +154,7 @@ class CountedByRank(TransformerDriver):
             yield
 
     def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> Answer:
-        if self.keys_of_all is not None and positions is not None:
+        if self.spread is not None and positions is not None:
             positions = 2 * torch.arange(tokens.shape[1]).expand(tokens.shape[:2]) + self.rank
         return super().call(tokens, positions=positions, **given)
 

@@ -19,11 +19,11 @@ from torch import Tensor, distributed
 
 from orderproof.errors import Unsupported
 
-LIMIT = 30.0  # [s] for all ranks together
+LIMIT = 30.0  # [s] for all ranks together, unless said otherwise
 
 
-def on_ranks(work: Callable[[int], list[Tensor]], world: int) -> list[list[Tensor]]:
-    """What each rank gives, where every one of them runs ``work`` with its number.
+def on_ranks(work: Callable[[int], list[Tensor]], world: int, *, limit: float = LIMIT) -> list[list[Tensor]]:
+    """What each rank gives within ``limit`` [s], where every one of them runs ``work`` with its number.
 
     Raises `Unsupported` where processes cannot be forked, or where the work does; `RuntimeError` where a rank fails.
     """
@@ -32,12 +32,12 @@ def on_ranks(work: Callable[[int], list[Tensor]], world: int) -> list[list[Tenso
     forking = multiprocessing.get_context("fork")
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the ranks use none of them
-        ranks = [forking.Process(target=_rank, args=(work, r, world, folder), daemon=True) for r in range(world)]
+        ranks = [forking.Process(target=_rank, args=(work, r, world, folder, limit), daemon=True) for r in range(world)]
         try:
             for rank in ranks:
                 rank.start()
-            _wait(ranks, Path(folder))
-            return _all_given(Path(folder), world)
+            _wait(ranks, Path(folder), limit)
+            return _all_given(Path(folder), world, limit)
         finally:
             for rank in ranks:
                 if rank.is_alive():
@@ -46,9 +46,9 @@ def on_ranks(work: Callable[[int], list[Tensor]], world: int) -> list[list[Tenso
                 rank.close()
 
 
-def _wait(ranks: Sequence[BaseProcess], folder: Path) -> None:
+def _wait(ranks: Sequence[BaseProcess], folder: Path, limit: float) -> None:
     """Until all have ended, one has failed (the others would wait for it), or time is up."""
-    end = time.monotonic() + LIMIT
+    end = time.monotonic() + limit
     running = list(ranks)
     while running and time.monotonic() < end:
         connection.wait([rank.sentinel for rank in running], end - time.monotonic())
@@ -57,7 +57,7 @@ def _wait(ranks: Sequence[BaseProcess], folder: Path) -> None:
             return
 
 
-def _all_given(folder: Path, world: int) -> list[list[Tensor]]:
+def _all_given(folder: Path, world: int, limit: float) -> list[list[Tensor]]:
     """What the ranks left. The first to fail says why: it cuts the others off."""
     files = sorted(folder.glob("*.pt"), key=lambda file: file.stat().st_mtime_ns)
     given = {int(file.stem): torch.load(file, weights_only=True) for file in files}
@@ -68,11 +68,11 @@ def _all_given(folder: Path, world: int) -> list[list[Tensor]]:
             raise RuntimeError(one["error"])
     silent = [rank for rank in range(world) if rank not in given]
     if silent:
-        raise RuntimeError(f"rank {silent[0]} of {world} gave nothing within {LIMIT:.0f} s")
+        raise RuntimeError(f"rank {silent[0]} of {world} gave nothing within {limit:.0f} s")
     return [given[rank]["made"] for rank in range(world)]
 
 
-def _rank(work: Callable[[int], list[Tensor]], rank: int, world: int, folder: str) -> None:
+def _rank(work: Callable[[int], list[Tensor]], rank: int, world: int, folder: str, limit: float) -> None:
     """One rank, in its own process."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # gloo says on the terminal that it is connected
@@ -84,7 +84,7 @@ def _rank(work: Callable[[int], list[Tensor]], rank: int, world: int, folder: st
     try:
         distributed.init_process_group(
             "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world,
-            timeout=timedelta(seconds=LIMIT),
+            timeout=timedelta(seconds=limit),
         )  # fmt: skip
         with torch.no_grad():
             given: dict[str, object] = {"made": [x.contiguous() for x in work(rank)]}

@@ -42,7 +42,7 @@ class Contiguous(TransformerDriver):
             yield
 
     def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> Answer:
-        if self.keys_of_all is not None:
+        if self.spread is not None:
             positions = place.offset(self.rank * tokens.shape[1], tokens.shape[1]).expand(tokens.shape[:2])
         return super().call(tokens, positions=positions, **given)
 
