@@ -131,7 +131,11 @@ def page(rounds: int, steps: int) -> str:
     for name, size in SIZES.items():
         tokens, seconds, faster = measure(size, rounds=rounds, steps=steps)
         shape = f"width {size['width']}, {size['heads']} heads, {size['layers']} layers, {tokens} tokens a step"
-        lines = [f"## {name}\n", f"{shape}.\n", "| encoding | ms a step | tokens/s | / nn.TransformerEncoder | / nanoGPT style |"]
+        lines = [
+            f"## {name}\n",
+            f"{shape}.\n",
+            "| encoding | ms a step | tokens/s | / nn.TransformerEncoder | / nanoGPT style |",
+        ]
         lines.append("|---|---|---|---|---|")
         for each, second in seconds.items():
             against = [faster.get(f"{each} / {peer}") for peer in ("nn.TransformerEncoder", "nanoGPT style")]

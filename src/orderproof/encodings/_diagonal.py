@@ -164,16 +164,22 @@ class _Learned(torch.autograd.Function):
         vector_gradient = torch.zeros_like(hidden)
         rows, heads = min(queries, _ROWS), len(hidden)
         fitting = max(1, _SCORES_BACKWARD // (rows * keys))
-        many = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= fitting)
+        if fitting < heads:  # some heads of one row at a time
+            many = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= fitting)
+        else:  # all heads of some rows
+            many = fitting // heads * heads
         for matrix in range(0, len(flat[0]), many):
-            some = slice(matrix, matrix + many)
-            own = slice(matrix % heads, matrix % heads + many)
+            some = slice(matrix, min(matrix + many, len(flat[0])))
+            own = slice(matrix % heads, matrix % heads + min(many, heads))
+            of_batch = max(1, (some.stop - matrix) // heads)
             for start in range(0, queries, rows):
                 stop = min(start + rows, queries)
                 near = slice(*reach.keys(start, stop - 1, keys))
                 added = _matrix(hidden, queries, (start, stop), (near.start, near.stop))[0, own]
+                added = added.repeat(of_batch, 1, 1)
                 slope = _backward(flat, found, added, some, slice(start, stop), near, scale)
                 along = _sum_along_diagonals(slope)
+                along = along.view(of_batch, -1, along.shape[-1]).sum(0)
                 where = queries - stop + near.start
                 vector_gradient[own, where : where + along.shape[-1]] += along
         q_gradient, k_gradient, v_gradient = (
