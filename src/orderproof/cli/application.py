@@ -16,6 +16,7 @@ import typer
 
 from orderproof.cli.atlas import atlas
 from orderproof.cli.audit import audit
+from orderproof.cli.explain import explain
 from orderproof.cli.listing import list_
 from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
@@ -53,6 +54,7 @@ def _root(
 app.command("audit", epilog=EPILOG)(audit)
 app.command("prove", epilog=EPILOG)(prove)
 app.command("atlas")(atlas)
+app.command("explain")(explain)
 app.command("list")(list_)
 app.command("recheck")(recheck)
 app.command("sensitivity")(sensitivity)

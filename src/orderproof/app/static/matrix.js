@@ -1,0 +1,27 @@
+// A matrix as a table: its name, its rows' words, its numbers.
+import { el, fixed, formula, wordOf } from "./dom.js";
+import { kindOf } from "./chips.js";
+import { state } from "./state.js";
+
+const LEVELS = 21; // steps of the colour ramp
+
+// rows, columns: which words they belong to; null for features or for the plain index.
+export function matrix(name, values, { rows = null, columns = null, digits = 2, shaded = false, id = null } = {}) {
+  const word = (place) => el("span", { class: `tag ${kindOf(place)}` }, wordOf(state.words[place]));
+  const head = columns && el("thead", {}, el("tr", {}, el("td", {}), columns.map((place) => el("th", { scope: "col" }, word(place)))));
+  const body = values.map((row, m) =>
+    el("tr", {},
+      el("th", { scope: "row" }, rows ? word(rows[m]) : ""),
+      row.map((value) => el("td", { class: shaded ? `h${Math.round(Math.min(Math.max(value, 0), 1) * (LEVELS - 1))}` : null }, fixed(value, digits))),
+    ),
+  );
+  return el("figure", { class: "matrix", id },
+    el("figcaption", {}, formula(name)),
+    el("div", { class: "scroll" }, el("table", { class: "numbers" }, head, el("tbody", {}, body))),
+  );
+}
+
+// One vector as a row of numbers.
+export function vector(values, { digits = 3, id = null, label = null } = {}) {
+  return el("div", { class: "vector", id, role: "group", "aria-label": label }, values.map((value) => el("span", {}, fixed(value, digits))));
+}
