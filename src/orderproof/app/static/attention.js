@@ -25,7 +25,7 @@ export function add(a, b) {
 }
 
 // Rows of x times the transpose of a weight [out, in], as torch stores it.
-export function linear(x, weight, bias) {
+function linear(x, weight, bias) {
   return x.map((row) => weight.map((w, o) => w.reduce((sum, value, i) => sum + value * row[i], bias ? bias[o] : 0)));
 }
 
@@ -42,7 +42,7 @@ export function meanOfRows(x) {
   return x[0].map((_, j) => x.reduce((sum, row) => sum + row[j], 0) / x.length);
 }
 
-export function layerNorm(x, gain, shift) {
+function layerNorm(x, gain, shift) {
   return x.map((row) => {
     const mean = row.reduce((sum, value) => sum + value, 0) / row.length;
     const variance = row.reduce((sum, value) => sum + (value - mean) ** 2, 0) / row.length;
@@ -52,7 +52,7 @@ export function layerNorm(x, gain, shift) {
 
 // The error function to the last digits: a series of terms of one sign near 0, a continued fraction far out.
 // Source: Abramowitz and Stegun 1964, 7.1.6 and 7.1.14.
-export function erf(x) {
+function erf(x) {
   const t = Math.abs(x);
   if (t > 6) return Math.sign(x);
   if (t < 3) {
@@ -65,7 +65,7 @@ export function erf(x) {
   return Math.sign(x) * (1 - Math.exp(-t * t) / fraction / Math.sqrt(Math.PI));
 }
 
-export function gelu(x) {
+function gelu(x) {
   return (x * (1 + erf(x / Math.SQRT2))) / 2;
 }
 

@@ -42,7 +42,7 @@ function chip(place) {
   return el("li", {}, button);
 }
 
-export function moveTo(place, target) {
+function moveTo(place, target) {
   const order = state.order.filter((other) => other !== place);
   order.splice(Math.max(0, Math.min(target, order.length)), 0, place);
   change({ order });

@@ -48,6 +48,7 @@ export function fixed(value, digits = 3) {
 export function size(value) {
   if (value === null || value === undefined) return "not run";
   if (value === 0) return "0";
+  if (!Number.isFinite(value)) return "∞";
   const [digits, power] = value.toExponential(1).split("e");
   if (Number(power) >= -4 && Number(power) < 2) return String(Number(value.toPrecision(2)));
   const short = String(Number(digits));

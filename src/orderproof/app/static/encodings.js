@@ -11,7 +11,7 @@ import { BUCKETS } from "./weights.js";
 
 const BASE = 10000;
 
-export function waves(position, width) {
+function waves(position, width) {
   const row = [];
   for (let i = 0; i < width / 2; i++) {
     const angle = position * BASE ** ((-2 * i) / width);
@@ -21,7 +21,7 @@ export function waves(position, width) {
 }
 
 // Pair i is features i and i + width / 2 (layout "half").
-export function turned(rows) {
+function turned(rows) {
   return rows.map((row, position) => {
     const half = row.length / 2, out = row.slice();
     for (let i = 0; i < half; i++) {
@@ -35,12 +35,12 @@ export function turned(rows) {
 }
 
 // The slope of a head; the number of heads is a power of two here.
-export function slope(head, heads) {
+function slope(head, heads) {
   return 2 ** ((-8 * (head + 1)) / heads);
 }
 
 // Of at most eight tokens every distance has a bucket of its own; keys after the query use the other half of them.
-export function bucket(distance, causal) {
+function bucket(distance, causal) {
   if (causal) return Math.max(-distance, 0);
   return Math.abs(distance) + (distance > 0 ? BUCKETS / 2 : 0);
 }

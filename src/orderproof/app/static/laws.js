@@ -29,7 +29,7 @@ export function matrixOf(order) {
   return order.map((place) => order.map((_, j) => (j === place ? 1 : 0)));
 }
 
-export function generators(size, movable = size) {
+function generators(size, movable = size) {
   const rest = Array.from({ length: size }, (_, i) => i);
   const swap = [1, 0, ...rest.slice(2)];
   const cycle = [movable - 1, ...rest.slice(0, movable - 1), ...rest.slice(movable)];

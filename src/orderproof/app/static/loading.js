@@ -1,7 +1,7 @@
 // A JSON file of the reader's own: read here, sent nowhere.
 import { byId, visible } from "./dom.js";
 
-export const LARGEST = 20_000_000; // [bytes]
+const LARGEST = 20_000_000; // [bytes]
 
 // check(data) gives a sentence about what is wrong, or null. What is embedded in the page is shown at once.
 export function loadable({ input, embedded, note, check, show }) {

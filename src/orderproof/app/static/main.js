@@ -4,7 +4,7 @@ import { ENCODINGS } from "./encodings.js";
 import { head, headVectors, HEAD_WEIGHTS } from "./head.js";
 import { vectorOf } from "./random.js";
 import { WEIGHTS } from "./weights.js";
-import { fingerprintOf, fixPanel } from "./panel_fix.js";
+import { OTHERS, PROBE, fingerprintOf, fixPanel } from "./panel_fix.js";
 import { labPanel } from "./panel_lab.js";
 import { livePanel } from "./panel_live.js";
 import { modelPanel } from "./panel_model.js";
@@ -16,5 +16,5 @@ import { swapPanel } from "./panel_swap.js";
 for (const start of [swapPanel, qkvPanel, proofPanel, ordersPanel, fixPanel, modelPanel, livePanel, labPanel]) start();
 
 const run = (x, { encoding, causal, layers }) => transformer(x, WEIGHTS, { encoding: ENCODINGS[encoding], causal, layers });
-window.orderproof = { run, head, headVectors, vectorOf, fingerprintOf, WEIGHTS, HEAD_WEIGHTS };
+window.orderproof = { run, head, headVectors, vectorOf, fingerprintOf, WEIGHTS, HEAD_WEIGHTS, PROBE, OTHERS };
 document.documentElement.dataset.ready = "true";

@@ -8,8 +8,8 @@ import { settings } from "./settings.js";
 import { chosenModel, state, subscribe } from "./state.js";
 
 const TOKENS = 7;
-const PROBE = drawn("fingerprint tokens", TOKENS, WIDTH);
-const OTHERS = drawn("fingerprint other tokens", TOKENS, WIDTH);
+export const PROBE = drawn("fingerprint tokens", TOKENS, WIDTH);
+export const OTHERS = drawn("fingerprint other tokens", TOKENS, WIDTH);
 const CODE = {
   none: [],
   sinusoidal: ["-x = embed(tokens)", "+x = Sinusoidal(width).embed(embed(tokens), positions)"],
@@ -72,7 +72,7 @@ function remarkable() {
   ];
 }
 
-export function codeOf({ encoding, causal, layers }) {
+function codeOf({ encoding, causal, layers }) {
   const model = (name) => `Transformer(${WIDTH}, 4, ${layers}, encoding="${name}", causal=${causal ? "True" : "False"}${name === "learned" ? ", length=8" : ""})`;
   if (encoding === "none") return [` model = ${model("none")}`];
   return [`-model = ${model("none")}`, `+model = ${model(encoding)}`];

@@ -28,7 +28,7 @@ export function proofPanel() {
   subscribe(draw);
 }
 
-export function sides(words, order, options) {
+function sides(words, order, options) {
   const x = headVectors(words);
   const left = head(permuted(x, order), options);
   const plain = head(x, options);

@@ -5,13 +5,13 @@
 // hash is FNV-1a over the UTF-8 bytes of the text, mix the last step of MurmurHash3, which spreads every bit.
 // Source: Fowler, Noll, Vo, "FNV Hash", IETF draft-eastlake-fnv; Appleby 2011, "MurmurHash3", fmix32.
 
-export function hash(text) {
+function hash(text) {
   let value = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) value = Math.imul(value ^ byte, 0x01000193);
   return value >>> 0;
 }
 
-export function mix(value) {
+function mix(value) {
   value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
   return (value ^ (value >>> 16)) >>> 0;

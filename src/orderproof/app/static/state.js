@@ -5,7 +5,7 @@ import { permuted } from "./laws.js";
 import { vectorOf } from "./random.js";
 import { WEIGHTS } from "./weights.js";
 
-export const LONGEST_WORD = 24; // characters
+const LONGEST_WORD = 24; // characters
 
 // words: as typed; order[m]: which of them stands at place m in the second sentence.
 export const state = {
@@ -66,7 +66,7 @@ export function bothRuns() {
   return { first, second, readFirst: readOf(first), readSecond: readOf(second) };
 }
 
-export function readOf(output) {
+function readOf(output) {
   return state.read === "last" ? output[output.length - 1] : meanOfRows(output);
 }
 
