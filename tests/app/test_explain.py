@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -87,9 +86,8 @@ def test_without_the_servers_packages_a_file_is_proposed(run: Run, monkeypatch: 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_it_prints_its_address_serves_and_ends_cleanly(sent: signal.Signals):
     command = [sys.executable, "-c", "from orderproof.cli import main; main()", "explain", "--port", "0", "--no-open"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
-    ) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
         line = process.stdout.readline()
         address = re.fullmatch(r"(http://127\.0\.0\.1:\d+/)  \(Ctrl-C ends it\)\n", line).group(1)
         with urllib.request.urlopen(address, timeout=20) as response:

@@ -68,6 +68,11 @@ def test_every_finding_stands_in_the_panel(open_page: Open, tmp_path: Path, make
         for f in measured
     )
     text = page.inner_text("#model")
+    swap = cells(page, "#model table.swapped tbody tr")
+    assert swap == [
+        [row.condition, row.dtype, words.cosine(row.cosine), words.size(row.largest_difference)]
+        for row in (report.swap.rows if report.swap else ())
+    ]
     for f in report.findings:
         for entry in f.entries:
             assert entry.operator in text

@@ -29,6 +29,7 @@ PLAIN = {"text", "yaml"}
 LONG = {
     "make audit": "creates an environment and installs torch; its last step is run as `orderproof audit`",
     "make test": "runs the whole suite, which contains this test",
+    "orderproof explain": "serves until it is interrupted; tests/app/test_explain.py does so",
 }
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)

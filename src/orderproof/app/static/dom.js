@@ -49,10 +49,24 @@ export function size(value) {
   if (value === null || value === undefined) return "not run";
   if (value === 0) return "0";
   if (!Number.isFinite(value)) return "∞";
+  const [digits, power] = scientific(value);
+  return power >= -4 && power < 2 ? String(Number(value.toPrecision(2))) : Number(digits) + written(power);
+}
+
+function scientific(value) {
   const [digits, power] = value.toExponential(1).split("e");
-  if (Number(power) >= -4 && Number(power) < 2) return String(Number(value.toPrecision(2)));
-  const short = String(Number(digits));
-  return `${short}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
+  return [digits, Number(power)];
+}
+
+const written = (power) => `e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
+
+// A cosine to four digits; one that rounds to 1 by its distance from 1.
+export function cosine(value) {
+  const gap = 1 - value;
+  if (gap === 0) return "1";
+  if (Math.abs(gap) >= 5e-5) return value.toFixed(4);
+  const [digits, power] = scientific(Math.abs(gap));
+  return `1 ${gap > 0 ? "-" : "+"} ${digits}${written(power)}`;
 }
 
 export const count = (number, one, many = one + "s") => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;

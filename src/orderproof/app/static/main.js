@@ -2,6 +2,7 @@
 import { transformer } from "./attention.js";
 import { ENCODINGS } from "./encodings.js";
 import { head, headVectors, HEAD_WEIGHTS } from "./head.js";
+import { lightRows } from "./matrix.js";
 import { vectorOf } from "./random.js";
 import { WEIGHTS } from "./weights.js";
 import { OTHERS, PROBE, fingerprintOf, fixPanel } from "./panel_fix.js";
@@ -13,7 +14,7 @@ import { proofPanel } from "./panel_proof.js";
 import { qkvPanel } from "./panel_qkv.js";
 import { swapPanel } from "./panel_swap.js";
 
-for (const start of [swapPanel, qkvPanel, proofPanel, ordersPanel, fixPanel, modelPanel, livePanel, labPanel]) start();
+for (const start of [swapPanel, qkvPanel, proofPanel, ordersPanel, fixPanel, modelPanel, livePanel, labPanel, lightRows]) start();
 
 const run = (x, { encoding, causal, layers }) => transformer(x, WEIGHTS, { encoding: ENCODINGS[encoding], causal, layers });
 window.orderproof = { run, head, headVectors, vectorOf, fingerprintOf, WEIGHTS, HEAD_WEIGHTS, PROBE, OTHERS };

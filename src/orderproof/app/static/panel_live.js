@@ -1,5 +1,5 @@
 // The live part of panel 6: two sentences through the bundled model, where the page has its server behind it.
-import { byId, el, fill, size, table, visible } from "./dom.js";
+import { byId, cosine, el, fill, size, table, visible } from "./dom.js";
 
 const LONGEST = 200; // characters of a sentence, as the server asks
 
@@ -35,10 +35,4 @@ function show({ model, same_tokens, rows, seconds }) {
   fill(byId("live-result"),
     table({ caption: `${visible(model)}: how far apart it puts the two sentences`, head: ["condition", "dtype", "cosine", "largest difference"], rows: cells, numbers: [2, 3], name: "live" }),
     el("p", {}, moral), el("p", { class: "quiet" }, `${seconds.toFixed(1)} s`));
-}
-
-function cosine(value) {
-  const gap = 1 - value;
-  if (gap === 0) return "1";
-  return Math.abs(gap) < 5e-5 ? `1 ${gap > 0 ? "-" : "+"} ${size(Math.abs(gap))}` : value.toFixed(4);
 }

@@ -1,5 +1,5 @@
 // Panel 6: what an audit found, from a report's JSON (schema version 1).
-import { byId, count, el, fill, size, table, visible } from "./dom.js";
+import { byId, cosine, count, el, fill, size, table, visible } from "./dom.js";
 import { loadable, schemaProblem } from "./loading.js";
 
 const VERDICTS = { proved: "PROVED", refuted: "REFUTED", undecided: "UNDECIDED", held: "HELD", not_applicable: "NOT APPLICABLE" };
@@ -18,7 +18,7 @@ function check(data) {
 }
 
 function show(report) {
-  const parts = [heading(report), fingerprints(report), entryMaps(report), witnesses(report), ladders(report)];
+  const parts = [heading(report), swapped(report), fingerprints(report), entryMaps(report), witnesses(report), ladders(report)];
   fill(byId("report"), parts.flat(Infinity).filter(Boolean));
 }
 
@@ -36,6 +36,13 @@ function heading({ subject, findings }) {
     el("p", { class: "quiet" }, visible(details.filter(Boolean).join(", "))),
     el("p", { class: `conclusion code-${code}` }, said),
   ];
+}
+
+function swapped({ swap }) {
+  if (!swap) return null;
+  const rows = swap.rows.map((row) => [visible(row.condition), visible(row.dtype), cosine(row.cosine), size(row.largest_difference)]);
+  const caption = `${visible(swap.first)} / ${visible(swap.second)}`;
+  return table({ caption, head: ["condition", "dtype", "cosine", "largest difference"], rows, numbers: [2, 3], name: "swapped" });
 }
 
 function inShort(f) {
@@ -130,8 +137,20 @@ function ladders(report) {
 
 function ladder(findings, kind) {
   const rows = findings.filter((f) => f.deviation && (f.deviation.float32 !== null || f.deviation.float64 !== null))
-    .map((f) => [name(f), verdict(f.verdict), size(f.deviation.float32), size(f.deviation.float64), fall(f.deviation)]);
-  return rows.length ? table({ head: ["law", "verdict", "float32", "float64", "ratio"], rows, numbers: [2, 3], name: kind }) : null;
+    .map((f) => [name(f), verdict(f.verdict), size(f.deviation.float32), size(f.deviation.float64), fall(f.deviation), axis(f.deviation)]);
+  return rows.length ? table({ head: ["law", "verdict", "float32 ○", "float64 ●", "ratio", "1e-18 … 10"], rows, numbers: [2, 3], name: kind }) : null;
+}
+
+// Where a difference stands between 1e-18 and 10; an exact zero at the left end.
+function axis({ float32, float64 }) {
+  const place = (value) => `${value > 0 ? Math.min(Math.max((Math.log10(value) + 18) / 19, 0), 1) * 100 : 0}%`;
+  const mark = (tag, kind, value) => {
+    if (value === null) return null;
+    const made = el(tag, { class: kind });
+    made.style.left = place(value);
+    return made;
+  };
+  return el("div", { class: "axis", "aria-hidden": "true" }, [1e-16, 1e-7, 1].map((at) => mark("b", null, at)), mark("i", null, float32), mark("i", "f64", float64));
 }
 
 function fall({ float32, float64 }) {

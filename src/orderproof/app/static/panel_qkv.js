@@ -47,7 +47,7 @@ function following(title, order, run, id) {
   const tag = (place) => el("span", { class: `tag ${kindOf(place)}` }, wordOf(state.words[place]));
   const numbers = (values) => values.map((value) => el("td", { class: "number" }, fixed(value)));
   const rows = order.map((place, n) =>
-    el("tr", {},
+    el("tr", { "data-kind": kindOf(place) },
       el("th", { scope: "row" }, `${n + 1} `, tag(place)),
       numbers([run.s[m][n], run.a[m][n], ...run.v[n].map((value) => run.a[m][n] * value)]),
     ),
