@@ -76,6 +76,15 @@ def test_a_study_too_large_for_a_page_is_refused(run: Run, tmp_path: Path):
     assert "expected at most 1,000,000; write it without --study" in err
 
 
+def test_a_report_too_large_for_a_page_is_refused(run: Run, tmp_path: Path):
+    report = examples.everyday()
+    huge = report.model_copy(update={"findings": report.findings * 400})
+    (tmp_path / "r.json").write_text(huge.to_json(), encoding="utf-8")
+    code, _, err = run("--output", str(tmp_path / "x.html"), "--report", str(tmp_path / "r.json"))
+    assert code == 2
+    assert "too large for a page; write it without --report and load the report in panel 6" in err
+
+
 def test_without_the_servers_packages_a_file_is_proposed(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     code, out, err = run("--no-open")

@@ -41,13 +41,13 @@ def page(*, report: Report | None = None, study: Study | None = None, live: bool
     script, style = _script(), _style()
     text = _template().render(
         script=script, style=style, policy=_policy(script, style, live=live), version=__version__, live=live,
-        report=_NONE if report is None else embedded(report),
+        report=_NONE if report is None else _fitting(report),
         study=_NONE if study is None else _safe(study.model_dump(mode="json", by_alias=True)),
     )  # fmt: skip
     if len(text.encode()) > LIMIT:
         raise UsageError(
             f"the page would be {len(text.encode()):,} bytes, expected at most {LIMIT:,}; "
-            "write it without --study and load the study in its last panel"
+            "write it without --study and load the study in panel 7"
         )
     return text
 
@@ -66,6 +66,16 @@ def read_report(path: str | Path) -> Report:
         return Report.model_validate(data)
     except ValidationError as error:
         raise UsageError(f"{path}: not a report of schema version {SCHEMA}: {problem_of(error)}") from None
+
+
+def _fitting(report: Report) -> str:
+    text = embedded(report)
+    if text == _NONE:
+        raise UsageError(
+            f"the report of {report.subject.name!r} is too large for a page; "
+            "write it without --report and load the report in panel 6"
+        )
+    return text
 
 
 def _safe(data: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ function limits(outputs) {
   return [axis(0), axis(1)];
 }
 
-function draw(outputs, [[left, right], [low, high]], label) {
+function draw(outputs, different, [[left, right], [low, high]], label) {
   const canvas = el("canvas", { width: WIDE * 2, height: HIGH * 2, role: "img", "aria-label": label });
   const paint = () => {
     const pen = canvas.getContext("2d");
@@ -23,7 +23,7 @@ function draw(outputs, [[left, right], [low, high]], label) {
     pen.strokeStyle = style.getPropertyValue("--line");
     pen.strokeRect(0.5, 0.5, WIDE - 1, HIGH - 1);
     pen.fillStyle = style.getPropertyValue("--link");
-    const radius = outputs.length > 2000 ? 1.2 : outputs.length > 100 ? 2.5 : 5;
+    const radius = different > 2000 ? 1.2 : different > 100 ? 2.5 : 5;
     for (const [x, y] of outputs) {
       pen.beginPath();
       pen.arc(EDGE + ((x - left) / (right - left)) * (WIDE - 2 * EDGE), HIGH - EDGE - ((y - low) / (high - low)) * (HIGH - 2 * EDGE), radius, 0, 2 * Math.PI);

@@ -14,7 +14,7 @@ const CODE = {
   none: [],
   sinusoidal: ["-x = embed(tokens)", "+x = Sinusoidal(width).embed(embed(tokens), positions)"],
   learned: ["-x = embed(tokens)", "+x = Learned(length, width).embed(embed(tokens), positions)"],
-  rotary: ["-scores = q @ k.mT / d**0.5", "+q, k = Rotary(d).rotate(q, k, positions)", " scores = q @ k.mT / d**0.5"],
+  rotary: ["+q, k = Rotary(d).rotate(q, k, positions)", " scores = q @ k.mT / d**0.5"],
   alibi: ["-scores = q @ k.mT / d**0.5", "+scores = q @ k.mT / d**0.5 + ALiBi(heads).bias(positions, positions)"],
   t5: ["-scores = q @ k.mT / d**0.5", "+scores = q @ k.mT / d**0.5 + t5.bias(positions, positions)"],
 };
@@ -29,6 +29,7 @@ export function fingerprintOf(choice) {
 }
 
 export function fixPanel() {
+  fill(byId("laws-said"), Object.entries(LAWS).map(([law, said]) => [el("dt", {}, law), el("dd", {}, said)]));
   byId("fix-settings").append(settings("fix", ["encoding", "causal", "layers"]));
   subscribe(draw);
 }

@@ -81,12 +81,12 @@ function show(every, found) {
       el("figcaption", {}, title),
       el("p", { class: "big" }, el("strong", {}, different.toLocaleString("en")), ` ${different === 1 ? "output" : "outputs"}`),
       el("p", { class: "quiet" }, `of ${count(every.length, "sentence")}, the mean over tokens${remark(different, every.length)}`),
-      cloud.draw(outputs, limits, `${different} different outputs, drawn by their first two features`),
+      cloud.draw(outputs, different, limits, `${different} different outputs, drawn by their first two features`),
     ),
   ));
   const word = (order) => order.map((place) => state.words[place]).join(" ");
   const row = (order, i) => el("tr", {}, el("th", { scope: "row" }, el("bdi", {}, word(order))),
-    found.map(({ outputs }) => el("td", { class: "mono" }, outputs[i].slice(0, 3).map((value) => fixed(value)).join("  "), WIDTH > 3 ? " …" : "")));
+    found.map(({ outputs }) => el("td", { class: "mono" }, outputs[i].slice(0, 3).map((value) => fixed(value).padStart(6)).join("  "), WIDTH > 3 ? " …" : "")));
   fill(byId("orders-list"), el("details", { open: every.length <= 6 },
     el("summary", {}, every.length > LISTED ? `The first ${LISTED} of them, with their outputs` : "All of them, with their outputs"),
     el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "order"), found.map(({ title }) => el("th", { scope: "col" }, title)))),

@@ -80,12 +80,14 @@ function why(same, apart) {
   return apart === 0 ? "Not one digit differs." : "What is left is rounding: sums in another order.";
 }
 
+const inLine = (values) => values.map((value) => fixed(value, 2).padStart(5)).join("  ");
+
 function eachTable(first, second) {
   const row = (place, m) =>
     el("tr", {},
       el("th", { scope: "row" }, el("span", { class: `tag ${kindOf(place)}` }, wordOf(state.words[place]))),
-      el("td", { class: "mono" }, first[place].map((value) => fixed(value, 2)).join("  ")),
-      el("td", { class: "mono" }, second[m].map((value) => fixed(value, 2)).join("  ")),
+      el("td", { class: "mono" }, inLine(first[place])),
+      el("td", { class: "mono" }, inLine(second[m])),
       el("td", { class: "number" }, size(largestDifference([first[place]], [second[m]]))),
     );
   const rows = state.words.map((_, place) => row(place, state.order.indexOf(place)));

@@ -30,13 +30,18 @@ export function change(values) {
   for (const listener of listeners) listener();
 }
 
+// What a reader takes for one letter, an emoji of several signs among them.
+function lettersOf(word) {
+  if (!Intl.Segmenter) return Array.from(word);
+  return [...new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(word)].map((part) => part.segment);
+}
+
 // Typed text as words, with what was left out and why.
 export function readWords(text) {
   const given = text.normalize("NFC").split(/\s+/u).filter(Boolean);
-  const letters = new Intl.Segmenter(undefined, { granularity: "grapheme" });
   let cut = 0;
   const words = given.slice(0, LONGEST).map((word) => {
-    const parts = [...letters.segment(word)].map((part) => part.segment);
+    const parts = lettersOf(word);
     // One letter can carry any number of marks: each is held short too.
     const short = parts.slice(0, LONGEST_WORD).map((part) => part.slice(0, 16)).join("");
     if (short !== word) cut += 1;
