@@ -194,6 +194,12 @@ def test_on_a_wide_screen_letters_are_large(open_page: Open):
         assert page.evaluate(pixels, selector) >= least
 
 
+def test_letters_grow_with_the_screen_of_a_hall(open_page: Open):
+    page = open_page(width=1920).page
+    assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") > 26
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1920
+
+
 def test_every_text_has_the_contrast_of_level_aa(open_page: Open, tmp_path: Path):
     page = open_page(**full(tmp_path)).page
     type_words(page, "a b c d e f")  # a word of each of six colours

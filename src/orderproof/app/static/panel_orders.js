@@ -1,8 +1,8 @@
 // Panel 4: every order of the words through the model, and how many outputs they give.
-import { WIDTH, meanOfRows, transformer } from "./attention.js";
+import { WIDTH, largestDifference, meanOfRows, transformer } from "./attention.js";
 import { byId, count, el, fill, fixed } from "./dom.js";
 import { ENCODINGS } from "./encodings.js";
-import { countDifferent, countOrders, orders, permuted } from "./laws.js";
+import { ROUNDING, countDifferent, countOrders, orders, permuted } from "./laws.js";
 import { summary } from "./settings.js";
 import { state, subscribe, vectors } from "./state.js";
 import { WEIGHTS } from "./weights.js";
@@ -80,7 +80,7 @@ function show(every, found) {
     el("figure", { class: "count", id: `orders-${id}` },
       el("figcaption", {}, title),
       el("p", { class: "big" }, el("strong", {}, different.toLocaleString("en")), ` ${different === 1 ? "output" : "outputs"}`),
-      el("p", { class: "quiet" }, `of ${count(every.length, "sentence")}, the mean over tokens${remark(different, every.length)}`),
+      el("p", { class: "quiet" }, `of ${count(every.length, "sentence")}, the mean over tokens${remark(different, every, outputs)}`),
       cloud.draw(outputs, different, limits, `${different} different outputs, drawn by their first two features`),
     ),
   ));
@@ -93,8 +93,15 @@ function show(every, found) {
       el("tbody", {}, every.slice(0, LISTED).map(row))))));
 }
 
-function remark(different, total) {
+function remark(different, every, outputs) {
+  const total = every.length;
   if (different === 1 && total > 1) return ": a bag of words";
-  if (different * 2 === total) return ": each sentence and its mirror image share one";
+  if (different < total && mirrored(every, outputs)) return ": each sentence and its mirror image share one";
   return different === total && total > 1 ? ": one for each" : "";
+}
+
+function mirrored(every, outputs) {
+  const key = (order) => order.map((place) => state.words.indexOf(state.words[place])).join(" ");
+  const found = new Map(every.map((order, i) => [key(order), outputs[i]]));
+  return every.every((order, i) => largestDifference([outputs[i]], [found.get(key(order.slice().reverse()))]) <= ROUNDING);
 }

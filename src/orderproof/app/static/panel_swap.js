@@ -7,14 +7,22 @@ import { vector } from "./matrix.js";
 import { settings, summary } from "./settings.js";
 import { bothRuns, change, readWords, state, subscribe } from "./state.js";
 
-const EXAMPLES = ["cat chased dog", "the cat chased the dog", "A B C"];
+// The last is a prompt with one query: its first two words change places and the last one is read.
+const EXAMPLES = [
+  { text: "cat chased dog", read: "mean" },
+  { text: "the cat chased the dog", read: "mean", order: [0, 4, 2, 3, 1] },
+  { text: "A B C", label: "prompt A B, query C", read: "last", order: [1, 0, 2] },
+];
 const READ = { mean: "the mean of all tokens", last: "the last token", each: "each token" };
 
 export function swapPanel() {
   const typed = byId("typed");
   typed.value = state.words.join(" ");
   typed.addEventListener("input", () => take(typed.value));
-  fill(byId("examples"), EXAMPLES.map((text) => el("button", { type: "button", onclick: () => take((typed.value = text)) }, text)));
+  fill(byId("examples"), EXAMPLES.map(({ text, label, ...chosen }) => button(label ?? text, () => {
+    take((typed.value = text));
+    change(chosen);
+  })));
   byId("moving-place").replaceWith(movingChips());
   const sorted = (order) => () => change({ order });
   const every = () => state.words.map((_, i) => i);
