@@ -42,7 +42,8 @@ function swapped({ swap }) {
   if (!swap) return null;
   const rows = swap.rows.map((row) => [visible(row.condition), visible(row.dtype), cosine(row.cosine), size(row.largest_difference)]);
   const caption = `${visible(swap.first)} / ${visible(swap.second)}`;
-  return table({ caption, head: ["condition", "dtype", "cosine", "largest difference"], rows, numbers: [2, 3], name: "swapped" });
+  const shown = table({ caption, head: ["condition", "dtype", "cosine", "largest difference"], rows, numbers: [2, 3], name: "swapped" });
+  return [el("h3", {}, "Does it know order?"), shown];
 }
 
 function inShort(f) {
