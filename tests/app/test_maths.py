@@ -8,10 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import Page
 
-from orderproof.encodings import ALiBi, Learned, Rotary, Sinusoidal, T5Bias
-from orderproof.permutations import reversal, symmetric_generators
-from orderproof.positions import arange
-from tests.app.examples import ENCODINGS, in_torch, numbers
+from tests.app.examples import ENCODINGS, bare_head, in_torch, laws_in_torch, numbers
 from tests.browsing import CHROMIUM, WHY_NOT
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
@@ -63,32 +60,6 @@ def test_the_model_of_the_page_is_orderproofs_own(asked: Page, encoding: str, ca
         assert float((shown - wanted).abs().max()) <= CLOSE * max(1.0, float(wanted.abs().max()))
 
 
-def bare_head(x: torch.Tensor, weights: dict, encoding: str, *, causal: bool) -> dict[str, torch.Tensor]:
-    """The bare head of panels 2 and 3, by orderproof's encodings."""
-    places = arange(len(x))
-    if encoding == "sinusoidal":
-        x = Sinusoidal(4).embed(x[None], places)[0]
-    if encoding == "learned":
-        table = Learned(8, 4).double()
-        table.load_state_dict({"weight": numbers(weights["learned.weight"])})
-        x = table.embed(x[None], places)[0]
-    q, k, v = (x @ numbers(weights[name]) for name in ("query", "key", "value"))
-    turned = (q, k)
-    if encoding == "rotary":
-        turned = tuple(each[0, 0] for each in Rotary(4).rotate(q[None, None], k[None, None], places))
-    s = turned[0] @ turned[1].mT / 2
-    if encoding == "alibi":
-        s = s + ALiBi(8).bias(places, places, dtype=torch.float64)[0, 0]
-    if encoding == "t5":
-        bias = T5Bias(1, bidirectional=not causal).double()
-        bias.load_state_dict({"weight": numbers(weights["t5.weight"])})
-        s = s + bias.bias(places, places, dtype=torch.float64)[0, 0]
-    if causal:
-        s = s.masked_fill(torch.ones_like(s).triu(1) > 0, -torch.inf)
-    a = s.softmax(-1)
-    return {"x": x, "q": q, "k": k, "v": v, "s": s, "a": a, "z": a @ v}
-
-
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_the_bare_head_of_the_proof_is_attention_with_orderproofs_encodings(asked: Page, encoding: str, causal: bool):
@@ -106,28 +77,6 @@ def test_the_bare_head_of_the_proof_is_attention_with_orderproofs_encodings(aske
     for name, value in wanted.items():
         torch.testing.assert_close(numbers(shown[name]), value, rtol=CLOSE, atol=CLOSE)
     torch.testing.assert_close(numbers(shown["pooled"]), wanted["z"].mean(0), rtol=CLOSE, atol=CLOSE)
-
-
-def laws_in_torch(model: torch.nn.Module, x: torch.Tensor, others: torch.Tensor) -> dict[str, float]:
-    """The four numbers of a fingerprint, with orderproof's permutations."""
-
-    def run(rows: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            return model(rows[None])[0]
-
-    def moved(p: object, *, last: bool = False) -> float:
-        place = torch.as_tensor(p).argsort()  # X' = X[inverse(p)]
-        gap = (run(x[place]) - first[place]).abs()
-        return float(gap[-1].max() if last else gap.max())
-
-    first, n = run(x), len(x)
-    cuts = [(run(torch.cat([x[:j], others[j:]]))[:j] - first[:j]).abs().max() for j in range(1, n)]
-    return {
-        "order_blind": max(moved(p) for p in symmetric_generators(n)),
-        "prompt_blind": max(moved(p, last=True) for p in symmetric_generators(n, n - 1)),
-        "mirror_blind": moved(reversal(n).copy()),
-        "causal": float(max(cuts)),
-    }
 
 
 @choices

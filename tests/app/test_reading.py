@@ -12,7 +12,7 @@ from orderproof.app import page as render
 from orderproof.app import read_study
 from tests.app.conftest import Open
 from tests.app.examples import study_text
-from tests.app.test_panels import choose, type_words
+from tests.app.shown import choose, type_words
 from tests.browsing import CHROMIUM, CONTRAST, NARROW, WHY_NOT, WIDE
 from tests.report import examples
 
