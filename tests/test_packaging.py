@@ -162,4 +162,6 @@ def test_a_wheel_carries_the_templates_and_the_type_marker(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
     assert {f"orderproof/report/{n}" for n in ("template.html", "style.css", "page.js")} <= names
+    static = {file.name for file in (ROOT / "src/orderproof/app/static").iterdir()}
+    assert {f"orderproof/app/static/{n}" for n in static | {"page.html", "page.css", "main.js"}} <= names
     assert {"orderproof/py.typed", "orderproof/auditing/sentences.txt"} <= names

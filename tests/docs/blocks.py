@@ -30,6 +30,7 @@ LONG = {
     "make audit": "creates an environment and installs torch; its last step is run as `orderproof audit`",
     "make test": "runs the whole suite, which contains this test",
     "torchrun": "starts processes that talk to each other; tests/lab/test_long_context.py runs it",
+    "orderproof explain": "serves until it is interrupted; tests/app/test_explain.py does so",
 }
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, sync_playwright
 
 from orderproof.record import Report
 from orderproof.report import words, write_html
+from tests.browsing import CHROMIUM, CONTRAST, NARROW, WHY_NOT, WIDE, Seen, a_window, from_disk
 from tests.report import examples
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: pages are not opened in a browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
 
 REPORTS = {
     "everyday": examples.everyday,
@@ -27,7 +23,6 @@ REPORTS = {
     "hostile": examples.hostile,
 }
 each_report = pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
-WIDE, NARROW = 1440, 360
 READ = """() => {
   const cells = row => [...row.children].map(cell => cell.innerText.trim());
   const rows = selector => [...document.querySelectorAll(selector)].map(cells);
@@ -38,41 +33,6 @@ READ = """() => {
     data: JSON.parse(document.getElementById("orderproof-report").textContent),
   };
 }"""
-# Every text that is seen, with the contrast of its colour and what is painted behind it, and what is asked of its size.
-CONTRAST = """() => {
-  const parse = text => text.match(/[\\d.]+/g).map(Number);
-  const linear = c => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
-  const luminance = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
-  const behind = element => {
-    for (let e = element; e; e = e.parentElement) {
-      const colour = parse(getComputedStyle(e).backgroundColor);
-      if (colour[3] === undefined || colour[3] === 1) return colour;
-      if (colour[3] !== 0) throw new Error("half transparent: " + e.outerHTML.slice(0, 80));
-    }
-    return [255, 255, 255];
-  };
-  const found = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || !element.checkVisibility({visibilityProperty: true})) continue;
-    const style = getComputedStyle(element), size = parseFloat(style.fontSize);
-    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
-    const [low, high] = [luminance(parse(style.color)), luminance(behind(element))].sort((a, b) => a - b);
-    found.push([walker.currentNode.data.trim().slice(0, 40), (high + 0.05) / (low + 0.05), large ? 3 : 4.5]);
-  }
-  return found;
-}"""
-
-
-@dataclass
-class Seen:
-    """One page, with everything that it asked for, complained of or asked the reader."""
-
-    page: Page
-    asked: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
-    dialogs: list[str] = field(default_factory=list)
 
 
 Open = Callable[..., Seen]
@@ -81,25 +41,8 @@ Open = Callable[..., Seen]
 @pytest.fixture(scope="module")
 def window() -> Iterator[Seen]:
     """One page of one browser for the whole module; nothing but files is let through to it."""
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=flags)
-        seen = Seen(browser.new_page())
-        seen.page.set_default_timeout(10_000)
-        seen.page.on("request", lambda request: seen.asked.append(request.url))
-        seen.page.on("console", lambda message: seen.complaints.append(message.text))
-        seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
-        seen.page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
-        seen.page.route("**/*", _files_only)
+    with a_window(from_disk) as seen:
         yield seen
-        browser.close()
-
-
-def _files_only(route: Route) -> None:
-    if route.request.url.startswith("file:"):
-        route.continue_()
-    else:
-        route.abort()
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from orderproof.cli.atlas import atlas
 from orderproof.cli.audit import audit
 from orderproof.cli.ceiling import ceiling
 from orderproof.cli.compare import compare
+from orderproof.cli.explain import explain
 from orderproof.cli.listing import list_
 from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
@@ -57,6 +58,7 @@ app.command("prove", epilog=EPILOG)(prove)
 app.command("atlas")(atlas)
 app.command("compare")(compare)
 app.command("ceiling")(ceiling)
+app.command("explain")(explain)
 app.command("list")(list_)
 app.command("recheck")(recheck)
 app.command("sensitivity")(sensitivity)

@@ -1,0 +1,62 @@
+"""`orderproof explain`: the page on which words are moved and the proof is watched."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orderproof.errors import UsageError
+
+
+def explain(
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the page; - for standard output.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="A report to show, from audit --json.")
+    ] = None,
+    study: Annotated[
+        Path | None, typer.Option("--study", metavar="FILE", help="A study whose curves to show, as JSON.")
+    ] = None,
+    port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; 0 for any that is free.")] = 8642,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,
+) -> None:
+    """Open the page that explains: swap words, watch the proof, see which encoding repairs what.
+
+    With --output the page is one file that needs nothing else. Without, it is served on this machine only, until
+    Ctrl-C, and can also ask the bundled model.
+
+    \b
+    Examples:
+      orderproof explain
+      orderproof explain --output order.html
+      orderproof explain --report report.json --port 0 --no-open
+    """
+    from orderproof.app import page, read_report, read_study, write_page
+
+    found = None if report is None else read_report(report)
+    curves = None if study is None else read_study(study)
+    if output is not None:
+        write_page(output, report=found, study=curves)
+        return
+    if importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None:
+        raise UsageError(
+            'the server needs starlette and uvicorn: pip install "orderproof[app]"; '
+            "or write the page with --output FILE"
+        )
+    from orderproof.app.server import listen, serve
+
+    text = page(report=found, study=curves, live=True)
+    with listen(port) as on:
+        address = f"http://127.0.0.1:{on.getsockname()[1]}/"
+        typer.echo(f"{address}  (Ctrl-C ends it)")
+        sys.stdout.flush()
+        if not no_open:
+            import webbrowser
+
+            webbrowser.open(address)
+        serve(text, on)

@@ -1,0 +1,282 @@
+"""A report and a study in their panels: every number of the file, and a clear word where a file is not one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from orderproof.app import read_report, read_study
+from orderproof.errors import UsageError
+from orderproof.record import Report
+from orderproof.report import words
+from tests.app.conftest import Open
+from tests.app.examples import HOSTILE, cell, study, study_text
+from tests.browsing import CHROMIUM, WHY_NOT
+from tests.report import examples
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+
+
+def cells(page: Page, selector: str) -> list[list[str]]:
+    script = "rows => rows.map(row => [...row.children].map(cell => cell.innerText.trim()))"
+    return page.locator(selector).evaluate_all(script)
+
+
+def load(page: Page, panel: str, text: str, tmp_path: Path, name: str = "given.json") -> str:
+    """Choose a file; what the panel says of it."""
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    page.locator(f"#{panel}-file").set_input_files(file)
+    page.wait_for_function("id => document.getElementById(id).textContent !== ''", arg=f"{panel}-note")
+    return page.inner_text(f"#{panel}-note")
+
+
+def opened(page: Page) -> Page:
+    page.evaluate("document.querySelectorAll('#model details, #lab details').forEach(d => d.open = true)")
+    return page
+
+
+# ---------------------------------------------------------------- a report
+
+
+@pytest.mark.parametrize("make", [examples.everyday, examples.causal_proof, examples.measured])
+@pytest.mark.parametrize("embedded", [True, False])
+def test_every_finding_stands_in_the_panel(open_page: Open, tmp_path: Path, make: Callable[[], Report], embedded: bool):
+    report = make()
+    page = open_page(**({"report": report} if embedded else {})).page
+    if not embedded:
+        assert load(page, "report", report.to_json(), tmp_path) == "Shown: given.json"
+    opened(page)
+    shown = sorted(tuple(row[:5]) for row in cells(page, "#model table.laws tbody tr"))
+    told = [
+        (f.code, words.law(f) + (f"\n{f.output}" if f.output else ""), words.VERDICTS[f.verdict],
+         words.EXPECTED[f.expected], "yes" if f.met else "no") for f in report.findings
+    ]  # fmt: skip
+    assert [tuple(re.sub(r"\s+", "\n", part) for part in row) for row in shown] == sorted(
+        tuple(re.sub(r"\s+", "\n", part) for part in row) for row in told
+    )
+    ladder = sorted(tuple(row[:4]) for row in cells(page, "#model table[class^=ladder] tbody tr"))
+    measured = [f for f in report.findings if f.deviation.float32 is not None or f.deviation.float64 is not None]
+    assert ladder == sorted(
+        (words.name(f), words.VERDICTS[f.verdict], words.size(f.deviation.float32), words.size(f.deviation.float64))
+        for f in measured
+    )
+    text = page.inner_text("#model")
+    swap = cells(page, "#model table.swapped tbody tr")
+    assert swap == [
+        [row.condition, row.dtype, words.cosine(row.cosine), words.size(row.largest_difference)]
+        for row in (report.swap.rows if report.swap else ())
+    ]
+    for f in report.findings:
+        for entry in f.entries:
+            assert entry.operator in text
+            assert entry.source in text
+            assert entry.text.strip() in text
+        if f.witness:
+            assert f"Witness against {words.name(f)}" in text
+            assert f.witness.change in text
+            assert f"difference {words.size(f.witness.difference)}, {words.origin(f.witness)}" in text
+    assert page.inner_text("#report-subject") == report.subject.name
+
+
+def test_a_witness_marks_the_tokens_that_changed(open_page: Open):
+    report = examples.everyday()
+    page = opened(open_page(report=report).page)
+    found = next(f.witness for f in report.findings if f.witness and f.witness.before)
+    run = page.locator("#model .witness .run").first
+    assert run.locator("li > :first-child").all_inner_texts() == list(found.before)
+    marked = [i for i, (a, b) in enumerate(zip(found.before, found.after, strict=True)) if a != b]
+    assert (
+        run.locator("li").evaluate_all("all => all.flatMap((li, i) => li.querySelector('mark') ? [i] : [])") == marked
+    )
+
+
+def test_the_size_of_a_number_is_written_as_in_every_report(open_page: Open):
+    values = [0.0, 2.2e-16, 1.84e-7, 9.99e-5, 0.0001, 0.00123, 0.0996, 0.131, 1.0, 2.61, 12.7, 99.0, 99.96, 12345.6]
+    report = examples.everyday()
+    first = report.findings[0]
+    findings = tuple(
+        first.model_copy(update={"deviation": first.deviation.model_copy(update={"float64": value})})
+        for value in values
+    )
+    page = open_page(report=report.model_copy(update={"findings": findings})).page
+    rows = cells(page, "#model table.ladder tbody tr")
+    assert [row[3] for row in rows] == [words.size(value) for value in values]
+
+
+WRONG_REPORTS = {
+    "not JSON": ("{", "is not JSON"),
+    "a list": ("[]", "expected a report of orderproof audit --json, an object"),
+    "schema 2": (json.dumps({"schema": 2}), "expected schema version 1 of a report of orderproof audit --json, got 2"),
+    "no schema": ("{}", "got none"),
+    "no findings": (json.dumps({"schema": 1}), "expected a report with a subject and findings"),
+    "strange verdict": (
+        json.dumps({"schema": 1, "subject": {}, "findings": [{"law": "x", "verdict": "maybe"}]}),
+        "no verdict that is known",
+    ),
+    "half a finding": (
+        json.dumps({"schema": 1, "subject": {}, "findings": [{"law": "x", "verdict": "proved", "witness": {}}]}),
+        "a field is missing or is not what the schema says",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG_REPORTS.values(), ids=WRONG_REPORTS)
+def test_a_file_that_is_no_report_is_refused_in_words_and_the_page_goes_on(
+    open_page: Open, tmp_path: Path, text: str, said: str
+):
+    seen = open_page(report=examples.everyday())
+    note = load(seen.page, "report", text, tmp_path)
+    assert said in note
+    assert "given.json" in note
+    assert seen.page.locator("#report-note.problem").count() == 1
+    assert seen.page.inner_text("#report-subject") == examples.everyday().subject.name
+    assert seen.complaints == []
+    assert load(seen.page, "report", examples.measured().to_json(), tmp_path, "good.json") == "Shown: good.json"
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_hostile_report_and_study_create_no_element(open_page: Open, tmp_path: Path, embedded: bool):
+    report = examples.hostile()
+    hostile = study_text(
+        question=HOSTILE, measure=HOSTILE,
+        cells=[{**cell("none", [0.5, 0.5, 0.5]), "label": HOSTILE, "encoding": HOSTILE}],
+        published=[{"label": HOSTILE, "text": HOSTILE, "source": HOSTILE}],
+    )  # fmt: skip
+    file = tmp_path / "study.json"
+    file.write_text(hostile, encoding="utf-8")
+    seen = open_page(**({"report": report, "study": read_study(file)} if embedded else {}))
+    if not embedded:
+        load(seen.page, "report", report.to_json(), tmp_path)
+        load(seen.page, "study", hostile, tmp_path, "study.json")
+    opened(seen.page)
+    assert seen.page.locator("img, iframe, object, embed, [onerror]").count() == 0
+    assert seen.page.locator("script").count() == 3
+    assert '<script>alert("x")</script>' in seen.page.inner_text("#model")
+    assert '<script>alert("x")</script>' in seen.page.inner_text("#lab")
+    assert "\u202e" not in seen.page.inner_text("body")
+    assert (seen.dialogs, seen.complaints) == ([], [])
+
+
+# ---------------------------------------------------------------- a study
+
+TITLE = re.compile(r"^(.*), (\d+): (−?[\d.]+) \((−?[\d.]+) to (−?[\d.]+)\)$")
+
+
+def points(page: Page, part: str) -> dict[str, list[tuple[int, float, float, float, float, float]]]:
+    """Each line's points: x, score, low, high as told, and where they are drawn."""
+    found: dict[str, list[Any]] = {}
+    script = "all => all.map(c => [c.textContent, ...['cx', 'cy'].map(name => Number(c.getAttribute(name)))])"
+    for title, x, y in page.locator(f"#{part} circle").evaluate_all(script):
+        label, at, *scores = TITLE.match(title).groups()
+        found.setdefault(label, []).append((int(at), *(float(score) for score in scores), x, y))
+    return found
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_every_curve_of_a_study_is_drawn_where_its_numbers_say(open_page: Open, tmp_path: Path, embedded: bool):
+    data = study()
+    file = tmp_path / "study.json"
+    file.write_text(json.dumps(data), encoding="utf-8")
+    page = open_page(**({"study": read_study(file)} if embedded else {})).page
+    if not embedded:
+        load(page, "study", json.dumps(data), tmp_path)
+    for part, key, at in (("learning", "curve", "step"), ("lengths", "lengths", "length")):
+        drawn = points(page, part)
+        assert set(drawn) == {each["label"] for each in data["cells"]}
+        for each in data["cells"]:
+            told = [point[:4] for point in drawn[each["label"]]]
+            wanted = [(p[at], p["iqm"], p["low"], p["high"]) for p in each[key]]
+            assert [p[0] for p in told] == [p[0] for p in wanted]
+            assert all(a == pytest.approx(b, abs=5e-4) for a, b in zip(told, wanted, strict=True))
+        every = [point for line in drawn.values() for point in line]
+        (_, s1, *_, y1), (_, s2, *_, y2) = min(every, key=lambda p: p[1]), max(every, key=lambda p: p[1])
+        for _, score, *_, y in every:  # heights are linear in the scores
+            assert y == pytest.approx(y1 + (score - s1) * (y2 - y1) / (s2 - s1), abs=0.2)
+            assert (y2 - y1) / (s2 - s1) < 0
+
+
+def test_the_trained_lengths_are_shaded_and_the_ceilings_dashed_at_their_heights(open_page: Open, tmp_path: Path):
+    page = open_page().page
+    load(page, "study", study_text(), tmp_path)
+    chart = page.locator("#lengths .chart").first
+    drawn = points(page, "lengths")
+    line = drawn["none, causal, 2 layers"]
+    at = {point[0]: point[4] for point in line}
+    box = chart.locator("rect.trained")
+    assert float(box.get_attribute("x")) == pytest.approx(at[4], abs=0.1)
+    assert float(box.get_attribute("width")) == pytest.approx(at[8] - at[4], abs=0.1)
+    slope = (line[1][5] - line[0][5]) / (line[1][1] - line[0][1])
+    path = chart.locator("path.ceiling")
+    heights = [tuple(map(float, pair.split())) for pair in path.get_attribute("d").removeprefix("M ").split(" L ")]
+    for (x, y), length in zip(heights, (4, 8, 12), strict=True):
+        assert x == pytest.approx(at[length], abs=0.1)
+        assert y == pytest.approx(line[0][5] + slope * (0.5 + 0.01 * length - line[0][1]), abs=0.3)
+    assert path.evaluate("p => getComputedStyle(p).strokeDasharray") != "none"
+    assert chart.locator("path.band").count() == 2
+    assert page.locator("#lengths .chart").count() == 2  # causal with two layers, and with one
+
+
+def test_the_numbers_and_the_published_rows_stand_beside_the_curves(open_page: Open, tmp_path: Path):
+    page = open_page().page
+    load(page, "study", study_text(), tmp_path)
+    rows = cells(opened(page), "#study-numbers tbody tr")
+    assert len(rows) == 9
+    assert rows[0] == ["none, causal, 2 layers", "4", "0.540", "0.500 to 0.570", "0.540", "prompt_blind"]
+    assert rows[2][1] == "12 (not trained)"
+    assert "Kazemnejad copy .986 2305.19466" in page.inner_text("#study")
+
+
+@pytest.mark.parametrize("lengths", [[], [{"length": 6, "trained": True, "iqm": 0.9, "low": 0.8, "high": 1.0}]])
+def test_a_study_of_one_length_or_none_is_drawn_too(open_page: Open, tmp_path: Path, lengths: list[Any]):
+    data = study(cells=[{**cell("t5", [0.5, 0.6, 0.7]), "lengths": lengths}], trained_lengths=[6, 6])
+    seen = open_page()
+    assert load(seen.page, "study", json.dumps(data), tmp_path) == "Shown: given.json"
+    assert seen.page.locator("#lengths circle").count() == len(lengths)
+    assert seen.page.locator("#lengths text", has_text="NaN").count() == 0
+    assert seen.complaints == []
+
+
+WRONG_STUDIES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "schema": ({"schema": 2}, "schema version 1 of a study, got 2", "schema"),
+    "kind": ({"kind": "report"}, 'expected kind "study"', "kind"),
+    "no cells": ({"cells": []}, "expected cells", "cells"),
+    "no number": ({"cells": [{**cell("t5", [0.5, 0.6, 0.7]), "curve": [{"step": 1}]}]}, "a number is missing", "curve"),
+}
+
+
+@pytest.mark.parametrize(("changed", "said", "field"), WRONG_STUDIES.values(), ids=WRONG_STUDIES)
+def test_a_file_that_is_no_study_is_refused_by_the_page_and_by_the_command(
+    open_page: Open, tmp_path: Path, changed: dict[str, Any], said: str, field: str
+):
+    seen = open_page()
+    assert said in load(seen.page, "study", study_text(**changed), tmp_path)
+    assert seen.complaints == []
+    with pytest.raises(UsageError, match=f"given.json: not a study of schema version 1: .*{field}"):
+        read_study(tmp_path / "given.json")
+
+
+def test_a_report_that_is_none_is_refused_by_the_command(tmp_path: Path):
+    file = tmp_path / "report.json"
+    for text, match in (
+        ("{", "expected a report as JSON"),
+        ('{"schema": 2}', "schema version 1, got 2; audit again"),
+        ("[]", "got None"),
+        ('{"schema": 1}', "not a report of schema version 1: orderproof: Field required"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(UsageError, match=match):
+            read_report(file)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="JSON in UTF-8"):
+        read_report(file)
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        read_report(tmp_path / "none.json")
+    file.write_text(examples.everyday().to_json(), encoding="utf-8")
+    assert read_report(file) == examples.everyday()

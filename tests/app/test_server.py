@@ -1,0 +1,227 @@
+"""The server behind the page: what it answers, and everything it does not."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from orderproof.app import page
+from orderproof.app.live import A_MINUTE, Auditor, Refused
+from orderproof.app.server import LARGEST, listen, server
+from orderproof.errors import SubjectError, UsageError
+from tests.browsing import CHROMIUM, WHY_NOT, a_window
+
+SENTENCES = {"sentences": ["the cat chased the dog", "the dog chased the cat"]}
+ANSWER = {
+    "model": "tiny", "same_tokens": True, "tokens": [["a"], ["a"]], "seconds": 0.5,
+    "rows": [
+        {"condition": "with positions", "dtype": "float64", "cosine": 0.99088, "largest_difference": 0.1319},
+        {"condition": "without positions", "dtype": "float64", "cosine": 1.0, "largest_difference": 1.2e-15},
+    ],
+}  # fmt: skip
+
+
+class Answering(Auditor):
+    """An auditor that has its answer ready."""
+
+    waits: threading.Event | None = None
+
+    def _audit(self, first: str, second: str) -> dict[str, Any]:
+        del first, second
+        if self.waits is not None:
+            assert self.waits.wait(20)
+        return ANSWER
+
+
+@dataclass
+class Running:
+    port: int
+    auditor: Answering
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            sent = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, sent)
+            response = connection.getresponse()
+            return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+        finally:
+            connection.close()
+
+    def audit(self, question: Any = SENTENCES, **headers: str) -> tuple[int, Any]:
+        body = question if isinstance(question, bytes) else json.dumps(question).encode()
+        status, _, answer = self.ask("POST", "/audit", body, **{"Content_Type": "application/json", **headers})
+        return status, json.loads(answer)
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    with listen(0) as on:
+        auditor = Answering()
+        made = server(page(live=True), on, auditor=auditor)
+        thread = threading.Thread(target=made.run, kwargs={"sockets": [on]})
+        thread.start()
+        yield Running(on.getsockname()[1], auditor)
+        made.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_the_page_is_served_with_its_policy_and_nothing_else_is(running: Running):
+    status, headers, body = running.ask("GET", "/")
+    assert status == 200
+    assert body.decode() == page(live=True)
+    assert "connect-src &#39;self&#39;" in body.decode()
+    assert "connect-src &#39;none&#39;" in page()
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == "no-store"
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert "server" not in headers
+    for path in ("/etc/passwd", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/static/main.js", "/audit/x", "//"):
+        assert running.ask("GET", path)[0] == 404
+    assert running.ask("GET", "/audit")[0] == 405
+    assert running.ask("POST", "/")[0] == 405
+
+
+def test_an_audit_is_answered_as_json(running: Running):
+    assert running.audit() == (200, ANSWER)
+    assert running.audit(Origin=f"http://127.0.0.1:{running.port}") == (200, ANSWER)
+    assert running.audit(Host=f"localhost:{running.port}") == (200, ANSWER)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example", "[::1]", ""])
+def test_another_name_in_the_host_header_is_refused(running: Running, host: str):
+    status, _, body = running.ask("GET", "/", Host=host)
+    assert status in (400, 421)
+    assert b"<html" not in body
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1"])
+def test_another_page_may_not_ask(running: Running, origin: str):
+    assert running.audit(Origin=origin) == (403, {"error": "only the page of this server may ask it"})
+
+
+BAD = {
+    "not JSON": (b"{", 400, "Invalid JSON"),
+    "one sentence": ({"sentences": ["a"]}, 400, "Field required"),
+    "three": ({"sentences": ["a", "b", "c"]}, 400, "at most 2"),
+    "empty": ({"sentences": ["", "b"]}, 400, "at least 1 character"),
+    "blank": ({"sentences": ["  ", "b"]}, 400, "a word in each"),
+    "long": ({"sentences": ["a" * 201, "b"]}, 400, "at most 200"),
+    "a path": ({"sentences": ["a", "b"], "model": "/etc/passwd"}, 400, "Extra inputs are not permitted"),
+    "numbers": ({"sentences": [1, 2]}, 400, "valid string"),
+    "too much": (b" " * (LARGEST + 1), 413, f"at most {LARGEST} bytes"),
+}
+
+
+@pytest.mark.parametrize(("question", "status", "said"), BAD.values(), ids=BAD)
+def test_a_bad_question_is_refused_in_words(running: Running, question: Any, status: int, said: str):
+    found, answer = running.audit(question)
+    assert found == status
+    assert said in answer["error"]
+
+
+def test_a_form_of_another_site_cannot_ask(running: Running):
+    status, answer = running.audit(Content_Type="text/plain")
+    assert (status, answer) == (415, {"error": "expected Content-Type: application/json"})
+
+
+def test_one_audit_runs_at_a_time(running: Running):
+    running.auditor.waits = threading.Event()
+    found: list[int] = []
+    first = threading.Thread(target=lambda: found.append(running.audit()[0]))
+    first.start()
+    until(running.auditor._busy.locked)
+    status, answer = running.audit()
+    assert status == 429
+    assert "one at a time" in answer["error"]
+    assert running.ask("GET", "/")[0] == 200  # the page is served meanwhile
+    running.auditor.waits.set()
+    first.join(20)
+    assert found == [200]
+
+
+def until(done: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if done():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come to pass")
+
+
+def test_so_many_audits_are_answered_in_a_minute_and_no_more():
+    clock = [0.0]
+    auditor = Answering(now=lambda: clock[0])
+    body = json.dumps(SENTENCES).encode()
+    for _ in range(A_MINUTE):
+        assert auditor.answer(body) == ANSWER
+    with pytest.raises(Refused, match=f"{A_MINUTE} audits a minute"):
+        auditor.answer(body)
+    clock[0] = 60.0
+    assert auditor.answer(body) == ANSWER
+
+
+def test_a_model_that_is_not_installed_is_a_sentence():
+    def missing() -> Any:
+        raise SubjectError("the bundled model is not installed")
+
+    with pytest.raises(Refused, match="the bundled model is not installed") as caught:
+        Auditor(load=missing).answer(json.dumps(SENTENCES).encode())
+    assert caught.value.status == 503
+
+
+def test_it_listens_on_this_machine_alone_and_says_so_when_a_port_is_taken():
+    with listen(0) as on:
+        assert on.getsockname()[0] == "127.0.0.1"
+        port = on.getsockname()[1]
+        with pytest.raises(UsageError, match=f"port {port} cannot be used: .*; give another --port, or 0"):
+            listen(port)
+    with pytest.raises(UsageError, match="expected --port from 0 to 65535; got 70000"):
+        listen(70_000)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+def test_the_page_asks_its_server_and_shows_the_answer(running: Running):
+    address = f"http://127.0.0.1:{running.port}/"
+    with a_window(lambda url: url.startswith(address)) as seen:
+        seen.page.goto(address)
+        seen.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+        seen.page.locator("#live-go").click()
+        seen.page.wait_for_selector("#live-result table")
+        rows = seen.page.locator("#live-result tbody tr").all_inner_texts()
+        assert [row.split("\t") for row in rows] == [
+            ["with positions", "float64", "0.9909", "0.13"], ["without positions", "float64", "1", "1.2e-15"]
+        ]  # fmt: skip
+        assert "only rounding is left" in seen.page.inner_text("#live-result")
+        seen.page.locator("#live-first").fill("  ")
+        seen.page.locator("#live-go").click()
+        seen.page.wait_for_selector("#live-result .problem")
+        assert "at least 1 character" in seen.page.inner_text("#live-result .problem")
+        assert seen.asked == [address, f"{address}audit", f"{address}audit"]
+        assert all("400" in complaint for complaint in seen.complaints)
+
+
+@pytest.mark.slow
+def test_the_bundled_model_is_asked_with_its_positions_and_without():
+    answer = Auditor().answer(json.dumps(SENTENCES).encode())
+    assert answer["model"] == "all-MiniLM-L6-v2"
+    assert answer["same_tokens"] is True
+    rows = {(row["condition"], row["dtype"]): row["largest_difference"] for row in answer["rows"]}
+    assert rows["with positions", "float64"] > 0.1
+    assert rows["without positions", "float64"] < 1e-12
+    with pytest.raises(Refused, match="equally many tokens; got 6 and 4"):
+        Auditor().answer(json.dumps({"sentences": ["a dog barks", "a dog"]}).encode())
+    with pytest.raises(Refused, match="at most 32 tokens"):
+        Auditor().answer(json.dumps({"sentences": ["a " * 60, "a " * 60]}).encode())
