@@ -150,6 +150,33 @@ def test_nothing_is_coloured_where_there_is_no_terminal(run: Run) -> None:
     assert "\x1b" not in run("prove", CAUSAL, "--law", "causal").out
 
 
+@pytest.mark.filterwarnings("default")
+def test_claims_are_printed_and_written(run: Run, tmp_path: Path) -> None:
+    from orderproof.report import claims_schema
+
+    path = tmp_path / "claims.md"
+    done = run("claims", "3", "--json", "-", "--markdown", str(path))
+    data = json.loads(done.out)
+    jsonschema.validate(data, claims_schema())
+    assert (done.code, data["kind"], [c["number"] for c in data["claims"]]) == (0, "claims", [3])
+    assert "Q, K and V are three projections of one X. SHOWN" in done.err
+    assert path.read_text().startswith("# Claims about token order")
+
+
+def test_a_claim_with_another_verdict_than_documented_is_exit_code_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import orderproof.claims
+    from orderproof.claims import numbered
+
+    faulty = (numbered([3])[0].with_a_fault(0),)
+    monkeypatch.setattr(orderproof.claims, "numbered", lambda numbers: faulty)
+    done = run("claims", "3")
+    assert done.code == 1
+    assert "exit code 1: claim 3 is documented as SHOWN and is REFUTED" in done.out
+    assert run("claims", "3", "--quiet").out == ""
+
+
 # ---------------------------------------------------------------- refusals
 
 
@@ -173,6 +200,7 @@ def test_nothing_is_coloured_where_there_is_no_terminal(run: Run) -> None:
         (["prove", CAUSAL, "--law", "causal", "--uniform", "rotary"], "expected --uniform to match an entry"),
         (["recheck", str(HERE / "no_such_file.json")], "cannot be read"),
         (["recheck", __file__], "not JSON"),
+        (["claims", "9"], "expected the number of a claim, one of 1, .*; got 9"),
         (["sensitivity", "arch:bert"], "BERT|bert: reads no text; expected a checkpoint folder"),
         (["sensitivity", CAUSAL], "reads no text; expected a checkpoint folder"),
         (["sensitivity", "-", "no_such_file.txt"], "no_such_file.txt: expected a text file with one sentence a line"),

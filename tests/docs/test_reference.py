@@ -9,15 +9,18 @@ from scripts import reference
 
 from orderproof.laws import laws
 from orderproof.laws.measured import MeasuredLaw, measured_laws
-from orderproof.report import schema
+from orderproof.report.schema import claims_schema, schema
 from tests.docs.blocks import ROOT
 
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TYPES = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "object": "object"}
 
 
-def documented() -> dict[str, dict[str, tuple[str, str]]]:
-    text = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
+PAGES = {"json.md": ("Report", schema), "claims_json.md": ("ClaimsRecord", claims_schema)}
+
+
+def documented(page: str) -> dict[str, dict[str, tuple[str, str]]]:
+    text = (ROOT / "docs/reference" / page).read_text(encoding="utf-8")
     sections = re.split(r"^## (\w+)$", text, flags=re.MULTILINE)[1:]
     return {
         name: {field: (kind, meaning) for field, kind, meaning in ROW.findall(body)}
@@ -25,19 +28,21 @@ def documented() -> dict[str, dict[str, tuple[str, str]]]:
     }
 
 
-def records() -> dict[str, dict[str, dict]]:
-    made = schema()
-    return {"Report": made["properties"], **{name: each["properties"] for name, each in made["$defs"].items()}}
+def records(page: str) -> dict[str, dict[str, dict]]:
+    whole, described = PAGES[page]
+    made = described()
+    return {whole: made["properties"], **{name: each["properties"] for name, each in made["$defs"].items()}}
 
 
-def test_every_record_and_every_field_is_documented_and_no_other():
-    assert {k: set(v) for k, v in documented().items()} == {k: set(v) for k, v in records().items()}
+@pytest.mark.parametrize("page", PAGES)
+def test_every_record_and_every_field_is_documented_and_no_other(page: str):
+    assert {k: set(v) for k, v in documented(page).items()} == {k: set(v) for k, v in records(page).items()}
 
 
-@pytest.mark.parametrize("record", records())
-def test_the_types_and_the_values_of_each_field_are_the_schemas(record: str):
-    for name, described in records()[record].items():
-        kind, meaning = documented()[record][name]
+@pytest.mark.parametrize(("page", "record"), [(page, record) for page in PAGES for record in records(page)])
+def test_the_types_and_the_values_of_each_field_are_the_schemas(page: str, record: str):
+    for name, described in records(page)[record].items():
+        kind, meaning = documented(page)[record][name]
         parts = described.get("anyOf", [described])
         assert ("null" in [p.get("type") for p in parts]) <= ("null" in kind), name
         for part in parts:
