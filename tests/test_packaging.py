@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NEEDED_TO_INSTALL = {"hatchling", "editables"}
+EXTRAS = ("hf", "demo", "plots", "bench", "lab", "ray", "slurm", "app", "docs", "dev")
 
 
 def pins() -> dict[str, str]:
@@ -69,7 +70,7 @@ def test_pins_are_plain_versions():
 
 def test_the_project_gives_ranges_and_the_extras_it_promises():
     assert "torch>=2.11" in PROJECT["project"]["dependencies"]
-    assert set(PROJECT["project"]["optional-dependencies"]) == {"hf", "demo", "plots", "bench", "lab", "app", "dev"}
+    assert set(PROJECT["project"]["optional-dependencies"]) == set(EXTRAS)
 
 
 def test_no_machine_path_or_host_stands_in_the_set_up():

@@ -7,6 +7,7 @@
     ├── CaptureError          the model runs but its graph cannot be recorded
     ├── CertificateError      a certificate that cannot be read, or a step of it that does not follow
     ├── Unsupported           a model cannot be called in the way a measured law asks for
+    ├── StoreError            a folder of results that cannot be read, written, or put together
     ├── PositionError         positions of the wrong type, shape or range
     └── EncodingError         an encoding given arguments it cannot honour
 
@@ -42,6 +43,10 @@ class CertificateError(OrderproofError):
 
 class Unsupported(OrderproofError):
     """A model cannot be called in the way a measured law asks for; the text says what is missing, in a few words."""
+
+
+class StoreError(OrderproofError):
+    """A folder of results that cannot be read or written, or whose results cannot be put together."""
 
 
 class PositionError(OrderproofError):

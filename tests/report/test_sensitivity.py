@@ -12,7 +12,7 @@ from rich.console import Console
 
 from orderproof.errors import UsageError
 from orderproof.record import SubjectRecord
-from orderproof.report import sensitivity_plot
+from orderproof.report import drawing
 from orderproof.report.sensitivity_plot import write_plot
 from orderproof.report.sensitivity_text import between, headline, render_sensitivity, share
 from orderproof.sensitivity_record import OTHER, SAME, Example, Layer, Moved, Sensitivity, Spread, WithoutPositions
@@ -112,7 +112,7 @@ def test_the_same_record_gives_the_same_svg(tmp_path):
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch, tmp_path):
-    monkeypatch.setattr(sensitivity_plot.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(drawing.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r'pip install "orderproof\[plots\]"'):
         write_plot(record(), tmp_path / "a.svg")
 
@@ -120,5 +120,5 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch, tmp_path):
 def test_another_ending_and_a_place_that_cannot_be_written_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"--plot PATH to end in \.svg or \.png; got '-'"):
         write_plot(record(), "-")
-    with pytest.raises(UsageError, match="cannot write the report"):
+    with pytest.raises(UsageError, match="cannot write"):
         write_plot(record(), tmp_path / "none" / "a.svg")

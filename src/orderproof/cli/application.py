@@ -18,6 +18,7 @@ import typer
 from orderproof.cli.atlas import atlas
 from orderproof.cli.audit import audit
 from orderproof.cli.claims import claims
+from orderproof.cli.compare import compare
 from orderproof.cli.listing import list_
 from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
@@ -56,6 +57,7 @@ app.command("audit", epilog=EPILOG)(audit)
 app.command("prove", epilog=EPILOG)(prove)
 app.command("atlas")(atlas)
 app.command("claims")(claims)
+app.command("compare")(compare)
 app.command("list")(list_)
 app.command("recheck")(recheck)
 app.command("sensitivity")(sensitivity)

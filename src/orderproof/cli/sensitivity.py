@@ -50,7 +50,7 @@ def sensitivity(
       orderproof sensitivity ./checkpoint corpus.txt --json - --quiet
     """
     if plot is not None:
-        from orderproof.report.sensitivity_plot import check_plot
+        from orderproof.report.drawing import check_plot
 
         check_plot(plot)
     with progress(quiet=quiet) as tell:

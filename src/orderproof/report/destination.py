@@ -26,7 +26,7 @@ def write(content: str | bytes, target: str | Path) -> None:
         else:
             _replace(path.resolve(), data)
     except OSError as error:
-        where = f"cannot write the report to {str(target)!r}: {error.strerror or error}"
+        where = f"cannot write {str(target)!r}: {error.strerror or error}"
         raise UsageError(f"{where}; give a file name in an existing, writable folder") from error
 
 

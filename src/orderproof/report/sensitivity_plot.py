@@ -2,54 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from orderproof.errors import UsageError
 from orderproof.report import destination, words
+from orderproof.report.drawing import COLOURS, MARKS, check_plot, encoded, new_figure, plain, steady
 from orderproof.report.sensitivity_text import POOLINGS
 from orderproof.sensitivity_record import OTHER, SAME, Moved, Sensitivity
-
-SUFFIXES = (".svg", ".png")
-# Okabe and Ito 2008, "Color universal design": told apart by colour-blind readers too.
-COLOURS = ("#d55e00", "#cc79a7", "#e69f00", "#56b4e9", "#0072b2", "#009e73", "#000000")
-MARKS = ("o", "P", "s", "^", "D", "v", "X")
-
-
-def check_plot(target: str | Path) -> None:
-    """Raises `UsageError` where a plot cannot be written: before anything is measured."""
-    if Path(target).suffix.lower() not in SUFFIXES:
-        raise UsageError(f"expected --plot PATH to end in .svg or .png; got {str(target)!r}")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError('--plot needs matplotlib, which is not installed: pip install "orderproof[plots]"')
 
 
 def write_plot(found: Sensitivity, target: str | Path) -> None:
     """Write the plot as SVG or PNG, by the name's ending. Raises `UsageError`."""
     check_plot(target)
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    suffix = Path(target).suffix.lower().removeprefix(".")
-    data = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "orderproof", "svg.fonttype": "none", "font.size": 10}):
-        figure = Figure(figsize=(11, 4.6), layout="constrained")
-        FigureCanvasAgg(figure)
+    with steady():
+        figure = new_figure(11, 4.6)
         left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
-        figure.suptitle(_plain(f"{found.subject.name}: how far a sentence moves when its words change places"))
+        figure.suptitle(plain(f"{found.subject.name}: how far a sentence moves when its words change places"))
         _by_kind(left, found)
         _by_layer(right, found)
-        figure.savefig(data, format=suffix, dpi=150, metadata={"Date": None} if suffix == "svg" else {})
-    destination.write(data.getvalue(), target)
-
-
-def _plain(text: str) -> str:
-    """Text that matplotlib does not take for mathematics."""
-    return words.visible(text).replace("$", r"\$")
+        destination.write(encoded(figure, Path(target).suffix), target)
 
 
 def _kinds(moved: Sequence[Moved]) -> list[str]:
@@ -83,7 +55,7 @@ def _by_kind(axes: Any, found: Sensitivity) -> None:
     _percent(axes.xaxis)
     axes.grid(axis="x", alpha=0.3)
     axes.set_xlabel("cosine distance moved, share of the distance\nto another sentence (median, 95% interval)")
-    axes.set_title(_plain(f"the sentence vector ({POOLINGS[found.pooling]})"), fontsize=10)
+    axes.set_title(plain(f"the sentence vector ({POOLINGS[found.pooling]})"), fontsize=10)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="best", fontsize=9)
 
@@ -100,6 +72,6 @@ def _by_layer(axes: Any, found: Sensitivity) -> None:
     axes.xaxis.get_major_locator().set_params(integer=True)
     _percent(axes.yaxis)
     axes.grid(alpha=0.3)
-    axes.set_title(_plain(f"layer by layer, over {words.count(found.sentences, 'sentence')}"), fontsize=10)
+    axes.set_title(plain(f"layer by layer, over {words.count(found.sentences, 'sentence')}"), fontsize=10)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="best", fontsize=9)

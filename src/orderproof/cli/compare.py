@@ -1,0 +1,159 @@
+"""`orderproof compare`: train a study's encodings and say how they compare."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orderproof.cli import options
+from orderproof.cli.console import progress, report_console
+
+if TYPE_CHECKING:
+    from orderproof.lab.comparing import Plan, Tell
+    from orderproof.lab.store import Store
+    from orderproof.study_record import Study
+
+STUDY = "A study that comes with the package (orderproof list studies), or a YAML file."
+CHANGES = "Settings in place of the study's: steps=100, seeds=3, encoding=rotary,alibi, question.letters=10."
+STORE = "The folder that keeps results and checkpoints; a run that is there is not repeated."
+ENGINE = "Where runs are computed: local, ray, ray:ADDRESS, slurm or slurm:PARTITION."
+WORKERS = "Runs at the same time; as many as there are cores by default."
+DRY = "Say what is left to do and what it will take, and do nothing."
+TRACKER = "Send finished runs to wandb or trackio too; the package must be installed."
+
+
+def compare(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY)],
+    changes: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help=CHANGES)] = None,
+    store: Annotated[Path, typer.Option("--store", metavar="FOLDER", help=STORE)] = Path("orderproof-results"),
+    engine: Annotated[str, typer.Option("--engine", metavar="ENGINE", help=ENGINE)] = "local",
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help=WORKERS)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=DRY)] = False,
+    tracker: Annotated[str | None, typer.Option("--tracker", metavar="wandb|trackio", help=TRACKER)] = None,
+    json: options.Json = None,
+    html: options.Html = None,
+    markdown: Annotated[
+        str | None, typer.Option("--markdown", metavar="PATH", help="Write a page, with its pictures beside it.")
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Train small transformers that differ in their encodings, and compare them: with seeds, intervals and ceilings.
+
+    What each model cannot tell is proved before it is trained, and its score is held against the proof. Interrupted or
+    killed, the same command goes on where it was.
+
+    \b
+    Examples:
+      orderproof compare who_did_what                        120 runs: minutes on two cores
+      orderproof compare who_did_what --dry-run              what it would take
+      orderproof compare copy encoding=rotary,alibi seeds=3 steps=500
+      orderproof compare my_study.yaml --engine ray:auto --html study.html
+    """
+    from orderproof.lab.study import changed, load
+
+    asked = changed(load(study), changes or [])
+    with progress(quiet=quiet) as tell:
+        from orderproof.lab.comparing import plan
+        from orderproof.lab.store import Store
+
+        kept = Store(store)
+        planned = plan(asked, kept, tell=tell)
+    at_once = workers or _cores()
+    _announce(planned, at_once, quiet=quiet)
+    if dry_run:
+        return
+    command = shlex.join(["orderproof", "compare", study, *(changes or [])])
+    found, failed = _carry_out(planned, kept, engine, at_once, tracker, command=command, quiet=quiet)
+    written = _write(found, json=json, html=html, markdown=markdown)
+    if not quiet:
+        from orderproof.report.study_text import render_study
+
+        console = report_console([json, html, markdown])
+        render_study(found, console)
+        if written:
+            console.print(f"\nwritten: {', '.join(written)}", highlight=False)
+    if failed:
+        raise typer.Exit(2)
+
+
+def _announce(planned: Plan, workers: int, *, quiet: bool) -> None:
+    if quiet:
+        return
+    from orderproof.report.study_words import duration
+
+    done = len(planned.runs) - len(planned.left)
+    text = f"study {planned.study.name}: {len(planned.runs)} runs, {done} finished"
+    if planned.left:
+        together = min(workers, len(planned.left))
+        text += f"; the others take about {duration(planned.seconds / together)} with {together} at a time"
+    sys.stderr.write(text + "\n")
+
+
+def _carry_out(
+    planned: Plan, store: Store, engine: str, workers: int, tracker: str | None, *, command: str, quiet: bool
+) -> tuple[Study, bool]:
+    """Train what is left; the summary, and whether a run failed."""
+    from orderproof.lab.comparing import carry_out, laws_of, summary
+    from orderproof.lab.engines.choosing import choose
+    from orderproof.lab.trackers import Tracker
+
+    where = choose(engine, workers=workers)
+    sent = None if tracker is None else Tracker(tracker, study=planned.study.name)
+    failed = False
+    with ExitStack() as held:
+        tell: Tell = held.enter_context(progress(quiet=quiet))
+        laws = laws_of(planned.runs, tell=tell)
+        total = len(planned.runs)
+        done = total - len(planned.left)
+        tell("training", done, total)
+
+        def finished(run: object, result: object) -> None:
+            nonlocal done
+            done += 1
+            tell(f"training, {done} of {total} runs", done, total)
+            if sent is not None:
+                sent.send(run, result)  # type: ignore[arg-type]
+
+        try:
+            for failure in carry_out(planned, store, where, laws, finished=finished):
+                failed = True
+                sys.stderr.write(f"orderproof: run {failure.id} failed: {failure.reason}\n")
+        except KeyboardInterrupt:
+            sys.stderr.write(f"orderproof: {done} of {total} runs are finished and kept; the same command goes on\n")
+            raise
+    return summary(planned, store, laws, command=command), failed
+
+
+def _write(found: Study, *, json: str | None, html: str | None, markdown: str | None) -> list[str]:
+    """The files asked for; their names, but for standard output."""
+    if json is not None:
+        from orderproof.report.destination import write
+
+        write(found.to_json() + "\n", json)
+    if html is not None:
+        from orderproof.report.study_html import write_study_html
+
+        write_study_html(found, html)
+    if markdown is not None:
+        from orderproof.report.study_markdown import write_study_markdown
+        from orderproof.report.study_plot import write_plot
+
+        pictures = {}
+        if markdown != "-":
+            for picture in ("lengths", "curves"):
+                file = Path(markdown).with_name(f"{Path(markdown).stem}_{picture}.svg")
+                write_plot(found, file, picture=picture)
+                pictures[picture] = file.name
+        write_study_markdown(found, markdown, pictures=pictures)
+    return [path for path in (json, html, markdown) if path not in (None, "-")]
+
+
+def _cores() -> int:
+    import os
+
+    return os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Which encoding should I use? Questions, trained and measured, beside exact ceilings."""

@@ -1,0 +1,1 @@
+"""Where runs are computed: processes of this machine, Ray, Slurm."""

@@ -1,0 +1,1 @@
+"""One question a file, found by its being here."""

@@ -1,0 +1,159 @@
+"""A study: what all its runs share, what the grid varies, and how many seeds.
+
+    name: who_did_what
+    about: Which encodings let a transformer tell who did it?
+    base: {question: who_did_what, width: 32, steps: 400}
+    grid: {encoding: [none, rotary], causal: [false, true]}
+    seeds: 5
+
+Its runs are every combination in the grid, each with the seeds 0, 1, 2, ... A study is read from YAML, and changed by
+`key=value`, with several values `key=a,b` for a grid and `question.key=value` for a setting of the question.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import resources
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from orderproof.errors import UsageError
+from orderproof.lab.configuration import NAME, RunConfig
+
+OWN = ("name", "about", "seeds")
+QUESTION = "question"
+
+
+class StudyConfig(BaseModel):
+    """Many runs, and what is asked of them together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
+    about: str = ""
+    """What the study asks, in one sentence."""
+    base: dict[str, Any]
+    """What the runs share: keys of a run's configuration."""
+    grid: dict[str, list[Any]] = Field(default_factory=dict)
+    """What is varied: for each key its values."""
+    seeds: int = Field(default=5, ge=1)
+
+    def runs(self) -> list[RunConfig]:
+        """Every run, all seeds of one combination after the other. Raises `UsageError`."""
+        made: list[RunConfig] = []
+        for values in product(*self.grid.values()):
+            chosen = dict(zip(self.grid, values, strict=True))
+            made.extend(self._run({**chosen, "seed": seed}) for seed in range(self.seeds))
+        return list({run.id: run for run in made}.values())
+
+    def _run(self, chosen: dict[str, Any]) -> RunConfig:
+        settings: dict[str, Any] = {}
+        for key, value in {**self.base, **chosen}.items():
+            _put(settings, key, value)
+        _check_keys(self.name, settings)
+        try:
+            return RunConfig.model_validate(settings)
+        except ValidationError as error:
+            raise UsageError(f"study {self.name!r}: {first_line(error)}") from error
+
+
+def load(name: str) -> StudyConfig:
+    """A study that comes with the package, by its name, or from a YAML file. Raises `UsageError`."""
+    known = built_in()
+    path = Path(name).expanduser()
+    if name in known:
+        text = resources.files("orderproof.lab").joinpath("studies", f"{name}.yaml").read_text(encoding="utf-8")
+    elif path.suffix in (".yaml", ".yml") or path.is_file():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise UsageError(f"cannot read the study {name!r}: {why}; give a YAML file") from error
+    else:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"expected a YAML file or a study, one of {', '.join(known)}; got {name!r}{hint}")
+    return parse(text, title=name)
+
+
+def parse(text: str, *, title: str) -> StudyConfig:
+    """A study from the text of a YAML file. Raises `UsageError`."""
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"study {title!r} is not YAML: {' '.join(str(error).split())}") from error
+    try:
+        study = StudyConfig.model_validate(data)
+    except ValidationError as error:
+        raise UsageError(f"study {title!r}: {first_line(error)}") from error
+    study.runs()
+    return study
+
+
+def built_in() -> list[str]:
+    """The names of the studies that come with the package."""
+    folder = resources.files("orderproof.lab").joinpath("studies")
+    return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
+
+
+def changed(study: StudyConfig, changes: list[str]) -> StudyConfig:
+    """The study with each ``key=value`` in place of what it had. Raises `UsageError`."""
+    base, grid, own = dict(study.base), dict(study.grid), {}
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals or not key:
+            raise UsageError(f"expected key=value, such as steps=100 or encoding=rotary,alibi, got {change!r}")
+        try:
+            value = yaml.safe_load(f"[{text}]" if "," in text and text[:1] not in "[{" else text)
+        except yaml.YAMLError as error:
+            raise UsageError(f"{key}: expected a number, a word, or several with commas, got {text!r}") from error
+        if key in OWN:
+            own[key] = value
+            continue
+        grid.pop(key, None)
+        base.pop(key, None)
+        if key.startswith(f"{QUESTION}.") or not isinstance(value, list) or key.endswith("_lengths"):
+            base[key] = value
+        else:
+            grid[key] = value
+    try:
+        made = StudyConfig.model_validate({**study.model_dump(), **own, "base": base, "grid": grid})
+    except ValidationError as error:
+        raise UsageError(f"study {study.name!r}: {first_line(error)}") from error
+    made.runs()
+    return made
+
+
+def first_line(error: ValidationError) -> str:
+    """What pydantic found first, in one line: where, what came, and why not."""
+    one = error.errors()[0]
+    where = ".".join(str(part) for part in one["loc"])
+    why = str(one["msg"]).removeprefix("Value error, ")
+    came = (
+        "" if why.startswith(("expected", f"{where}:")) or isinstance(one["input"], dict) else f", got {one['input']!r}"
+    )
+    return f"{where}: {why}{came}" if where and not why.startswith(f"{where}:") else f"{why}{came}"
+
+
+def _put(settings: dict[str, Any], key: str, value: object) -> None:
+    """Set a key, or for ``question.setting`` a setting of the question."""
+    first, dot, rest = key.partition(".")
+    if not dot:
+        settings[first] = value
+        return
+    held = settings.get(first)
+    inner = {NAME: held} if isinstance(held, str) else dict(held or {})
+    inner[rest] = value
+    settings[first] = inner
+
+
+def _check_keys(study: str, settings: dict[str, Any]) -> None:
+    for key in settings:
+        if key not in RunConfig.model_fields:
+            close = difflib.get_close_matches(key, RunConfig.model_fields, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(RunConfig.model_fields)}"
+            raise UsageError(f"study {study!r}: no setting is named {key!r}; {hint}")

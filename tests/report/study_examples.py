@@ -1,0 +1,120 @@
+"""Studies made up for the tests of their renderers: curves and scores from formulas, none of them measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from orderproof.study_record import (
+    Cell,
+    CurvePoint,
+    Improvement,
+    LengthPoint,
+    Measure,
+    Over,
+    PublishedRow,
+    Study,
+)
+
+ENCODINGS = (
+    "none", "sinusoidal", "learned", "rotary", "alibi", "t5", "kerple", "fire", "sandwich", "shaw", "xpos", "cope",
+)  # fmt: skip
+
+
+def cell(
+    label: str, *, reach: float = 20.0, encoding: str = "", causal: bool = True, layers: int = 2,
+    lengths: Sequence[int] = (5, 10, 15, 20, 25, 30, 35, 40), trained: int = 20, seeds: int = 5,
+    ceiling: float | None = 0.5, proved: tuple[str, ...] = (), measure: Measure = "accuracy",
+) -> Cell:  # fmt: skip
+    """A cell whose score falls from 1 to the ceiling around the length ``reach``."""
+    bottom, width = ceiling or 0.0, 0.0 if seeds == 1 or reach == 0 else 0.06
+
+    def points(values: Sequence[float]) -> list[dict[str, float]]:
+        if measure == "nats":
+            values = [3.0 - 2.5 * v for v in values]
+            return [{"iqm": v, "low": v - width, "high": v + width} for v in values]
+        return [{"iqm": v, "low": max(v - width, 0.0), "high": min(v + width, 1.0)} for v in values]
+
+    after = [bottom + (1 - bottom) / (1 + math.exp((n - reach) / 3)) if reach else bottom for n in lengths]
+    steps = range(50, 1001, 50)
+    while_training = [bottom + (after[0] - bottom) * (1 - math.exp(-s / (9_000 / max(reach, 1.0)))) for s in steps]
+    ceilings = [None if ceiling is None else 3.0 - 2.5 * ceiling if measure == "nats" else ceiling for _ in lengths]
+    made = [
+        LengthPoint(
+            length=n, trained=n <= trained, ceiling=c, scored=100 * seeds, right=None if measure == "nats" else 50,
+            above=None if c is None or measure == "nats" else seeds * (p["iqm"] > 0.6), **p,
+        )
+        for n, c, p in zip(lengths, ceilings, points(after), strict=True)
+    ]  # fmt: skip
+    return Cell(
+        label=label,
+        encoding=encoding or label,
+        causal=causal,
+        layers=layers,
+        seeds=seeds,
+        curve=tuple(CurvePoint(step=s, **p) for s, p in zip(steps, points(while_training), strict=True)),
+        lengths=tuple(made),
+        trained=_over([p for p in made if p.trained]),
+        beyond=_over([p for p in made if not p.trained]),
+        proved=proved,
+        seconds=12.5,
+        tokens_per_second=40_000.0,
+    )
+
+
+def _over(points: Sequence[LengthPoint]) -> Over | None:
+    if not points:
+        return None
+    mean = {end: math.fsum(getattr(p, end) for p in points) / len(points) for end in ("iqm", "low", "high")}
+    return Over(**mean, ceiling=points[0].ceiling)
+
+
+def study(*cells: Cell, name: str = "made_up", measure: Measure = "accuracy", said: str = "", **more: object) -> Study:
+    """A study of these cells; ``said`` comes in every text that a study is given from outside."""
+    tested = {p.length for each in cells for p in each.lengths if p.trained} or {1}
+    settings: dict[str, object] = {
+        "improvements": tuple(
+            Improvement(first=a.label, second=b.label, lengths=(25,), probability=0.75, low=0.5, high=0.9)
+            for k, a in enumerate(cells)
+            for b in cells[k + 1 :]
+        ),
+        "published": (PublishedRow(label=f"a paper {said}", text=f"none .5 {said}", source=f"A 2020 {said}"),),
+        "versions": {"torch": f"2 {said}"},
+        "machine": {"processor": f"two cores {said}"},
+    }
+    return Study(
+        orderproof="0", study=name, question=f"asked {said}", statement=f"Is it so? {said}", measure=measure,
+        command=f"orderproof compare {name}", cells=cells, trained_lengths=(min(tested), max(tested)), seconds=12.5,
+        **{**settings, **more},  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+FEW = study(
+    cell("none", reach=0.0, proved=("order_blind", "prompt_blind")),
+    cell("rotary", reach=24.0),
+    cell("alibi", reach=38.0),
+)
+ONE_LENGTH = study(
+    *(
+        cell(
+            f"{e}, {way}, {n} layer{'s' * (n > 1)}", reach=0.0 if e == "none" and (n == 1 or way != "causal") else 30.0,
+            encoding=e, causal=way == "causal", layers=n, lengths=(6,), trained=6,
+            proved=("prompt_blind",) if e == "none" and (n == 1 or way != "causal") else (),
+        )
+        for e in ENCODINGS[:6] for way in ("bidirectional", "causal") for n in (1, 2)
+    )
+)  # fmt: skip
+MANY = study(
+    *(
+        cell(f"{e}, {n} layer{'s' * (n > 1)}", reach=12.0 + 2.3 * k + 4 * n, encoding=e, layers=n)
+        for k, e in enumerate(ENCODINGS)
+        for n in (1, 2)
+    )
+)
+IN_NATS = study(
+    *(
+        cell(e, reach=70.0 + 60 * k, lengths=(64, 128, 256, 512, 1024), trained=64, measure="nats", ceiling=0.3)
+        for k, e in enumerate(ENCODINGS[:5])
+    ),
+    measure="nats",
+)
