@@ -177,6 +177,33 @@ def test_a_claim_with_another_verdict_than_documented_is_exit_code_one(
     assert run("claims", "3", "--quiet").out == ""
 
 
+def test_a_card_is_made_of_a_finished_report_or_of_a_subject(run: Run, tmp_path: Path) -> None:
+    finished, readme = tmp_path / "report.json", tmp_path / "README.md"
+    run("prove", CAUSAL, "--law", "causal", "--expect", "causal=fails", "--json", str(finished), "-q")
+    readme.write_text("# A model\n")
+    done = run("card", str(finished), "--into", str(readme))
+    assert (done.code, done.out) == (1, f"written: {readme}\n")
+    assert readme.read_text().startswith("# A model\n\n<!-- orderproof: begin")
+    assert "| OP201 | `causal` | **proved** | fails | **no** |" in readme.read_text()
+    assert run("card", CAUSAL, "--law", "causal", "--into", str(readme), "-q").code == 0
+    assert readme.read_text().count("## Token order of ") == 1
+    assert "| OP201 | `causal` | proved |" in readme.read_text()
+    piped = run("card", str(finished))
+    assert (piped.code, piped.err) == (1, "")
+    assert piped.out.startswith("<!-- orderproof: begin")
+
+
+def test_what_is_no_report_or_no_card_is_refused_in_one_line(run: Run, tmp_path: Path) -> None:
+    finished = tmp_path / "report.json"
+    assert re.search(r"expected a report written by audit --json.*No such file", one_line(run("card", str(finished))))
+    finished.write_text('{"schema": 1}')
+    line = one_line(run("card", str(finished)))
+    assert re.search(r"\(schema version 1\); .*: orderproof: Field required", line)
+    line = one_line(run("card", CAUSAL, "--into", str(tmp_path / "README.md")))
+    assert re.search("expected --into to name a Markdown file that is there; .*No such file", line)
+    assert "a report is finished" in one_line(run("card", str(finished), "--law", "causal"))
+
+
 # ---------------------------------------------------------------- refusals
 
 

@@ -17,6 +17,7 @@ import typer
 
 from orderproof.cli.atlas import atlas
 from orderproof.cli.audit import audit
+from orderproof.cli.card import card
 from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
 from orderproof.cli.listing import list_
@@ -56,6 +57,7 @@ def _root(
 app.command("audit", epilog=EPILOG)(audit)
 app.command("prove", epilog=EPILOG)(prove)
 app.command("atlas")(atlas)
+app.command("card")(card)
 app.command("claims")(claims)
 app.command("compare")(compare)
 app.command("list")(list_)
