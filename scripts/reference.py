@@ -1,7 +1,7 @@
-"""The reference page of the laws, from their files.
+"""The reference pages of the laws and of the questions, from their files.
 
-python scripts/reference.py            write docs/reference/laws.md
-python scripts/reference.py --check    exit 1 if the page is not what the files say
+python scripts/reference.py            write docs/reference/laws.md and docs/reference/questions.md
+python scripts/reference.py --check    exit 1 if a page is not what the files say
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import sys
 from pathlib import Path
 
 from orderproof.blocks.driving import decoder, encoder
+from orderproof.lab.asking import questions
+from orderproof.lab.ceilings import ASKED_OF, CeilingAt, ceilings
+from orderproof.lab.question import Question
 from orderproof.laws import Law, laws
 from orderproof.laws.measured import MeasuredLaw, measured_laws
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "laws.md"
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 HEAD = """# The laws
 
 Written by `python scripts/reference.py` from the files of `src/orderproof/laws/`; not edited by hand.
@@ -27,11 +30,26 @@ of any other kind nothing is expected. Each law carries an honest example and a 
 
 Some laws are proved on the recorded graph. Those marked *measured* compare numbers of several calls of the real model,
 and can be held but never proved: [what a measurement says](../how_to/read_a_report.md#measured-laws)."""
+QUESTIONS_HEAD = """# The questions
+
+Written by `python scripts/reference.py` from the files of `src/orderproof/lab/questions/`; not edited by hand.
+
+A question is a task with a known best score for a reader that is blind to order: its *ceiling*. That reader knows, at a
+place, the token there and the bag of the other tokens it sees: of the whole row in an encoder, of those before in a
+decoder; and it knows the length, so that a ceiling is one of rows of one length. That is what an encoder without
+positions knows, however deep, and what *one* layer of a decoder without positions knows; a second one can find out
+where tokens stand. A question whose ceiling is 1 is a control: a bag is enough. Ceilings are fractions where nothing
+else is said, and each closed form is tested against a sum over every row at small sizes.
+
+    orderproof ceiling QUESTION [KEY=VALUE ...] [--length N]        any length, any settings, as JSON too
+
+`exact_match` is the share of the rows that are right at every place; `nats` is the cross-entropy a place, where less is
+better. [How to add one](../how_to/add_a_question.md)."""
 NEEDS = {"cache": "a cache", "mask": "an attention mask", "positions": "position ids"}
 
 
 def page() -> str:
-    """The page, in Markdown."""
+    """The page of the laws, in Markdown."""
     every: list[Law | MeasuredLaw] = [*laws(), *measured_laws()]
     return "\n\n".join([HEAD, *map(section, sorted(every, key=lambda law: law.code))]) + "\n"
 
@@ -72,19 +90,72 @@ def _one_line(text: str | None) -> str:
     return " ".join((text or "").partition("\n\n")[0].split())
 
 
+def questions_page() -> str:
+    """The page of the questions, in Markdown."""
+    every = [question() for question in questions().values()]
+    overview = ["| question | score | asked of | order | what is asked |", "| --- | --- | --- | --- | --- |"]
+    for each in every:
+        order = "needed" if each.needs_order else "control"
+        link = f"[`{each.name}`](#{each.name})"
+        overview.append(f"| {link} | {each.measure} | {ASKED_OF[each.causal]} | {order} | {each.statement} |")
+    return "\n\n".join([QUESTIONS_HEAD, "\n".join(overview), *map(question_section, every)]) + "\n"
+
+
+def question_section(question: Question) -> str:
+    """One question."""
+    text = inspect.cleandoc(importlib.import_module(type(question).__module__).__doc__ or "")
+    _, _, rest = text.partition("\n")
+    low, high = question.train_lengths
+    settings = ", ".join(f"`{name}={value}`" for name, value in question.model_dump().items()) or "none"
+    facts = f"- Trained at lengths {low} to {high}." if low < high else f"- Trained at length {low}."
+    lines = [facts, f"- Settings: {settings}."]
+    if "Source: " not in rest:
+        lines.append(f"- Source: {question.source}.")
+    return "\n\n".join(
+        [
+            f"## {question.name}",
+            f"**{question.statement}**",
+            rest.strip("\n"),
+            "\n".join(lines),
+            ceiling_table(question),
+        ]
+    )
+
+
+def ceiling_table(question: Question) -> str:
+    """The ceilings at the lengths the question is tested at, and how they were worked out."""
+    found = ceilings(question).lengths
+    if all(at.how is None for at in found):
+        return "No ceiling is known."
+    floors = any(at.floor is not None for at in found)
+    columns = ["length", "tokens", "ceiling", *(["least"] if floors else ["exactly"])]
+    rows = [columns, ["---"] * len(columns)]
+    for at in found:
+        last = f"{at.floor:.6g}" if floors else _short(at)
+        rows.append([str(at.length), str(at.tokens), f"{at.ceiling:.6g}", last])
+    worked = "; ".join(dict.fromkeys(at.how or "" for at in found))
+    return "\n".join([f"Ceiling: {worked}.", "", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _short(at: CeilingAt) -> str:
+    """A fraction as long as a column may be."""
+    return at.fraction if at.fraction and len(at.fraction) <= 40 else "(long)"
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Write or check."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="exit 1 if the page is not what the files say")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a page is not what the files say")
     chosen = parser.parse_args(arguments)
-    made = page()
-    if chosen.check:
-        current = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == made
-        if not current:
-            sys.stderr.write(f"docs/reference/{PAGE.name} is stale; run python scripts/reference.py\n")
-        return int(not current)
-    PAGE.write_text(made, encoding="utf-8")
-    return 0
+    stale = 0
+    for name, made in (("laws.md", page()), ("questions.md", questions_page())):
+        path = FOLDER / name
+        if not chosen.check:
+            path.write_text(made, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != made:
+            sys.stderr.write(f"docs/reference/{name} is stale; run python scripts/reference.py\n")
+            stale = 1
+    return stale
 
 
 if __name__ == "__main__":

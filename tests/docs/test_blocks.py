@@ -12,7 +12,7 @@ import pytest
 from tests.docs.blocks import LONG, PAGES, ROOT, Page, blocks, commands, missing
 
 # Pages that register a lemma, a law or an encoding: in a process of their own, which ends with them.
-REGISTERING = {"add_a_lemma.md", "add_a_law.md", "add_an_encoding.md"}
+REGISTERING = {"add_a_lemma.md", "add_a_law.md", "add_a_question.md", "add_an_encoding.md"}
 WITH_CODE = [p for p in PAGES if any(b.language in ("python", "console") and "long" not in b.words for b in blocks(p))]
 
 

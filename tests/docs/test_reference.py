@@ -7,6 +7,7 @@ import re
 import pytest
 from scripts import reference
 
+from orderproof.lab.asking import questions
 from orderproof.laws import laws
 from orderproof.laws.measured import MeasuredLaw, measured_laws
 from orderproof.report.schema import claims_schema, schema
@@ -59,7 +60,7 @@ def test_the_types_and_the_values_of_each_field_are_the_schemas(page: str, recor
                 assert all(f"`{value}`" in meaning for value in part.get("enum", ())), name
 
 
-def test_the_page_of_the_laws_is_what_their_files_say():
+def test_the_pages_of_the_laws_and_the_questions_are_what_their_files_say():
     assert reference.main(["--check"]) == 0, "run python scripts/reference.py"
 
 
@@ -73,10 +74,25 @@ def test_every_law_is_on_the_page_with_its_examples_in_one_line_each():
         assert ("- Measured" in section) == isinstance(law, MeasuredLaw) == ("- Where it is broken: " in section)
 
 
+def test_every_question_is_on_the_page_with_its_ceilings():
+    page = reference.questions_page()
+    for name, question in questions().items():
+        section = page.partition(f"## {name}\n")[2].partition("\n## ")[0]
+        assert f"**{question.statement}**" in section
+        if question().ceiling(question.test_lengths[0]) is None:
+            assert "No ceiling is known." in section
+        else:
+            assert len(re.findall(r"^\| \d+ \| \d+ \| [\d.e-]+ \|", section, re.MULTILINE)) == len(
+                question.test_lengths
+            )
+
+
 def test_a_stale_page_is_reported(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(reference, "PAGE", tmp_path / "laws.md")
+    monkeypatch.setattr(reference, "FOLDER", tmp_path)
     assert reference.main(["--check"]) == 1
-    assert "run python scripts/reference.py" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "laws.md is stale; run python scripts/reference.py" in told
+    assert "questions.md is stale; run python scripts/reference.py" in told
     assert reference.main([]) == 0
     assert reference.main(["--check"]) == 0
 

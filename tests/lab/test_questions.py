@@ -59,6 +59,14 @@ def test_a_draw_reads_its_generator_and_no_other(question):
     assert not torch.equal(one.tokens, other.tokens)
 
 
+@pytest.mark.parametrize("question", [each for each in EVERY if each.values[0].causal is None])
+def test_what_is_asked_of_encoders_and_decoders_is_asked_where_both_see_the_whole_row(question):
+    asked = question()
+    targets = asked.draw(asked.test_lengths[0], 20, torch.Generator().manual_seed(0)).targets
+    assert bool((targets[:, :-1] == UNSCORED).all())
+    assert bool((targets[:, -1] != UNSCORED).all())
+
+
 def test_every_question_with_a_ceiling_is_among_the_small_ones():
     assert set(SMALL) == {name for name, q in questions().items() if q().ceiling(q.test_lengths[0]) is not None}
 

@@ -10,6 +10,7 @@ import torch
 
 from orderproof.errors import UsageError
 from orderproof.lab import published as published_module
+from orderproof.lab.asking import questions
 from orderproof.lab.published import ROWS, published
 from orderproof.lab.question import Batch, Measure, Question
 from orderproof.lab.summary import cells, flat, summarise
@@ -207,7 +208,11 @@ def test_the_same_runs_in_another_order_of_seeds_give_the_same_study():
         ([], "expected at least one finished run; got none"),
         ([run(ident="a"), run(ident="b")], "expected each seed of 'rotary' once; a and b have seed 0"),
         ([run(question={"name": "other"})], "expected runs of the question asked; run r0 was asked other"),
-        ([run(scores=(0.5, float("nan"), 0.5))], "expected finite scores; run r0 has nan at length 8: it diverged"),
+        ([run(scores=(0.5, float("nan"), 0.5))], "run r0 has nan: it diverged at length 8; leave"),
+        (
+            [{**run(), "curve": [{"step": 5, "loss": 1.0, "score": None}]}],
+            "run r0 has None: it diverged at step 5; leave",
+        ),
         (
             [run(0), {**run(1), "curve": []}],
             "to have the same steps; r0 and r1 of 'rotary' differ",
@@ -226,7 +231,8 @@ def test_laws_of_a_cell_that_is_not_there_are_refused():
 
 def test_published_rows_have_their_source_and_unknown_questions_none(monkeypatch):
     assert published("asked") == ()
-    for rows in ROWS.values():
+    for name, rows in ROWS.items():
+        assert name in questions()
         for row in rows:
             assert "arXiv:" in row.source
             assert any(c.isdigit() for c in row.text)

@@ -80,11 +80,12 @@ def study(*cells: Cell, name: str = "made_up", measure: Measure = "accuracy", sa
         ),
         "published": (PublishedRow(label=f"a paper {said}", text=f"none .5 {said}", source=f"A 2020 {said}"),),
         "versions": {"torch": f"2 {said}"},
-        "machine": {"processor": f"two cores {said}"},
+        "machine": {"processor": f"two cores {said}".strip()},
+        "trained_lengths": (min(tested), max(tested)),
     }
     return Study(
         orderproof="0", study=name, question=f"asked {said}", statement=f"Is it so? {said}", measure=measure,
-        command=f"orderproof compare {name}", cells=cells, trained_lengths=(min(tested), max(tested)), seconds=12.5,
+        command=f"orderproof compare {name}", cells=cells, seconds=12.5,
         **{**settings, **more},  # type: ignore[arg-type]
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ import typer
 from orderproof.cli.atlas import atlas
 from orderproof.cli.audit import audit
 from orderproof.cli.card import card
+from orderproof.cli.ceiling import ceiling
 from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
 from orderproof.cli.listing import list_
@@ -60,6 +61,7 @@ app.command("atlas")(atlas)
 app.command("card")(card)
 app.command("claims")(claims)
 app.command("compare")(compare)
+app.command("ceiling")(ceiling)
 app.command("list")(list_)
 app.command("recheck")(recheck)
 app.command("sensitivity")(sensitivity)

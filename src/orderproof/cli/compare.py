@@ -107,7 +107,7 @@ def _carry_out(
     failed = False
     with ExitStack() as held:
         tell: Tell = held.enter_context(progress(quiet=quiet))
-        laws = laws_of(planned.runs, tell=tell)
+        laws = laws_of(planned.runs, store, tell=tell)
         total = len(planned.runs)
         done = total - len(planned.left)
         tell("training", done, total)

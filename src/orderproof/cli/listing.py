@@ -1,4 +1,4 @@
-"""`orderproof list`: the laws, the encodings and the rules."""
+"""`orderproof list`: the laws, the encodings, the rules and the questions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rich.table import Table
 
 
 def list_(
-    what: Annotated[Literal["laws", "encodings", "rules"], typer.Argument(help="What to list.")],
+    what: Annotated[Literal["laws", "encodings", "rules", "questions"], typer.Argument(help="What to list.")],
 ) -> None:
-    """List the laws, the encodings, or the prover's rules.
+    """List the laws, the encodings, the prover's rules, or the lab's questions.
 
     \b
     Examples:
       orderproof list laws
       orderproof list rules
     """
-    table = {"laws": _laws, "encodings": _encodings, "rules": _rules}[what]()
+    table = {"laws": _laws, "encodings": _encodings, "rules": _rules, "questions": _questions}[what]()
     Console(highlight=False).print(table)
 
 
@@ -51,6 +51,17 @@ def _encodings() -> Table:
         found = encodings.get(name)
         text = inspect.getdoc(inspect.getmodule(found)) or ""
         table.add_row(name, found.__name__, text.splitlines()[0] if text else "")
+    return table
+
+
+def _questions() -> Table:
+    from orderproof.lab.asking import questions
+    from orderproof.lab.ceilings import ASKED_OF
+
+    table = _table("name", "measure", "asked of", "order", "what is asked")
+    for name, question in questions().items():
+        order = "needed" if question.needs_order else "control: not needed"
+        table.add_row(name, question.measure, ASKED_OF[question.causal], order, question.statement)
     return table
 
 

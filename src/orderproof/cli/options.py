@@ -68,6 +68,19 @@ Axis = Annotated[
 ]
 
 
+def settings(given: Iterable[str] | None) -> dict[str, str]:
+    """`["letters=2"]` as a mapping. Raises `UsageError`."""
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"expected a setting as KEY=VALUE; got {text!r}")
+        if name in found:
+            raise UsageError(f"expected setting {name!r} once; got {name}={found[name]} and {text}")
+        found[name] = value
+    return found
+
+
 def expectations(given: Iterable[str] | None) -> dict[str, Expectation]:
     """`["causal=holds"]` as a mapping. Raises `UsageError`."""
     from orderproof.laws.measured import find

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import torch
 
-from orderproof.auditing import prove
+from orderproof.auditing import audit
 from orderproof.errors import OrderproofError
 from orderproof.lab.configuration import RunConfig
 from orderproof.lab.network import build
@@ -31,12 +31,8 @@ def proved(run: RunConfig) -> tuple[str, ...]:
     model = build(run).eval()
     length = run.tested[0]
     tokens = run.question.draw(length, 2, torch.Generator().manual_seed(0)).tokens
-    found = []
-    for law in LAWS:
-        finding = prove(model, law, inputs=(tokens,))
-        if finding.verdict == "proved" and finding.scope.weights == "all":
-            found.append(law)
-    return tuple(found)
+    report = audit(model, laws=LAWS, inputs=(tokens,))
+    return tuple(one.law for one in report.findings if one.verdict == "proved" and one.scope.weights == "all")
 
 
 def blind(run: RunConfig, laws: tuple[str, ...]) -> bool:

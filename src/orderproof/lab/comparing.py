@@ -17,7 +17,7 @@ import torch
 from orderproof.auditing.steps import versions
 from orderproof.errors import StoreError
 from orderproof.lab import blindness
-from orderproof.lab.code_version import code_version
+from orderproof.lab.code_version import code_version, prover_version
 from orderproof.lab.configuration import RunConfig
 from orderproof.lab.engines.engine import Engine, Failure
 from orderproof.lab.network import build
@@ -83,13 +83,15 @@ def seconds_a_step(run: RunConfig) -> float:
         torch.set_num_threads(threads)
 
 
-def laws_of(runs: tuple[RunConfig, ...], *, tell: Tell) -> dict[str, tuple[str, ...]]:
-    """For each cell, the laws proved of its model."""
-    found: dict[str, tuple[str, ...]] = {}
+def laws_of(runs: tuple[RunConfig, ...], store: Store, *, tell: Tell) -> dict[str, tuple[str, ...]]:
+    """For each cell, the laws proved of its model: now, or by the same code before."""
+    code = prover_version()
+    found = store.laws(code=code)
     for number, run in enumerate(runs):
         if run.cell not in found:
             tell(f"proving {run.encoding}", number, len(runs))
             found[run.cell] = blindness.proved(run)
+            store.add_laws(run.cell, found[run.cell], code=code)
     return found
 
 

@@ -116,6 +116,10 @@ class Question(BaseModel, ABC):
         """The best score of a reader blind to order on rows of this length; None where nobody knows it exactly."""
         return None
 
+    def floor(self, length: int) -> float | None:
+        """The least nats a place that any reader can pay, blind or not; None where nobody knows them."""
+        return None
+
     def everything(self, length: int) -> Iterator[Row]:
         """Every row of this length, the weights adding up to 1: for small sizes, to check a ceiling by brute force."""
         raise NotImplementedError(f"{type(self).__name__} does not list its rows")

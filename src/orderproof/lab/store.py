@@ -22,6 +22,7 @@ from orderproof.lab.result import RunResult
 SCHEMA = 1
 TABLES = """
 CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, code TEXT NOT NULL, finished TEXT NOT NULL, result TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS proofs (cell TEXT, code TEXT, laws TEXT NOT NULL, PRIMARY KEY (cell, code));
 """
 
 
@@ -66,6 +67,17 @@ class Store:
             row = (result.id, code, datetime.now(UTC).isoformat(timespec="seconds"), text)
             held.execute("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)", row)
         (self.checkpoints / f"{result.id}.safetensors").unlink(missing_ok=True)
+
+    def laws(self, *, code: str) -> dict[str, tuple[str, ...]]:
+        """For each cell, the laws this code proved of its model."""
+        with self._open() as held:
+            found = held.execute("SELECT cell, laws FROM proofs WHERE code = ?", (code,))
+            return {cell: tuple(json.loads(text)) for cell, text in found}
+
+    def add_laws(self, cell: str, laws: tuple[str, ...], *, code: str) -> None:
+        """Keep what was proved."""
+        with self._open() as held:
+            held.execute("INSERT OR REPLACE INTO proofs VALUES (?, ?, ?)", (cell, code, json.dumps(laws)))
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -123,9 +123,10 @@ def _check(run: Run, question: str) -> None:
         raise UsageError(f"expected runs of the question {question}; run {run['id']} was asked {asked}")
     for kind, key in (("curve", "step"), ("lengths", "length")):
         for point in run[kind]:
-            if not math.isfinite(point["score"]):
-                where = f"at {key} {point[key]}"
-                raise UsageError(f"expected finite scores; run {run['id']} has {point['score']} {where}: it diverged")
+            score = point["score"]  # None: JSON has no NaN
+            if score is None or not math.isfinite(score):
+                why = f"it diverged at {key} {point[key]}; leave its configuration out or lower its learning rate"
+                raise UsageError(f"expected finite scores; run {run['id']} has {score}: {why}")
 
 
 def _cell(label: str, runs: Sequence[Run], varied: Sequence[str], proved: tuple[str, ...]) -> Cell:

@@ -29,8 +29,13 @@ def check_plot(target: str | Path) -> None:
     """Raises `UsageError` where a plot cannot be written: before anything is measured."""
     if Path(target).suffix.lower() not in SUFFIXES:
         raise UsageError(f"expected --plot PATH to end in .svg or .png; got {str(target)!r}")
+    check_matplotlib("--plot")
+
+
+def check_matplotlib(what: str) -> None:
+    """Raises `UsageError` where what is asked for cannot be drawn."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError('--plot needs matplotlib, which is not installed: pip install "orderproof[plots]"')
+        raise UsageError(f'{what} needs matplotlib, which is not installed: pip install "orderproof[plots]"')
 
 
 def plain(text: str) -> str:

@@ -41,7 +41,7 @@ def render_html(report: Report) -> str:
 
 
 def _page(report: Report, proofs: tuple[ProofView, ...]) -> str:
-    script = _source("page.js")
+    script = source("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _template().render(
         report=report,
@@ -50,7 +50,7 @@ def _page(report: Report, proofs: tuple[ProofView, ...]) -> str:
         data=embedded(report),
         script=script,
         script_hash=f"sha256-{digest}",
-        style=_source("style.css") + ramp_css(),
+        style=source("style.css") + ramp_css(),
         heat_maps=_heat_maps(report),
         scale=max((abs(v) for m in report.heat_maps for row in m.values for v in row), default=0.0) or 1.0,
         cells=CELLS,
@@ -62,9 +62,9 @@ def _page(report: Report, proofs: tuple[ProofView, ...]) -> str:
     )
 
 
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """What templates are read in: everything put into a page is escaped, and control characters are spelt out."""
+    return jinja2.Environment(
         autoescape=True,
         finalize=lambda value: words.visible(value) if type(value) is str else value,
         keep_trailing_newline=True,
@@ -72,13 +72,19 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["level"] = _level
-    environment.filters["decade"] = decade
-    return environment.from_string(_source("template.html"))
 
 
 @cache
-def _source(name: str) -> str:
+def _template() -> jinja2.Template:
+    made = environment()
+    made.filters["level"] = _level
+    made.filters["decade"] = decade
+    return made.from_string(source("template.html"))
+
+
+@cache
+def source(name: str) -> str:
+    """The text of a file of this folder."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 

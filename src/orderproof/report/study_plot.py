@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from orderproof.report import destination
-from orderproof.report.drawing import COLOURS, DASHES, MARKS, check_plot, encoded, new_figure, plain, steady
+from orderproof.report.drawing import (
+    COLOURS,
+    DASHES,
+    MARKS,
+    check_matplotlib,
+    check_plot,
+    encoded,
+    new_figure,
+    plain,
+    steady,
+)
 from orderproof.study_record import Cell, CurvePoint, Estimate, LengthPoint, Study
 
 Picture = Literal["curves", "lengths"]
@@ -42,7 +52,8 @@ def write_plot(study: Study, target: str | Path, *, picture: Picture = "lengths"
 
 
 def draw(study: Study, *, picture: Picture, suffix: str = ".svg") -> bytes:
-    """The picture as a file's content; the same study gives the same bytes."""
+    """The picture as a file's content; the same study gives the same bytes. Raises `UsageError`."""
+    check_matplotlib("a picture of a study")
     with steady():
         if picture == "lengths" and all(len(cell.lengths) <= 1 for cell in study.cells):
             return encoded(_ladder(study), suffix)
@@ -122,6 +133,8 @@ def _style(k: int) -> dict[str, Any]:
 def _line(axes: Any, at: Sequence[int], points: Sequence[Estimate], style: dict[str, Any]) -> None:
     if not at:
         return
+    if "label" not in style:  # in the background every point would be too many
+        at, points = at[:: 1 + len(at) // 40], points[:: 1 + len(at) // 40]
     every = max(1, len(at) // 7)
     axes.plot(at, [p.iqm for p in points], markevery=(style.get("zorder", 0) % every, every), **style)
     if "label" in style:

@@ -2,7 +2,7 @@
 
     x_1 ... x_n  SEP  x_1 ... x_n  END          the argument and the ceiling are in `orderproof.lab.transcription`
 
-With `same` all letters of a string are one letter (the authors' "repeat same character"). What is left is to count: how
+With `same` all letters of a string are one letter (the authors' rsc). What is left is to count: how
 many there were. One order is all there is, so the ceiling is 1.
 """
 

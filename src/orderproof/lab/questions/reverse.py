@@ -1,6 +1,8 @@
 """reverse: write the string backwards.
 
-x_1 ... x_n  SEP  x_n ... x_1  END          the argument and the ceiling are in `orderproof.lab.transcription`
+    x_1 ... x_n  SEP  x_n ... x_1  END          the argument and the ceiling are in `orderproof.lab.transcription`
+
+The last letter read is the first to be written: unlike in `copy`, what comes next is not always as far back.
 """
 
 from __future__ import annotations

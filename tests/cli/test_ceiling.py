@@ -1,0 +1,106 @@
+"""`orderproof ceiling` and `orderproof list questions`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from orderproof.cli import main
+from orderproof.lab.asking import questions
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command, run in this process: its exit code and its two streams."""
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["orderproof", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def rows(printed: str) -> list[list[str]]:
+    """The rows of the table, which are what begins with a number."""
+    return [line.split() for line in printed.splitlines() if line.strip()[:1].isdigit()]
+
+
+def test_it_prints_the_decimal_the_fraction_and_how(run: Run):
+    code, out, err = run("ceiling", "even_pairs", "--length", "4", "--length", "10", "--length", "200")
+    assert (code, err) == (0, "")
+    assert rows(out)[:2] == [["4", "5", "0.625", "5/8"], ["10", "11", "0.554688", "71/128"]]
+    assert rows(out)[2][3:] == ["59", "digits", "/", "59", "digits"]
+    assert "worked out: E max(p, 1 - p)" in out
+    assert "reader: knows the token at the place and the bag of the row" in out
+
+
+def test_settings_change_the_ceiling(run: Run):
+    _, out, _ = run("ceiling", "copy", "letters=100", "--length", "3")
+    assert rows(out) == [["3", "7", "0.1717", "1717/10000"]]
+    _, out, _ = run("ceiling", "copy", "same=true", "--length", "3")
+    assert rows(out) == [["3", "7", "1", "1"]]
+
+
+def test_json_on_standard_output_is_alone_there(run: Run, tmp_path: Path):
+    code, out, err = run("ceiling", "even_pairs", "--length", "4", "--json", "-")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["schema_version"], found["question"], found["lengths"][0]["fraction"]) == (1, "even_pairs", "5/8")
+    assert "5/8" in err
+    path = tmp_path / "found.json"
+    code, out, err = run("ceiling", "even_pairs", "--length", "4", "--json", str(path), "-q")
+    assert (code, out, err) == (0, "", "")
+    assert json.loads(path.read_text()) == found
+
+
+def test_nats_are_printed_beside_the_least_that_can_be_paid(run: Run):
+    _, out, _ = run("ceiling", "extrapolate", "--length", "64")
+    assert rows(out) == [["64", "64", "0.613292", "0.330834", "-"]]
+    assert "where less is better" in out
+
+
+def test_no_number_stands_where_none_is_known(run: Run):
+    code, out, _ = run("ceiling", "python_source", "--length", "64")
+    assert code == 0
+    assert rows(out) == [["64", "64", "-", "-"]]
+    assert "no ceiling is known" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["even_pair"], "did you mean 'even_pairs'"),
+        (["copy", "letters"], "expected a setting as KEY=VALUE; got 'letters'"),
+        (["copy", "letters=2", "letters=3"], "expected setting 'letters' once; got letters=2 and letters=3"),
+        (["copy", "letters=1"], "letters=1: input should be greater than or equal to 2"),
+        (["copy", "size=1"], "size=1, which it does not have"),
+        (["copy", "--length", "0"], "expected lengths from 1 on; got 0"),
+        (["copy", "--json", "/nowhere/at/all.json"], "cannot write the report"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(run: Run, arguments: list[str], told: str):
+    code, out, err = run("ceiling", *arguments)
+    assert (code, out) == (2, "")
+    (line,) = err.strip().splitlines()
+    assert line.startswith("orderproof: ")
+    assert told in line
+
+
+def test_every_question_is_listed(run: Run):
+    code, out, _ = run("list", "questions")
+    assert code == 0
+    names = {line.split()[0] for line in out.splitlines()[1:] if not line.startswith(" ")}
+    assert names == set(questions())
+    assert "control: not needed" in out
