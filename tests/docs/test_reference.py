@@ -7,9 +7,12 @@ import re
 import pytest
 from scripts import reference
 
+from orderproof import encodings
+from orderproof.claims import claims
 from orderproof.lab.asking import questions
 from orderproof.laws import laws
 from orderproof.laws.measured import MeasuredLaw, measured_laws
+from orderproof.prover.rule import rules, sentences
 from orderproof.report.schema import claims_schema, schema
 from tests.docs.blocks import ROOT
 
@@ -60,7 +63,7 @@ def test_the_types_and_the_values_of_each_field_are_the_schemas(page: str, recor
                 assert all(f"`{value}`" in meaning for value in part.get("enum", ())), name
 
 
-def test_the_pages_of_the_laws_and_the_questions_are_what_their_files_say():
+def test_the_generated_pages_are_what_the_files_say():
     assert reference.main(["--check"]) == 0, "run python scripts/reference.py"
 
 
@@ -85,6 +88,22 @@ def test_every_question_is_on_the_page_with_its_ceilings():
             assert len(re.findall(r"^\| \d+ \| \d+ \| [\d.e-]+ \|", section, re.MULTILINE)) == len(
                 question.test_lengths
             )
+
+
+def test_every_lemma_encoding_and_claim_is_on_its_page():
+    pages = {name: make() for name, make in reference.PAGES.items()}
+    assert all(f"`{lemma}`" in pages["lemmas.md"] for lemma in sentences())
+    operators = {operator for rule in rules() for operator in rule.operators}
+    assert all(f"`{operator}`" in pages["lemmas.md"] for operator in operators)
+    for name in encodings.names():
+        section = pages["each_encoding.md"].partition(f"## {name}\n")[2].partition("\n## ")[0]
+        assert f"`encodings.{encodings.get(name).__name__}`" in section
+        assert "Source: " in section or name == "none"
+    for claim in claims():
+        section = pages["claims.md"].partition(f"## {claim.number} {claim.name}\n")[2].partition("\n## ")[0]
+        assert claim.exact in section
+        assert "Source: " in section
+        assert section.count("\n| ") == len(claim.grounds) + 2
 
 
 def test_a_stale_page_is_reported(tmp_path, monkeypatch, capsys):
