@@ -33,7 +33,7 @@ ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))
 # One torch thread a worker: the workers are the parallelism. Nothing is fetched at run time.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 HF_HUB_OFFLINE=1
 
-.PHONY: help audit test soak lint format coverage clean
+.PHONY: help audit test soak docs lint format coverage clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -47,6 +47,9 @@ test: lint ## linters, types, import directions, then the test suite; ARGS="-k c
 
 soak: $(DEV) ## the long runs behind the suite: thousands of random programs, every mutant (half an hour and more)
 	@$(TEST_ENV) $(RUN) pytest -q -n $(WORKERS) -m slow $(ARGS)
+
+docs: $(DEV) ## the documentation as a site in site/, offline and strict; open site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet --strict
 
 lint: $(DEV) ## ruff, mypy and import directions
 	@$(RUN) ruff check .
@@ -65,7 +68,7 @@ coverage: $(DEV) ## the test suite once more, with branches counted
 
 clean: ## remove .venv, caches and reports
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* \
-	  dist build report.html report.json
+	  dist build site report.html report.json
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An install that was cut short leaves .installing behind and is started afresh. torch comes first and by itself:

@@ -1,6 +1,6 @@
-"""The reference pages of the laws and of the questions, from their files.
+"""The reference pages of laws, lemmas, encodings, questions and claims, from their files.
 
-python scripts/reference.py            write docs/reference/laws.md and docs/reference/questions.md
+python scripts/reference.py            write them into docs/reference/
 python scripts/reference.py --check    exit 1 if a page is not what the files say
 """
 
@@ -19,7 +19,13 @@ from orderproof.lab.question import Question
 from orderproof.laws import Law, laws
 from orderproof.laws.measured import MeasuredLaw, measured_laws
 
-FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+ROOT = Path(__file__).parents[1]
+if not __package__:  # run as a file: the folder it lies in is no package then
+    sys.path.insert(0, str(ROOT))
+
+from scripts import reference_more  # noqa: E402
+
+FOLDER = ROOT / "docs" / "reference"
 HEAD = """# The laws
 
 Written by `python scripts/reference.py` from the files of `src/orderproof/laws/`; not edited by hand.
@@ -142,14 +148,23 @@ def _short(at: CeilingAt) -> str:
     return at.fraction if at.fraction and len(at.fraction) <= 40 else "(long)"
 
 
+PAGES = {
+    "laws.md": page,
+    "lemmas.md": reference_more.lemmas_page,
+    "each_encoding.md": reference_more.encodings_page,
+    "questions.md": questions_page,
+    "claims.md": reference_more.claims_page,
+}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Write or check."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="exit 1 if a page is not what the files say")
     chosen = parser.parse_args(arguments)
     stale = 0
-    for name, made in (("laws.md", page()), ("questions.md", questions_page())):
-        path = FOLDER / name
+    for name, make in PAGES.items():
+        path, made = FOLDER / name, make()
         if not chosen.check:
             path.write_text(made, encoding="utf-8")
         elif not path.is_file() or path.read_text(encoding="utf-8") != made:

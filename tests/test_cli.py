@@ -150,6 +150,60 @@ def test_nothing_is_coloured_where_there_is_no_terminal(run: Run) -> None:
     assert "\x1b" not in run("prove", CAUSAL, "--law", "causal").out
 
 
+@pytest.mark.filterwarnings("default")
+def test_claims_are_printed_and_written(run: Run, tmp_path: Path) -> None:
+    from orderproof.report import claims_schema
+
+    path = tmp_path / "claims.md"
+    done = run("claims", "3", "--json", "-", "--markdown", str(path))
+    data = json.loads(done.out)
+    jsonschema.validate(data, claims_schema())
+    assert (done.code, data["kind"], [c["number"] for c in data["claims"]]) == (0, "claims", [3])
+    assert "Q, K and V are three projections of one X. SHOWN" in done.err
+    assert path.read_text().startswith("# Claims about token order")
+
+
+def test_a_claim_with_another_verdict_than_documented_is_exit_code_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import orderproof.claims
+    from orderproof.claims import numbered
+
+    faulty = (numbered([3])[0].with_a_fault(0),)
+    monkeypatch.setattr(orderproof.claims, "numbered", lambda numbers: faulty)
+    done = run("claims", "3")
+    assert done.code == 1
+    assert "exit code 1: claim 3 is documented as SHOWN and is REFUTED" in done.out
+    assert run("claims", "3", "--quiet").out == ""
+
+
+def test_a_card_is_made_of_a_finished_report_or_of_a_subject(run: Run, tmp_path: Path) -> None:
+    finished, readme = tmp_path / "report.json", tmp_path / "README.md"
+    run("prove", CAUSAL, "--law", "causal", "--expect", "causal=fails", "--json", str(finished), "-q")
+    readme.write_text("# A model\n")
+    done = run("card", str(finished), "--into", str(readme))
+    assert (done.code, done.out) == (1, f"written: {readme}\n")
+    assert readme.read_text().startswith("# A model\n\n<!-- orderproof: begin")
+    assert "| OP201 | `causal` | **proved** | fails | **no** |" in readme.read_text()
+    assert run("card", CAUSAL, "--law", "causal", "--into", str(readme), "-q").code == 0
+    assert readme.read_text().count("## Token order of ") == 1
+    assert "| OP201 | `causal` | proved |" in readme.read_text()
+    piped = run("card", str(finished))
+    assert (piped.code, piped.err) == (1, "")
+    assert piped.out.startswith("<!-- orderproof: begin")
+
+
+def test_what_is_no_report_or_no_card_is_refused_in_one_line(run: Run, tmp_path: Path) -> None:
+    finished = tmp_path / "report.json"
+    assert re.search(r"expected a report written by audit --json.*No such file", one_line(run("card", str(finished))))
+    finished.write_text('{"schema": 1}')
+    line = one_line(run("card", str(finished)))
+    assert re.search(r"\(schema version 1\); .*: orderproof: Field required", line)
+    line = one_line(run("card", CAUSAL, "--into", str(tmp_path / "README.md")))
+    assert re.search("expected --into to name a Markdown file that is there; .*No such file", line)
+    assert "a report is finished" in one_line(run("card", str(finished), "--law", "causal"))
+
+
 # ---------------------------------------------------------------- refusals
 
 
@@ -173,6 +227,7 @@ def test_nothing_is_coloured_where_there_is_no_terminal(run: Run) -> None:
         (["prove", CAUSAL, "--law", "causal", "--uniform", "rotary"], "expected --uniform to match an entry"),
         (["recheck", str(HERE / "no_such_file.json")], "cannot be read"),
         (["recheck", __file__], "not JSON"),
+        (["claims", "9"], "expected the number of a claim, one of 1, .*; got 9"),
         (["sensitivity", "arch:bert"], "BERT|bert: reads no text; expected a checkpoint folder"),
         (["sensitivity", CAUSAL], "reads no text; expected a checkpoint folder"),
         (["sensitivity", "-", "no_such_file.txt"], "no_such_file.txt: expected a text file with one sentence a line"),

@@ -28,7 +28,7 @@ _PLACES = {
     "Finding": "orderproof.record",
     "Report": "orderproof.record",
 }
-_MODULES = ("auditing", "blocks", "encodings", "laws", "positions", "prover", "report", "subjects")
+_MODULES = ("auditing", "blocks", "claims", "encodings", "laws", "positions", "prover", "report", "subjects")
 
 __all__ = [
     "Answer", "Driver", "Finding", "OrderproofError", "Report", "attention", "audit", "encodings", "positions", "prove",

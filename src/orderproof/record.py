@@ -6,6 +6,8 @@ every renderer reads (schema version 1).
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -211,6 +213,12 @@ class Report(Record):
     def to_json(self, *, indent: int | None = 2) -> str:
         """The report as JSON, schema version 1."""
         return self.model_dump_json(by_alias=True, indent=indent)
+
+    def _repr_html_(self) -> str:
+        """The report as a notebook shows it: its page, in a frame."""
+        # A notebook asks the value itself what it looks like; nothing else of a record knows of its renderers.
+        framed: Callable[[Report], str] = importlib.import_module("orderproof.report.notebook").framed
+        return framed(self)
 
     @classmethod
     def from_json(cls, text: str) -> Report:

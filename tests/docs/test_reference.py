@@ -7,18 +7,24 @@ import re
 import pytest
 from scripts import reference
 
+from orderproof import encodings
+from orderproof.claims import claims
 from orderproof.lab.asking import questions
 from orderproof.laws import laws
 from orderproof.laws.measured import MeasuredLaw, measured_laws
-from orderproof.report import schema
+from orderproof.prover.rule import rules, sentences
+from orderproof.report.schema import claims_schema, schema
 from tests.docs.blocks import ROOT
 
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TYPES = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "object": "object"}
 
 
-def documented() -> dict[str, dict[str, tuple[str, str]]]:
-    text = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
+PAGES = {"json.md": ("Report", schema), "claims_json.md": ("ClaimsRecord", claims_schema)}
+
+
+def documented(page: str) -> dict[str, dict[str, tuple[str, str]]]:
+    text = (ROOT / "docs/reference" / page).read_text(encoding="utf-8")
     sections = re.split(r"^## (\w+)$", text, flags=re.MULTILINE)[1:]
     return {
         name: {field: (kind, meaning) for field, kind, meaning in ROW.findall(body)}
@@ -26,19 +32,21 @@ def documented() -> dict[str, dict[str, tuple[str, str]]]:
     }
 
 
-def records() -> dict[str, dict[str, dict]]:
-    made = schema()
-    return {"Report": made["properties"], **{name: each["properties"] for name, each in made["$defs"].items()}}
+def records(page: str) -> dict[str, dict[str, dict]]:
+    whole, described = PAGES[page]
+    made = described()
+    return {whole: made["properties"], **{name: each["properties"] for name, each in made["$defs"].items()}}
 
 
-def test_every_record_and_every_field_is_documented_and_no_other():
-    assert {k: set(v) for k, v in documented().items()} == {k: set(v) for k, v in records().items()}
+@pytest.mark.parametrize("page", PAGES)
+def test_every_record_and_every_field_is_documented_and_no_other(page: str):
+    assert {k: set(v) for k, v in documented(page).items()} == {k: set(v) for k, v in records(page).items()}
 
 
-@pytest.mark.parametrize("record", records())
-def test_the_types_and_the_values_of_each_field_are_the_schemas(record: str):
-    for name, described in records()[record].items():
-        kind, meaning = documented()[record][name]
+@pytest.mark.parametrize(("page", "record"), [(page, record) for page in PAGES for record in records(page)])
+def test_the_types_and_the_values_of_each_field_are_the_schemas(page: str, record: str):
+    for name, described in records(page)[record].items():
+        kind, meaning = documented(page)[record][name]
         parts = described.get("anyOf", [described])
         assert ("null" in [p.get("type") for p in parts]) <= ("null" in kind), name
         for part in parts:
@@ -55,7 +63,7 @@ def test_the_types_and_the_values_of_each_field_are_the_schemas(record: str):
                 assert all(f"`{value}`" in meaning for value in part.get("enum", ())), name
 
 
-def test_the_pages_of_the_laws_and_the_questions_are_what_their_files_say():
+def test_the_generated_pages_are_what_the_files_say():
     assert reference.main(["--check"]) == 0, "run python scripts/reference.py"
 
 
@@ -80,6 +88,22 @@ def test_every_question_is_on_the_page_with_its_ceilings():
             assert len(re.findall(r"^\| \d+ \| \d+ \| [\d.e-]+ \|", section, re.MULTILINE)) == len(
                 question.test_lengths
             )
+
+
+def test_every_lemma_encoding_and_claim_is_on_its_page():
+    pages = {name: make() for name, make in reference.PAGES.items()}
+    assert all(f"`{lemma}`" in pages["lemmas.md"] for lemma in sentences())
+    operators = {operator for rule in rules() for operator in rule.operators}
+    assert all(f"`{operator}`" in pages["lemmas.md"] for operator in operators)
+    for name in encodings.names():
+        section = pages["each_encoding.md"].partition(f"## {name}\n")[2].partition("\n## ")[0]
+        assert f"`encodings.{encodings.get(name).__name__}`" in section
+        assert "Source: " in section or name == "none"
+    for claim in claims():
+        section = pages["claims.md"].partition(f"## {claim.number} {claim.name}\n")[2].partition("\n## ")[0]
+        assert claim.exact in section
+        assert "Source: " in section
+        assert section.count("\n| ") == len(claim.grounds) + 2
 
 
 def test_a_stale_page_is_reported(tmp_path, monkeypatch, capsys):

@@ -1,7 +1,8 @@
 """The `orderproof` command: its commands, and what its exit codes mean.
 
 0    every expectation is met
-1    a law that should hold is refuted, or one that should fail holds; a certificate does not follow
+1    a law that should hold is refuted, or one that should fail holds; a certificate does not follow; a claim has
+     another verdict than it documents
 2    wrong usage, or the subject cannot be loaded or called
 3    nothing refuted, but a law that should hold could not be decided
 130  interrupted; what was found so far has been reported
@@ -16,7 +17,9 @@ import typer
 
 from orderproof.cli.atlas import atlas
 from orderproof.cli.audit import audit
+from orderproof.cli.card import card
 from orderproof.cli.ceiling import ceiling
+from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
 from orderproof.cli.explain import explain
 from orderproof.cli.listing import list_
@@ -56,6 +59,8 @@ def _root(
 app.command("audit", epilog=EPILOG)(audit)
 app.command("prove", epilog=EPILOG)(prove)
 app.command("atlas")(atlas)
+app.command("card")(card)
+app.command("claims")(claims)
 app.command("compare")(compare)
 app.command("ceiling")(ceiling)
 app.command("explain")(explain)
