@@ -1,4 +1,4 @@
-"""`orderproof list`: the laws, the encodings and the rules."""
+"""`orderproof list`: the laws, the encodings, the rules and the studies."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from rich.table import Table
 
 
 def list_(
-    what: Annotated[Literal["laws", "encodings", "rules"], typer.Argument(help="What to list.")],
+    what: Annotated[Literal["laws", "encodings", "rules", "studies"], typer.Argument(help="What to list.")],
 ) -> None:
-    """List the laws, the encodings, or the prover's rules.
+    """List the laws, the encodings, the prover's rules, or the studies that come with the package.
 
     \b
     Examples:
       orderproof list laws
       orderproof list rules
+      orderproof list studies
     """
-    table = {"laws": _laws, "encodings": _encodings, "rules": _rules}[what]()
+    table = {"laws": _laws, "encodings": _encodings, "rules": _rules, "studies": _studies}[what]()
     Console(highlight=False).print(table)
 
 
@@ -51,6 +52,18 @@ def _encodings() -> Table:
         found = encodings.get(name)
         text = inspect.getdoc(inspect.getmodule(found)) or ""
         table.add_row(name, found.__name__, text.splitlines()[0] if text else "")
+    return table
+
+
+def _studies() -> Table:
+    from orderproof.lab.study import built_in, load
+
+    table = _table("study", "question", "runs", "about")
+    for name in built_in():
+        study = load(name)
+        runs = study.runs()
+        questions = dict.fromkeys(run.question.name for run in runs)
+        table.add_row(name, ", ".join(questions), str(len(runs)), study.about)
     return table
 
 

@@ -50,12 +50,12 @@ class RunConfig(BaseModel):
     """Features inside the feed-forward; None: four times the width."""
     steps: int = Field(default=1000, ge=1)
     batch: int = Field(default=64, ge=1)
-    learning_rate: float = Field(default=3e-3, gt=0)
+    learning_rate: float = Field(default=3e-3, gt=0, allow_inf_nan=False)
     schedule: Literal["constant", "cosine"] = "cosine"
     warmup: int = Field(default=20, ge=0)
     """Steps over which the learning rate rises from 0."""
-    weight_decay: float = Field(default=0.01, ge=0)
-    clip: float | None = Field(default=1.0, gt=0)
+    weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
+    clip: float | None = Field(default=1.0, gt=0, allow_inf_nan=False)
     """The largest norm of the gradient; None: any."""
     train_lengths: tuple[int, int] | None = None
     """The shortest and the longest; a batch has one length, each as often. None: the question's own."""

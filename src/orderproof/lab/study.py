@@ -25,7 +25,7 @@ from orderproof.errors import UsageError
 from orderproof.lab.configuration import NAME, RunConfig
 
 OWN = ("name", "about", "seeds")
-QUESTION = "question"
+QUESTION, SEED = "question", "seed"
 
 
 class StudyConfig(BaseModel):
@@ -44,17 +44,22 @@ class StudyConfig(BaseModel):
 
     def runs(self) -> list[RunConfig]:
         """Every run, all seeds of one combination after the other. Raises `UsageError`."""
+        if empty := [key for key, values in self.grid.items() if not values]:
+            raise UsageError(f"study {self.name!r}: expected one value or more for {empty[0]!r} in the grid, got none")
+        if SEED in {**self.base, **self.grid}:
+            raise UsageError(f"study {self.name!r}: {SEED!r} is set by the study; give seeds, how many there are")
         made: list[RunConfig] = []
         for values in product(*self.grid.values()):
             chosen = dict(zip(self.grid, values, strict=True))
-            made.extend(self._run({**chosen, "seed": seed}) for seed in range(self.seeds))
+            made.extend(self._run({**chosen, SEED: seed}) for seed in range(self.seeds))
         return list({run.id: run for run in made}.values())
 
     def _run(self, chosen: dict[str, Any]) -> RunConfig:
         settings: dict[str, Any] = {}
-        for key, value in {**self.base, **chosen}.items():
-            _put(settings, key, value)
-        _check_keys(self.name, settings)
+        together = {**self.base, **chosen}
+        _check_keys(self.name, together)
+        for key in sorted(together, key=lambda key: "." in key):  # a question, then its settings
+            _put(settings, key, together[key])
         try:
             return RunConfig.model_validate(settings)
         except ValidationError as error:
@@ -116,7 +121,7 @@ def changed(study: StudyConfig, changes: list[str]) -> StudyConfig:
             continue
         grid.pop(key, None)
         base.pop(key, None)
-        if key.startswith(f"{QUESTION}.") or not isinstance(value, list) or key.endswith("_lengths"):
+        if not isinstance(value, list) or key.endswith("_lengths"):
             base[key] = value
         else:
             grid[key] = value
@@ -141,19 +146,18 @@ def first_line(error: ValidationError) -> str:
 
 def _put(settings: dict[str, Any], key: str, value: object) -> None:
     """Set a key, or for ``question.setting`` a setting of the question."""
-    first, dot, rest = key.partition(".")
+    _, dot, rest = key.partition(".")
     if not dot:
-        settings[first] = value
+        settings[key] = value
         return
-    held = settings.get(first)
-    inner = {NAME: held} if isinstance(held, str) else dict(held or {})
-    inner[rest] = value
-    settings[first] = inner
+    held = settings.get(QUESTION)
+    inner = {NAME: held} if isinstance(held, str) else dict(held) if isinstance(held, dict) else {}
+    settings[QUESTION] = {**inner, rest: value}
 
 
 def _check_keys(study: str, settings: dict[str, Any]) -> None:
     for key in settings:
-        if key not in RunConfig.model_fields:
+        if key not in RunConfig.model_fields and not key.startswith(f"{QUESTION}."):
             close = difflib.get_close_matches(key, RunConfig.model_fields, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(RunConfig.model_fields)}"
             raise UsageError(f"study {study!r}: no setting is named {key!r}; {hint}")
