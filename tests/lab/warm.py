@@ -1,4 +1,4 @@
-"""Imported by a fork server: everything that a training imports, also on first use, so that its children start at once."""
+"""What a training imports, also on first use: a fork server reads it once, and its children start at once."""
 
 from __future__ import annotations
 

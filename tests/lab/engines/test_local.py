@@ -19,7 +19,7 @@ from tests.lab.running import ended, one, tiny, told
 
 def test_a_killed_worker_costs_no_result_and_changes_none(tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:
     found, killed = {}, []
-    with closing(Local(2).compute(tiny().runs(), tmp_path)) as results:  # type: ignore[type-var]
+    with closing(Local(2).compute(tiny().runs()[:3], tmp_path)) as results:  # type: ignore[type-var]
         for result in results:
             assert isinstance(result, RunResult)
             found[result.id] = told(result)
@@ -27,7 +27,7 @@ def test_a_killed_worker_costs_no_result_and_changes_none(tmp_path: Path, undist
                 killed = [multiprocessing.active_children()[0].pid]
                 os.kill(killed[0], signal.SIGKILL)
     assert killed
-    assert found == {name: told(result) for name, result in undisturbed.items()}
+    assert found == {run.id: told(undisturbed[run.id]) for run in tiny().runs()[:3]}
 
 
 def test_closing_the_results_ends_the_workers(tmp_path: Path) -> None:

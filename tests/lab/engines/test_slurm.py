@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from orderproof.errors import StoreError
-from orderproof.lab.engines.engine import Failure
 from orderproof.lab.engines.slurm import Slurm
 from orderproof.lab.result import RunResult
 from tests.lab.running import descendants, tiny, told, until
@@ -53,9 +52,18 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         next(iter(Slurm(None, 1).compute(tiny().runs(), tmp_path / "checkpoints")))
 
 
-def test_the_partition_and_the_number_at_a_time_reach_slurm(tmp_path: Path) -> None:
-    engine = Slurm("short", 3)
-    told_to = engine._executor(tmp_path)
-    assert told_to.cluster == "local"
-    assert engine.workers == 3
-    assert isinstance(Failure(id="a", reason="b"), Failure)
+def test_what_slurm_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "srun").write_text("#!/bin/sh\n")
+    (tmp_path / "srun").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    executor = Slurm("short", 3)._executor(tmp_path)
+    assert executor.cluster == "slurm"
+    asked = executor._executor.parameters
+    assert (asked["partition"], asked["array_parallelism"], asked["cpus_per_task"], asked["time"]) == (
+        "short",
+        3,
+        1,
+        60,
+    )
+    assert Slurm(None, None).workers is None
+    assert executor._executor.max_num_timeout > 100
