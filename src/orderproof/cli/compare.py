@@ -12,17 +12,22 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
+from orderproof.errors import StoreError
 
 if TYPE_CHECKING:
     from orderproof.lab.comparing import Plan, Tell
+    from orderproof.lab.configuration import RunConfig
+    from orderproof.lab.engines.engine import Engine
+    from orderproof.lab.result import RunResult
     from orderproof.lab.store import Store
+    from orderproof.lab.trackers import Tracker
     from orderproof.study_record import Study
 
 STUDY = "A study that comes with the package (orderproof list studies), or a YAML file."
 CHANGES = "Settings in place of the study's: steps=100, seeds=3, encoding=rotary,alibi, question.letters=10."
 STORE = "The folder that keeps results and checkpoints; a run that is there is not repeated."
 ENGINE = "Where runs are computed: local, ray, ray:ADDRESS, slurm or slurm:PARTITION."
-WORKERS = "Runs at the same time; as many as there are cores by default."
+WORKERS = "Runs at the same time; as many as there is room for by default."
 DRY = "Say what is left to do and what it will take, and do nothing."
 TRACKER = "Send finished runs to wandb or trackio too; the package must be installed."
 
@@ -59,16 +64,19 @@ def compare(
     asked = changed(load(study), changes or [])
     with progress(quiet=quiet) as tell:
         from orderproof.lab.comparing import plan
+        from orderproof.lab.engines.choosing import choose
         from orderproof.lab.store import Store
+        from orderproof.lab.trackers import Tracker
 
+        where = choose(engine, workers=workers)
+        sent = None if tracker is None else Tracker(tracker, study=asked.name)
         kept = Store(store)
         planned = plan(asked, kept, tell=tell)
-    at_once = workers or _cores()
-    _announce(planned, at_once, quiet=quiet)
+    _announce(planned, where.workers, quiet=quiet)
     if dry_run:
         return
     command = shlex.join(["orderproof", "compare", study, *(changes or [])])
-    found, failed = _carry_out(planned, kept, engine, at_once, tracker, command=command, quiet=quiet)
+    found, failed = _carry_out(planned, kept, where, sent, command=command, quiet=quiet)
     written = _write(found, json=json, html=html, markdown=markdown)
     if not quiet:
         from orderproof.report.study_text import render_study
@@ -81,7 +89,7 @@ def compare(
         raise typer.Exit(2)
 
 
-def _announce(planned: Plan, workers: int, *, quiet: bool) -> None:
+def _announce(planned: Plan, workers: int | None, *, quiet: bool) -> None:
     if quiet:
         return
     from orderproof.report.study_words import duration
@@ -89,21 +97,17 @@ def _announce(planned: Plan, workers: int, *, quiet: bool) -> None:
     done = len(planned.runs) - len(planned.left)
     text = f"study {planned.study.name}: {len(planned.runs)} runs, {done} finished"
     if planned.left:
-        together = min(workers, len(planned.left))
+        together = min(workers or 1, len(planned.left))
         text += f"; the others take about {duration(planned.seconds / together)} with {together} at a time"
     sys.stderr.write(text + "\n")
 
 
 def _carry_out(
-    planned: Plan, store: Store, engine: str, workers: int, tracker: str | None, *, command: str, quiet: bool
+    planned: Plan, store: Store, engine: Engine, tracker: Tracker | None, *, command: str, quiet: bool
 ) -> tuple[Study, bool]:
     """Train what is left; the summary, and whether a run failed."""
     from orderproof.lab.comparing import carry_out, laws_of, summary
-    from orderproof.lab.engines.choosing import choose
-    from orderproof.lab.trackers import Tracker
 
-    where = choose(engine, workers=workers)
-    sent = None if tracker is None else Tracker(tracker, study=planned.study.name)
     failed = False
     with ExitStack() as held:
         tell: Tell = held.enter_context(progress(quiet=quiet))
@@ -112,20 +116,24 @@ def _carry_out(
         done = total - len(planned.left)
         tell("training", done, total)
 
-        def finished(run: object, result: object) -> None:
+        def finished(run: RunConfig, result: RunResult) -> None:
             nonlocal done
             done += 1
             tell(f"training, {done} of {total} runs", done, total)
-            if sent is not None:
-                sent.send(run, result)  # type: ignore[arg-type]
+            if tracker is not None and (why := tracker.send(run, result)):
+                sys.stderr.write(f"orderproof: run {run.id} is kept, but {why}\n")
 
         try:
-            for failure in carry_out(planned, store, where, laws, finished=finished):
+            for failure in carry_out(planned, store, engine, laws, finished=finished):
                 failed = True
                 sys.stderr.write(f"orderproof: run {failure.id} failed: {failure.reason}\n")
         except KeyboardInterrupt:
-            sys.stderr.write(f"orderproof: {done} of {total} runs are finished and kept; the same command goes on\n")
-            raise
+            held.close()
+            kept = f"{done} of {total} runs are finished and kept; the same command goes on"
+            sys.stderr.write(f"orderproof: interrupted; {kept}\n")
+            raise typer.Exit(130) from None
+        if not done:
+            raise StoreError(f"none of the {total} runs of study {planned.study.name!r} came to a result")
     return summary(planned, store, laws, command=command), failed
 
 
@@ -151,9 +159,3 @@ def _write(found: Study, *, json: str | None, html: str | None, markdown: str | 
                 pictures[picture] = file.name
         write_study_markdown(found, markdown, pictures=pictures)
     return [path for path in (json, html, markdown) if path not in (None, "-")]
-
-
-def _cores() -> int:
-    import os
-
-    return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""`orderproof list`: the laws, the encodings, the rules and the questions."""
+"""`orderproof list`: the laws, the encodings, the rules, the questions and the studies."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from rich.table import Table
 
 
 def list_(
-    what: Annotated[Literal["laws", "encodings", "rules", "questions"], typer.Argument(help="What to list.")],
+    what: Annotated[
+        Literal["laws", "encodings", "rules", "questions", "studies"], typer.Argument(help="What to list.")
+    ],
 ) -> None:
-    """List the laws, the encodings, the prover's rules, or the lab's questions.
+    """List the laws, the encodings, the prover's rules, or the questions and studies of the lab.
 
     \b
     Examples:
       orderproof list laws
       orderproof list rules
+      orderproof list studies
     """
-    table = {"laws": _laws, "encodings": _encodings, "rules": _rules, "questions": _questions}[what]()
+    table = {"laws": _laws, "encodings": _encodings, "rules": _rules, "questions": _questions, "studies": _studies}[
+        what
+    ]()
     Console(highlight=False).print(table)
 
 
@@ -62,6 +67,18 @@ def _questions() -> Table:
     for name, question in questions().items():
         order = "needed" if question.needs_order else "control: not needed"
         table.add_row(name, question.measure, ASKED_OF[question.causal], order, question.statement)
+    return table
+
+
+def _studies() -> Table:
+    from orderproof.lab.study import built_in, load
+
+    table = _table("study", "question", "runs", "about")
+    for name in built_in():
+        study = load(name)
+        runs = study.runs()
+        questions = dict.fromkeys(run.question.name for run in runs)
+        table.add_row(name, ", ".join(questions), str(len(runs)), study.about)
     return table
 
 

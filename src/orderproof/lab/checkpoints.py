@@ -1,11 +1,12 @@
 """The state of a run between two steps, in one safetensors file that is whole or absent.
 
-What is kept: the step, the weights, the optimiser's moments, and the learning curve so far. The data needs no state:
-the batch of a step is drawn by a generator seeded with the run's seed and the step.
+What is kept: the step, the weights, the optimiser's moments, and the learning curve so far, with a digest of it all.
+The data needs no state: the batch of a step is drawn by a generator seeded with the run's seed and the step.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from orderproof.errors import CheckpointError
+from orderproof.errors import CheckpointError, StoreError, UsageError
 from orderproof.lab.code_version import code_version
 from orderproof.report.destination import write
 
@@ -34,19 +35,27 @@ class Progress:
 
 
 def keep(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress, *, run: str) -> None:
-    """Write the state, in place of an older one."""
+    """Write the state, in place of an older one. Raises `StoreError` where that cannot be done."""
     tensors: dict[str, Tensor] = {f"{MODEL}{name}": x for name, x in model.state_dict().items()}
     for number, moments in optimiser.state_dict()["state"].items():
         tensors.update({f"{MOMENT}{number}.{name}": x for name, x in moments.items()})
-    told = {
+    told: dict[str, Any] = {
         "run": run,
         "code": code_version(),
         "step": progress.step,
         "curve": progress.curve,
         "seconds": progress.seconds,
     }
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write(save(tensors, {"orderproof": json.dumps(told)}), file)
+    told["digest"] = _digest(tensors, told)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write(save(tensors, {"orderproof": json.dumps(told)}), file)
+    except (OSError, UsageError) as error:
+        why = error if isinstance(error, OSError) else error.__cause__ or error
+        raise StoreError(
+            f"cannot keep a checkpoint in {str(file.parent)!r}: {getattr(why, 'strerror', None) or why}; make room or "
+            "give another --store, and the same command goes on from what is kept"
+        ) from error
 
 
 def restore(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, *, run: str) -> Progress:
@@ -58,6 +67,8 @@ def restore(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, *, r
         if (told["run"], told["code"]) != (run, code_version()):
             whose = f"run {told['run']} of code {told['code']}, not to {run} of {code_version()}"
             raise CheckpointError(f"{file} belongs to {whose}; remove it")
+        if told.pop("digest") != _digest(tensors, told):
+            raise ValueError("what it holds is not what was written")
         model.load_state_dict({name.removeprefix(MODEL): x for name, x in tensors.items() if name.startswith(MODEL)})
         state = optimiser.state_dict()
         state["state"] = {}
@@ -70,3 +81,10 @@ def restore(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, *, r
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
         why = " ".join(str(error).split())[:120]
         raise CheckpointError(f"{file} cannot be read as a checkpoint of run {run} ({why}); remove it") from error
+
+
+def _digest(tensors: dict[str, Tensor], told: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    for name, x in sorted(tensors.items()):
+        digest.update(name.encode() + x.contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,13 +1,13 @@
 """Which code made a result: a digest of the sources that it depends on, and torch's version.
 
 Results of different code are not put into one study. Only what a run's numbers can depend on counts: the lab's training
-and questions, the blocks and the encodings. A proof depends on every line of the package.
+and questions, the blocks and the encodings with their kernels. A proof depends on every line of the package.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -18,28 +18,37 @@ import orderproof
 ROOT = Path(orderproof.__file__).parent
 PARTS = ("lab/questions", "blocks", "encodings")
 FILES = (
-    "checkpoints.py",
-    "configuration.py",
-    "network.py",
-    "question.py",
-    "scoring.py",
-    "stretching.py",
-    "training.py",
+    "positions.py",
+    "lab/checkpoints.py",
+    "lab/choices.py",
+    "lab/configuration.py",
+    "lab/letter_counts.py",
+    "lab/network.py",
+    "lab/question.py",
+    "lab/result.py",
+    "lab/scoring.py",
+    "lab/stretching.py",
+    "lab/strings.py",
+    "lab/training.py",
+    "lab/transcription.py",
 )
+SOURCES = (".py", ".c", ".h")
 
 
 @cache
 def code_version() -> str:
     """What a run's numbers depend on: twelve digits for our sources, and torch's version without its build."""
-    lab = ROOT / "lab"
-    inside = [file for part in PARTS for file in (ROOT / part).rglob("*.py")]
-    return _digest([*(lab / name for name in FILES), *inside])
+    return _digest([*(ROOT / name for name in FILES), *(file for part in PARTS for file in _sources(ROOT / part))])
 
 
 @cache
 def prover_version() -> str:
     """The same for proofs."""
-    return _digest(ROOT.rglob("*.py"))
+    return _digest(_sources(ROOT))
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    return (file for file in folder.rglob("*") if file.suffix in SOURCES)
 
 
 def _digest(files: Iterable[Path]) -> str:

@@ -108,8 +108,7 @@ def carry_out(
             blindness.check(by_name[name], result, laws[by_name[name].cell])
     if not planned.left:
         return
-    store.checkpoints.mkdir(exist_ok=True)
-    with closing(engine.compute(list(planned.left), store.checkpoints)) as told:  # type: ignore[type-var]
+    with closing(engine.compute(list(planned.left), store.checkpoints.resolve())) as told:  # type: ignore[type-var]
         for one in told:
             if isinstance(one, Failure):
                 yield one

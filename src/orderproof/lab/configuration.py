@@ -11,7 +11,16 @@ import json
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from orderproof.encodings import get as encoding_named
 from orderproof.errors import OrderproofError, UsageError
@@ -53,12 +62,12 @@ class RunConfig(BaseModel):
     """Features inside the feed-forward; None: four times the width."""
     steps: int = Field(default=1000, ge=1)
     batch: int = Field(default=64, ge=1)
-    learning_rate: float = Field(default=3e-3, gt=0)
+    learning_rate: float = Field(default=3e-3, gt=0, allow_inf_nan=False)
     schedule: Literal["constant", "cosine"] = "cosine"
     warmup: int = Field(default=20, ge=0)
     """Steps over which the learning rate rises from 0."""
-    weight_decay: float = Field(default=0.01, ge=0)
-    clip: float | None = Field(default=1.0, gt=0)
+    weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
+    clip: float | None = Field(default=1.0, gt=0, allow_inf_nan=False)
     """The largest norm of the gradient; None: any."""
     train_lengths: tuple[int, int] | None = None
     """The shortest and the longest; a batch has one length, each as often. None: the question's own."""
@@ -70,6 +79,13 @@ class RunConfig(BaseModel):
     keep_every: int = Field(default=200, ge=1)
     """Steps between two checkpoints."""
     seed: int = Field(default=0, ge=0)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, given: object, about: ValidationInfo) -> object:
+        if isinstance(given, bool) and cls.model_fields[str(about.field_name)].annotation is not bool:
+            raise ValueError(f"expected a number, got {given}")
+        return given
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -86,6 +102,9 @@ class RunConfig(BaseModel):
         if needed is not None and self.causal is not needed:
             kind = "a decoder" if needed else "an encoder"
             raise ValueError(f"causal: {self.question.name} is asked of {kind}; set causal={str(needed).lower()}")
+        if not self.tested or min(self.tested) < 1:
+            came = min(self.tested, default="none")
+            raise ValueError(f"test_lengths: expected one length or more, each 1 or more, got {came}")
         low, high = self.trained
         if not 1 <= low <= high:
             raise ValueError(f"train_lengths: expected two numbers, 1 or more and in order, got {low} and {high}")
@@ -99,7 +118,7 @@ class RunConfig(BaseModel):
     @property
     def tested(self) -> tuple[int, ...]:
         """The lengths to test at."""
-        return self.test_lengths or self.question.test_lengths
+        return self.question.test_lengths if self.test_lengths is None else self.test_lengths
 
     def plain(self) -> dict[str, Any]:
         """The configuration as data, from which it can be made again."""

@@ -17,13 +17,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orderproof.errors import StoreError
+from orderproof.lab.configuration import fingerprint
 from orderproof.lab.result import RunResult
 
 SCHEMA = 1
-TABLES = """
-CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, code TEXT NOT NULL, finished TEXT NOT NULL, result TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS proofs (cell TEXT, code TEXT, laws TEXT NOT NULL, PRIMARY KEY (cell, code));
-"""
+BROKEN = "move the file away, and put back a copy or start anew"
+TABLES = (
+    "CREATE TABLE runs (id TEXT PRIMARY KEY, code TEXT NOT NULL, finished TEXT NOT NULL, result TEXT NOT NULL)",
+    "CREATE TABLE proofs (cell TEXT, code TEXT, laws TEXT NOT NULL, PRIMARY KEY (cell, code))",
+)
 
 
 class Store:
@@ -40,12 +42,24 @@ class Store:
                 f"cannot make the folder {str(folder)!r}: {error.strerror}; give another --store"
             ) from error
         with self._open() as held:
-            (version,) = held.execute("PRAGMA user_version").fetchone()
-            if version not in (0, SCHEMA):
-                raise StoreError(f"{self.file} has schema {version}, this version reads {SCHEMA}; give another --store")
-            held.execute("PRAGMA journal_mode = WAL")
-            held.executescript(TABLES)
-            held.execute(f"PRAGMA user_version = {SCHEMA}")
+            if not self._made(held):
+                held.execute("PRAGMA journal_mode = WAL")
+                held.execute("BEGIN IMMEDIATE")  # one of several processes makes it, whole or not at all
+                if not self._made(held):
+                    for table in TABLES:
+                        held.execute(table)
+                    held.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def _made(self, held: sqlite3.Connection) -> bool:
+        """Whether the file holds our table; if not, it is empty. Raises `StoreError` for a file of other things."""
+        (version,) = held.execute("PRAGMA user_version").fetchone()
+        tables = [name for (name,) in held.execute("SELECT name FROM sqlite_master")]
+        if version == SCHEMA and "runs" in tables:
+            return True
+        if version == 0 and not tables:
+            return False
+        what = f"schema {version}" if version else "tables of something else"
+        raise StoreError(f"{self.file} has {what}, this version reads schema {SCHEMA}; give another --store")
 
     def results(self) -> dict[str, tuple[str, RunResult]]:
         """Every finished run by its name: the code that made it, and what it found."""
@@ -55,9 +69,9 @@ class Store:
                 try:
                     found[name] = code, RunResult.model_validate_json(text)
                 except ValidationError as error:
-                    raise StoreError(
-                        f"{self.file}: the result of run {name} cannot be read; remove that row"
-                    ) from error
+                    raise StoreError(f"{self.file}: the result of run {name} cannot be read; {BROKEN}") from error
+                if name != fingerprint(found[name][1].config):
+                    raise StoreError(f"{self.file}: the result of run {name} is of another run; {BROKEN}")
         return found
 
     def add(self, result: RunResult, *, code: str) -> None:
@@ -66,7 +80,8 @@ class Store:
         with self._open() as held:
             row = (result.id, code, datetime.now(UTC).isoformat(timespec="seconds"), text)
             held.execute("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)", row)
-        (self.checkpoints / f"{result.id}.safetensors").unlink(missing_ok=True)
+        for file in self.checkpoints.glob(f"*{result.id}.safetensors*"):  # with what a killed worker was writing
+            file.unlink(missing_ok=True)
 
     def laws(self, *, code: str) -> dict[str, tuple[str, ...]]:
         """For each cell, the laws this code proved of its model."""
@@ -89,5 +104,9 @@ class Store:
                     yield held
             finally:
                 held.close()
+        except sqlite3.OperationalError as error:
+            raise StoreError(
+                f"{self.file}: {error}; see that it can be read and written, and that there is room"
+            ) from error
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self.file}: {error}; free the disk, or move the file away and start anew") from error
+            raise StoreError(f"{self.file}: {error}; {BROKEN}") from error

@@ -27,7 +27,7 @@ from orderproof.errors import UsageError
 from orderproof.lab.configuration import NAME, RunConfig
 
 OWN = ("name", "about", "seeds")
-QUESTION = "question"
+QUESTION, SEED = "question", "seed"
 
 
 class StudyConfig(BaseModel):
@@ -48,17 +48,22 @@ class StudyConfig(BaseModel):
 
     def runs(self) -> list[RunConfig]:
         """Every run, all seeds of one combination after the other. Raises `UsageError`."""
+        if empty := [key for key, values in self.grid.items() if not values]:
+            raise UsageError(f"study {self.name!r}: expected one value or more for {empty[0]!r} in the grid, got none")
+        if any(SEED in some for some in (self.base, self.grid, *self.also)):
+            raise UsageError(f"study {self.name!r}: {SEED!r} is set by the study; give seeds, how many there are")
         made: list[RunConfig] = []
         combined = [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
         for chosen in (*combined, *self.also):
-            made.extend(self._run({**chosen, "seed": seed}) for seed in range(self.seeds))
+            made.extend(self._run({**chosen, SEED: seed}) for seed in range(self.seeds))
         return list({run.id: run for run in made}.values())
 
     def _run(self, chosen: dict[str, Any]) -> RunConfig:
         settings: dict[str, Any] = {}
-        for key, value in {**self.base, **chosen}.items():
-            _put(settings, key, value)
-        _check_keys(self.name, settings)
+        together = {**self.base, **chosen}
+        _check_keys(self.name, together)
+        for key in sorted(together, key=lambda key: "." in key):  # a question, then its settings
+            _put(settings, key, together[key])
         try:
             return RunConfig.model_validate(settings)
         except ValidationError as error:
@@ -87,7 +92,7 @@ def load(name: str) -> StudyConfig:
 def parse(text: str, *, title: str) -> StudyConfig:
     """A study from the text of a YAML file. Raises `UsageError`."""
     try:
-        data = yaml.safe_load(text)
+        data = yaml.load(text, Loader=_Strict)  # noqa: S506 - a SafeLoader, with one rule more
     except yaml.YAMLError as error:
         raise UsageError(f"study {title!r} is not YAML: {' '.join(str(error).split())}") from error
     try:
@@ -96,6 +101,18 @@ def parse(text: str, *, title: str) -> StudyConfig:
         raise UsageError(f"study {title!r}: {first_line(error)}") from error
     study.runs()
     return study
+
+
+class _Strict(yaml.SafeLoader):  # type: ignore[misc]
+    """Plain data, as `yaml.safe_load`; but a key that stands there twice is an error, where that takes the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as it is called
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands there twice", node.start_mark)
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        return made
 
 
 def built_in() -> list[str]:
@@ -121,7 +138,7 @@ def changed(study: StudyConfig, changes: list[str]) -> StudyConfig:
         grid.pop(key, None)
         also = [one for one in also if key not in one]  # what was asked for excludes what was chosen before
         base.pop(key, None)
-        if key.startswith(f"{QUESTION}.") or not isinstance(value, list) or key.endswith("_lengths"):
+        if not isinstance(value, list) or key.endswith("_lengths"):
             base[key] = value
         else:
             grid[key] = value
@@ -146,19 +163,18 @@ def first_line(error: ValidationError) -> str:
 
 def _put(settings: dict[str, Any], key: str, value: object) -> None:
     """Set a key, or for ``question.setting`` a setting of the question."""
-    first, dot, rest = key.partition(".")
+    _, dot, rest = key.partition(".")
     if not dot:
-        settings[first] = value
+        settings[key] = value
         return
-    held = settings.get(first)
-    inner = {NAME: held} if isinstance(held, str) else dict(held or {})
-    inner[rest] = value
-    settings[first] = inner
+    held = settings.get(QUESTION)
+    inner = {NAME: held} if isinstance(held, str) else dict(held) if isinstance(held, dict) else {}
+    settings[QUESTION] = {**inner, rest: value}
 
 
 def _check_keys(study: str, settings: dict[str, Any]) -> None:
     for key in settings:
-        if key not in RunConfig.model_fields:
+        if key not in RunConfig.model_fields and not key.startswith(f"{QUESTION}."):
             close = difflib.get_close_matches(key, RunConfig.model_fields, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(RunConfig.model_fields)}"
             raise UsageError(f"study {study!r}: no setting is named {key!r}; {hint}")

@@ -27,8 +27,15 @@ class Tracker:
             raise UsageError(f"--tracker {name} needs the package {error.name}: pip install {name}") from error
         self.study = study
 
-    def send(self, run: RunConfig, result: RunResult) -> None:
-        """A run, its learning curve, and its scores by length."""
+    def send(self, run: RunConfig, result: RunResult) -> str | None:
+        """Send a run, its learning curve, and its scores by length; why that failed, if it did: no reason to stop."""
+        try:
+            self._send(run, result)
+        except Exception as error:  # noqa: BLE001 - a tracker's network, disk or account is no matter of the study
+            return f"{self.module.__name__} did not take it: {type(error).__name__}: {' '.join(str(error).split())}"
+        return None
+
+    def _send(self, run: RunConfig, result: RunResult) -> None:
         self.module.init(project=self.study, name=result.id, config=result.config)
         for point in result.curve:
             self.module.log({"loss": point.loss, "score": point.score}, step=point.step)

@@ -22,6 +22,7 @@ from torch import nn
 from torch.nn import functional
 
 from orderproof.blocks import Transformer
+from orderproof.errors import UsageError
 from orderproof.lab import checkpoints
 from orderproof.lab.configuration import RunConfig
 from orderproof.lab.network import build
@@ -53,7 +54,7 @@ def train(run: RunConfig, folder: Path | None = None, *, told: Told | None = Non
         for number in range(progress.step + 1, run.steps + 1):
             loss = step(run, model, optimiser, number)
             if number % run.measure_every == 0 or number == run.steps:
-                curve.append({"step": number, "loss": loss.item(), "score": _on_curve(run, model)})
+                curve.append({"step": number, "loss": _finite(loss, number), "score": _on_curve(run, model)})
             if file is not None and (number % run.keep_every == 0 or number == run.steps):
                 spent = checkpoints.Progress(step=number, curve=curve, seconds=time.perf_counter() - began)
                 checkpoints.keep(file, model, optimiser, spent, run=run.id)
@@ -101,6 +102,13 @@ def optimiser_of(run: RunConfig, model: nn.Module) -> torch.optim.AdamW:
         [p for p in model.parameters() if p.requires_grad],
         lr=run.learning_rate, weight_decay=run.weight_decay, fused=True,
     )  # fmt: skip
+
+
+def _finite(loss: torch.Tensor, number: int) -> float:
+    value = loss.item()
+    if not math.isfinite(value):
+        raise UsageError(f"the loss of step {number} is {value}: the training came apart; give a lower learning_rate")
+    return value
 
 
 def _on_curve(run: RunConfig, model: Transformer) -> float:
