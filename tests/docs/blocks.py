@@ -4,6 +4,7 @@
     ```text output                what the Python block before it prints, line for line
     ```console                    lines after `$ ` are run; the lines shown under one stand in its output, in order
     ```console long               not run; listed with a reason in `LONG`
+    ```yaml title="study.yaml"    written to that file
     ```text, ```yaml              no code of this package
 
 A shown line `...` stands for lines left out. Numbers that are rounding errors (1.8e-07, 2^-29) may differ.
@@ -128,6 +129,8 @@ class Page:
             assert line is None, f"{where}: the block before does not print\n  {line}\nbut\n{self.printed}"
         else:
             assert block.language in PLAIN, f"{where}: a {block.language!r} block, which nothing runs"
+            if block.title:
+                (self.folder / block.title).write_text(block.body, encoding="utf-8")
 
     def _python(self, block: Block, where: str) -> None:
         if block.title:

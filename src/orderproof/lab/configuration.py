@@ -11,7 +11,16 @@ import json
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from orderproof.encodings import get as encoding_named
 from orderproof.errors import OrderproofError, UsageError
@@ -68,6 +77,13 @@ class RunConfig(BaseModel):
     """Steps between two checkpoints."""
     seed: int = Field(default=0, ge=0)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, given: object, about: ValidationInfo) -> object:
+        if isinstance(given, bool) and cls.model_fields[str(about.field_name)].annotation is not bool:
+            raise ValueError(f"expected a number, got {given}")
+        return given
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         try:
@@ -80,6 +96,9 @@ class RunConfig(BaseModel):
         if needed is not None and self.causal is not needed:
             kind = "a decoder" if needed else "an encoder"
             raise ValueError(f"causal: {self.question.name} is asked of {kind}; set causal={str(needed).lower()}")
+        if not self.tested or min(self.tested) < 1:
+            came = min(self.tested, default="none")
+            raise ValueError(f"test_lengths: expected one length or more, each 1 or more, got {came}")
         low, high = self.trained
         if not 1 <= low <= high:
             raise ValueError(f"train_lengths: expected two numbers, 1 or more and in order, got {low} and {high}")
@@ -93,7 +112,7 @@ class RunConfig(BaseModel):
     @property
     def tested(self) -> tuple[int, ...]:
         """The lengths to test at."""
-        return self.test_lengths or self.question.test_lengths
+        return self.question.test_lengths if self.test_lengths is None else self.test_lengths
 
     def plain(self) -> dict[str, Any]:
         """The configuration as data, from which it can be made again."""

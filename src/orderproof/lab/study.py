@@ -88,7 +88,7 @@ def load(name: str) -> StudyConfig:
 def parse(text: str, *, title: str) -> StudyConfig:
     """A study from the text of a YAML file. Raises `UsageError`."""
     try:
-        data = yaml.safe_load(text)
+        data = yaml.load(text, Loader=_Strict)  # noqa: S506 - a SafeLoader, with one rule more
     except yaml.YAMLError as error:
         raise UsageError(f"study {title!r} is not YAML: {' '.join(str(error).split())}") from error
     try:
@@ -97,6 +97,18 @@ def parse(text: str, *, title: str) -> StudyConfig:
         raise UsageError(f"study {title!r}: {first_line(error)}") from error
     study.runs()
     return study
+
+
+class _Strict(yaml.SafeLoader):  # type: ignore[misc]
+    """Plain data, as `yaml.safe_load`; but a key that stands there twice is an error, where that takes the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as it is called
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands there twice", node.start_mark)
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        return made
 
 
 def built_in() -> list[str]:

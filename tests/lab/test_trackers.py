@@ -1,0 +1,71 @@
+"""A tracker gets every finished run; its troubles are told, and stop nothing."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from orderproof.errors import UsageError
+from orderproof.lab.result import RunResult
+from orderproof.lab.trackers import KNOWN, Tracker
+from tests.lab.running import tiny
+
+
+class Fake(ModuleType):
+    """A tracker that writes down how it is called."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.calls: list[tuple[str, Any]] = []
+
+    def init(self, **given: Any) -> None:
+        self.calls.append(("init", given))
+
+    def log(self, values: dict[str, float], *, step: int) -> None:
+        self.calls.append(("log", (step, values)))
+
+    def finish(self) -> None:
+        self.calls.append(("finish", None))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_tracker_gets_the_configuration_the_curve_and_the_scores(
+    name: str, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, RunResult]
+) -> None:
+    fake = Fake(name)
+    monkeypatch.setitem(sys.modules, name, fake)
+    run = tiny().runs()[2]
+    result = undisturbed[run.id]
+    assert Tracker(name, study="tiny").send(run, result) is None
+    assert fake.calls == [
+        ("init", {"project": "tiny", "name": run.id, "config": run.plain()}),
+        *[("log", (point.step, {"loss": point.loss, "score": point.score})) for point in result.curve],
+        ("log", (151, {"length 6": result.lengths[0].score})),
+        ("finish", None),
+    ]
+    assert [point.step for point in result.curve] == [50, 100, 150]
+
+
+def test_a_tracker_that_fails_is_told_and_does_not_stop_the_study(
+    monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, RunResult]
+) -> None:
+    fake = Fake("wandb")
+    monkeypatch.setattr(fake, "init", lambda **given: 1 / 0)
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    run = tiny().runs()[0]
+    why = Tracker("wandb", study="tiny").send(run, undisturbed[run.id])
+    assert why == "wandb did not take it: ZeroDivisionError: division by zero"
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    with pytest.raises(UsageError, match="--tracker trackio needs the package trackio: pip install trackio"):
+        Tracker("trackio", study="tiny")
+
+
+def test_an_unknown_tracker_is_refused() -> None:
+    with pytest.raises(UsageError, match="expected --tracker wandb or trackio; got 'paper'"):
+        Tracker("paper", study="tiny")
