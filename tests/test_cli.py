@@ -328,6 +328,9 @@ def test_lists_name_everything(run: Run) -> None:
     done = run("list", "rules")
     assert "softmax_equivariant" in done.out
     assert "movement_equivariant" in done.out
+    done = run("list", "studies")
+    assert "who_did_what" in done.out
+    assert "Which encodings let a transformer tell who did it" in " ".join(done.out.split())
 
 
 def test_node_check_is_reported(run: Run) -> None:

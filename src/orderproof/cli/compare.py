@@ -129,6 +129,7 @@ def _carry_out(
                 sys.stderr.write(f"orderproof: run {failure.id} failed: {failure.reason}\n")
         except KeyboardInterrupt:
             held.close()
+            done = len(store.results().keys() & {run.id for run in planned.runs})  # one may be kept and not yet counted
             kept = f"{done} of {total} runs are finished and kept; the same command goes on"
             sys.stderr.write(f"orderproof: interrupted; {kept}\n")
             raise typer.Exit(130) from None

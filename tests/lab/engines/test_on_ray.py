@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from ray.cluster_utils import Cluster
 
+from orderproof.errors import UsageError
 from orderproof.lab.engines.on_ray import OnRay
 from orderproof.lab.result import RunResult
 from tests.lab.running import descendants, tiny, told, until
@@ -41,6 +42,23 @@ def test_two_nodes_and_a_killed_worker_give_the_same_results(
     assert {result.id: told(result) for result in came} == {  # type: ignore[arg-type]
         name: told(result) for name, result in undisturbed.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        (
+            "127.0.0.1:1",
+            "cannot reach a Ray cluster at 127.0.0.1:1: Connection refused; expected --engine ray:HOST:PORT",
+        ),
+        ("ray://127.0.0.1:1", "cannot reach a Ray cluster at ray://127.0.0.1:1: Connection refused"),
+        ("nowhere", "'nowhere' is no address of a Ray cluster; expected --engine ray:HOST:PORT, ray:auto or ray"),
+        ("host:port", "'host:port' is no address of a Ray cluster"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_one_line_at_once(address: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=why):
+        next(iter(OnRay(address, None).compute(tiny().runs(), tmp_path)))
 
 
 def _at_a_run(pid: int) -> bool:

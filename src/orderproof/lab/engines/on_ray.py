@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from orderproof.errors import UsageError
 from orderproof.lab.configuration import RunConfig
 from orderproof.lab.engines.engine import ATTEMPTS, Engine, Failure, Told, compute, died, read, text_of
 
+EXPECTED = "expected --engine ray:HOST:PORT, ray:auto or ray"
 PACKAGES = Path(__file__).parents[3]  # where orderproof lies: a worker on this machine finds it there
 
 
@@ -55,6 +57,8 @@ class OnRay(Engine):
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         settings: dict[str, Any] = {} if self.address else {"num_cpus": self.workers, "include_dashboard": False}
         path = os.pathsep.join([str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])])
+        if self.address not in (None, "auto"):
+            _answers(self.address)
         try:
             ray.init(
                 address=self.address or "local",
@@ -63,10 +67,22 @@ class OnRay(Engine):
                 runtime_env={"env_vars": {"PYTHONPATH": path}},
                 **settings,
             )
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (ConnectionError, RuntimeError, ValueError, SystemExit) as error:
             why = " ".join(str(error).split())[:200]
             where = f"reach a Ray cluster at {self.address}" if self.address else "start Ray here"
-            raise UsageError(f"cannot {where}: {why}; expected --engine ray:HOST:PORT, ray:auto or ray") from error
+            raise UsageError(f"cannot {where}: {why}; {EXPECTED}") from error
+
+
+def _answers(address: str) -> None:
+    """See that something listens there: Ray itself would try for minutes, and then end the process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise UsageError(f"{address!r} is no address of a Ray cluster; {EXPECTED}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot reach a Ray cluster at {address}: {why}; {EXPECTED}") from error
 
 
 def _given(done: Any, name: str) -> Told:
