@@ -8,7 +8,7 @@
               w           <- AdamW(w, gradient, no longer than the run's clip)
 
 What is trained is what `orderproof.lab.training` trains, and one step is its step; only who works out which tokens
-differs. With one rank, losses and weights are the lab's bit for bit; with several they differ by rounding. Started
+differs. With one rank on a CPU, losses and weights are the lab's bit for bit; else they differ by rounding. Started
 without torchrun it is one process, by the same code.
 """
 
@@ -19,7 +19,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -58,7 +58,7 @@ def train(
     spreading.prepare_optimiser(optimiser)
     for number in range(1, (run.steps if steps is None else min(steps, run.steps)) + 1):
         began = time.perf_counter()
-        with _deterministic():
+        with _repeatable(device):
             batch = batch_of(run, number)
             loss = _finite(step(run, model, optimiser, spreading, number, batch), number)
         if told is not None:
@@ -115,7 +115,7 @@ def differences(run: RunConfig, spreading: Spreading, *, device: torch.device) -
     found = []
     for how in (spreading, Spreading(ranks=Ranks(number=0, count=1))):
         model = prepared(run, how, device=device, dtype=torch.float64)
-        with _deterministic():
+        with _repeatable(device):
             loss = gradients(run, model, how, batch_of(run, 1))
         found.append((loss, [entire(torch.zeros_like(p) if p.grad is None else p.grad) for p in model.parameters()]))
     (loss, spread), (plain, alone) = found
@@ -129,6 +129,11 @@ def save(run: RunConfig, model: Transformer, file: Path, ranks: Ranks) -> None:
     weights = {name: entire(x).contiguous() for name, x in model.state_dict().items()}
     if ranks.number == 0:
         write(packed(weights, {"orderproof": json.dumps({"run": run.id, "config": run.plain()})}), file)
+
+
+def _repeatable(device: torch.device) -> AbstractContextManager[None]:
+    """As the lab does its sums on a CPU. On a GPU torch would refuse matrix products unless CUDA is set up for it."""
+    return _deterministic() if device.type == "cpu" else nullcontext()
 
 
 @contextmanager
