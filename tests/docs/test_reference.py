@@ -13,14 +13,17 @@ from orderproof.lab.asking import questions
 from orderproof.laws import laws
 from orderproof.laws.measured import MeasuredLaw, measured_laws
 from orderproof.prover.rule import rules, sentences
-from orderproof.report.schema import claims_schema, schema
+from orderproof.report.schema import claims_schema, schema, study_schema
 from tests.docs.blocks import ROOT
 
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TYPES = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "object": "object"}
 
 
-PAGES = {"json.md": ("Report", schema), "claims_json.md": ("ClaimsRecord", claims_schema)}
+PAGES = {
+    "json.md": (("Report", schema), ("Study", study_schema)),
+    "claims_json.md": (("ClaimsRecord", claims_schema),),
+}
 
 
 def documented(page: str) -> dict[str, dict[str, tuple[str, str]]]:
@@ -33,9 +36,13 @@ def documented(page: str) -> dict[str, dict[str, tuple[str, str]]]:
 
 
 def records(page: str) -> dict[str, dict[str, dict]]:
-    whole, described = PAGES[page]
-    made = described()
-    return {whole: made["properties"], **{name: each["properties"] for name, each in made["$defs"].items()}}
+    found: dict[str, dict[str, dict]] = {}
+    for whole, described in PAGES[page]:
+        made = described()
+        inner = {name: each["properties"] for name, each in made["$defs"].items() if "properties" in each}
+        assert found.keys().isdisjoint({whole, *inner}), "two records have one name, and one section"
+        found.update({whole: made["properties"], **inner})
+    return found
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -130,3 +137,4 @@ def test_words_are_listed_once():
     assert len(words) == len(set(words))
     assert {"fact", "lemma", "rule", "law", "claim", "subject", "finding", "entry", "witness", "verdict"} <= set(words)
     assert {"driver", "trial", "control", "measurement", "tolerance"} <= set(words)
+    assert {"question", "study", "cell", "run", "seed", "score", "ceiling"} <= set(words)

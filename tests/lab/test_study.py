@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orderproof.errors import UsageError
-from orderproof.lab.study import StudyConfig, built_in, changed, load, parse
+from orderproof.lab.study import StudyConfig, built_in, changed, load, parse, single
 from tests.lab.running import TINY, tiny
 
 
@@ -56,6 +56,29 @@ def test_a_setting_is_not_lost_when_the_question_is_named_after_it() -> None:
 def test_lengths_are_one_value() -> None:
     study = changed(tiny(), ["question=copy", "train_lengths=1,5", "test_lengths=5,9,20"])
     assert {(run.train_lengths, run.test_lengths) for run in study.runs()} == {((1, 5), (5, 9, 20))}
+
+
+def test_a_single_run_is_the_one_that_a_study_has() -> None:
+    study = parse("name: s\nbase: {question: {name: copy, letters: 3}, steps: 7}\nseeds: 2", title="s")
+    found = single("copy", ["seed=1", "question.letters=3", "steps=9", "steps=7"])
+    assert found.id == study.runs()[1].id
+    assert (found.seed, found.steps) == (1, 7)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (["question=parity"], "expected one question, got 'copy' and 'parity'; give settings of the run"),
+        (["steps"], "expected key=value, such as steps=100"),
+        (["seeds=2"], "a run of 'copy': no setting is named 'seeds'; did you mean 'seed'?"),
+        (["question.lettres=2"], "a run of 'copy': question.lettres: Extra inputs are not permitted"),
+    ],
+)
+def test_a_single_run_that_does_not_fit_is_one_line(settings: list[str], why: str) -> None:
+    with pytest.raises(UsageError) as told:
+        single("copy", settings)
+    assert str(told.value).startswith(why)
+    assert "\n" not in str(told.value)
 
 
 def test_a_study_is_not_changed_in_place() -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 from rich.console import Console
 
-from orderproof.report import study_words
+from orderproof.report import study_schema, study_words
 from orderproof.report.study_html import render_study_html, write_study_html
 from orderproof.report.study_markdown import render_study_markdown, write_study_markdown
 from orderproof.report.study_text import render_study
@@ -28,6 +30,15 @@ def printed(found: Study, *, width: int = 80, **options: object) -> str:
     stream = io.StringIO()
     render_study(found, Console(file=stream, width=width, **options))  # type: ignore[arg-type]
     return stream.getvalue()
+
+
+@pytest.mark.parametrize("found", [FEW, ONE_LENGTH, IN_NATS], ids=["few", "one length", "nats"])
+def test_the_json_satisfies_its_schema_and_reads_back(found: Study) -> None:
+    data = json.loads(found.to_json())
+    jsonschema.validate(data, study_schema())
+    assert Study.model_validate(data) == found
+    with pytest.raises(jsonschema.ValidationError, match="1 was expected"):
+        jsonschema.validate({**data, "schema": 2}, study_schema())
 
 
 def test_a_score_with_its_interval_and_one_without():

@@ -5,10 +5,12 @@
     loss      sum over ranks of the losses of their tokens / sum over ranks of how many are scored
     gather    each rank has the gradient of its share of the loss: they are added up
 
-Every rank is given the same batch and has the same weights, so with one rank all of this is the plain step: the part is
-the row, and the sums have one term. Where weights themselves are too many for one rank, FSDP2 (`fully_shard`) keeps a
-part of each on every rank, brings them together layer by layer, and adds up their gradients itself; those of the
-encoding, which are few and have shapes of their own (a single number, in `fire`), stay whole on all.
+Every rank is given the same batch and has the same weights, so with one rank all of this is the plain step, bit for
+bit: the part is the row, whatever its length, the model is called with it alone, and the sums have one term. Where
+weights themselves are too many for one rank, FSDP2 (`fully_shard`) keeps a part of each on every rank, brings them
+together layer by layer, and adds up their gradients itself; those of the encoding, which are few and have shapes of
+their own (a single number, in `fire`), stay whole on all. The length of such a gradient, for clipping, is that of all
+its parts together and of what is whole, once.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Literal, get_args
 
-from torch import Tensor, distributed
+import torch
+from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from orderproof.blocks import Transformer
@@ -56,7 +59,8 @@ class Spreading:
         self, tokens: Int[Tensor, "row token"], targets: Int[Tensor, "row token"]
     ) -> tuple[Int[Tensor, "row own_token"], Int[Tensor, "row own_token"], Int[Tensor, " own_token"]]:
         """What this rank has of each row: some tokens, their targets, and their positions in the row."""
-        own = own_places(tokens.shape[1], self.ranks, split=self.split, device=tokens.device)
+        split = "contiguous" if self.ranks.count == 1 else self.split  # one rank has an odd row too
+        own = own_places(tokens.shape[1], self.ranks, split=split, device=tokens.device)
         return tokens[:, own], targets[:, own], own
 
     def reduce(self, loss_sum: Float[Tensor, ""], count: Int[Tensor, ""]) -> Float[Tensor, ""]:
@@ -70,13 +74,48 @@ class Spreading:
         own, wanted, positions = self.part(tokens, targets)
         with warnings.catch_warnings():  # FSDP2 warns of changing the scores in place, which nobody does
             warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view", category=UserWarning)
-            scores = model(own, positions, spread=self.attention)
+            alone = self.ranks.count == 1
+            scores = model(own) if alone else model(own, positions, spread=self.attention)
         lost = functional.cross_entropy(scores.flatten(0, 1), wanted.flatten(), ignore_index=UNSCORED, reduction="sum")
         return self.reduce(lost, (wanted != UNSCORED).sum())
 
     def gather(self, model: Transformer) -> None:
         """Add up the gradients over ranks; those of weights that FSDP2 keeps have been already."""
         sum_gradients((model.encoding if self.fsdp else model).parameters(), self.ranks)
+
+    def clip(self, model: Transformer, largest: float) -> None:
+        """Make the whole gradient no longer than this, once it is gathered: one length, over all weights and ranks."""
+        trained = [p for p in model.parameters() if p.grad is not None]
+        if not self.fsdp:
+            nn.utils.clip_grad_norm_(trained, largest, foreach=True)
+            return
+        parts, whole = divided(trained)
+        kinds = [some for some in (parts, whole) if some]
+        lengths = [entire(nn.utils.get_total_norm([p.grad for p in some if p.grad is not None])) for some in kinds]
+        for some in kinds:
+            nn.utils.clip_grads_with_norm_(some, largest, torch.linalg.vector_norm(torch.stack(lengths)))
+
+    def prepare_optimiser(self, optimiser: torch.optim.Optimizer) -> None:
+        """With FSDP2, a group of their own for the weights that are kept whole: one call of torch's takes one kind."""
+        for group in list(optimiser.param_groups) if self.fsdp else []:
+            group["params"], whole = divided(group["params"])
+            if whole:
+                optimiser.add_param_group({**group, "params": whole})
+
+
+def divided(parameters: list[nn.Parameter]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Those that FSDP2 keeps a part of on each rank, and those that are whole."""
+    from torch.distributed.tensor import DTensor
+
+    parts: list[nn.Parameter] = [p for p in parameters if isinstance(p, DTensor)]
+    return parts, [p for p in parameters if not isinstance(p, DTensor)]
+
+
+def entire(x: Tensor) -> Tensor:
+    """A tensor brought together from all ranks, where each has a part of it; all of them must ask."""
+    from torch.distributed.tensor import DTensor
+
+    return x.full_tensor() if isinstance(x, DTensor) else x
 
 
 def _shard(model: Transformer, ranks: Ranks) -> None:

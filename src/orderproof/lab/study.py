@@ -59,15 +59,15 @@ class StudyConfig(BaseModel):
         return list({run.id: run for run in made}.values())
 
     def _run(self, chosen: dict[str, Any]) -> RunConfig:
-        settings: dict[str, Any] = {}
-        together = {**self.base, **chosen}
-        _check_keys(self.name, together)
-        for key in sorted(together, key=lambda key: "." in key):  # a question, then its settings
-            _put(settings, key, together[key])
-        try:
-            return RunConfig.model_validate(settings)
-        except ValidationError as error:
-            raise UsageError(f"study {self.name!r}: {first_line(error)}") from error
+        return _made(f"study {self.name!r}", {**self.base, **chosen})
+
+
+def single(question: str, settings: list[str]) -> RunConfig:
+    """One run without a study: a question, and ``key=value`` as in a study, the seed too. Raises `UsageError`."""
+    given = dict(map(_parsed, settings))
+    if QUESTION in given:
+        raise UsageError(f"expected one question, got {question!r} and {given[QUESTION]!r}; give settings of the run")
+    return _made(f"a run of {question!r}", {QUESTION: question, **given})
 
 
 def load(name: str) -> StudyConfig:
@@ -125,13 +125,7 @@ def changed(study: StudyConfig, changes: list[str]) -> StudyConfig:
     """The study with each ``key=value`` in place of what it had. Raises `UsageError`."""
     base, grid, also, own = dict(study.base), dict(study.grid), list(study.also), {}
     for change in changes:
-        key, equals, text = change.partition("=")
-        if not equals or not key:
-            raise UsageError(f"expected key=value, such as steps=100 or encoding=rotary,alibi, got {change!r}")
-        try:
-            value = yaml.safe_load(f"[{text}]" if "," in text and text[:1] not in "[{" else text)
-        except yaml.YAMLError as error:
-            raise UsageError(f"{key}: expected a number, a word, or several with commas, got {text!r}") from error
+        key, value = _parsed(change)
         if key in OWN:
             own[key] = value
             continue
@@ -161,6 +155,29 @@ def first_line(error: ValidationError) -> str:
     return f"{where}: {why}{came}" if where and not why.startswith(f"{where}:") else f"{why}{came}"
 
 
+def _parsed(change: str) -> tuple[str, Any]:
+    """The key and the value of ``key=value``; with commas, a list."""
+    key, equals, text = change.partition("=")
+    if not equals or not key:
+        raise UsageError(f"expected key=value, such as steps=100 or encoding=rotary,alibi, got {change!r}")
+    try:
+        return key, yaml.safe_load(f"[{text}]" if "," in text and text[:1] not in "[{" else text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{key}: expected a number, a word, or several with commas, got {text!r}") from error
+
+
+def _made(of: str, together: dict[str, Any]) -> RunConfig:
+    """A run from all of its settings."""
+    settings: dict[str, Any] = {}
+    _check_keys(of, together)
+    for key in sorted(together, key=lambda key: "." in key):  # a question, then its settings
+        _put(settings, key, together[key])
+    try:
+        return RunConfig.model_validate(settings)
+    except ValidationError as error:
+        raise UsageError(f"{of}: {first_line(error)}") from error
+
+
 def _put(settings: dict[str, Any], key: str, value: object) -> None:
     """Set a key, or for ``question.setting`` a setting of the question."""
     _, dot, rest = key.partition(".")
@@ -172,9 +189,9 @@ def _put(settings: dict[str, Any], key: str, value: object) -> None:
     settings[QUESTION] = {**inner, rest: value}
 
 
-def _check_keys(study: str, settings: dict[str, Any]) -> None:
+def _check_keys(of: str, settings: dict[str, Any]) -> None:
     for key in settings:
         if key not in RunConfig.model_fields and not key.startswith(f"{QUESTION}."):
             close = difflib.get_close_matches(key, RunConfig.model_fields, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(RunConfig.model_fields)}"
-            raise UsageError(f"study {study!r}: no setting is named {key!r}; {hint}")
+            raise UsageError(f"{of}: no setting is named {key!r}; {hint}")

@@ -7,4 +7,5 @@ from orderproof.report.markdown import write_markdown as write_markdown
 from orderproof.report.sarif import write_sarif as write_sarif
 from orderproof.report.schema import claims_schema as claims_schema
 from orderproof.report.schema import schema as schema
+from orderproof.report.schema import study_schema as study_schema
 from orderproof.report.text import render_text as render_text

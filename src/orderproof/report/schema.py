@@ -1,10 +1,10 @@
-"""The JSON schemas of a report and of a run of claims, version 1."""
+"""The JSON schemas of a report, of a run of claims and of a study, version 1."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from orderproof import claim_record
+from orderproof import claim_record, study_record
 from orderproof.record import SCHEMA, Record, Report
 
 
@@ -16,6 +16,11 @@ def schema() -> dict[str, Any]:
 def claims_schema() -> dict[str, Any]:
     """The schema that every record written by `orderproof claims --json` satisfies."""
     return _schema(claim_record.ClaimsRecord, claim_record.SCHEMA)
+
+
+def study_schema() -> dict[str, Any]:
+    """The schema that every study written by `orderproof compare --json` satisfies."""
+    return _schema(study_record.Study, study_record.SCHEMA)
 
 
 def _schema(record: type[Record], version: int) -> dict[str, Any]:
