@@ -93,3 +93,10 @@ def test_every_script_is_in_the_table_and_short() -> None:
     for script in SCRIPTS:
         assert f"({script.name})" in table
         assert sum(bool(line.strip()) for line in script.read_text().splitlines()) < 20
+
+
+def test_canine_reads_a_text_alone_otherwise_than_before_pads() -> None:
+    found = re.search(r"each character: \[(.*)\]", printed(FOLDER / "canine_rows.py"))
+    assert found is not None
+    changes = [float(x) for x in found[1].split(",")]
+    assert min(changes[-6:]) > 0.1 > max(changes[:10])
