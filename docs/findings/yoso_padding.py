@@ -1,4 +1,4 @@
-"""YOSO: its attention takes the mask and lets pads through."""
+"""YOSO: its attention takes a mask of ones and zeros for one that is added, and so hides nothing."""
 
 import torch
 from transformers import YosoConfig, YosoModel

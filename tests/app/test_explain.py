@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from orderproof.app import page
+from orderproof.app import bundled_study, page
 from orderproof.cli import main
 from tests.app.examples import study_text
 from tests.report import examples
@@ -97,12 +97,16 @@ def test_it_prints_its_address_serves_and_ends_cleanly(sent: signal.Signals):
     command = [sys.executable, "-c", "from orderproof.cli import main; main()", "explain", "--port", "0", "--no-open"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
-        line = process.stdout.readline()
-        address = re.fullmatch(r"(http://127\.0\.0\.1:\d+/)  \(Ctrl-C ends it\)\n", line).group(1)
-        with urllib.request.urlopen(address, timeout=20) as response:
-            assert response.read().decode() == page(live=True)
-        process.send_signal(sent)
-        out, err = process.communicate(timeout=20)
+        try:
+            line = process.stdout.readline()
+            address = re.fullmatch(r"(http://127\.0\.0\.1:\d+/)  \(Ctrl-C ends it\)\n", line).group(1)
+            with urllib.request.urlopen(address, timeout=20) as response:
+                served = response.read().decode()
+            process.send_signal(sent)
+            out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()  # a test that fails must not wait for a server that nobody ends
+    assert served == page(study=bundled_study(), live=True)
     assert (out, err) == ("", "")
     assert process.returncode in ((0,) if sent is signal.SIGINT else (0, -signal.SIGTERM))
 

@@ -100,3 +100,11 @@ def test_canine_reads_a_text_alone_otherwise_than_before_pads() -> None:
     assert found is not None
     changes = [float(x) for x in found[1].split(",")]
     assert min(changes[-6:]) > 0.1 > max(changes[:10])
+
+
+def test_reformer_reads_a_padded_text_otherwise() -> None:
+    changes = dict(
+        re.findall(r"(\w+): relative change when the row is padded: ([\d.e+-]+)", printed(FOLDER / "reformer_rows.py"))
+    )
+    assert set(changes) == {"local", "lsh"}
+    assert min(map(float, changes.values())) > 0.1

@@ -3,4 +3,5 @@
 from orderproof.app.page import page as page
 from orderproof.app.page import read_report as read_report
 from orderproof.app.page import write_page as write_page
+from orderproof.app.study import bundled_study as bundled_study
 from orderproof.app.study import read_study as read_study

@@ -5,6 +5,7 @@ What the page does not draw is left out, so that a study may hold more than is s
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -72,6 +73,12 @@ class Study(_Drawn):
     trained_lengths: tuple[int, int]
     published: tuple[Published, ...] = ()
     seconds: Finite | None = None
+
+
+def bundled_study() -> Study:
+    """The study `who_did_what`, which comes with the page; docs/studies tells how it was made."""
+    text = resources.files("orderproof.app").joinpath("static", "who_did_what.json").read_text(encoding="utf-8")
+    return Study.model_validate_json(text)
 
 
 def read_study(path: str | Path) -> Study:

@@ -20,7 +20,8 @@ def explain(
         Path | None, typer.Option("--report", metavar="FILE", help="A report to show, from audit --json.")
     ] = None,
     study: Annotated[
-        Path | None, typer.Option("--study", metavar="FILE", help="A study whose curves to show, as JSON.")
+        Path | None,
+        typer.Option("--study", metavar="FILE", help="A study whose curves to show, as JSON; who_did_what by default."),
     ] = None,
     port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; 0 for any that is free.")] = 8642,
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,
@@ -36,10 +37,10 @@ def explain(
       orderproof explain --output order.html
       orderproof explain --report report.json --port 0 --no-open
     """
-    from orderproof.app import page, read_report, read_study, write_page
+    from orderproof.app import bundled_study, page, read_report, read_study, write_page
 
     found = None if report is None else read_report(report)
-    curves = None if study is None else read_study(study)
+    curves = bundled_study() if study is None else read_study(study)
     if output is not None:
         write_page(output, report=found, study=curves)
         return

@@ -1,0 +1,27 @@
+"""The study that comes with the page is the one that docs/studies tells of, and it shows what it is there to show."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from orderproof.app import bundled_study
+
+PAGE = Path(__file__).parents[2] / "docs" / "studies" / "who_did_what.md"
+
+
+def test_its_scores_are_those_of_the_page_of_the_study():
+    told = dict(
+        re.findall(r"^\| (\w+, \w+, \d layers?) \| \d+ \| ([\d.]+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert {cell.label: f"{cell.lengths[0].iqm:.3f}" for cell in bundled_study().cells} == told
+
+
+def test_what_is_proved_blind_stays_at_the_ceiling_and_two_causal_layers_pass_it():
+    for cell in bundled_study().cells:
+        (at,) = cell.lengths
+        assert at.ceiling == 0.5
+        if {"order_blind", "prompt_blind"} & set(cell.proved):
+            assert at.low == at.iqm == at.high == 0.5
+        if (cell.encoding, cell.causal, cell.layers) == ("none", True, 2):
+            assert at.low > 0.95
