@@ -82,7 +82,7 @@ def test_runs_that_differ_only_in_the_seed_make_a_cell():
         ({}, {"causal": False}, ["causal", "bidirectional"]),
         ({"layers": 1}, {}, ["1 layer", "2 layers"]),
         ({}, {"width": 64, "encoding": "none"}, ["rotary, width 32", "none, width 64"]),
-        ({}, {"question": {"nouns": 3}}, ["nouns null", "nouns 3"]),
+        ({}, {"question": {"nouns": 3}}, ["rotary", "nouns 3"]),
         ({"train_lengths": (1, 4)}, {"train_lengths": [1, 8]}, ["train_lengths [1, 4]", "train_lengths [1, 8]"]),
         ({"schedule": "cosine"}, {"schedule": "flat"}, ["schedule cosine", "schedule flat"]),
         (

@@ -47,12 +47,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _scores(study: Study) -> str:
     ceiling = study_words.CEILING[study.measure]
     beyond = any(cell.beyond for cell in study.cells)
-    head = ["cell", "seeds", "trained lengths", ceiling, *(["beyond", ceiling] if beyond else []), "proved", "time"]
+    known = study_words.ceiling_known(study)
+    best = [ceiling] if known else []
+    head = ["cell", "seeds", "trained lengths", *best, *(["beyond", *best] if beyond else []), "proved", "time"]
     rows = []
     for cell in study.cells:
         scores = []
         for found in (cell.trained, cell.beyond) if beyond else (cell.trained,):
-            scores += [study_words.between(found), study_words.score(found.ceiling if found else None)]
+            scores.append(study_words.between(found))
+            if known:
+                scores.append(study_words.score(found.ceiling if found else None))
         proved = ", ".join(code(law).replace("|", "\\|") for law in cell.proved)
         rows.append([escaped(cell.label), str(cell.seeds), *scores, proved, study_words.duration(cell.seconds)])
     return table(head, rows)

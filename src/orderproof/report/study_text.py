@@ -49,14 +49,18 @@ def _scores(study: Study) -> Table:
     """A row for each cell; columns of which no cell has anything are left out."""
     ceiling = study_words.CEILING[study.measure]
     beyond = any(cell.beyond for cell in study.cells)
+    known = study_words.ceiling_known(study)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("cell", overflow="fold", min_width=12)
     for heading in ("trained lengths", "beyond") if beyond else ("trained lengths",):
         table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column(ceiling, justify="right", no_wrap=True)
+        if known:
+            table.add_column(ceiling, justify="right", no_wrap=True)
     for cell in study.cells:
         cells = []
         for found in (cell.trained, cell.beyond) if beyond else (cell.trained,):
-            cells += [study_words.between(found), study_words.score(found.ceiling if found else None)]
+            cells.append(study_words.between(found))
+            if known:
+                cells.append(study_words.score(found.ceiling if found else None))
         table.add_row(text(cell.label), *cells)
     return table

@@ -56,6 +56,11 @@ def seeds(study: Study) -> str:
     return f"{counts[0]} to {counts[-1]} seeds" if counts else "no seeds"
 
 
+def ceiling_known(study: Study) -> bool:
+    """Whether any cell has a ceiling: where none has, a column of dashes tells nothing."""
+    return any(at.ceiling is not None for cell in study.cells for at in cell.lengths)
+
+
 def lengths(study: Study) -> list[int]:
     """The lengths to show: all, or some evenly apart with the first, the last and the border of training among them."""
     every = sorted({point.length for cell in study.cells for point in cell.lengths})
