@@ -20,6 +20,7 @@ from orderproof import __version__
 from orderproof.app.bundle import bundle
 from orderproof.app.loading import problem_of, text_of
 from orderproof.app.study import Study
+from orderproof.claim_record import ClaimsRecord
 from orderproof.errors import UsageError
 from orderproof.record import SCHEMA, Report
 from orderproof.report import destination
@@ -42,6 +43,7 @@ def page(*, report: Report | None = None, study: Study | None = None, live: bool
     text = _template().render(
         script=script, style=style, policy=_policy(script, style, live=live), version=__version__, live=live,
         report=_NONE if report is None else _fitting(report),
+        claims=_claims().claims,
         study=_NONE if study is None else _safe(study.model_dump(mode="json", by_alias=True)),
     )  # fmt: skip
     if len(text.encode()) > LIMIT:
@@ -107,6 +109,12 @@ def _digest(text: str) -> str:
 def _script() -> str:
     modules = {file.stem: file.read_text(encoding="utf-8") for file in sorted(STATIC.glob("*.js"))}
     return bundle(modules, "main")
+
+
+@cache
+def _claims() -> ClaimsRecord:
+    """What `orderproof claims` found when the page was made."""
+    return ClaimsRecord.from_json((STATIC / "claims.json").read_text(encoding="utf-8"))
 
 
 @cache
