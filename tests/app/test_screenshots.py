@@ -1,0 +1,33 @@
+"""The pictures in the documentation are of the page as it is.
+
+ORDERPROOF_SCREENSHOTS=docs/images python -m pytest tests/app/test_screenshots.py      makes them anew
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from orderproof.app import bundled_study
+from tests.app.conftest import Open
+
+KEPT = Path(__file__).parents[2] / "docs" / "images"
+SHOTS = {"explain_swap": ("#swap", "light"), "explain_fix": ("#fix", "light"), "explain_lab": ("#lab", "dark")}
+
+
+@pytest.mark.parametrize("name", SHOTS)
+def test_a_picture_shows_its_panel_and_the_documentation_has_it(name: str, open_page: Open, tmp_path: Path) -> None:
+    panel, colours = SHOTS[name]
+    seen = open_page(width=1100, study=bundled_study())
+    seen.page.emulate_media(color_scheme=colours)
+    file = Path(os.environ.get("ORDERPROOF_SCREENSHOTS", tmp_path)) / f"{name}.png"
+    seen.page.locator(panel).screenshot(path=file)
+    with Image.open(file) as made, Image.open(KEPT / f"{name}.png") as kept:
+        painted = made.convert("RGB").resize((200, 200)).getcolors(40_000)
+        assert painted is not None
+        assert len(painted) > 50, "nearly nothing is painted"
+        assert (made.convert("L").resize((1, 1)).getpixel((0, 0)) > 128) == (colours == "light")
+        assert abs(made.height / made.width - kept.height / kept.width) < 0.1, "the panel has changed: make it anew"
