@@ -21,8 +21,9 @@ SHOTS = {"explain_swap": ("#swap", "light"), "explain_fix": ("#fix", "light"), "
 @pytest.mark.parametrize("name", SHOTS)
 def test_a_picture_shows_its_panel_and_the_documentation_has_it(name: str, open_page: Open, tmp_path: Path) -> None:
     panel, colours = SHOTS[name]
-    seen = open_page(width=1100, study=bundled_study())
+    seen = open_page(width=1280, study=bundled_study())
     seen.page.emulate_media(color_scheme=colours)
+    seen.page.set_viewport_size({"width": 1280, "height": 12_000})  # the whole page: the menu stays where it is
     file = Path(os.environ.get("ORDERPROOF_SCREENSHOTS", tmp_path)) / f"{name}.png"
     seen.page.locator(panel).screenshot(path=file)
     with Image.open(file) as made, Image.open(KEPT / f"{name}.png") as kept:
