@@ -373,7 +373,7 @@ def test_a_report_that_cannot_be_written_in_the_end_fails_the_session_in_one_lin
     done = inner.runpytest(OPTION, "order.json")
     done.assert_outcomes(passed=1)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
-    done.stdout.fnmatch_lines(["orderproof: cannot write to *it is a folder*"])
+    done.stdout.fnmatch_lines(["orderproof: cannot write *it is a folder*"])
 
 
 def test_an_error_of_ours_does_not_cost_the_summary_of_the_tests(

@@ -10,6 +10,7 @@ import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return call
 
 
-def embedded(text: str, name: str) -> object:
+def embedded(text: str, name: str) -> Any:
     found = re.search(rf'<script type="application/json" id="orderproof-{name}">(.*?)</script>', text)
     return json.loads(found.group(1))
 
@@ -41,8 +42,9 @@ def test_the_page_is_written_to_a_file(run: Run, tmp_path: Path):
     file = tmp_path / "order.html"
     assert run("--output", str(file)) == (0, "", "")
     text = file.read_text(encoding="utf-8")
-    assert text == page()
-    assert embedded(text, "report") is embedded(text, "study") is None
+    assert text == page(study=bundled_study())
+    assert embedded(text, "report") is None
+    assert embedded(text, "study")["study"] == "who_did_what"
     assert run("-o", "-") == (0, text, "")
 
 

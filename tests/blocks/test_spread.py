@@ -1,11 +1,13 @@
 """A row spread over two ranks is the row on one process: outputs, and every gradient.
 
 All ranks are started once, for all cases. Outputs are held to `tolerance` for their dtype, which is rounding in sums of
-this size; gradients to 1e-6 of the largest, in float64 and float32.
+this size; gradients to 1e-6 of the largest, in float64 and float32, or to what one process itself loses to rounding
+where that is more.
 """
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 from typing import NamedTuple, get_args
 
@@ -88,12 +90,18 @@ CASES = [case for case in CASES if not (case.way is Ulysses and case.name == "da
 Found = tuple[Tensor, Tensor, Tensor]
 
 
-def found(case: Case, ranks: Ranks | None) -> Found:
-    """Output, gradient of the input and of all parameters: of this rank's part, or of the row called plainly."""
+def found(case: Case, ranks: Ranks | None, *, wide: bool = False) -> Found:
+    """Output, gradient of the input and of all parameters: of this rank's part, or of the row called plainly.
+
+    ``wide``: the same weights and the same row, worked out in float64.
+    """
     model, given = case.model(), case.given()
+    to = torch.float64 if wide else case.dtype
+    if to != case.dtype:
+        model = copy.deepcopy(model).to(to)
     own = torch.arange(TOKENS) if ranks is None else own_places(TOKENS, ranks, split=case.split)
-    x = normal(2, TOKENS, WIDTH, dtype=case.dtype)[:, own].requires_grad_()
-    weight = normal(2, TOKENS, WIDTH, dtype=case.dtype, seed=5)
+    x = normal(2, TOKENS, WIDTH, dtype=case.dtype)[:, own].to(to).requires_grad_()
+    weight = normal(2, TOKENS, WIDTH, dtype=case.dtype, seed=5).to(to)
     if "padding_mask" in given:
         weight = weight * given["padding_mask"].unsqueeze(-1)
     spread = None if ranks is None else case.way(ranks)
@@ -120,13 +128,17 @@ def over_two() -> dict[Case, list[Found]]:
 
 
 def compare(case: Case) -> None:
-    output, of_input, of_parameters = found(case, None)
+    output, *gradients = found(case, None)
+    # What float32 makes of one process: of `dape`, whose network sees every score, more than is asked of the ranks.
+    # They lose as much, and both together are apart by twice that.
+    rounding = [(a - b).abs().max() for a, b in zip(gradients, found(case, None, wide=True)[1:], strict=True)]
+    of_input, of_parameters = gradients
     for rank, (part, of_part, summed) in enumerate(over_two()[case]):
         own = own_places(TOKENS, Ranks(number=rank, count=WORLD), split=case.split)
         near = tolerance(case.dtype, terms=WIDTH * 30, scale=float(output.abs().max()))
         assert torch.allclose(part, output[:, own], rtol=0, atol=near), case
-        assert (of_part - of_input[:, own]).abs().max() <= NEAR * of_input.abs().max(), case
-        assert (summed - of_parameters).abs().max() <= NEAR * of_parameters.abs().max(), case
+        assert (of_part - of_input[:, own]).abs().max() <= max(NEAR * of_input.abs().max(), 2 * rounding[0]), case
+        assert (summed - of_parameters).abs().max() <= max(NEAR * of_parameters.abs().max(), 2 * rounding[1]), case
         assert of_parameters.abs().max() > 0
 
 

@@ -87,7 +87,7 @@ def test_no_number_stands_where_none_is_known(run: Run):
         (["copy", "letters=1"], "letters=1: input should be greater than or equal to 2"),
         (["copy", "size=1"], "size=1, which it does not have"),
         (["copy", "--length", "0"], "expected lengths from 1 on; got 0"),
-        (["copy", "--json", "/nowhere/at/all.json"], "cannot write the report"),
+        (["copy", "--json", "/nowhere/at/all.json"], "cannot write"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(run: Run, arguments: list[str], told: str):

@@ -119,7 +119,7 @@ def test_a_full_disk_is_one_line_and_the_study_goes_on_when_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
 
-    monkeypatch.setattr(comparing, "laws_of", lambda runs, tell: {run.cell: () for run in runs})
+    monkeypatch.setattr(comparing, "laws_of", lambda runs, store, tell: {run.cell: () for run in runs})
     monkeypatch.setattr(choosing, "choose", lambda name, workers: Here())
     arguments = ["compare", "tiny.yaml", "seeds=1", "encoding=none", "steps=20", "width=32", "--quiet"]
     arguments += ["--json", "study.json"]
@@ -138,7 +138,7 @@ def test_a_spoilt_checkpoint_costs_its_run_alone_until_it_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
 
-    monkeypatch.setattr(comparing, "laws_of", lambda runs, tell: {run.cell: () for run in runs})
+    monkeypatch.setattr(comparing, "laws_of", lambda runs, store, tell: {run.cell: () for run in runs})
     monkeypatch.setattr(choosing, "choose", lambda name, workers: Here())
     run = changed(tiny(), ["encoding=none", "steps=20"]).runs()[0]
     spoilt = tmp_path / "orderproof-results" / "checkpoints" / f"{run.id}.safetensors"

@@ -60,7 +60,7 @@ def test_a_file_that_is_no_database_is_refused_and_left(tmp_path: Path) -> None:
     assert file.read_bytes() == b"my own notes\n" * 100
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.7])
 def test_a_file_cut_short_is_refused_and_a_copy_put_back_goes_on(
     tmp_path: Path, results: list[RunResult], share: float
 ) -> None:

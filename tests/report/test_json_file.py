@@ -86,7 +86,7 @@ def test_a_device_is_written_to_not_replaced():
 
 @pytest.mark.parametrize("write", [write_json, write_html])
 def test_a_folder_that_is_missing_is_one_clear_line(write, tmp_path: Path):
-    with pytest.raises(UsageError, match=r"cannot write to .*No such file.*existing, writable folder"):
+    with pytest.raises(UsageError, match=r"cannot write .*No such file.*existing, writable folder"):
         write(examples.everyday(), tmp_path / "absent" / "report")
 
 
