@@ -409,7 +409,7 @@ def test_a_disk_that_is_full_is_one_line(tmp_path: Path, monkeypatch: pytest.Mon
 
     with Store(tmp_path / "store") as store:
         monkeypatch.setattr(os, "write", full)
-        with pytest.raises(UsageError, match="cannot write the store .*: No space left on device"):
+        with pytest.raises(UsageError, match="cannot write to the store .*: No space left on device"):
             store.append(blank("bert", None))
         assert store.rows == {}
 
