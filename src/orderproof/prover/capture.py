@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -123,19 +124,16 @@ def capture(
 
 
 def _decomposed(program: Any) -> Any:
-    """The functional graph; operators without a rule taken apart, where they act on what depends on the input."""
-    program = written_out(program.run_decompositions({}))
-    given = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"}
-    varying: set[Node] = set()
-    for node in program.graph.nodes:
-        if node.name in given or any(n in varying for n in node.all_input_nodes):
-            varying.add(node)
-    unknown = {n.target for n in varying if n.op == "call_function" and find(n.target) is None}
-    if not unknown:
-        return program
-    table = torch.export.default_decompositions()
-    chosen = {target: table[target] for target in unknown if target in table}
-    return program.run_decompositions(chosen) if chosen else program
+    """The functional graph, the operators without a rule taken apart; once, as each pass traces the whole again."""
+    taken_apart = _without_rules()
+    return written_out(program.run_decompositions(taken_apart), taken_apart)
+
+
+@cache
+def _without_rules() -> dict[Any, Any]:
+    """How torch takes apart the operators that have no rule here."""
+    table: Any = torch.export.default_decompositions()
+    return {target: taken for target, taken in table.items() if find(target) is None}
 
 
 class _DataRead(CaptureError):

@@ -35,14 +35,17 @@ class _StaysWhole(Exception):
     """An operator that is not of a form that can be written out."""
 
 
-def written_out(program: Any) -> Any:
-    """An exported program without such operators, as far as that goes; one whose sizes are left open keeps them."""
+def written_out(program: Any, decompositions: dict[Any, Any]) -> Any:
+    """An exported program without such operators, as far as that goes; one whose sizes are left open keeps them.
+
+    `decompositions`: how to take apart the operators that turn up, as `run_decompositions` wants it.
+    """
     for _ in range(DEPTH):
         if not any(_is_nested(n) for n in program.graph.nodes):
             break
         if not _pass(program):
             break
-        program = program.run_decompositions({})
+        program = program.run_decompositions(decompositions)
     return program
 
 

@@ -24,6 +24,7 @@ from orderproof.subjects.kinds import reads_images
 from orderproof.subjects.ladder import ladder
 from orderproof.subjects.outputs import OUTPUTS
 from orderproof.subjects.quieting import silence, transformers_library
+from orderproof.subjects.settling import settle
 from orderproof.subjects.shapes import small_image
 from orderproof.subjects.sounds import reads_sound
 from orderproof.subjects.subject import Subject
@@ -205,6 +206,7 @@ def _drawn(spec: str, config: Any, attention: str | None, seed: int) -> Subject:
     shrinking.perturb(model, seed)
     detail = f"{model.config._attn_implementation}, float32, tiny random weights (seed {seed})"
     subject = _readable(model, partial(huggingface.subject_of, model, name=spec, detail=detail))
+    settle(subject)
     if has_decoder(given):
 
         def build(chosen: Any) -> Any:

@@ -86,7 +86,13 @@ def perturb(module: nn.Module, seed: int) -> None:
     with torch.no_grad():
         for parameter in module.parameters():
             if id(parameter) not in made_anew and parameter.is_floating_point():
-                parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=NOISE)
+                parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=_noise(parameter))
+
+
+def _noise(parameter: torch.Tensor) -> float:
+    """The noise of one parameter; a small filter gets more, lest a deep stack of them fade what comes in to nothing."""
+    filtered = parameter.shape[1:].numel() if parameter.ndim >= 4 else 0  # 4: [out, in, height, width]
+    return max(NOISE, (2 / filtered) ** 0.5) if filtered else NOISE
 
 
 def _settable(config: Any, key: str) -> bool:

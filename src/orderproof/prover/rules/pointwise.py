@@ -219,7 +219,7 @@ def _evaluate(a: Application, operands: list[Operand], knowns: list[Known]) -> N
     values = {}
     for o, k in zip(operands, knowns, strict=True):
         if o.node is not None:
-            value = torch.from_numpy(np.ascontiguousarray(k.value)).to(dtype_of(o.node))
+            value = torch.from_numpy(np.array(k.value)).to(dtype_of(o.node))
             values[o.node] = value.reshape(()) if not o.fact.shape else value  # rank 0 promotes types less
     for node in a.node.all_input_nodes:  # a tensor that lends only its type
         values.setdefault(node, torch.zeros((), dtype=dtype_of(node)))
