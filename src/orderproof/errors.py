@@ -55,3 +55,9 @@ class PositionError(OrderproofError):
 
 class EncodingError(OrderproofError):
     """An encoding given arguments it cannot honour."""
+
+
+def first_line(error: BaseException) -> str:
+    """An error of another library, in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__

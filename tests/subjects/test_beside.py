@@ -7,8 +7,8 @@ import torch
 
 from orderproof.errors import SubjectError
 from orderproof.subjects import load as load_anew
-from orderproof.subjects.architectures import _completed
 from orderproof.subjects.beside import RECIPES, Beside, always, asked_for
+from orderproof.subjects.first_run import _completed
 
 load = functools.cache(load_anew)
 WANTED = {
@@ -86,8 +86,9 @@ class _Deaf(torch.nn.Module):
 
 
 def test_a_model_that_hears_only_what_stands_beside_its_tokens_is_refused():
-    from orderproof.subjects.huggingface import Adapter, draw_numbers
+    from orderproof.subjects.huggingface import Adapter
     from orderproof.subjects.subject import Subject
+    from orderproof.subjects.tokens import draw_numbers
 
     model = _Deaf()
 

@@ -13,16 +13,22 @@ from urllib.parse import unquote
 
 import torch
 
-from orderproof.errors import OrderproofError, SubjectError, UsageError
-from orderproof.subjects import beside, huggingface, shrinking
+from orderproof.errors import OrderproofError, SubjectError, UsageError, first_line
+from orderproof.subjects import huggingface, shrinking
 from orderproof.subjects.bounding import TooLarge, bounded
-from orderproof.subjects.classes import foreign_input
+from orderproof.subjects.classes import (
+    attention_of,
+    foreign_input,
+    has_base_model,
+    has_class,
+    model_class,
+    wants_a_session,
+)
 from orderproof.subjects.decoding import has_decoder
 from orderproof.subjects.exceptions import GIVEN, NOT_ALONE
+from orderproof.subjects.first_run import beside_of, readable
 from orderproof.subjects.images import NoTokens
-from orderproof.subjects.kinds import reads_images
 from orderproof.subjects.ladder import ladder
-from orderproof.subjects.outputs import OUTPUTS
 from orderproof.subjects.quieting import silence, transformers_library
 from orderproof.subjects.settling import settle
 from orderproof.subjects.shapes import small_image
@@ -48,7 +54,7 @@ def load_architecture(spec: str, *, tiny: bool = False, attention: str | None = 
         if name in NOT_ALONE:
             raise NoTokens(f"{spec}: {NOT_ALONE[name]}")
         default = default_config(name)
-        chosen = huggingface.model_class(default)
+        chosen = model_class(default)
         if (other := foreign_input(chosen)) is not None and not (other == "audio" and tiny and reads_sound(chosen)):
             raise NoTokens(f"{spec}: {chosen.__name__} reads {other}, neither text nor images")
         check_keys(name, default, given)
@@ -104,7 +110,7 @@ def default_config(name: str) -> Any:
         config = read_part(CONFIG_MAPPING[name](**GIVEN.get(name, {})))
     except Exception as error:  # a third-party constructor: anything may come
         raise SubjectError(f"{PREFIX}{name}: no default configuration: {first_line(error)}") from error
-    huggingface.model_class(config)
+    model_class(config)
     return config
 
 
@@ -112,13 +118,13 @@ def read_part(config: Any) -> Any:
     """The part that is audited: the text model of a composite, and the backbone of what is a head on a backbone."""
     for key in TEXT_PARTS:
         part = getattr(config, key, None) if key in getattr(config, "sub_configs", {}) else None
-        if part is not None and getattr(part, "model_type", None) and huggingface.has_class(part):
+        if part is not None and getattr(part, "model_type", None) and has_class(part):
             return read_part(part)
-    for key in IMAGE_PARTS if huggingface.wants_a_session(config) else ():
-        if (part := getattr(config, key, None)) is not None and huggingface.has_class(part):
+    for key in IMAGE_PARTS if wants_a_session(config) else ():
+        if (part := getattr(config, key, None)) is not None and has_class(part):
             return read_part(part)
     backbone = getattr(config, "backbone_config", None)
-    if backbone is not None and not huggingface.has_base_model(config) and huggingface.has_base_model(backbone):
+    if backbone is not None and not has_base_model(config) and has_base_model(backbone):
         return backbone
     return config
 
@@ -154,16 +160,10 @@ def configured(default: Any, values: Mapping[str, Any], spec: str) -> Any:
         raise UsageError(f"{spec}: these configuration values do not fit: {first_line(error)}") from error
 
 
-def first_line(error: BaseException) -> str:
-    """An error of another library, in one line."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
-
-
 def _build(config: Any, attention: str | None, spec: str) -> Any:
     """The model of a configuration, with the attention asked for, else with the best that all of its parts have."""
-    chosen = huggingface.model_class(config)
-    backend = huggingface.attention_of(chosen, attention)
+    chosen = model_class(config)
+    backend = attention_of(chosen, attention)
     try:
         return chosen._from_config(config, attn_implementation=backend, dtype=torch.float32)
     except OrderproofError:
@@ -178,7 +178,7 @@ def _tiny(
     spec: str, default: Any, given: Mapping[str, Any], attention: str | None, seed: int, *, faithful: bool = False
 ) -> Subject:
     """The first version on the ladder that can be built and run; what is wrong with the last, where none can."""
-    huggingface.attention_of(huggingface.model_class(default), attention)
+    attention_of(model_class(default), attention)
     failed: Exception | None = None
     before: BaseException | None = None
     for values in ladder(default, given, faithful=faithful):
@@ -205,12 +205,12 @@ def _drawn(spec: str, config: Any, attention: str | None, seed: int) -> Subject:
         model = _build(config, attention, spec)
     shrinking.perturb(model, seed)
     detail = f"{model.config._attn_implementation}, float32, tiny random weights (seed {seed})"
-    subject = _readable(model, partial(huggingface.subject_of, model, name=spec, detail=detail))
+    subject = readable(model, partial(huggingface.subject_of, model, name=spec, detail=detail))
     settle(subject)
     if has_decoder(given):
 
         def build(chosen: Any) -> Any:
-            backend = huggingface.attention_of(chosen, attention)
+            backend = attention_of(chosen, attention)
             with torch.random.fork_rng(devices=[]), silence():
                 torch.manual_seed(seed)
                 whole = chosen._from_config(given, attn_implementation=backend, dtype=torch.float32)
@@ -219,80 +219,6 @@ def _drawn(spec: str, config: Any, attention: str | None, seed: int) -> Subject:
 
         huggingface.add_decoder(subject, given, build)
     return subject
-
-
-def _readable(model: Any, make: Callable[..., Subject]) -> Subject:
-    """A subject that was run once: it takes token vectors, or token numbers where vectors do not mean the same."""
-    try:
-        subject = _completed(model, make)
-        if getattr(subject.module, "argument", "") != "inputs_embeds" or _vectors_stand_for_numbers(subject):
-            return subject
-    except SubjectError as error:
-        if isinstance(error, NoTokens) or reads_images(type(model)):
-            raise
-    return _completed(model, partial(make, numbers=True))
-
-
-def _completed(model: Any, make: Callable[..., Subject]) -> Subject:
-    """A subject that was run once, with what its errors ask for given beside its tokens."""
-    given = beside.always(model.config)
-    while True:
-        try:
-            subject = make(beside=given)
-            _run(subject)
-        except NoTokens:
-            raise
-        except SubjectError as error:
-            asked = beside.asked_for(error, model, given)
-            if asked is None:
-                raise
-            given = (*given, asked)
-        else:
-            if given and not _answers_to_its_tokens(subject):
-                raise SubjectError(f"the output does not depend on the tokens{_fixed(subject).words}")
-            return subject
-
-
-def _fixed(subject: Subject) -> beside.Beside:
-    module: Any = subject.module
-    fixed: beside.Beside = module.beside
-    return fixed
-
-
-def _answers_to_its_tokens(subject: Subject) -> bool:
-    """Whether other tokens give another output: what stands beside them could be all that counts."""
-    with torch.no_grad():
-        one, other = (subject.module(*subject.sample(subject.length, seed).inputs) for seed in (0, 1))
-    return any(not torch.equal(one[key], other[key]) for key in one)
-
-
-def _vectors_stand_for_numbers(subject: Subject) -> bool:
-    """Whether the vectors of some tokens give what their numbers give: ESM adds positions to numbers only."""
-    model: Any = subject.module.model
-    embeddings = huggingface.embeddings_of(model)
-    if embeddings is None:
-        return True
-    (numbers,) = huggingface.draw_numbers(len(embeddings.weight), "cpu")(subject.length, 0).inputs
-    with torch.no_grad():
-        try:
-            fixed = _fixed(subject)(numbers)
-            expected = model(input_ids=numbers, **fixed)[0]
-            found = model(inputs_embeds=embeddings(numbers), **fixed)[0]
-        except Exception:  # noqa: BLE001 - third-party code: anything may come; it ran with vectors
-            return True
-    return bool(torch.allclose(expected, found, rtol=1e-3, atol=1e-3))
-
-
-def _run(subject: Subject) -> None:
-    inputs = subject.sample(subject.length).inputs
-    try:
-        with torch.no_grad():
-            made = subject.module(*inputs)
-    except Exception as error:  # third-party code: anything may come
-        shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in inputs)
-        raise SubjectError(f"the model could not be called with {shapes}: {first_line(error)}") from error
-    if not made:
-        raise SubjectError(f"the model returned none of the outputs {', '.join(OUTPUTS)}, and no other tensor")
 
 
 def _weightless(spec: str, default: Any, given: dict[str, Any], attention: str | None, seed: int) -> Subject:
@@ -320,7 +246,7 @@ def _called_like(twin: Callable[[], Subject]) -> dict[str, Any]:
         subject = twin()
         numbers = getattr(subject.module, "argument", "") == "input_ids"
         cut = None if subject.cut is None else subject.cut.removeprefix("model.")
-        return {"numbers": numbers, "beside": _fixed(subject).names, "like": cut}
+        return {"numbers": numbers, "beside": beside_of(subject).names, "like": cut}
     except Exception:  # noqa: BLE001 - third-party code: anything may come
         return {}
 

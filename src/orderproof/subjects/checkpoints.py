@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
-from orderproof.errors import CheckpointError, OrderproofError
+from orderproof.errors import CheckpointError, OrderproofError, first_line
 from orderproof.subjects import huggingface
-from orderproof.subjects.architectures import first_line, known_architectures, near
+from orderproof.subjects.architectures import known_architectures, near
+from orderproof.subjects.classes import attention_of, model_class
 from orderproof.subjects.decoding import has_decoder
 from orderproof.subjects.quieting import silence, transformers_library
 from orderproof.subjects.subject import Subject
@@ -36,8 +37,8 @@ def load_checkpoint(path: Path, *, attention: str | None = None, name: str | Non
     transformers_library()
     with silence():
         config = _config(path, settings, label)
-        chosen = huggingface.model_class(config)
-        backend = huggingface.attention_of(chosen, attention)
+        chosen = model_class(config)
+        backend = attention_of(chosen, attention)
         model, remark = _weights(chosen, path, config, backend, label)
         detail = f"{backend}, float32, from {label}{remark}"
         subject = huggingface.subject_of(model, name=label, detail=detail)
@@ -45,7 +46,7 @@ def load_checkpoint(path: Path, *, attention: str | None = None, name: str | Non
     if has_decoder(config):
 
         def build(chosen: Any) -> Any:
-            return _weights(chosen, path, config, huggingface.attention_of(chosen, attention), label)[0]
+            return _weights(chosen, path, config, attention_of(chosen, attention), label)[0]
 
         huggingface.add_decoder(subject, config, build)
     return subject

@@ -1,4 +1,4 @@
-"""The class that is built from a configuration, where no auto mapping of transformers names one.
+"""The class that is built from a configuration: the one that transformers maps it to, or one that stands beside it.
 
 A part of a composite model (the text model of CLIP, the decoder of TrOCR) has a configuration of its own and
 often a class of its own, in the modelling file beside it.
@@ -10,6 +10,9 @@ import inspect
 import pkgutil
 from importlib import import_module
 from typing import Any
+
+from orderproof.errors import SubjectError, UsageError
+from orderproof.subjects.quieting import transformers_library
 
 _OTHER = {
     "input_values": "audio", "input_features": "audio", "audio_mel": "audio", "spectrogram": "audio",
@@ -23,7 +26,55 @@ _SOUNDS = {  # models of speech and music that say they read text: tokens of sou
     "MusicgenMelodyModel", "Qwen3OmniMoeTalkerCodePredictorModel", "VitsModel",
 }  # fmt: skip
 _INPUTS = ("inputs_embeds", "input_ids", "pixel_values", "flattened_patches", "hidden_states")
+ENCODERS = {"t5gemma"}  # encoder-decoders whose encoder is built only where is_encoder_decoder is false
 _ENDS = ("Model", "Encoder", "Transformer", "Backbone", "ForCausalLM", "Decoder")
+
+
+def model_class(config: Any) -> Any:
+    """The class of the base model of a configuration; of the encoder alone where transformers has one."""
+    transformers = transformers_library()
+    encoder = config.is_encoder_decoder or config.model_type in ENCODERS
+    names = ["AutoModelForTextEncoding", "AutoModel"] if encoder else ["AutoModel"]
+    for name in names:
+        found = _mapped(getattr(transformers, name)._model_mapping, config)
+        if found is not None:
+            return found[0] if isinstance(found, (tuple, list)) else found
+    if (part := part_class(config)) is not None:
+        return part
+    raise SubjectError(f"transformers has no base model for {type(config).__name__}")
+
+
+def _mapped(mapping: Any, config: Any) -> Any:
+    """What a mapping of transformers gives for a configuration; None where it gives nothing, or a name in vain."""
+    try:
+        return mapping.get(type(config), None)
+    except ValueError:  # the mapping names a class that the library does not export
+        return None
+
+
+def has_base_model(config: Any) -> bool:
+    """Whether transformers lists a base model for a configuration."""
+    return type(config) in transformers_library().AutoModel._model_mapping
+
+
+def has_class(config: Any) -> bool:
+    """Whether there is a class that is built from a configuration, or from a part of it."""
+    return bool(getattr(config, "sub_configs", {})) or has_base_model(config) or part_class(config) is not None
+
+
+def wants_a_session(config: Any) -> bool:
+    """Whether a model is called with a session, a record of the frames seen so far, and not with data."""
+    return has_base_model(config) and "inference_session" in inspect.signature(model_class(config).forward).parameters
+
+
+def attention_of(chosen: Any, requested: str | None) -> str:
+    """The attention backend to use: as requested, else SDPA where the class supports it, else eager."""
+    if requested not in (None, "sdpa", "eager"):
+        raise UsageError(f"attention must be 'sdpa' or 'eager'; got {requested!r}")
+    supported = bool(getattr(chosen, "_supports_sdpa", False))
+    if requested == "sdpa" and not supported:
+        raise UsageError(f"{chosen.__name__} has no SDPA attention; use attention='eager'")
+    return requested or ("sdpa" if supported else "eager")
 
 
 def part_class(config: Any) -> Any | None:

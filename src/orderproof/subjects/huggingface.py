@@ -8,28 +8,24 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from orderproof.driver import Driver
-from orderproof.errors import SubjectError, UsageError
 from orderproof.subjects import sounds
 from orderproof.subjects.beside import Beside
-from orderproof.subjects.classes import part_class
 from orderproof.subjects.decoding import decoder_of
 from orderproof.subjects.driven import PretrainedDriver, answers
 from orderproof.subjects.gridded import Gridded, takes_grid
 from orderproof.subjects.images import NoTokens, Reading, read_images
 from orderproof.subjects.kinds import kind_of, reads_images
 from orderproof.subjects.outputs import tensors_of, tokens_ahead
-from orderproof.subjects.quieting import plain_branches, transformers_library
+from orderproof.subjects.quieting import plain_branches
 from orderproof.subjects.routing import IN_WORDS, is_routed
 from orderproof.subjects.stretches import crossing_length, stretches
-from orderproof.subjects.subject import Quiet, Sample, Subject, labels, parameters_of, seeded, sizes_of
+from orderproof.subjects.subject import Quiet, Subject, parameters_of, sizes_of
+from orderproof.subjects.tables import first_position, table_rows
+from orderproof.subjects.tokens import BATCH, draw_numbers, draw_vectors, embeddings_of
 
-TABLES = {"position_embeddings", "position_embedding", "embed_positions", "positions_embed", "wpe", "pos_embed"}
-ENCODERS = {"t5gemma"}  # encoder-decoders whose encoder is built only where is_encoder_decoder is false
-BATCH = 2
 VECTORS = ("hidden_states", "query_embeds", "noise_embeds", "inputs")  # what a few models call their token vectors
 CODES = 99  # token numbers to draw from where a model has no vocabulary: CANINE reads code points
 
@@ -84,89 +80,6 @@ def called_with(
     return adapter, partial(plain_branches, adapter, packed=adapter.packed)
 
 
-def first_position(model: nn.Module) -> int:
-    """The position id of the first token: RoBERTa and its kin count from the one behind the padding's.
-
-    Others keep their ids in a buffer, which may start anywhere.
-    """
-    if (found := _first_in_buffer(model)) > 0:
-        return found
-    return max(
-        (
-            part.padding_idx + 1
-            for path, part in model.named_modules()
-            if path.rpartition(".")[2] in TABLES and _counts_past_padding(part)
-        ),
-        default=0,
-    )
-
-
-def _first_in_buffer(model: nn.Module) -> int:
-    """The first of the ids that a model keeps in a buffer; 0 where it keeps none."""
-    kept = (
-        ids for path, ids in model.named_buffers()
-        if path.endswith("position_ids") and ids.dim() == 2 and ids.device.type != "meta" and ids.numel()
-    )  # fmt: skip
-    return next((first for ids in kept if (first := int(ids[0, 0])) > 0), 0)
-
-
-def _is_table(part: Any) -> bool:
-    return isinstance(part, nn.Embedding) or type(part).__name__ == "QuantEmbedding"
-
-
-def _counts_past_padding(part: Any) -> bool:
-    """A table with a row for padding; or one that works its rows out, and counts as RoBERTa does."""
-    counts = _is_table(part) or hasattr(part, "create_position_ids_from_input_ids")
-    return counts and isinstance(getattr(part, "padding_idx", None), int)
-
-
-def model_class(config: Any) -> Any:
-    """The class of the base model of a configuration; of the encoder alone where transformers has one."""
-    transformers = transformers_library()
-    encoder = config.is_encoder_decoder or config.model_type in ENCODERS
-    names = ["AutoModelForTextEncoding", "AutoModel"] if encoder else ["AutoModel"]
-    for name in names:
-        found = _mapped(getattr(transformers, name)._model_mapping, config)
-        if found is not None:
-            return found[0] if isinstance(found, (tuple, list)) else found
-    if (part := part_class(config)) is not None:
-        return part
-    raise SubjectError(f"transformers has no base model for {type(config).__name__}")
-
-
-def _mapped(mapping: Any, config: Any) -> Any:
-    """What a mapping of transformers gives for a configuration; None where it gives nothing, or a name in vain."""
-    try:
-        return mapping.get(type(config), None)
-    except ValueError:  # the mapping names a class that the library does not export
-        return None
-
-
-def has_base_model(config: Any) -> bool:
-    """Whether transformers lists a base model for a configuration."""
-    return type(config) in transformers_library().AutoModel._model_mapping
-
-
-def has_class(config: Any) -> bool:
-    """Whether there is a class that is built from a configuration, or from a part of it."""
-    return bool(getattr(config, "sub_configs", {})) or has_base_model(config) or part_class(config) is not None
-
-
-def wants_a_session(config: Any) -> bool:
-    """Whether a model is called with a session, a record of the frames seen so far, and not with data."""
-    return has_base_model(config) and "inference_session" in inspect.signature(model_class(config).forward).parameters
-
-
-def attention_of(chosen: Any, requested: str | None) -> str:
-    """The attention backend to use: as requested, else SDPA where the class supports it, else eager."""
-    if requested not in (None, "sdpa", "eager"):
-        raise UsageError(f"attention must be 'sdpa' or 'eager'; got {requested!r}")
-    supported = bool(getattr(chosen, "_supports_sdpa", False))
-    if requested == "sdpa" and not supported:
-        raise UsageError(f"{chosen.__name__} has no SDPA attention; use attention='eager'")
-    return requested or ("sdpa" if supported else "eager")
-
-
 def integers_of(value: Any) -> set[int]:
     """Every integer in a configuration."""
     if isinstance(value, bool):
@@ -178,17 +91,6 @@ def integers_of(value: Any) -> set[int]:
     if isinstance(value, (list, tuple)):
         return set().union(*(integers_of(item) for item in value))
     return set()
-
-
-def table_rows(model: nn.Module) -> int | None:
-    """The most tokens the position tables of a model have rows for."""
-    first = _first_in_buffer(model)
-    rows = [
-        len(part.weight) - (part.padding_idx + 1 if part.padding_idx is not None else getattr(part, "offset", first))
-        for path, part in model.named_modules()
-        if path.rpartition(".")[2] in TABLES and _is_table(part)
-    ]
-    return min(rows, default=None)
 
 
 def text_part(model: Any, config: Any) -> Any:
@@ -355,34 +257,3 @@ def _padding(config: Any) -> int | None:
     """The number of the pad token, where a configuration has one."""
     found = getattr(config.get_text_config(), "pad_token_id", None)
     return found if isinstance(found, int) and found >= 0 else None
-
-
-def embeddings_of(model: Any) -> Any:
-    """The table of token vectors, where a model has a plain one."""
-    try:
-        embeddings = model.get_input_embeddings()
-    except (NotImplementedError, AttributeError):  # FSMT's encoder is a plain module
-        return None
-    return embeddings if hasattr(embeddings, "weight") else None
-
-
-def draw_vectors(width: int, dtype: torch.dtype, device: str) -> Callable[[int, int], Sample]:
-    """Random token vectors [batch, token, width]."""
-
-    def draw(length: int, seed: int) -> Sample:
-        shape = (BATCH, length, width)
-        if device == "meta":
-            return Sample((torch.empty(shape, dtype=dtype, device="meta"),), labels(length))
-        return Sample((torch.randn(shape, generator=seeded(seed)).to(dtype),), labels(length))
-
-    return draw
-
-
-def draw_numbers(vocabulary: int, device: str) -> Callable[[int, int], Sample]:
-    """Random token numbers [batch, token], past the first few, which are often special."""
-
-    def draw(length: int, seed: int) -> Sample:
-        numbers = torch.randint(min(8, vocabulary - 1), vocabulary, (BATCH, length), generator=seeded(seed))
-        return Sample((numbers.to(device),), tuple(str(int(number)) for number in numbers[0]))
-
-    return draw

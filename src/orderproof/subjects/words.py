@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from orderproof.errors import UsageError
-from orderproof.subjects.huggingface import embeddings_of
 from orderproof.subjects.subject import Sample, Subject, seeded
+from orderproof.subjects.tokens import embeddings_of
 
 BATCH = 2
 _FILES = ("tokenizer.json", "vocab.txt", "tokenizer.model", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
