@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Self
 
 import pytest
 import torch
@@ -36,6 +37,27 @@ class Noisy(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x + torch.randn_like(x) if self.training else x
+
+
+class Summary(TransformerDriver):
+    """One more output than tokens; what a pad gives is the implementation's own business."""
+
+    fill = 0.0
+
+    def backends(self) -> Iterator[tuple[str, Self]]:
+        for number, (name, other) in enumerate(super().backends(), 1):
+            other.fill = float(number)
+            yield name, other
+
+    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **given: Any) -> Answer:
+        output = super().call(tokens, mask=mask, **given).output
+        if mask is not None:
+            output = output.masked_fill(~mask.unsqueeze(-1), self.fill)
+        return Answer(torch.cat([output, output.new_ones(output[:, :1].shape)], dim=1), None)
+
+
+def test_what_pads_give_is_not_compared_where_outputs_are_not_those_of_tokens_alone() -> None:
+    assert measured(encoder(of=Summary)).verdict == "held"
 
 
 def test_difference_in_training_is_told() -> None:

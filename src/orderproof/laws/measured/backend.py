@@ -78,8 +78,14 @@ def _compared(bench: Bench, *, name: str, left: int = 0, right: int = 0, restart
         first, second = bench.positions(half), bench.positions(bench.length - half)
         given["positions"] = torch.cat([first, second], dim=1)
     sides = bench.forward(bench.tokens, **given), other.forward(bench.tokens, **given)
-    whole = sides[0].dim() != 3 or sides[0].shape[1] != bench.length or not (left or right)
-    return sides if whole else (sides[0][mask], sides[1][mask])
+    if not (left or right) or sides[0].dim() != 3:
+        return sides
+    if sides[0].shape[1] == bench.length:
+        return sides[0][mask], sides[1][mask]
+    whole = mask.all(dim=1)  # more outputs than tokens, or fewer: nobody says which of them are those of pads
+    if not whole.any():
+        raise Unsupported("its outputs are not one for each token, and a row of its own is all that it takes")
+    return sides[0][whole], sides[1][whole]
 
 
 def _trained(bench: Bench) -> Sides:

@@ -35,6 +35,8 @@ class DefaultPositions(MeasuredLaw):
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         yield Trial("in one forward", _in_one)
+        if "mask" in bench.driver.takes:
+            yield Trial("in one forward, with a mask", _masked)
         if "cache" in bench.driver.takes:
             yield Trial("on from a cache", _cached)
 
@@ -43,7 +45,12 @@ class DefaultPositions(MeasuredLaw):
 
 
 def _in_one(bench: Bench) -> Sides:
-    return bench.whole, bench.at(bench.tokens, bench.positions(bench.length))
+    return bench.whole, bench.forward(bench.tokens, positions=bench.positions(bench.length))
+
+
+def _masked(bench: Bench) -> Sides:
+    by_default = bench.forward(bench.tokens, mask=bench.open_mask(bench.tokens))
+    return by_default, bench.at(bench.tokens, bench.positions(bench.length))
 
 
 def _cached(bench: Bench) -> Sides:
