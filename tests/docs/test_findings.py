@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -85,6 +86,25 @@ def test_videoprism_text_is_causal_with_a_mask_of_ones_and_not_without_a_mask() 
     )
     assert float(changes["mask of ones"]) == 0
     assert float(changes["no mask"]) > VISIBLE
+
+
+def test_every_violation_of_the_atlas_is_explained_by_a_script() -> None:
+    rows = json.loads((FOLDER.parent / "atlas.json").read_text(encoding="utf-8"))["rows"]
+    shown = {
+        (row["name"], law["law"])
+        for row in rows
+        for law in (*row.get("laws", ()), *row.get("others", ()))
+        if law["verdict"] == "refuted" and law["expected"] == "holds"
+    }
+    last = [line.split(" | ")[-1] for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()]
+    explained = {
+        (name, law)
+        for cell in last
+        for name, laws in re.findall(r"`([\w-]+)` \(([^)]*)\)", cell)
+        for law in re.findall(r"\w+", laws)
+    }
+    assert shown
+    assert shown == explained
 
 
 def test_every_script_is_in_the_table_and_short() -> None:
