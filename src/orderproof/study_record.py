@@ -66,7 +66,7 @@ class Cell(Record):
     curve: tuple[CurvePoint, ...]
     lengths: tuple[LengthPoint, ...]
     trained: Over | None  # over the lengths trained; None where none of them was tested
-    beyond: Over | None  # over the others
+    beyond: Over | None  # over those longer than any that was trained
     proved: tuple[str, ...] = ()  # the laws that this cell's model was proved to obey
     seconds: float  # of all its runs together
     tokens_per_second: float  # their median

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from orderproof.errors import CheckpointError, StoreError
-from orderproof.lab import checkpoints
+from orderproof.lab import training
 from orderproof.lab.configuration import RunConfig
 from orderproof.lab.training import train
 from tests.lab.running import Stopped, no_file_larger_than, one, stop_at, told
@@ -65,7 +65,7 @@ def test_another_runs_checkpoint_is_refused(run: RunConfig, file: Path) -> None:
 
 
 def test_a_checkpoint_of_other_code_is_refused(run: RunConfig, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "code_version", lambda: "changed")
+    monkeypatch.setattr(training, "code_version", lambda edition: "changed")
     refused(run, file, rf"belongs to run {run.id} of code .*, not to {run.id} of changed; remove it")
 
 

@@ -75,7 +75,7 @@ def test_results_of_other_code_are_refused_in_one_line(
 ) -> None:
     store, runs = Store(tmp_path), tiny().runs()
     store.add(undisturbed[runs[0].id], code=code_version())
-    monkeypatch.setattr(comparing, "code_version", lambda: "new-torch9")
+    monkeypatch.setattr(comparing, "code_version", lambda edition: "new-torch9")
     with pytest.raises(StoreError, match="holds runs of this study made by other code .* this is new-torch9") as error:
         plan(tiny(), store, tell=silent)
     assert "\n" not in str(error.value)
@@ -87,6 +87,15 @@ def test_other_codes_results_of_other_studies_do_not_matter(tmp_path: Path, undi
     seed_1 = tiny().runs()[1]
     store.add(undisturbed[seed_1.id], code="old")
     assert len(plan(study, store, tell=silent).left) == 2
+
+
+def test_a_run_that_read_another_text_is_not_kept(tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:
+    store, runs = Store(tmp_path), tiny().runs()
+    planned = plan(tiny(), store, tell=silent)
+    other = undisturbed[runs[0].id].model_copy(update={"edition": "Python 2"})
+    (failure,) = go(planned, store, Knowing({**undisturbed, runs[0].id: other}))
+    assert failure.reason == "it read another text (Python 2); run it with the Python that runs here"
+    assert runs[0].id not in store.results()
 
 
 def test_one_failure_costs_one_run(tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:

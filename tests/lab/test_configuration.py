@@ -68,7 +68,7 @@ def test_a_configuration_comes_back_from_its_json() -> None:
         ({"stepz": 4}, "stepz: Extra inputs are not permitted, got 4"),
         ({"steps": 0}, "steps: Input should be greater than or equal to 1, got 0"),
         ({"steps": "many"}, "steps: Input should be a valid integer, .*, got 'many'"),
-        ({"steps": True}, "steps: expected a number, got True"),
+        ({"steps": True}, "steps: expected no truth value, got True"),
         ({"steps": [1, 2]}, r"steps: Input should be a valid integer, got \[1, 2\]"),
         ({"learning_rate": float("inf")}, "learning_rate: Input should be a finite number, got inf"),
         ({"learning_rate": float("nan")}, "learning_rate: Input should be .*, got nan"),
@@ -87,6 +87,8 @@ def test_a_configuration_comes_back_from_its_json() -> None:
         ({"train_lengths": (5, 3)}, "train_lengths: expected two numbers, 1 or more and in order, got 5 and 3"),
         ({"train_lengths": (0, 3)}, "train_lengths: expected two numbers"),
         ({"test_lengths": ()}, "test_lengths: expected one length or more, each 1 or more, got none"),
+        ({"question": "who_did_what", "test_lengths": (6, 20)}, "who_did_what: expected the length 6, .*; got 20"),
+        ({"encoding": False}, "encoding: expected no truth value, got False; quote a word that YAML reads as one"),
         ({"test_lengths": (4, 0)}, "test_lengths: expected one length or more, each 1 or more, got 0"),
     ],
 )

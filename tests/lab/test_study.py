@@ -22,6 +22,11 @@ def test_values_that_come_twice_are_one_run() -> None:
     assert len(changed(tiny(), ["encoding=alibi,alibi"]).runs()) == 2
 
 
+def test_a_study_of_two_questions_is_refused_before_anything_is_trained() -> None:
+    with pytest.raises(UsageError, match="expected one question, got even_pairs, parity; make a study of each"):
+        changed(load("who_did_what"), ["question=parity,even_pairs", "causal=true", "layers=1"]).runs()
+
+
 @pytest.mark.parametrize("name", built_in())
 def test_every_study_of_the_package_can_be_read_and_says_what_it_asks(name: str) -> None:
     study = load(name)

@@ -167,6 +167,15 @@ def test_cells_are_compared_over_the_lengths_beyond_training_and_lower_nats_are_
     assert lower.probability == 1.0
 
 
+def test_a_length_shorter_than_those_trained_is_not_beyond_them():
+    runs = [run(scores=s, encoding=e, train_lengths=[8, 8]) for s, e in (((0, 0.5, 1), "none"), ((1, 0.5, 0), "t5"))]
+    for each in runs:
+        each["lengths"][0]["trained"] = False
+    found = study_of(*runs)
+    assert [cell.beyond.iqm for cell in found.cells if cell.beyond is not None] == [1, 0]
+    assert found.improvements[0].lengths == (16,)
+
+
 def test_where_no_length_is_beyond_training_the_trained_ones_are_compared():
     runs = [run(scores=(0.9, 0.1, 0.0)), run(scores=(0.8, 0.2, 0.0), encoding="none")]
     for each in runs:

@@ -49,6 +49,17 @@ def test_a_tracker_gets_the_configuration_the_curve_and_the_scores(
     assert [point.step for point in result.curve] == [50, 100, 150]
 
 
+def test_a_run_that_a_tracker_took_in_part_is_finished_there(
+    monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, RunResult]
+) -> None:
+    fake = Fake("wandb")
+    monkeypatch.setattr(fake, "log", lambda values, step: 1 / 0)
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    run = tiny().runs()[0]
+    assert Tracker("wandb", study="tiny").send(run, undisturbed[run.id]) is not None
+    assert fake.calls[-1] == ("finish", None)
+
+
 def test_a_tracker_that_fails_is_told_and_does_not_stop_the_study(
     monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, RunResult]
 ) -> None:

@@ -6,10 +6,15 @@ import math
 import multiprocessing
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
+from orderproof.errors import UsageError
+from orderproof.lab import training
+from orderproof.lab.configuration import RunConfig
 from orderproof.lab.engines.engine import compute, text_of
 from orderproof.lab.result import RunResult
 from orderproof.lab.training import batch_of, learning_rate, train
@@ -44,6 +49,21 @@ def test_a_batch_depends_on_the_seed_and_the_step_alone() -> None:
     assert len({str(batch.tokens.tolist()) for batch in forward}) == 8
     other = batch_of(one(**{**run.plain(), "seed": 1}), 1)
     assert other.tokens.tolist() != forward[0].tokens.tolist()
+
+
+def test_weights_that_came_apart_at_the_last_step_are_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = training.step
+
+    def apart(run: RunConfig, model: nn.Module, *given: Any) -> torch.Tensor:
+        loss = inner(run, model, *given)
+        with torch.no_grad():
+            next(model.parameters()).fill_(math.nan)
+        return loss
+
+    monkeypatch.setattr(training, "step", apart)
+    monkeypatch.setattr(training, "_on_curve", lambda run, model: 0.0)
+    with pytest.raises(UsageError, match="the weights after step 1 are not finite: .* give a lower learning_rate"):
+        train(one(steps=1))
 
 
 def test_whatever_the_process_did_before_changes_nothing(undisturbed: dict[str, RunResult]) -> None:

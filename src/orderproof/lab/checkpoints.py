@@ -18,7 +18,6 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from orderproof.errors import CheckpointError, StoreError, UsageError
-from orderproof.lab.code_version import code_version
 from orderproof.report.destination import write
 
 MODEL, MOMENT = "model.", "moment."
@@ -34,14 +33,16 @@ class Progress:
     """Spent so far, over all attempts."""
 
 
-def keep(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress, *, run: str) -> None:
+def keep(
+    file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress, *, run: str, code: str
+) -> None:
     """Write the state, in place of an older one. Raises `StoreError` where that cannot be done."""
     tensors: dict[str, Tensor] = {f"{MODEL}{name}": x for name, x in model.state_dict().items()}
     for number, moments in optimiser.state_dict()["state"].items():
         tensors.update({f"{MOMENT}{number}.{name}": x for name, x in moments.items()})
     told: dict[str, Any] = {
         "run": run,
-        "code": code_version(),
+        "code": code,
         "step": progress.step,
         "curve": progress.curve,
         "seconds": progress.seconds,
@@ -58,14 +59,14 @@ def keep(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, progres
         ) from error
 
 
-def restore(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, *, run: str) -> Progress:
+def restore(file: Path, model: nn.Module, optimiser: torch.optim.Optimizer, *, run: str, code: str) -> Progress:
     """Put back what was kept. Raises `CheckpointError` where the file is not what this run kept."""
     try:
         with safe_open(file, framework="pt") as held:
             told: dict[str, Any] = json.loads((held.metadata() or {})["orderproof"])
             tensors = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118 - it is no mapping
-        if (told["run"], told["code"]) != (run, code_version()):
-            whose = f"run {told['run']} of code {told['code']}, not to {run} of {code_version()}"
+        if (told["run"], told["code"]) != (run, code):
+            whose = f"run {told['run']} of code {told['code']}, not to {run} of {code}"
             raise CheckpointError(f"{file} belongs to {whose}; remove it")
         if told.pop("digest") != _digest(tensors, told):
             raise ValueError("what it holds is not what was written")

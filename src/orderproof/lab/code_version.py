@@ -1,7 +1,8 @@
 """Which code made a result: a digest of the sources that it depends on, and torch's version.
 
 Results of different code are not put into one study. Only what a run's numbers can depend on counts: the lab's training
-and questions, the blocks and the encodings with their kernels. A proof depends on every line of the package.
+and questions, the blocks and the encodings with their kernels; and the text that a question is about, where it has one.
+A proof depends on every line of the package.
 """
 
 from __future__ import annotations
@@ -36,8 +37,17 @@ SOURCES = (".py", ".c", ".h")
 
 
 @cache
-def code_version() -> str:
-    """What a run's numbers depend on: twelve digits for our sources, and torch's version without its build."""
+def code_version(edition: str = "") -> str:
+    """What a run's numbers depend on: twelve digits for our sources, torch's version without its build, and the text.
+
+    ``edition`` is that of the question (`Question.edition`).
+    """
+    text = f"-text{hashlib.sha256(edition.encode()).hexdigest()[:8]}" if edition else ""
+    return _of_sources() + text
+
+
+@cache
+def _of_sources() -> str:
     return _digest([*(ROOT / name for name in FILES), *(file for part in PARTS for file in _sources(ROOT / part))])
 
 

@@ -51,11 +51,12 @@ def plan(study: StudyConfig, store: Store, *, tell: Tell) -> Plan:
     """Look what is done, and time a few steps of what is not. Raises `StoreError` for results of other code."""
     runs = study.runs()
     done = store.results()
-    others = {done[run.id][0] for run in runs if run.id in done} - {code_version()}
+    own = code_version(runs[0].question.edition)
+    others = {done[run.id][0] for run in runs if run.id in done} - {own}
     if others:
         raise StoreError(
             f"{store.file} holds runs of this study made by other code ({', '.join(sorted(others))}; this is "
-            f"{code_version()}), which do not compare; give another --store"
+            f"{own}), which do not compare; give another --store"
         )
     left = [run for run in runs if run.id not in done]
     costs: dict[str, float] = {}
@@ -113,9 +114,14 @@ def carry_out(
             if isinstance(one, Failure):
                 yield one
                 continue
-            store.add(one, code=code_version())
-            finished(by_name[one.id], one)
-            blindness.check(by_name[one.id], one, laws[by_name[one.id].cell])
+            run = by_name[one.id]
+            if one.edition != run.question.edition:
+                why = f"it read another text ({one.edition}); run it with the Python that runs here"
+                yield Failure(id=one.id, reason=why)
+                continue
+            store.add(one, code=code_version(one.edition))
+            finished(run, one)
+            blindness.check(run, one, laws[run.cell])
 
 
 def summary(planned: Plan, store: Store, laws: dict[str, tuple[str, ...]], *, command: str) -> Study:
@@ -130,6 +136,6 @@ def summary(planned: Plan, store: Store, laws: dict[str, tuple[str, ...]], *, co
         question=type(planned.runs[0].question),
         proved=proved,
         command=command,
-        versions={**versions(), "code": code_version()},
+        versions={**versions(), "code": code_version(planned.runs[0].question.edition)},
         machine={"machine": platform.machine(), "cores": str(os.cpu_count()), "threads a run": "1"},
     )

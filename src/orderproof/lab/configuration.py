@@ -84,7 +84,7 @@ class RunConfig(BaseModel):
     @classmethod
     def _no_truth_for_a_number(cls, given: object, about: ValidationInfo) -> object:
         if isinstance(given, bool) and cls.model_fields[str(about.field_name)].annotation is not bool:
-            raise ValueError(f"expected a number, got {given}")
+            raise ValueError(f"expected no truth value, got {given}; quote a word that YAML reads as one, such as no")
         return given
 
     @model_validator(mode="after")
@@ -108,6 +108,11 @@ class RunConfig(BaseModel):
         low, high = self.trained
         if not 1 <= low <= high:
             raise ValueError(f"train_lengths: expected two numbers, 1 or more and in order, got {low} and {high}")
+        try:
+            for length in (low, high, *self.tested):
+                self.question.tokens(length)
+        except OrderproofError as error:
+            raise ValueError(str(error)) from error
         return self
 
     @property

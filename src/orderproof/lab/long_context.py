@@ -36,7 +36,7 @@ from orderproof.lab.network import build
 from orderproof.lab.question import Batch
 from orderproof.lab.spreading import Spreading, Way, entire
 from orderproof.lab.study import single
-from orderproof.lab.training import _deterministic, _finite, batch_of, learning_rate, optimiser_of
+from orderproof.lab.training import batch_of, deterministic, finite, learning_rate, optimiser_of
 from orderproof.report.destination import write
 
 BOUND = 1e-9
@@ -60,7 +60,7 @@ def train(
         began = time.perf_counter()
         with _repeatable(device):
             batch = batch_of(run, number)
-            loss = _finite(step(run, model, optimiser, spreading, number, batch), number)
+            loss = finite(step(run, model, optimiser, spreading, number, batch), number)
         if told is not None:
             told(number, loss, batch.tokens.numel() / (time.perf_counter() - began))
     return model
@@ -133,7 +133,7 @@ def save(run: RunConfig, model: Transformer, file: Path, ranks: Ranks) -> None:
 
 def _repeatable(device: torch.device) -> AbstractContextManager[None]:
     """As the lab does its sums on a CPU. On a GPU torch would refuse matrix products unless CUDA is set up for it."""
-    return _deterministic() if device.type == "cpu" else nullcontext()
+    return deterministic() if device.type == "cpu" else nullcontext()
 
 
 @contextmanager

@@ -98,9 +98,14 @@ class Question(BaseModel, ABC):
         """How the tokens are written, where they are words."""
         return None
 
+    @property
+    def edition(self) -> str:
+        """Which text it is about, where that differs from machine to machine; runs of several do not compare."""
+        return ""
+
     @abstractmethod
     def tokens(self, length: int) -> int:
-        """How many tokens a row of this length has."""
+        """How many tokens a row of this length has. Raises `UsageError` where there are no such rows."""
 
     @abstractmethod
     def draw(self, length: int, rows: int, generator: torch.Generator) -> Batch:

@@ -39,6 +39,8 @@ class RunResult(_Record):
 
     id: str
     config: dict[str, Any]
+    edition: str = ""
+    """Which text the question was about, where it has one of the machine it is asked on."""
     curve: list[Point]
     lengths: list[LengthScore]
     parameters: int

@@ -56,6 +56,10 @@ class StudyConfig(BaseModel):
         combined = [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
         for chosen in (*combined, *self.also):
             made.extend(self._run({**chosen, SEED: seed}) for seed in range(self.seeds))
+        if len(asked := sorted({run.question.name for run in made})) > 1:
+            raise UsageError(
+                f"study {self.name!r}: expected one question, got {', '.join(asked)}; make a study of each"
+            )
         return list({run.id: run for run in made}.values())
 
     def _run(self, chosen: dict[str, Any]) -> RunConfig:

@@ -2,7 +2,7 @@
 
 At each length and each point of the curve a cell has the interquartile mean of its runs and a bootstrap interval. Over
 several lengths each run is first averaged over them, so that a run stays one draw. Cells are compared over the lengths
-that were not trained, where there are any; for a cross-entropy the lower score is the better one.
+beyond the longest trained one, where there are any; for a cross-entropy the lower score is the better one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ def summarise(
     for run in runs:
         _check(run, question.name)
     varied = _varied(runs)
-    made = tuple(_cell(label, group, varied, laws.get(label, ())) for label, group in grouped.items())
+    longest = {label: _longest_trained(group, question) for label, group in grouped.items()}
+    made = tuple(
+        _cell(label, group, varied, laws.get(label, ()), longest=longest[label]) for label, group in grouped.items()
+    )
     ranges = [run["config"].get("train_lengths") or question.train_lengths for run in runs]
     return Study(
         orderproof=orderproof.__version__,
@@ -58,7 +61,7 @@ def summarise(
         measure=question.measure,
         command=command,
         cells=made,
-        improvements=tuple(_improvements(grouped, lower_is_better=question.measure == "nats")),
+        improvements=tuple(_improvements(grouped, longest, lower_is_better=question.measure == "nats")),
         trained_lengths=(min(low for low, _ in ranges), max(high for _, high in ranges)),
         published=published(question.name),
         versions=dict(versions or {}),
@@ -131,7 +134,11 @@ def _check(run: Run, question: str) -> None:
                 raise UsageError(f"expected finite scores; run {run['id']} has {score}: {why}")
 
 
-def _cell(label: str, runs: Sequence[Run], varied: Sequence[str], proved: tuple[str, ...]) -> Cell:
+def _longest_trained(runs: Sequence[Run], question: type[Question]) -> int:
+    return int((runs[0]["config"].get("train_lengths") or question.train_lengths)[1])
+
+
+def _cell(label: str, runs: Sequence[Run], varied: Sequence[str], proved: tuple[str, ...], *, longest: int) -> Cell:
     config = flat(runs[0]["config"])
     lengths = _lengths(label, runs)
     scores = _scores(runs, "lengths")
@@ -144,8 +151,8 @@ def _cell(label: str, runs: Sequence[Run], varied: Sequence[str], proved: tuple[
         seeds=len(runs),
         curve=_curve(label, runs),
         lengths=lengths,
-        trained=_over(scores, lengths, trained=True),
-        beyond=_over(scores, lengths, trained=False),
+        trained=_over(scores, lengths, [k for k, point in enumerate(lengths) if point.trained]),
+        beyond=_over(scores, lengths, [k for k, point in enumerate(lengths) if point.length > longest]),
         proved=proved,
         seconds=math.fsum(run["seconds"] for run in runs),
         tokens_per_second=float(np.median([run["tokens_per_second"] for run in runs])),
@@ -182,9 +189,8 @@ def _lengths(label: str, runs: Sequence[Run]) -> tuple[LengthPoint, ...]:
     return tuple(made)
 
 
-def _over(scores: Array, lengths: Sequence[LengthPoint], *, trained: bool) -> Over | None:
-    """The runs' means over the lengths of one kind."""
-    chosen = [k for k, point in enumerate(lengths) if point.trained == trained]
+def _over(scores: Array, lengths: Sequence[LengthPoint], chosen: Sequence[int]) -> Over | None:
+    """The runs' means over some of the lengths."""
     if not chosen:
         return None
     ceilings = [lengths[k].ceiling for k in chosen]
@@ -193,12 +199,14 @@ def _over(scores: Array, lengths: Sequence[LengthPoint], *, trained: bool) -> Ov
     return Over(**_ends(interquartile_interval(scores[:, chosen].mean(axis=1, keepdims=True)), 0), ceiling=ceiling)
 
 
-def _improvements(grouped: Mapping[str, Sequence[Run]], *, lower_is_better: bool) -> Iterable[Improvement]:
-    """Every pair of cells, over the lengths both were tested at: those neither was trained at, where there are any."""
+def _improvements(
+    grouped: Mapping[str, Sequence[Run]], longest: Mapping[str, int], *, lower_is_better: bool
+) -> Iterable[Improvement]:
+    """Every pair of cells, over the lengths both were tested at: those beyond what either was trained at, if any."""
     for (first, ones), (second, others) in combinations(grouped.items(), 2):
-        one, other = ({p["length"]: p["trained"] for p in runs[0]["lengths"]} for runs in (ones, others))
+        one, other = ([p["length"] for p in runs[0]["lengths"]] for runs in (ones, others))
         shared = [length for length in one if length in other]
-        lengths = [length for length in shared if not one[length] and not other[length]] or shared
+        lengths = [length for length in shared if length > max(longest[first], longest[second])] or shared
         if not lengths:
             continue
         sign = -1.0 if lower_is_better else 1.0

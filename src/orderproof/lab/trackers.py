@@ -37,8 +37,10 @@ class Tracker:
 
     def _send(self, run: RunConfig, result: RunResult) -> None:
         self.module.init(project=self.study, name=result.id, config=result.config)
-        for point in result.curve:
-            self.module.log({"loss": point.loss, "score": point.score}, step=point.step)
-        last = {f"length {at.length}": at.score for at in result.lengths}
-        self.module.log(last, step=run.steps + 1)
-        self.module.finish()
+        try:
+            for point in result.curve:
+                self.module.log({"loss": point.loss, "score": point.score}, step=point.step)
+            last = {f"length {at.length}": at.score for at in result.lengths}
+            self.module.log(last, step=run.steps + 1)
+        finally:  # a run left open could take in the next one
+            self.module.finish()

@@ -24,6 +24,7 @@ from torch.nn import functional
 from orderproof.blocks import Transformer
 from orderproof.errors import UsageError
 from orderproof.lab import checkpoints
+from orderproof.lab.code_version import code_version
 from orderproof.lab.configuration import RunConfig
 from orderproof.lab.network import build
 from orderproof.lab.question import UNSCORED, Batch
@@ -42,22 +43,23 @@ def train(run: RunConfig, folder: Path | None = None, *, told: Told | None = Non
 
     ``told`` is called with the number of each step that is done.
     """
-    with _deterministic():
+    with deterministic():
         model = build(run)
         optimiser = optimiser_of(run, model)
+        code = code_version(run.question.edition)
         file = None if folder is None else folder / f"{run.id}.safetensors"
         progress = checkpoints.Progress(step=0, curve=[], seconds=0.0)
         if file is not None and file.exists():
-            progress = checkpoints.restore(file, model, optimiser, run=run.id)
+            progress = checkpoints.restore(file, model, optimiser, run=run.id, code=code)
         began = time.perf_counter() - progress.seconds
         curve = list(progress.curve)
         for number in range(progress.step + 1, run.steps + 1):
             loss = step(run, model, optimiser, number)
             if number % run.measure_every == 0 or number == run.steps:
-                curve.append({"step": number, "loss": _finite(loss, number), "score": _on_curve(run, model)})
+                curve.append({"step": number, "loss": finite(loss, number), "score": _on_curve(run, model)})
             if file is not None and (number % run.keep_every == 0 or number == run.steps):
                 spent = checkpoints.Progress(step=number, curve=curve, seconds=time.perf_counter() - began)
-                checkpoints.keep(file, model, optimiser, spent, run=run.id)
+                checkpoints.keep(file, model, optimiser, spent, run=run.id, code=code)
             if told is not None:
                 told(number)
         spent_training = time.perf_counter() - began
@@ -81,9 +83,7 @@ def step(run: RunConfig, model: Transformer, optimiser: torch.optim.Optimizer, n
 def batch_of(run: RunConfig, number: int) -> Batch:
     """The rows of a step: all of one length, which is any of the trained ones."""
     generator = _generator(run.seed, TRAIN, number)
-    low, high = run.trained
-    length = int(torch.randint(low, high + 1, (1,), generator=generator))
-    return run.question.draw(length, run.batch, generator)
+    return run.question.draw(_length(run, generator), run.batch, generator)
 
 
 def learning_rate(run: RunConfig, number: int) -> float:
@@ -104,7 +104,8 @@ def optimiser_of(run: RunConfig, model: nn.Module) -> torch.optim.AdamW:
     )  # fmt: skip
 
 
-def _finite(loss: torch.Tensor, number: int) -> float:
+def finite(loss: torch.Tensor, number: int) -> float:
+    """The loss of a step. Raises `UsageError` where it is no number."""
     value = loss.item()
     if not math.isfinite(value):
         raise UsageError(f"the loss of step {number} is {value}: the training came apart; give a lower learning_rate")
@@ -119,6 +120,10 @@ def _on_curve(run: RunConfig, model: Transformer) -> float:
 
 
 def _result(run: RunConfig, model: Transformer, curve: list[dict[str, float]], seconds: float) -> RunResult:
+    if not all(bool(p.isfinite().all()) for p in model.parameters()):
+        raise UsageError(
+            f"the weights after step {run.steps} are not finite: the training came apart; give a lower learning_rate"
+        )
     low, high = run.trained
     digest = hashlib.sha256()
     for name, x in sorted(model.state_dict().items()):
@@ -137,17 +142,20 @@ def _result(run: RunConfig, model: Transformer, curve: list[dict[str, float]], s
                 ceiling=None if ceiling is None else float(ceiling.value),
             )
         )  # fmt: skip
-    tokens = run.batch * sum(run.question.tokens(_length_of(run, number)) for number in range(1, run.steps + 1))
+    steps = (_length(run, _generator(run.seed, TRAIN, number)) for number in range(1, run.steps + 1))
+    tokens = run.batch * sum(map(run.question.tokens, steps))
     return RunResult(
-        id=run.id, config=run.plain(), curve=[Point.model_validate(point) for point in curve], lengths=lengths,
+        id=run.id, config=run.plain(), edition=run.question.edition,
+        curve=[Point.model_validate(point) for point in curve], lengths=lengths,
         parameters=sum(p.numel() for p in model.parameters()), digest=digest.hexdigest(), seconds=seconds,
         tokens_per_second=tokens / seconds,
     )  # fmt: skip
 
 
-def _length_of(run: RunConfig, number: int) -> int:
+def _length(run: RunConfig, generator: torch.Generator) -> int:
+    """The length of a step's rows: what its generator is asked first."""
     low, high = run.trained
-    return int(torch.randint(low, high + 1, (1,), generator=_generator(run.seed, TRAIN, number)))
+    return int(torch.randint(low, high + 1, (1,), generator=generator))
 
 
 def _generator(*numbers: int) -> torch.Generator:
@@ -157,7 +165,7 @@ def _generator(*numbers: int) -> torch.Generator:
 
 
 @contextmanager
-def _deterministic() -> Iterator[None]:
+def deterministic() -> Iterator[None]:
     """One thread and deterministic algorithms, as long as it lasts."""
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     torch.set_num_threads(1)

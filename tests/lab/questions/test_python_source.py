@@ -53,3 +53,10 @@ def test_no_ceiling_is_claimed_and_the_unigram_is_less_than_eight_bits():
 def test_the_edition_names_the_text():
     assert PythonSource().edition == PythonSource().edition
     assert f"{PythonSource().text.files} files" in PythonSource().edition
+
+
+def test_rows_to_test_on_begin_at_the_same_places_at_every_length():
+    asked = PythonSource()
+    short, long = (asked.test(length, 8, torch.Generator().manual_seed(length)) for length in (20, 60))
+    assert torch.equal(short.tokens, long.tokens[:, :20])
+    assert len({tuple(row) for row in short.tokens.tolist()}) == 8

@@ -27,6 +27,7 @@ from typing import ClassVar
 import torch
 from pydantic import Field
 
+from orderproof.errors import UsageError
 from orderproof.lab.letter_counts import largest_share
 from orderproof.lab.question import UNSCORED, Batch, Ceiling, Question, Row
 
@@ -57,7 +58,9 @@ class FlipFlop(Question):
 
     def tokens(self, length: int) -> int:
         """One for each pair; no fewer than the first write and the last read."""
-        return max(2, length)
+        if length < 2:
+            raise UsageError(f"flip_flop: expected 2 pairs or more, the first write and the last read; got {length}")
+        return length
 
     def draw(self, length: int, rows: int, generator: torch.Generator) -> Batch:
         size = (rows, self.tokens(length) - 1)

@@ -34,7 +34,7 @@ HELD_OUT = 10
 """One file in so many."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Text:
     """The two streams."""
 
@@ -83,11 +83,7 @@ class PythonSource(Question):
 
     @property
     def edition(self) -> str:
-        """Which text it is."""
-        text = self.text
-        digest = hashlib.sha256(text.trained.numpy().tobytes() + text.held_out.numpy().tobytes()).hexdigest()
-        size = len(text.trained) + len(text.held_out)
-        return f"Python {platform.python_version()}: {text.files} files, {size} bytes, sha256 {digest[:16]}"
+        return _edition(self.text)
 
     @property
     def unigram(self) -> float:
@@ -99,18 +95,36 @@ class PythonSource(Question):
         return length
 
     def draw(self, length: int, rows: int, generator: torch.Generator) -> Batch:
-        return _stretches(self.text.trained, length, rows, generator)
+        stream = self.text.trained
+        _check(stream, length)
+        return _at(stream, torch.randint(len(stream) - length, (rows,), generator=generator), length)
 
     def test(self, length: int, rows: int, generator: torch.Generator) -> Batch:
-        """Stretches of the files held out."""
-        return _stretches(self.text.held_out, length, rows, generator)
+        """Stretches of the files held out, that begin at the same places whatever their length.
+
+        Other places for each length would tell two lengths apart by which text is the harder one.
+        """
+        stream = self.text.held_out
+        _check(stream, length)
+        begins = (torch.arange(rows) * (len(stream) // rows)).clamp(max=len(stream) - length - 1)
+        return _at(stream, begins, length)
 
 
-def _stretches(stream: torch.Tensor, length: int, rows: int, generator: torch.Generator) -> Batch:
+@cache
+def _edition(text: Text) -> str:
+    digest = hashlib.sha256(text.trained.numpy().tobytes() + text.held_out.numpy().tobytes()).hexdigest()
+    size = len(text.trained) + len(text.held_out)
+    return f"Python {platform.python_version()}: {text.files} files, {size} bytes, sha256 {digest[:16]}"
+
+
+def _check(stream: torch.Tensor, length: int) -> None:
     if length >= len(stream):
         raise UsageError(f"expected a length below the {len(stream)} bytes of the text; got {length}")
-    begins = torch.randint(len(stream) - length, (rows, 1), generator=generator)
-    made = stream[begins + torch.arange(length + 1)].long()
+
+
+def _at(stream: torch.Tensor, begins: torch.Tensor, length: int) -> Batch:
+    """The stretches that begin at these places, and at each place the byte that follows."""
+    made = stream[begins.unsqueeze(1) + torch.arange(length + 1)].long()
     return Batch(tokens=made[:, :-1].contiguous(), targets=made[:, 1:].contiguous())
 
 

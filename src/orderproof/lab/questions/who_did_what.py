@@ -18,6 +18,7 @@ from typing import ClassVar
 import torch
 from pydantic import Field
 
+from orderproof.errors import UsageError
 from orderproof.lab.question import UNSCORED, Batch, Ceiling, Question, Row
 
 LENGTH = 6
@@ -45,6 +46,8 @@ class WhoDidWhat(Question):
         return (0, 1)
 
     def tokens(self, length: int) -> int:
+        if length != LENGTH:
+            raise UsageError(f"who_did_what: expected the length {LENGTH}, that of its sentences; got {length}")
         return LENGTH
 
     def draw(self, length: int, rows: int, generator: torch.Generator) -> Batch:
@@ -63,6 +66,7 @@ class WhoDidWhat(Question):
         return True
 
     def ceiling(self, length: int) -> Ceiling:
+        self.tokens(length)
         return Ceiling(value=Fraction(1, 2), how="each bag comes in two orders with opposite answers")
 
     def everything(self, length: int) -> Iterator[Row]:
