@@ -18,9 +18,9 @@ from torch.fx import Node
 
 from orderproof.errors import CertificateError
 from orderproof.prover import certificate as writer
-from orderproof.prover import recheck as module
 from orderproof.prover.fact import Fact, Known
 from orderproof.prover.move import FREE, STILL
+from orderproof.prover.recheck.checker import Checker
 from tests.prover.samples import SAMPLES
 from tests.prover.samples_drawing import Given, Relation, Trial, contradictions, runs_of, trials
 
@@ -34,7 +34,7 @@ WEAKER = {
 
 def checker(tried: Trial) -> Any:
     """A rechecker that has come to the operator, and knows its operands."""
-    made = object.__new__(module._Checker)
+    made = object.__new__(Checker)
     moved = tried.relation.family == "permutation"
     made.group = tuple(tuple(map(int, p)) for p in tried.relation.move.permutations) if moved else ()  # type: ignore[union-attr]
     made.c, made.law, made.tokens = {"weights": "all", "values": {}}, "causal", tried.relation.size
@@ -145,7 +145,7 @@ def test_it_accepts_what_is_said_of_every_operator_and_refuses_what_runs_deny() 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "logcumsumexp"])
 def test_a_running_value_is_ordinary_only_if_all_before_it_are(name: str) -> None:
     """[anything, ordinary]: the second running value may be anything too."""
-    made = object.__new__(module._Checker)
+    made = object.__new__(Checker)
     made.c, made.law, made.tokens, made.group = {"weights": "all", "values": {}}, "causal", 2, ()
     made.inputs, made.facts, made.keys, made.assumed = {}, {}, {}, True
     level = {"shape": [1], "runs": [[-1, 1]]}
