@@ -85,6 +85,24 @@ def test_every_finding_stands_in_the_panel(open_page: Open, tmp_path: Path, make
     assert page.inner_text("#report-subject") == report.subject.name
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"interrupted": True}, "Interrupted; {} findings so far."),
+        ({"findings": (), "swap": None}, "No law was asked about."),
+        ({"findings": (), "interrupted": True}, "Interrupted; 0 findings so far."),
+    ],
+)
+def test_an_audit_that_was_stopped_or_asked_nothing_has_met_no_expectation(
+    open_page: Open, change: dict[str, Any], said: str
+):
+    report = examples.causal_proof().model_copy(update=change)
+    page = open_page(report=report).page
+    assert page.inner_text("#report .conclusion") == said.format(len(report.findings))
+    assert page.locator("#report .conclusion").get_attribute("class") == "conclusion"
+    assert page.inner_text("#report-note") == ""
+
+
 def test_a_witness_marks_the_tokens_that_changed(open_page: Open):
     report = examples.everyday()
     page = opened(open_page(report=report).page)
