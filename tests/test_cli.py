@@ -195,10 +195,13 @@ def test_a_card_is_made_of_a_finished_report_or_of_a_subject(run: Run, tmp_path:
 
 def test_what_is_no_report_or_no_card_is_refused_in_one_line(run: Run, tmp_path: Path) -> None:
     finished = tmp_path / "report.json"
-    assert re.search(r"expected a report written by audit --json.*No such file", one_line(run("card", str(finished))))
+    assert re.search(r"report.json: a report cannot be read: No such file", one_line(run("card", str(finished))))
     finished.write_text('{"schema": 1}')
     line = one_line(run("card", str(finished)))
-    assert re.search(r"\(schema version 1\); .*: orderproof: Field required", line)
+    assert line.endswith("report.json: not a report of schema version 1: orderproof: Field required")
+    finished.write_text('{"schema": 2}')
+    line = one_line(run("card", str(finished)))
+    assert line.endswith("report.json: expected a report of schema version 1, got 2; audit again")
     line = one_line(run("card", CAUSAL, "--into", str(tmp_path / "README.md")))
     assert re.search("expected --into to name a Markdown file that is there; .*No such file", line)
     assert "a report is finished" in one_line(run("card", str(finished), "--law", "causal"))

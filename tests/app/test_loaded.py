@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from orderproof.app import read_report, read_study
+from orderproof.app import read_study
 from orderproof.errors import UsageError
 from orderproof.record import Report
 from orderproof.report import words
@@ -278,23 +278,3 @@ def test_a_file_that_is_no_study_is_refused_by_the_page_and_by_the_command(
     assert seen.complaints == []
     with pytest.raises(UsageError, match=f"given.json: not a study of schema version 1: .*{field}"):
         read_study(tmp_path / "given.json")
-
-
-def test_a_report_that_is_none_is_refused_by_the_command(tmp_path: Path):
-    file = tmp_path / "report.json"
-    for text, match in (
-        ("{", "expected a report as JSON"),
-        ('{"schema": 2}', "schema version 1, got 2; audit again"),
-        ("[]", "got None"),
-        ('{"schema": 1}', "not a report of schema version 1: orderproof: Field required"),
-    ):
-        file.write_text(text, encoding="utf-8")
-        with pytest.raises(UsageError, match=match):
-            read_report(file)
-    file.write_bytes(b"\xff\xfe")
-    with pytest.raises(UsageError, match="JSON in UTF-8"):
-        read_report(file)
-    with pytest.raises(UsageError, match="cannot be read: No such file"):
-        read_report(tmp_path / "none.json")
-    file.write_text(examples.everyday().to_json(), encoding="utf-8")
-    assert read_report(file) == examples.everyday()

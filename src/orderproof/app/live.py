@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from orderproof.app.loading import problem_of
 from orderproof.errors import OrderproofError, first_line
+from orderproof.report.reading import problem_of
 
 if TYPE_CHECKING:
     from orderproof.subjects import Subject

@@ -37,7 +37,8 @@ def explain(
       orderproof explain --output order.html
       orderproof explain --report report.json --port 0 --no-open
     """
-    from orderproof.app import bundled_study, page, read_report, read_study, write_page
+    from orderproof.app import bundled_study, page, read_study, write_page
+    from orderproof.report.reading import read_report
 
     found = None if report is None else read_report(report)
     curves = bundled_study() if study is None else read_study(study)

@@ -1,14 +1,32 @@
-"""Reading the JSON files that a reader names, and saying in one line what is wrong with one."""
+"""Reading back the JSON files that this package wrote, and saying in one line what is wrong with one."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from orderproof.errors import UsageError
+from orderproof.record import SCHEMA, Report
 
 LARGEST = 50_000_000  # [bytes] of a file that is read
+
+
+def read_report(path: str | Path) -> Report:
+    """A report from its JSON file. Raises `UsageError`."""
+    text = text_of(path, "a report")
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path}: expected a report as JSON, as orderproof audit --json writes it") from None
+    version = data.get("schema") if isinstance(data, dict) else None
+    if version != SCHEMA:
+        raise UsageError(f"{path}: expected a report of schema version {SCHEMA}, got {version!r}; audit again")
+    try:
+        return Report.model_validate(data)
+    except ValidationError as error:
+        raise UsageError(f"{path}: not a report of schema version {SCHEMA}: {problem_of(error)}") from None
 
 
 def text_of(path: str | Path, what: str) -> str:
