@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from orderproof.errors import UsageError
+from orderproof.cli.extras import need
 
 
 def explain(
@@ -45,11 +44,7 @@ def explain(
     if output is not None:
         write_page(output, report=found, study=curves)
         return
-    if importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None:
-        raise UsageError(
-            'the server needs starlette and uvicorn: pip install "orderproof[app]"; '
-            "or write the page with --output FILE"
-        )
+    need("the server", "starlette", "uvicorn", extra="app", otherwise="write the page with --output FILE")
     from orderproof.app.server import listen, serve
 
     text = page(report=found, study=curves, live=True)
