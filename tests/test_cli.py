@@ -363,3 +363,32 @@ def test_help_needs_no_torch() -> None:
     code = "import sys; sys.argv = ['orderproof', '--help']\nfrom orderproof.cli import main\n"
     code += "try:\n    main()\nexcept SystemExit:\n    sys.exit(3 if 'torch' in sys.modules else 0)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["audit", CAUSAL],
+        ["prove", CAUSAL, "--law", "causal"],
+        ["sensitivity", "-"],
+        ["claims", "1"],
+        ["atlas", "bert"],
+        ["compare", "who_did_what"],
+    ],
+)
+def test_where_nothing_can_be_written_is_told_before_any_work(
+    run: Run, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("audit", "prove", "sensitivity", "claims", "atlas", "compare"):
+        monkeypatch.setattr(sys.modules[f"orderproof.cli.{command}"], "progress", no_work)
+    line = one_line(run(*arguments, "--json", "absent/found.json"))
+    told = (
+        "cannot write 'absent/found.json': No such file or directory; give a file name in an existing, writable folder"
+    )
+    assert line == f"orderproof: {told}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def no_work(**options: object) -> None:
+    raise AssertionError(f"work was begun: {options}")

@@ -18,7 +18,8 @@ def test_a_report_that_is_none_is_refused_in_one_line(tmp_path: Path, monkeypatc
         ("{", "expected a report as JSON"),
         ("[" * 100_000, "expected a report as JSON"),
         ('{"schema": 2}', "schema version 1, got 2; audit again"),
-        ("[]", "got None"),
+        ("[]", "expected a report as JSON, .* got a list or a value"),
+        ("{}", "schema version 1, got none; audit again"),
         ('{"schema": 1}', "not a report of schema version 1: orderproof: Field required"),
     ):
         file.write_text(text, encoding="utf-8")
@@ -34,4 +35,6 @@ def test_a_report_that_is_none_is_refused_in_one_line(tmp_path: Path, monkeypatc
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         read_report(tmp_path / "none.json")
     file.write_text(examples.everyday().to_json(), encoding="utf-8")
+    assert read_report(file) == examples.everyday()
+    file.write_text(examples.everyday().to_json(), encoding="utf-8-sig")
     assert read_report(file) == examples.everyday()

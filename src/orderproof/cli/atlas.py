@@ -54,6 +54,9 @@ def atlas(
     """
     if json == markdown == "-":
         raise UsageError("expected --json or --markdown on standard output; got both")
+    from orderproof.report.destination import check
+
+    check(json, markdown)
     checked(date)
     with progress(quiet=quiet) as tell:
         tell((), 0, 1)

@@ -37,7 +37,7 @@ TRACKER = "Send finished runs to wandb or trackio too; the package must be insta
 
 def compare(
     study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY)],
-    changes: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help=CHANGES)] = None,
+    changes: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help=CHANGES)] = None,
     store: Annotated[Path, typer.Option("--store", metavar="FOLDER", help=STORE)] = Path("orderproof-results"),
     engine: Annotated[str, typer.Option("--engine", metavar="ENGINE", help=ENGINE)] = "local",
     workers: Annotated[int | None, typer.Option("--workers", min=1, help=WORKERS)] = None,
@@ -66,7 +66,9 @@ def compare(
     if html is not None or markdown not in (None, "-"):
         need("a picture of a study", "matplotlib", extra="plots")
     from orderproof.lab.study import changed, load
+    from orderproof.report.destination import check
 
+    check(json, html, markdown)
     asked = changed(load(study), changes or [])
     with ExitStack() as held:
         tell: Tell = held.enter_context(progress(quiet=quiet))

@@ -20,9 +20,14 @@ def read_report(path: str | Path) -> Report:
         data = json.loads(text)
     except (ValueError, RecursionError):
         raise UsageError(f"{path}: expected a report as JSON, as orderproof audit --json writes it") from None
-    version = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(data, dict):
+        raise UsageError(
+            f"{path}: expected a report as JSON, as orderproof audit --json writes it; got a list or a value"
+        )
+    version = data.get("schema")
     if version != SCHEMA:
-        raise UsageError(f"{path}: expected a report of schema version {SCHEMA}, got {version!r}; audit again")
+        got = "none" if version is None else repr(version)
+        raise UsageError(f"{path}: expected a report of schema version {SCHEMA}, got {got}; audit again")
     try:
         return Report.model_validate(data)
     except ValidationError as error:
@@ -35,7 +40,7 @@ def text_of(path: str | Path, what: str) -> str:
     try:
         if file.stat().st_size > LARGEST:
             raise UsageError(f"{path}: expected {what} of at most {LARGEST // 10**6} MB")
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")  # some systems put a mark of the byte order first
     except OSError as error:
         raise UsageError(f"{path}: {what} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
