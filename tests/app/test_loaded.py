@@ -241,6 +241,17 @@ def test_the_trained_lengths_are_shaded_and_the_ceilings_dashed_at_their_heights
     assert page.locator("#lengths .chart").count() == 2  # causal with two layers, and with one
 
 
+def test_no_ceiling_is_drawn_where_the_models_of_a_chart_have_several(open_page: Open, tmp_path: Path):
+    other = cell("rotary", [0.9, 0.9, 0.9])
+    other["lengths"][1]["ceiling"] = 0.3
+    page = open_page().page
+    load(page, "study", study_text(cells=[cell("none", [0.5, 0.5, 0.5]), other]), tmp_path)
+    path = page.locator("#lengths path.ceiling").get_attribute("d")
+    drawn = {length: x for length, _, _, _, x, *_ in points(page, "lengths")["none, causal, 2 layers"]}
+    across = [float(pair.split()[0]) for pair in path.removeprefix("M ").split(" L ")]
+    assert across == pytest.approx([drawn[4], drawn[12]], abs=0.1)
+
+
 def test_the_numbers_and_the_published_rows_stand_beside_the_curves(open_page: Open, tmp_path: Path):
     page = open_page().page
     load(page, "study", study_text(), tmp_path)
