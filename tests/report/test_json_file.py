@@ -108,6 +108,11 @@ def test_where_nothing_can_be_written_is_told_before(target: str, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_two_files_do_not_share_standard_output():
+    with pytest.raises(UsageError, match=r"expected one file on standard output \(-\); got 2"):
+        destination.check("-", None, "-")
+
+
 def test_a_read_only_folder_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # whoever runs the tests may be allowed everything
     with pytest.raises(UsageError, match=r"cannot write .*: Permission denied; give a file name"):

@@ -33,8 +33,11 @@ def write(content: str | bytes, target: str | Path) -> None:
 def check(*targets: str | Path | None) -> None:
     """Look where files are to be written, before long work is done for them.
 
-    Raises UsageError where one plainly cannot be: a folder is missing or read-only, or is what is named.
+    Raises UsageError where one plainly cannot be: a folder is missing or read-only, or is what is named; and where
+    standard output would hold one after the other.
     """
+    if (many := sum(str(target) == "-" for target in targets)) > 1:
+        raise UsageError(f"expected one file on standard output (-); got {many}")
     for target in targets:
         if target is None or str(target) == "-":
             continue
