@@ -195,10 +195,13 @@ def test_a_card_is_made_of_a_finished_report_or_of_a_subject(run: Run, tmp_path:
 
 def test_what_is_no_report_or_no_card_is_refused_in_one_line(run: Run, tmp_path: Path) -> None:
     finished = tmp_path / "report.json"
-    assert re.search(r"expected a report written by audit --json.*No such file", one_line(run("card", str(finished))))
+    assert re.search(r"report.json: a report cannot be read: No such file", one_line(run("card", str(finished))))
     finished.write_text('{"schema": 1}')
     line = one_line(run("card", str(finished)))
-    assert re.search(r"\(schema version 1\); .*: orderproof: Field required", line)
+    assert line.endswith("report.json: not a report of schema version 1: orderproof: Field required")
+    finished.write_text('{"schema": 2}')
+    line = one_line(run("card", str(finished)))
+    assert line.endswith("report.json: expected a report of schema version 1, got 2; audit again")
     line = one_line(run("card", CAUSAL, "--into", str(tmp_path / "README.md")))
     assert re.search("expected --into to name a Markdown file that is there; .*No such file", line)
     assert "a report is finished" in one_line(run("card", str(finished), "--law", "causal"))
@@ -360,3 +363,32 @@ def test_help_needs_no_torch() -> None:
     code = "import sys; sys.argv = ['orderproof', '--help']\nfrom orderproof.cli import main\n"
     code += "try:\n    main()\nexcept SystemExit:\n    sys.exit(3 if 'torch' in sys.modules else 0)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["audit", CAUSAL],
+        ["prove", CAUSAL, "--law", "causal"],
+        ["sensitivity", "-"],
+        ["claims", "1"],
+        ["atlas", "bert"],
+        ["compare", "who_did_what"],
+    ],
+)
+def test_where_nothing_can_be_written_is_told_before_any_work(
+    run: Run, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("audit", "prove", "sensitivity", "claims", "atlas", "compare"):
+        monkeypatch.setattr(sys.modules[f"orderproof.cli.{command}"], "progress", no_work)
+    line = one_line(run(*arguments, "--json", "absent/found.json"))
+    told = (
+        "cannot write 'absent/found.json': No such file or directory; give a file name in an existing, writable folder"
+    )
+    assert line == f"orderproof: {told}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def no_work(**options: object) -> None:
+    raise AssertionError(f"work was begun: {options}")

@@ -91,7 +91,8 @@ def test_without_the_servers_packages_a_file_is_proposed(run: Run, monkeypatch: 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     code, out, err = run("--no-open")
     assert (code, out) == (2, "")
-    assert 'pip install "orderproof[app]"; or write the page with --output FILE' in err
+    told = "the server needs starlette and uvicorn: pip install 'orderproof[app]'; or write the page with --output FILE"
+    assert err == f"orderproof: {told}\n"
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from orderproof.app import read_report, read_study
+from orderproof.app import read_study
 from orderproof.errors import UsageError
 from orderproof.record import Report
 from orderproof.report import words
@@ -83,6 +83,24 @@ def test_every_finding_stands_in_the_panel(open_page: Open, tmp_path: Path, make
             assert f.witness.change in text
             assert f"difference {words.size(f.witness.difference)}, {words.origin(f.witness)}" in text
     assert page.inner_text("#report-subject") == report.subject.name
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"interrupted": True}, "Interrupted; {} findings so far."),
+        ({"findings": (), "swap": None}, "No law was asked about."),
+        ({"findings": (), "interrupted": True}, "Interrupted; 0 findings so far."),
+    ],
+)
+def test_an_audit_that_was_stopped_or_asked_nothing_has_met_no_expectation(
+    open_page: Open, change: dict[str, Any], said: str
+):
+    report = examples.causal_proof().model_copy(update=change)
+    page = open_page(report=report).page
+    assert page.inner_text("#report .conclusion") == said.format(len(report.findings))
+    assert page.locator("#report .conclusion").get_attribute("class") == "conclusion"
+    assert page.inner_text("#report-note") == ""
 
 
 def test_a_witness_marks_the_tokens_that_changed(open_page: Open):
@@ -223,6 +241,17 @@ def test_the_trained_lengths_are_shaded_and_the_ceilings_dashed_at_their_heights
     assert page.locator("#lengths .chart").count() == 2  # causal with two layers, and with one
 
 
+def test_no_ceiling_is_drawn_where_the_models_of_a_chart_have_several(open_page: Open, tmp_path: Path):
+    other = cell("rotary", [0.9, 0.9, 0.9])
+    other["lengths"][1]["ceiling"] = 0.3
+    page = open_page().page
+    load(page, "study", study_text(cells=[cell("none", [0.5, 0.5, 0.5]), other]), tmp_path)
+    path = page.locator("#lengths path.ceiling").get_attribute("d")
+    drawn = {length: x for length, _, _, _, x, *_ in points(page, "lengths")["none, causal, 2 layers"]}
+    across = [float(pair.split()[0]) for pair in path.removeprefix("M ").split(" L ")]
+    assert across == pytest.approx([drawn[4], drawn[12]], abs=0.1)
+
+
 def test_the_numbers_and_the_published_rows_stand_beside_the_curves(open_page: Open, tmp_path: Path):
     page = open_page().page
     load(page, "study", study_text(), tmp_path)
@@ -260,23 +289,3 @@ def test_a_file_that_is_no_study_is_refused_by_the_page_and_by_the_command(
     assert seen.complaints == []
     with pytest.raises(UsageError, match=f"given.json: not a study of schema version 1: .*{field}"):
         read_study(tmp_path / "given.json")
-
-
-def test_a_report_that_is_none_is_refused_by_the_command(tmp_path: Path):
-    file = tmp_path / "report.json"
-    for text, match in (
-        ("{", "expected a report as JSON"),
-        ('{"schema": 2}', "schema version 1, got 2; audit again"),
-        ("[]", "got None"),
-        ('{"schema": 1}', "not a report of schema version 1: orderproof: Field required"),
-    ):
-        file.write_text(text, encoding="utf-8")
-        with pytest.raises(UsageError, match=match):
-            read_report(file)
-    file.write_bytes(b"\xff\xfe")
-    with pytest.raises(UsageError, match="JSON in UTF-8"):
-        read_report(file)
-    with pytest.raises(UsageError, match="cannot be read: No such file"):
-        read_report(tmp_path / "none.json")
-    file.write_text(examples.everyday().to_json(), encoding="utf-8")
-    assert read_report(file) == examples.everyday()

@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from playwright.sync_api import Page
 
 from tests.app.conftest import Open
 from tests.app.examples import ENCODINGS, bare_head, in_torch
@@ -69,6 +70,17 @@ def test_each_token_is_shown_beside_itself_in_the_other_sentence(open_page: Open
         assert number(cells[2]) == pytest.approx(gap, rel=0.06)
 
 
+def test_two_sentences_that_are_the_same_are_not_said_to_differ(open_page: Open):
+    page = open_page().page
+    type_words(page, "a a b")
+    page.get_by_role("button", name="as typed").click()
+    page.locator("#moving button").first.press("ArrowRight")  # one a for the other
+    choose(page, "swap", encoding="learned", read="each")
+    assert page.inner_text("#swap-verdict") == "The same output"
+    assert page.inner_text("#swap-why") == "Both sentences are the same: move a word."
+    assert [row[-1] for row in texts(page, "#each-read tbody tr")] == ["0", "0", "0"]
+
+
 # ---------------------------------------------------------------- 2 and 3: one head
 
 
@@ -122,8 +134,74 @@ def test_both_sides_of_every_step_are_those_of_torch(open_page: Open, encoding: 
             told = step.locator(".gap-size").inner_text()
             assert told == "∞" if math.isinf(gap) else number(told) == pytest.approx(gap, rel=0.06)
     end = page.inner_text("#proof-end")
-    assert end.startswith(f"The chain breaks at step {broken[0]}") if broken else end.startswith("Every step holds")
+    assert (
+        end.startswith(f"The chain breaks at step {broken[0]}")
+        if broken
+        else end.startswith("Every step holds, for any")
+    )
     assert bool(broken) == (encoding != "none" or causal)
+
+
+def concluded(page: Page) -> tuple[list[str], str, str | None]:
+    """The verdicts of the steps, and what is concluded from them, in which colour."""
+    verdicts = page.locator("#proof-steps .verdict").all_inner_texts()
+    return verdicts, page.inner_text("#proof-end"), page.locator("#proof-end").get_attribute("class")
+
+
+def test_equal_numbers_at_one_permutation_are_not_called_a_theorem_of_alibi(open_page: Open):
+    page = open_page().page
+    assert page.locator("#moving button").all_inner_texts() == ["dog", "chased", "cat"]  # a reversal
+    choose(page, "swap", encoding="alibi")
+    page.locator("#proof-placed").check()
+    verdicts, end, colour = concluded(page)
+    assert verdicts == ["EQUAL"] * 6
+    assert end.startswith("For this P every step holds.")
+    assert "says nothing of other orders" in end
+    assert not any(word in end for word in ("any P", "∎", "not used"))
+    assert colour == "conclusion"
+    assert "not every P does so" in page.inner_text("#step-3")
+    page.get_by_role("button", name="as typed").click()
+    page.locator("#moving button").first.press("ArrowRight")
+    verdicts, end, colour = concluded(page)
+    assert verdicts[:3] == ["EQUAL", "EQUAL", "NOT EQUAL"]
+    assert end == "The chain breaks at step 3: order reaches the output. That is what an encoding or a mask is for."
+    assert colour == "conclusion code-1"
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_the_identity_proves_nothing_of_a_model_that_has_positions(open_page: Open, encoding: str, causal: bool):
+    page = open_page().page
+    choose(page, "swap", encoding=encoding, causal=causal)
+    page.locator("#proof-placed").check()
+    page.get_by_role("button", name="as typed").click()
+    verdicts, end, colour = concluded(page)
+    assert verdicts == ["EQUAL"] * 6
+    bare = encoding == "none" and not causal
+    assert ("for any words, any weights, any P" in end) == bare
+    assert ("For this P every step holds. P moves nothing here." in end) == (not bare)
+    assert colour == ("conclusion code-0" if bare else "conclusion")
+
+
+def test_the_step_that_breaks_is_blamed_on_what_breaks_it(open_page: Open):
+    page = open_page().page
+    choose(page, "swap", encoding="alibi", causal=True)
+    page.locator("#proof-placed").check()
+    assert "The mask hides what comes later" in page.inner_text("#step-3")  # |m - n| survives a reversal
+    choose(page, "swap", causal=False)
+    page.locator("#moving button").first.press("ArrowRight")
+    assert "A bias of the distance" in page.inner_text("#step-3")
+
+
+def test_an_output_that_is_the_same_after_a_broken_step_is_said_to_be(open_page: Open):
+    page = open_page().page
+    type_words(page, "a a")
+    choose(page, "swap", encoding="sinusoidal")
+    page.locator("#proof-placed").check()
+    verdicts, end, _ = concluded(page)
+    assert (verdicts[0], verdicts[4], verdicts[5]) == ("NOT EQUAL", "NOT EQUAL", "EQUAL")
+    assert "order reaches the rows of the output. Their mean is the same, for these words and this P." in end
+    assert "Equal again, for these words and this P." in page.inner_text("#step-6")
 
 
 def _gap(one: torch.Tensor, other: torch.Tensor) -> float:
@@ -162,6 +240,17 @@ def test_the_number_of_outputs_of_all_orders_is_that_of_torch(open_page: Open, t
     n = len(words)
     assert page.inner_text("#orders-total").startswith(f"{n} words: {n}! = {math.factorial(n)} orders")
     assert different == len(orders) // (2 if encoding == "alibi" else 1)
+
+
+def test_one_output_for_two_words_makes_no_bag_of_words_of_alibi(open_page: Open):
+    page = open_page().page
+    type_words(page, "cat dog")
+    choose(page, "swap", encoding="alibi")
+    page.wait_for_function("/ALiBi/.test(document.querySelector('#orders-with figcaption')?.textContent)")
+    assert page.inner_text("#orders-with strong") == page.inner_text("#orders-without strong") == "1"
+    assert "a bag of words" in page.inner_text("#orders-without")
+    assert "a bag of words" not in page.inner_text("#orders-with")
+    assert "each sentence and its mirror image share one" in page.inner_text("#orders-with")
 
 
 def test_a_listed_output_is_that_of_torch(open_page: Open):

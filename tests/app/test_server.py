@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.browsing import CHROMIUM, WHY_NOT, a_window
 
 SENTENCES = {"sentences": ["the cat chased the dog", "the dog chased the cat"]}
 ANSWER = {
-    "model": "tiny", "same_tokens": True, "tokens": [["a"], ["a"]], "seconds": 0.5,
+    "model": "tiny", "same_tokens": True, "tokens": [["a", "b"], ["b", "a"]], "seconds": 0.5,
     "rows": [
         {"condition": "with positions", "dtype": "float64", "cosine": 0.99088, "largest_difference": 0.1319},
         {"condition": "without positions", "dtype": "float64", "cosine": 1.0, "largest_difference": 1.2e-15},
@@ -33,12 +34,15 @@ class Answering(Auditor):
     """An auditor that has its answer ready."""
 
     waits: threading.Event | None = None
+    ready: dict[str, Any] | Exception = ANSWER
 
     def _audit(self, first: str, second: str) -> dict[str, Any]:
         del first, second
+        if isinstance(self.ready, Exception):
+            raise self.ready
         if self.waits is not None:
             assert self.waits.wait(20)
-        return ANSWER
+        return self.ready
 
 
 @dataclass
@@ -180,6 +184,17 @@ def test_a_model_that_is_not_installed_is_a_sentence():
     assert caught.value.status == 503
 
 
+def test_a_model_that_cannot_be_run_is_a_sentence_too():
+    def full() -> Any:
+        raise RuntimeError("not enough memory:\n  tried to allocate 1 TB")
+
+    with pytest.raises(
+        Refused, match="cannot be run on these sentences: RuntimeError: not enough memory: tried"
+    ) as caught:
+        Auditor(load=full).answer(json.dumps(SENTENCES).encode())
+    assert caught.value.status == 503
+
+
 def test_it_listens_on_this_machine_alone_and_says_so_when_a_port_is_taken():
     with listen(0) as on:
         assert on.getsockname()[0] == "127.0.0.1"
@@ -211,6 +226,45 @@ def test_the_page_asks_its_server_and_shows_the_answer(running: Running):
         assert "at least 1 character" in seen.page.inner_text("#live-result .problem")
         assert seen.asked == [address, f"{address}audit", f"{address}audit"]
         assert all("400" in complaint for complaint in seen.complaints)
+
+
+@contextmanager
+def asking(running: Running) -> Iterator[Callable[[], str]]:
+    """The page of this server in a browser, and what it says when its button is pressed."""
+    address = f"http://127.0.0.1:{running.port}/"
+    with a_window(lambda url: url.startswith(address)) as seen:
+        seen.page.goto(address)
+        seen.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+
+        def ask() -> str:
+            seen.page.locator("#live-go").click()
+            seen.page.wait_for_selector("#live-go:not([disabled])")
+            return seen.page.inner_text("#live-result")
+
+        yield ask
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+def test_an_answer_that_is_no_json_is_not_called_a_lost_connection(running: Running):
+    with asking(running) as ask:
+        running.auditor.ready = ValueError("nobody expects this")
+        assert ask() == "The server answers 500."
+        running.auditor.ready = ANSWER
+        assert "only rounding is left" in ask()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+def test_the_page_says_of_two_sentences_no_more_than_their_numbers_do(running: Running):
+    apart = [{**row, "largest_difference": 0.2} for row in ANSWER["rows"]]
+    with asking(running) as ask:
+        running.auditor.ready = {**ANSWER, "rows": apart}
+        assert "without positions they differ too" in ask()
+        running.auditor.ready = {**ANSWER, "rows": apart, "same_tokens": False}
+        assert "do not hold the same tokens: they differ without positions too" in ask()
+        running.auditor.ready = {**ANSWER, "same_tokens": False}
+        assert "do not hold the same tokens.\n" in ask()
+        running.auditor.ready = {**ANSWER, "tokens": [["a", "b"], ["a", "b"]]}
+        assert "Both sentences are the same" in ask()
 
 
 @pytest.mark.slow

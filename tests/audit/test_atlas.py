@@ -519,7 +519,7 @@ def test_nothing_in_a_reason_can_act() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--json", "-", "--markdown", "-"], "expected --json or --markdown on standard output; got both"),
+        (["--json", "-", "--markdown", "-"], "expected one file on standard output (-); got 2"),
         (["--date", "yesterday"], "expected --date YYYY-MM-DD; got 'yesterday'"),
         (["bertt"], "expected the name of an architecture of transformers; got 'bertt'"),
         (["bert", "--workers", "0"], "expected --workers above 0; got 0"),

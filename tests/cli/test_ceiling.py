@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from orderproof.cli import main
 from orderproof.lab.asking import questions
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command, run in this process: its exit code and its two streams."""
-    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["orderproof", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+from tests.cli.conftest import Run
 
 
 def rows(printed: str) -> list[list[str]]:
@@ -57,7 +36,8 @@ def test_json_on_standard_output_is_alone_there(run: Run, tmp_path: Path):
     code, out, err = run("ceiling", "even_pairs", "--length", "4", "--json", "-")
     assert code == 0
     found = json.loads(out)
-    assert (found["schema_version"], found["question"], found["lengths"][0]["fraction"]) == (1, "even_pairs", "5/8")
+    assert (found["schema"], found["question"], found["lengths"][0]["fraction"]) == (1, "even_pairs", "5/8")
+    assert "schema_version" not in found
     assert "5/8" in err
     path = tmp_path / "found.json"
     code, out, err = run("ceiling", "even_pairs", "--length", "4", "--json", str(path), "-q")

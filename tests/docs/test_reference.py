@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from scripts import reference
@@ -10,6 +11,7 @@ from scripts import reference
 from orderproof import encodings
 from orderproof.claims import claims
 from orderproof.lab.asking import questions
+from orderproof.lab.ceilings import Ceilings
 from orderproof.laws import laws
 from orderproof.laws.measured import MeasuredLaw, measured_laws
 from orderproof.prover.rule import rules, sentences
@@ -20,8 +22,12 @@ ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TYPES = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "object": "object"}
 
 
+def ceilings_schema() -> dict[str, Any]:
+    return Ceilings.model_json_schema(by_alias=True, mode="serialization")
+
+
 PAGES = {
-    "json.md": (("Report", schema), ("Study", study_schema)),
+    "json.md": (("Report", schema), ("Study", study_schema), ("Ceilings", ceilings_schema)),
     "claims_json.md": (("ClaimsRecord", claims_schema),),
 }
 

@@ -18,7 +18,7 @@ def test_it_holds_the_fraction_the_decimal_and_how():
         (10, 11, 71 / 128, "71/128"),
     ]
     assert all(at.how and at.floor is None for at in found.lengths)
-    assert Ceilings.model_validate_json(found.model_dump_json()) == found
+    assert Ceilings.model_validate_json(found.to_json()) == found
 
 
 def test_the_lengths_are_those_tested_at_unless_given():

@@ -28,7 +28,7 @@ from orderproof.auditing.examine import Examination
 from orderproof.errors import CertificateError
 from orderproof.laws import get, laws
 from orderproof.prover import recheck as module
-from orderproof.prover.certificate import digest, fingerprint
+from orderproof.prover.certificate import digest, fingerprint, read
 from orderproof.prover.recheck import recheck
 from orderproof.prover.recheck.fact import Fact
 from orderproof.prover.rule import find, sentences
@@ -772,3 +772,26 @@ def test_it_imports_nothing_of_this_package_but_its_errors(file: Path) -> None:
     others = {name for name in imported if name.startswith("orderproof")} - {"orderproof.errors"}
     assert all(name.startswith("orderproof.prover.recheck.") for name in others)
     assert "importlib" not in text
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"{", "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b"[]", "expected a certificate of version 1; .* holds something else"),
+        (b'{"certificate": 2}', "expected a certificate of version 1; .* holds something else"),
+    ],
+)
+def test_a_file_without_certificates_is_refused_in_one_line(tmp_path: Path, content: bytes, told: str) -> None:
+    file = tmp_path / "c.json"
+    file.write_bytes(content)
+    with pytest.raises(CertificateError, match=told) as caught:
+        read(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_no_certificate(tmp_path: Path) -> None:
+    with pytest.raises(CertificateError, match="expected a certificate file; .* cannot be read: No such file"):
+        read(tmp_path / "c.json")

@@ -93,3 +93,28 @@ def test_a_folder_that_is_missing_is_one_clear_line(write, tmp_path: Path):
 def test_a_folder_is_no_file(tmp_path: Path):
     with pytest.raises(UsageError, match="it is a folder"):
         write_json(examples.everyday(), tmp_path)
+
+
+@pytest.mark.parametrize("target", ["absent/report.json", ".", ""])
+def test_where_nothing_can_be_written_is_told_before(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UsageError, match=r"cannot write .*; give a file name in an existing, writable folder"
+    ) as before:
+        destination.check(None, "-", "fine.json", os.devnull, target)
+    with pytest.raises(UsageError) as after:
+        destination.write("text", target)
+    assert str(before.value) == str(after.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_files_do_not_share_standard_output():
+    with pytest.raises(UsageError, match=r"expected one file on standard output \(-\); got 2"):
+        destination.check("-", None, "-")
+
+
+def test_a_read_only_folder_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # whoever runs the tests may be allowed everything
+    with pytest.raises(UsageError, match=r"cannot write .*: Permission denied; give a file name"):
+        destination.check(tmp_path / "report.json")
+    destination.check(os.devnull)

@@ -165,6 +165,9 @@ def test_a_broken_configuration_is_refused(folder, content, message):
 def test_what_is_no_checkpoint_is_refused(folder, tmp_path):
     with pytest.raises(CheckpointError, match=r"expected a checkpoint folder .* got a file"):
         load(str(folder / "model.safetensors"))
+    (tmp_path / "model.py").write_text("layer = 1")
+    with pytest.raises(CheckpointError, match=r"expected .*model\.py:NAME, a module in it .* got the file alone"):
+        load(str(tmp_path / "model.py"))
     (folder / "model.safetensors").unlink()
     with pytest.raises(CheckpointError, match=r"no model\.safetensors in the folder"):
         load(str(folder))

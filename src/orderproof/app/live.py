@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from orderproof.app.loading import problem_of
-from orderproof.errors import OrderproofError
+from orderproof.errors import OrderproofError, first_line
+from orderproof.report.reading import problem_of
 
 if TYPE_CHECKING:
     from orderproof.subjects import Subject
@@ -93,6 +93,8 @@ class Auditor:
             found = swap_and_maps(subject, sentences=(first, second))
         except OrderproofError as error:
             raise Refused(503, str(error)) from error
+        except RuntimeError as error:  # torch's own, as memory that is not there
+            raise Refused(503, f"the model cannot be run on these sentences: {first_line(error)}") from error
         if found is None:
             raise Refused(422, "the model cannot be run on these two sentences without its positions")
         swap, _ = found

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from pydantic import ValidationError
 
 from orderproof import __version__
 from orderproof.app.bundle import bundle
-from orderproof.app.loading import problem_of, text_of
 from orderproof.app.study import Study
 from orderproof.claim_record import ClaimsRecord
 from orderproof.errors import UsageError
-from orderproof.record import SCHEMA, Report
+from orderproof.record import Report
 from orderproof.report import destination
 from orderproof.report.colour import ramp_css
 from orderproof.report.html import embedded
@@ -52,22 +50,6 @@ def page(*, report: Report | None = None, study: Study | None = None, live: bool
             "write it without --study and load the study in panel 7"
         )
     return text
-
-
-def read_report(path: str | Path) -> Report:
-    """A report from its JSON file. Raises `UsageError`."""
-    text = text_of(path, "a report")
-    try:
-        data = json.loads(text)
-    except ValueError:
-        raise UsageError(f"{path}: expected a report as JSON, as orderproof audit --json writes it") from None
-    version = data.get("schema") if isinstance(data, dict) else None
-    if version != SCHEMA:
-        raise UsageError(f"{path}: expected a report of schema version {SCHEMA}, got {version!r}; audit again")
-    try:
-        return Report.model_validate(data)
-    except ValidationError as error:
-        raise UsageError(f"{path}: not a report of schema version {SCHEMA}: {problem_of(error)}") from None
 
 
 def _fitting(report: Report) -> str:

@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from orderproof.app.loading import problem_of, text_of
 from orderproof.errors import UsageError
+from orderproof.report.reading import problem_of, text_of
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 

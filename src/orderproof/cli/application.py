@@ -3,7 +3,8 @@
 0    every expectation is met
 1    a law that should hold is refuted, or one that should fail holds; a certificate does not follow; a claim has
      another verdict than it documents
-2    wrong usage, or the subject cannot be loaded or called
+2    wrong usage, or the subject cannot be loaded or called; of `compare` also that a run failed (the others are in its
+     report), or that a score contradicts what was proved of its model (the result is kept, and no report is written)
 3    nothing refuted, but a law that should hold could not be decided
 130  interrupted; what was found so far has been reported
 """
@@ -29,6 +30,9 @@ from orderproof.cli.sensitivity import sensitivity
 from orderproof.errors import OrderproofError
 
 EPILOG = "Exit codes: 0 every expectation met; 1 a violation; 2 usage, or the subject cannot be loaded; 3 undecided."
+COMPARED = (
+    "Exit codes: 0 all runs finished; 2 usage, a run failed, or a score contradicts what was proved; 130 interrupted."
+)
 
 app = typer.Typer(
     name="orderproof",
@@ -61,7 +65,7 @@ app.command("prove", epilog=EPILOG)(prove)
 app.command("atlas")(atlas)
 app.command("card")(card)
 app.command("claims")(claims)
-app.command("compare")(compare)
+app.command("compare", epilog=COMPARED)(compare)
 app.command("ceiling")(ceiling)
 app.command("explain")(explain)
 app.command("list")(list_)

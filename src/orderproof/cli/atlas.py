@@ -52,8 +52,9 @@ def atlas(
       orderproof atlas --workers 4 --markdown docs/atlas.md --json docs/atlas.json
       orderproof atlas bert llama mamba
     """
-    if json == markdown == "-":
-        raise UsageError("expected --json or --markdown on standard output; got both")
+    from orderproof.report.destination import check
+
+    check(json, markdown)
     checked(date)
     with progress(quiet=quiet) as tell:
         tell((), 0, 1)

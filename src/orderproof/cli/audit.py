@@ -40,6 +40,9 @@ def audit(
       orderproof audit my_model.py:build --law causal --expect causal=holds
       orderproof audit ./checkpoint --json - --quiet
     """
+    from orderproof.report.destination import check
+
+    check(json, html, junit, sarif, markdown, certificate)
     with progress(quiet=quiet) as tell:
         tell("loading", 0, 1)
         from orderproof.cli.loading import load_subject

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import progress
 from orderproof.errors import UsageError
-
-if TYPE_CHECKING:
-    from orderproof.record import Report
 
 SOURCE = f"A report written by audit --json, as NAME.json; or what to audit. {options.SUBJECT}"
 INTO = "The Markdown file to put the section into: in the place of the one it has, else at its end."
@@ -47,7 +44,9 @@ def card(
     if source.endswith(".json"):
         if law or expect or length is not None:
             raise UsageError("expected --law, --expect and --length beside a subject; a report is finished")
-        report = _finished(Path(source))
+        from orderproof.report.reading import read_report
+
+        report = read_report(source)
     else:
         from orderproof.auditing import audit
         from orderproof.cli.loading import load_subject
@@ -76,21 +75,3 @@ def _card(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"expected --into to name a Markdown file that is there; {str(path)!r}: {why}") from None
-
-
-def _finished(path: Path) -> Report:
-    from pydantic import ValidationError
-
-    from orderproof.record import Report
-
-    try:
-        return Report.from_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"expected a report written by audit --json; {str(path)!r}: {why}") from None
-    except ValidationError as error:
-        wrong = error.errors(include_url=False)[0]
-        place = ".".join(map(str, wrong["loc"])) or "the file"
-        raise UsageError(
-            f"expected a report written by audit --json (schema version 1); {str(path)!r}: {place}: {wrong['msg']}"
-        ) from None

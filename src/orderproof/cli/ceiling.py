@@ -52,7 +52,7 @@ def ceiling(
     if json is not None:
         from orderproof.report.destination import write
 
-        write(found.model_dump_json(indent=2) + "\n", json)
+        write(found.to_json() + "\n", json)
     if not quiet:
         _print(found, json)
 

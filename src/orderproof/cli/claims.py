@@ -13,7 +13,7 @@ NUMBERS = "The numbers of the claims; all without one."
 
 
 def claims(
-    numbers: Annotated[list[int] | None, typer.Argument(metavar="[NUMBER...]", help=NUMBERS)] = None,
+    numbers: Annotated[list[int] | None, typer.Argument(metavar="NUMBER", help=NUMBERS)] = None,
     json: options.Json = None,
     markdown: Annotated[
         str | None, typer.Option("--markdown", metavar="PATH", help="Write Markdown; - for standard output.")
@@ -31,6 +31,9 @@ def claims(
       orderproof claims 1 4          two of them
       orderproof claims --json -     as JSON, schema version 1
     """
+    from orderproof.report.destination import check
+
+    check(json, markdown)
     with progress(quiet=quiet) as tell:
         tell("loading", 0, 1)
         from orderproof.claims import numbered, run_claims

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
+from orderproof.cli.extras import need
 from orderproof.errors import StoreError
 
 if TYPE_CHECKING:
@@ -28,13 +31,13 @@ CHANGES = "Settings in place of the study's: steps=100, seeds=3, encoding=rotary
 STORE = "The folder that keeps results and checkpoints; a run that is there is not repeated."
 ENGINE = "Where runs are computed: local, ray, ray:ADDRESS, slurm or slurm:PARTITION."
 WORKERS = "Runs at the same time; as many as there is room for by default."
-DRY = "Say what is left to do and what it will take, and do nothing."
+DRY = "Time a few steps of what is left, say what there is to do and how long it takes; keep nothing."
 TRACKER = "Send finished runs to wandb or trackio too; the package must be installed."
 
 
 def compare(
     study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY)],
-    changes: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help=CHANGES)] = None,
+    changes: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help=CHANGES)] = None,
     store: Annotated[Path, typer.Option("--store", metavar="FOLDER", help=STORE)] = Path("orderproof-results"),
     engine: Annotated[str, typer.Option("--engine", metavar="ENGINE", help=ENGINE)] = "local",
     workers: Annotated[int | None, typer.Option("--workers", min=1, help=WORKERS)] = None,
@@ -55,22 +58,27 @@ def compare(
     \b
     Examples:
       orderproof compare who_did_what                        120 runs: minutes on two cores
-      orderproof compare who_did_what --dry-run              what it would take
+      orderproof compare who_did_what --dry-run              what it will take
       orderproof compare copy encoding=rotary,alibi seeds=3 steps=500
       orderproof compare my_study.yaml --engine ray:auto --html study.html
     """
+    need("orderproof compare", "yaml", "scipy", extra="lab")
+    if html is not None or markdown not in (None, "-"):
+        need("a picture of a study", "matplotlib", extra="plots")
     from orderproof.lab.study import changed, load
+    from orderproof.report.destination import check
 
+    check(json, html, markdown)
     asked = changed(load(study), changes or [])
-    with progress(quiet=quiet) as tell:
+    with ExitStack() as held:
+        tell: Tell = held.enter_context(progress(quiet=quiet))
         from orderproof.lab.comparing import plan
         from orderproof.lab.engines.choosing import choose
-        from orderproof.lab.store import Store
         from orderproof.lab.trackers import Tracker
 
         where = choose(engine, workers=workers)
         sent = None if tracker is None else Tracker(tracker, study=asked.name)
-        kept = Store(store)
+        kept = held.enter_context(_looked_at(store)) if dry_run else _store(store)
         planned = plan(asked, kept, tell=tell)
     _announce(planned, where.workers, quiet=quiet)
     if dry_run:
@@ -87,6 +95,22 @@ def compare(
             console.print(f"\nwritten: {', '.join(written)}", highlight=False)
     if failed:
         raise typer.Exit(2)
+
+
+def _store(folder: Path) -> Store:
+    from orderproof.lab.store import Store
+
+    return Store(folder)
+
+
+@contextmanager
+def _looked_at(folder: Path) -> Iterator[Store]:
+    """The store of a folder that is not made by looking: an empty one elsewhere, where there is none."""
+    if folder.is_file() or (folder / "results.sqlite").exists():
+        yield _store(folder)
+        return
+    with TemporaryDirectory(prefix="orderproof-") as elsewhere:
+        yield _store(Path(elsewhere))
 
 
 def _announce(planned: Plan, workers: int | None, *, quiet: bool) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from orderproof.errors import UsageError
+from orderproof.cli.extras import need
 
 
 def explain(
@@ -37,18 +36,15 @@ def explain(
       orderproof explain --output order.html
       orderproof explain --report report.json --port 0 --no-open
     """
-    from orderproof.app import bundled_study, page, read_report, read_study, write_page
+    from orderproof.app import bundled_study, page, read_study, write_page
+    from orderproof.report.reading import read_report
 
     found = None if report is None else read_report(report)
     curves = bundled_study() if study is None else read_study(study)
     if output is not None:
         write_page(output, report=found, study=curves)
         return
-    if importlib.util.find_spec("starlette") is None or importlib.util.find_spec("uvicorn") is None:
-        raise UsageError(
-            'the server needs starlette and uvicorn: pip install "orderproof[app]"; '
-            "or write the page with --output FILE"
-        )
+    need("the server", "starlette", "uvicorn", extra="app", otherwise="write the page with --output FILE")
     from orderproof.app.server import listen, serve
 
     text = page(report=found, study=curves, live=True)

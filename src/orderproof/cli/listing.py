@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from orderproof.cli.extras import need
+
 
 def list_(
     what: Annotated[
@@ -71,6 +73,7 @@ def _questions() -> Table:
 
 
 def _studies() -> Table:
+    need("orderproof list studies", "yaml", extra="lab")
     from orderproof.lab.study import built_in, load
 
     table = _table("study", "question", "runs", "about")

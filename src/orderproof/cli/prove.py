@@ -51,6 +51,9 @@ def prove(
       orderproof prove "arch:llama?num_hidden_layers=126&hidden_size=16384&num_attention_heads=128&num_key_value_heads=8&intermediate_size=53248&vocab_size=128256" --law causal
       orderproof prove my_model.py:build --law causal --certificate causal.json
     """  # noqa: E501
+    from orderproof.report.destination import check
+
+    check(json, html, junit, sarif, certificate)
     began = time.perf_counter()
     with progress(quiet=quiet) as tell:
         tell("loading", 0, 3)

@@ -49,6 +49,9 @@ def sensitivity(
       orderproof sensitivity ./checkpoint --plot order.svg
       orderproof sensitivity ./checkpoint corpus.txt --json - --quiet
     """
+    from orderproof.report.destination import check
+
+    check(json, plot)
     if plot is not None:
         from orderproof.report.drawing import check_plot
 

@@ -7,11 +7,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from orderproof.errors import UsageError
 from orderproof.lab.question import Measure, Question
 
+SCHEMA = 1
 ASKED_OF = {None: "encoders, decoders", False: "encoders", True: "decoders"}
 """Of whom a question is asked, by its `causal`."""
 READERS = {
@@ -44,7 +45,7 @@ class Ceilings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: int = 1
+    schema_version: int = Field(default=SCHEMA, alias="schema", serialization_alias="schema")
     question: str
     settings: dict[str, Any]
     measure: Measure
@@ -54,6 +55,10 @@ class Ceilings(BaseModel):
     statement: str
     source: str
     lengths: tuple[CeilingAt, ...]
+
+    def to_json(self) -> str:
+        """The record as JSON, schema version 1."""
+        return self.model_dump_json(by_alias=True, indent=2)
 
 
 def ceilings(question: Question, lengths: Sequence[int] | None = None) -> Ceilings:

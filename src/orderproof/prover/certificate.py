@@ -140,7 +140,7 @@ def read(path: str | Path) -> list[dict[str, Any]]:
         made = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise CertificateError(f"expected a certificate file; {path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CertificateError(f"expected a certificate (JSON); {path} is not JSON: {error}") from error
     found = made if isinstance(made, list) else [made]
     if not found or any(not isinstance(c, dict) or c.get("certificate") != VERSION for c in found):

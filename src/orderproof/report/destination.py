@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from pathlib import Path
@@ -26,13 +27,43 @@ def write(content: str | bytes, target: str | Path) -> None:
         else:
             _replace(path.resolve(), data)
     except OSError as error:
-        where = f"cannot write {str(target)!r}: {error.strerror or error}"
-        raise UsageError(f"{where}; give a file name in an existing, writable folder") from error
+        raise _refused(target, error) from error
+
+
+def check(*targets: str | Path | None) -> None:
+    """Look where files are to be written, before long work is done for them.
+
+    Raises UsageError where one plainly cannot be: a folder is missing or read-only, or is what is named; and where
+    standard output would hold one after the other.
+    """
+    if (many := sum(str(target) == "-" for target in targets)) > 1:
+        raise UsageError(f"expected one file on standard output (-); got {many}")
+    for target in targets:
+        if target is None or str(target) == "-":
+            continue
+        path = Path(target).expanduser()
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "it is a folder")
+            if path.exists() and not path.is_file():
+                continue  # a pipe or device
+            folder = path.resolve().parent
+            if not folder.is_dir():
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            if not os.access(folder, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise _refused(target, error) from error
+
+
+def _refused(target: str | Path, error: OSError) -> UsageError:
+    where = f"cannot write {str(target)!r}: {error.strerror or error}"
+    return UsageError(f"{where}; give a file name in an existing, writable folder")
 
 
 def _replace(path: Path, data: bytes) -> None:
     if path.is_dir():
-        raise IsADirectoryError(21, "it is a folder")
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as stream:

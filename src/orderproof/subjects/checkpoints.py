@@ -55,6 +55,8 @@ def load_checkpoint(path: Path, *, attention: str | None = None, name: str | Non
 def _not_a_folder(path: Path) -> str:
     if path.suffix.lower() in PICKLES:
         return f"{path}: a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
+    if path.is_file() and path.suffix == ".py":
+        return f"{path}: expected {path}:NAME, a module in it or a function that returns one; got the file alone"
     if path.is_file():
         return f"{path}: expected a checkpoint folder with config.json and {SINGLE}; got a file"
     return f"{path}: no such folder"

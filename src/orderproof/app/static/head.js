@@ -21,11 +21,17 @@ export const HEAD_WEIGHTS = {
 
 export const headVectors = (words) => words.map((word) => vectorOf(word, SIZE));
 
+// What is added to the score of query m and key n, as a function of both; none where the encoding adds nothing there.
+export function biasOf(encoding, causal) {
+  const { bias } = ENCODINGS[encoding];
+  return bias && bias({ head: 0, heads: EIGHT, causal, weights: HEAD_WEIGHTS });
+}
+
 export function head(x, { encoding = "none", causal = false } = {}) {
-  const { embed, rotate, bias } = ENCODINGS[encoding];
+  const { embed, rotate } = ENCODINGS[encoding];
   const placed = embed ? embed(x, HEAD_WEIGHTS) : x;
   const [q, k, v] = ["query", "key", "value"].map((name) => multiply(placed, HEAD_WEIGHTS[name]));
-  const options = { causal, bias: bias && bias({ head: 0, heads: EIGHT, causal, weights: HEAD_WEIGHTS }) };
+  const options = { causal, bias: biasOf(encoding, causal) };
   const s = rotate ? scores(rotate(q), rotate(k), options) : scores(q, k, options);
   const a = softmax(s);
   const z = multiply(a, v);

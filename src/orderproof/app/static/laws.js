@@ -1,12 +1,13 @@
 // The laws of order as numbers: run the model twice and take the largest difference between the two sides.
 //
-//   order_blind    f(P X) = P f(X)                     for every permutation P; a transposition and a cycle make all
+//   order_blind    f(P X) = P f(X)                     for every permutation P; tried are a transposition and a cycle,
+//                                                      which make all where both hold for every X
 //   prompt_blind   f(P X)[last] = f(X)[last]           for every P that leaves the last token where it is
 //   mirror_blind   f(R X) = R f(X)                     R the reversal
 //   causal         f(X)[i] = f(X')[i] for i < j        X' has other tokens from j on; every j
 //
-// Measured on the tokens given, in float64: at rounding a law is said to hold here. The proof for every input is
-// another matter, and orderproof's prover makes it.
+// Measured on the tokens given, in float64: at rounding a law is said to hold there, for what was tried. The proof for
+// every input is another matter, and orderproof's prover makes it.
 import { largestDifference } from "./attention.js";
 
 // Outputs are normalised to about 1 and go through some hundred operations; 1e-12 is far above what rounding leaves

@@ -42,10 +42,11 @@ const series = (cells, encodings, part, at) => cells.map((cell) => ({
   points: cell[part].map((point) => ({ x: point[at], y: point.iqm, low: point.low, high: point.high })),
 }));
 
+// At a length where the models of a chart were asked questions with several ceilings there is no one line to draw.
 function ceilingsOf(cells) {
   const told = new Map();
-  for (const cell of cells) for (const { length, ceiling } of cell.lengths) if (isNumber(ceiling)) told.set(length, ceiling);
-  return [...told].sort(([a], [b]) => a - b).map(([x, y]) => ({ x, y }));
+  for (const cell of cells) for (const { length, ceiling } of cell.lengths) if (isNumber(ceiling)) told.set(length, new Set([...(told.get(length) ?? []), ceiling]));
+  return [...told].filter(([, known]) => known.size === 1).sort(([a], [b]) => a - b).map(([x, [y]]) => ({ x, y }));
 }
 
 function learning(title, cells, encodings, study) {

@@ -26,16 +26,23 @@ const verdict = (word) => el("span", { class: `verdict ${word}` }, VERDICTS[word
 const law = (f) => visible(["packed", "blocked"].includes(f.setting) ? `${f.law} (${f.setting})` : f.law);
 const name = (f) => (f.code ? `${visible(f.code)} ${law(f)}` : law(f));
 
-function heading({ subject, findings }) {
+function heading({ subject, findings, interrupted }) {
   const details = [subject.kind, count(subject.parameters, "parameter"), subject.layers === null || subject.layers === undefined ? "" : count(subject.layers, "layer"), subject.detail];
-  const unmet = findings.filter((f) => !f.met);
-  const code = unmet.some((f) => f.verdict !== "undecided") ? 1 : unmet.length ? 3 : 0;
-  const said = unmet.length ? `Not as expected: ${unmet.map((f) => `${name(f)} is ${VERDICTS[f.verdict]}`).join("; ")}.` : "Every expectation is met.";
+  const [said, code] = concluded(findings, interrupted);
   return [
     el("h3", { id: "report-subject" }, visible(subject.name)),
     el("p", { class: "quiet" }, visible(details.filter(Boolean).join(", "))),
-    el("p", { class: `conclusion code-${code}` }, said),
+    el("p", { class: `conclusion${code === null ? "" : ` code-${code}`}` }, said),
   ];
+}
+
+// An audit that was stopped, or that asked nothing, has met no expectation.
+function concluded(findings, interrupted) {
+  if (interrupted) return [`Interrupted; ${count(findings.length, "finding")} so far.`, null];
+  if (!findings.length) return ["No law was asked about.", null];
+  const unmet = findings.filter((f) => !f.met);
+  if (!unmet.length) return ["Every expectation is met.", 0];
+  return [`Not as expected: ${unmet.map((f) => `${name(f)} is ${VERDICTS[f.verdict]}`).join("; ")}.`, unmet.some((f) => f.verdict !== "undecided") ? 1 : 3];
 }
 
 function swapped({ swap }) {
@@ -57,7 +64,7 @@ function inShort(f) {
 
 // What a lecture shows: the laws that are proved or refuted, of the first output. The rest is one click away.
 function split({ findings }) {
-  const main = findings.filter((f) => f.output === findings[0].output && !f.measurement && f.verdict !== "not_applicable");
+  const main = findings.filter((f) => f.output === findings[0]?.output && !f.measurement && f.verdict !== "not_applicable");
   return [main, findings.filter((f) => !main.includes(f))];
 }
 

@@ -46,7 +46,7 @@ function compared() {
   const plain = state.encoding === "none" && !state.causal;
   const chosen = plain ? { encoding: "sinusoidal", causal: false } : { encoding: state.encoding, causal: state.causal };
   return [
-    { id: "without", title: "Without positions, bidirectional", encoding: "none", causal: false },
+    { id: "without", title: "Without positions, bidirectional", encoding: "none", causal: false, bare: true },
     { id: "with", title: plain ? "With sinusoidal positions" : `As chosen: ${summary()}`, ...chosen },
   ];
 }
@@ -56,7 +56,7 @@ async function start() {
   const x = vectors();
   const every = [...orders(state.words)];
   const found = [];
-  for (const { id, title, encoding, causal } of compared()) {
+  for (const { id, title, encoding, causal, bare } of compared()) {
     const options = { encoding: ENCODINGS[encoding], causal, layers: state.layers };
     const outputs = [];
     let pause = performance.now() + SLICE;
@@ -68,7 +68,7 @@ async function start() {
       if (mine !== turn) return;
       pause = performance.now() + SLICE;
     }
-    found.push({ id, title, outputs, different: countDifferent(outputs) });
+    found.push({ id, title, bare, outputs, different: countDifferent(outputs) });
   }
   byId("orders-progress").textContent = "";
   show(every, found);
@@ -76,11 +76,11 @@ async function start() {
 
 function show(every, found) {
   const limits = cloud.limits(found.flatMap(({ outputs }) => outputs));
-  fill(byId("orders-result"), found.map(({ id, title, outputs, different }) =>
+  fill(byId("orders-result"), found.map(({ id, title, bare, outputs, different }) =>
     el("figure", { class: "count", id: `orders-${id}` },
       el("figcaption", {}, title),
       el("p", { class: "big" }, el("strong", {}, different.toLocaleString("en")), ` ${different === 1 ? "output" : "outputs"}`),
-      el("p", { class: "quiet" }, `of ${count(every.length, "sentence")}, the mean over tokens${remark(different, every, outputs)}`),
+      el("p", { class: "quiet" }, `of ${count(every.length, "sentence")}, the mean over tokens${remark(different, every, outputs, bare)}`),
       cloud.draw(outputs, different, limits, `${different} different outputs, drawn by their first two features`),
     ),
   ));
@@ -93,9 +93,10 @@ function show(every, found) {
       el("tbody", {}, every.slice(0, LISTED).map(row))))));
 }
 
-function remark(different, every, outputs) {
+// Of two words every order is the other's mirror image: one output makes a bag of words only of a model without positions.
+function remark(different, every, outputs, bare) {
   const total = every.length;
-  if (different === 1 && total > 1) return ": a bag of words";
+  if (different === 1 && total > 1 && bare) return ": a bag of words";
   if (different < total && mirrored(every, outputs)) return ": each sentence and its mirror image share one";
   return different === total && total > 1 ? ": one for each" : "";
 }

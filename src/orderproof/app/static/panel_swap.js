@@ -77,13 +77,19 @@ function draw() {
   byId("swap-why").textContent = why(same, apart);
 }
 
+// Where each word of the second sentence stood in the first: equal words that change places alone have not moved.
+function origins() {
+  return still() ? state.order.map((_, m) => m) : state.order;
+}
+
+const still = () => state.order.every((place, m) => state.words[place] === state.words[m]);
+
 function acrossWords(first, second) {
-  return largestDifference(second, state.order.map((place) => first[place]));
+  return largestDifference(second, origins().map((place) => first[place]));
 }
 
 function why(same, apart) {
-  const still = state.order.every((place, m) => state.words[place] === state.words[m]);
-  if (still) return "Both sentences are the same: move a word.";
+  if (still()) return "Both sentences are the same: move a word.";
   if (!same) return "The model can tell the two sentences apart.";
   return apart === 0 ? "Not one digit differs." : "What is left is rounding: sums in another order.";
 }
@@ -98,7 +104,7 @@ function eachTable(first, second) {
       el("td", { class: "mono" }, inLine(second[m])),
       el("td", { class: "number" }, size(largestDifference([first[place]], [second[m]]))),
     );
-  const rows = state.words.map((_, place) => row(place, state.order.indexOf(place)));
+  const rows = state.words.map((_, place) => row(place, origins().indexOf(place)));
   const head = ["word", "in the first sentence", "in the second", "difference"].map((text) => el("th", { scope: "col" }, text));
   return el("div", { class: "scroll" }, el("table", { class: "each" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
 }

@@ -1,0 +1,156 @@
+"""`orderproof compare`: what it needs, what a dry run leaves, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from orderproof.lab import comparing
+from orderproof.lab.configuration import RunConfig
+from orderproof.lab.engines import choosing
+from orderproof.lab.engines.engine import Failure, Told
+from orderproof.lab.result import RunResult
+from orderproof.lab.store import Store
+from tests.cli.conftest import Run
+from tests.lab.running import TINY, Here
+
+SMALL = ("tiny.yaml", "encoding=none", "steps=10", "measure_every=10", "--quiet")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a study in it; runs are made in this process, and nothing is proved."""
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.yaml").write_text(TINY, encoding="utf-8")
+    monkeypatch.setattr(choosing, "choose", lambda name, workers: Here())
+    monkeypatch.setattr(comparing, "laws_of", lambda runs, store, tell: {run.cell: () for run in runs})
+    monkeypatch.setattr(comparing, "seconds_a_step", lambda run: 0.01)
+
+
+# ---------------------------------------------------------------- what it needs
+
+
+@pytest.mark.parametrize("missing", ["yaml", "scipy"])
+def test_without_a_package_of_the_extra_it_names_the_extra_before_anything_is_done(
+    run: Run, monkeypatch: pytest.MonkeyPatch, missing: str
+):
+    monkeypatch.setitem(sys.modules, missing, None)
+    code, out, err = run("compare", *SMALL)
+    assert (code, out) == (2, "")
+    assert err == f"orderproof: orderproof compare needs {missing}: pip install 'orderproof[lab]'\n"
+    assert [file.name for file in Path().iterdir()] == ["tiny.yaml"]
+
+
+@pytest.mark.parametrize("option", ["--html", "--markdown"])
+def test_without_matplotlib_no_study_is_trained_whose_pictures_cannot_be_drawn(
+    run: Run, monkeypatch: pytest.MonkeyPatch, option: str
+):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, _, err = run("compare", *SMALL, option, "study.page")
+    assert (code, err) == (2, "orderproof: a picture of a study needs matplotlib: pip install 'orderproof[plots]'\n")
+    assert [file.name for file in Path().iterdir()] == ["tiny.yaml"]
+
+
+def test_studies_cannot_be_listed_without_the_extra_and_all_else_can(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    code, out, err = run("list", "studies")
+    assert (code, out) == (2, "")
+    assert err == "orderproof: orderproof list studies needs yaml: pip install 'orderproof[lab]'\n"
+    assert run("list", "questions")[0] == 0
+
+
+# ---------------------------------------------------------------- a dry run
+
+
+def test_a_dry_run_makes_no_store(run: Run):
+    code, out, err = run("compare", *SMALL[:-1], "--dry-run")
+    assert (code, out) == (0, "")
+    assert "study tiny: 2 runs, 0 finished; the others take about" in err
+    assert [file.name for file in Path().iterdir()] == ["tiny.yaml"]
+
+
+def test_a_dry_run_makes_no_store_in_a_folder_that_is_there(run: Run):
+    Path("kept").mkdir()
+    assert run("compare", *SMALL, "--dry-run", "--store", "kept")[0] == 0
+    assert list(Path("kept").iterdir()) == []
+
+
+def test_a_dry_run_counts_what_is_finished_and_adds_nothing(run: Run):
+    assert run("compare", *SMALL, "seeds=1")[0] == 0
+    kept = Store(Path("orderproof-results")).results()
+    assert len(kept) == 1
+    code, _, err = run("compare", *SMALL[:-1], "--dry-run")
+    assert code == 0
+    assert "study tiny: 2 runs, 1 finished" in err
+    assert Store(Path("orderproof-results")).results() == kept
+
+
+def test_a_dry_run_refuses_a_store_that_is_a_file(run: Run):
+    code, _, err = run("compare", *SMALL, "--dry-run", "--store", "tiny.yaml")
+    assert code == 2
+    assert "cannot make the folder 'tiny.yaml': File exists; give another --store" in err
+
+
+# ---------------------------------------------------------------- how it ends
+
+
+class Dying(Here):
+    """An engine that loses so many of its runs, the first ones."""
+
+    def __init__(self, lost: int) -> None:
+        self.lost = lost
+
+    def compute(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[Told]:
+        yield from (Failure(id=run.id, reason="its worker died") for run in runs[: self.lost])
+        yield from super().compute(runs[self.lost :], checkpoints)
+
+
+def test_a_run_that_fails_makes_exit_code_2_and_the_others_are_reported(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(choosing, "choose", lambda name, workers: Dying(1))
+    code, _, err = run("compare", *SMALL, "--json", "study.json")
+    assert code == 2
+    assert re.fullmatch(r"orderproof: run \w+ failed: its worker died\n", err)
+    assert json.loads(Path("study.json").read_text())["cells"][0]["seeds"] == 1
+
+
+def test_a_study_of_which_no_run_comes_to_a_result_reports_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(choosing, "choose", lambda name, workers: Dying(2))
+    code, _, err = run("compare", *SMALL, "--json", "study.json")
+    assert code == 2
+    assert err.endswith("orderproof: none of the 2 runs of study 'tiny' came to a result\n")
+    assert not Path("study.json").exists()
+
+
+def test_a_score_that_a_proof_rules_out_makes_exit_code_2_and_no_report(run: Run, monkeypatch: pytest.MonkeyPatch):
+    # The proof is true of a model without positions; the score is planted.
+    monkeypatch.setattr(comparing, "laws_of", lambda runs, store, tell: {run.cell: ("order_blind",) for run in runs})
+    monkeypatch.setattr(Here, "compute", perfect(Here.compute))
+    code, _, err = run("compare", *SMALL, "seeds=1", "--json", "study.json")
+    assert code == 2
+    assert re.search(r"was proved order_blind; it must score exactly 1/2 at length 6, and scored 1: an error in", err)
+    assert err.count("\n") == 1
+    assert not Path("study.json").exists()
+    assert len(Store(Path("orderproof-results")).results()) == 1
+
+
+def perfect(compute: Callable[..., Iterator[Told]]) -> Callable[..., Iterator[Told]]:
+    """An engine whose runs come back with every place right."""
+
+    def computed(self: Here, runs: list[RunConfig], checkpoints: Path) -> Iterator[Told]:
+        for told in compute(self, runs, checkpoints):
+            assert isinstance(told, RunResult)
+            right = [at.model_copy(update={"right": at.scored, "score": 1.0}) for at in told.lengths]
+            yield told.model_copy(update={"lengths": type(told.lengths)(right)})
+
+    return computed
+
+
+def test_help_says_how_it_ends(run: Run):
+    code, out, _ = run("compare", "--help")
+    assert code == 0
+    assert "2 usage, a run failed, or a score contradicts what was proved" in " ".join(out.split())
