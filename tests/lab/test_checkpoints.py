@@ -102,6 +102,17 @@ def test_a_disk_that_fills_up_says_what_to_do(run: RunConfig, file: Path, monkey
         train(run, file.parent)
 
 
+def test_a_run_that_another_process_finished_meanwhile_goes_on(
+    run: RunConfig, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def swept(number: int) -> None:
+        for part in file.parent.glob(".*.part"):
+            part.unlink()
+
+    monkeypatch.setattr(os, "fsync", swept)
+    assert told(train(run, file.parent)) == told(train(run))
+
+
 def test_a_folder_that_cannot_be_made_is_named(run: RunConfig, tmp_path: Path) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
     with pytest.raises(StoreError, match=r"cannot keep a checkpoint in '.*checkpoints': "):

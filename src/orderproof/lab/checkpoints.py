@@ -53,6 +53,8 @@ def keep(
         write(save(tensors, {"orderproof": json.dumps(told)}), file)
     except (OSError, UsageError) as error:
         why = error if isinstance(error, OSError) else error.__cause__ or error
+        if isinstance(why, FileNotFoundError) and file.parent.is_dir():
+            return  # another process has finished this very run, and removed what is kept of it
         raise StoreError(
             f"cannot keep a checkpoint in {str(file.parent)!r}: {getattr(why, 'strerror', None) or why}; make room or "
             "give another --store, and the same command goes on from what is kept"

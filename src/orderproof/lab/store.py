@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from orderproof.lab.configuration import fingerprint
 from orderproof.lab.result import RunResult
 
 SCHEMA = 1
-ABANDONED = 60.0  # [s] after which nobody is still writing a checkpoint
 BROKEN = "move the file away, and put back a copy or start anew"
 TABLES = (
     "CREATE TABLE runs (id TEXT PRIMARY KEY, code TEXT NOT NULL, finished TEXT NOT NULL, result TEXT NOT NULL)",
@@ -82,11 +80,8 @@ class Store:
         with self._open() as held:
             row = (result.id, code, datetime.now(UTC).isoformat(timespec="seconds"), text)
             held.execute("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)", row)
-        (self.checkpoints / f"{result.id}.safetensors").unlink(missing_ok=True)
-        for file in self.checkpoints.glob(f".{result.id}.safetensors.*"):  # what a worker that was killed was writing
-            with suppress(FileNotFoundError):
-                if time.time() - file.stat().st_mtime > ABANDONED:  # another process may be at this very run
-                    file.unlink()
+        for file in self.checkpoints.glob(f"*{result.id}.safetensors*"):  # with what a killed worker was writing
+            file.unlink(missing_ok=True)
 
     def laws(self, *, code: str) -> dict[str, tuple[str, ...]]:
         """For each cell, the laws this code proved of its model."""
