@@ -19,12 +19,13 @@ HEAD = """# The atlas
 Written by `orderproof atlas --markdown docs/atlas.md`; not edited by hand. The rows are in `atlas.json`.
 
 The text and vision architectures that transformers knows. Each is built from its default configuration made tiny (two
-layers, a few dozen features), with random weights and every parameter moved off its initial value, in a process of its
-own with a limit on time and memory, and audited: every law that can be proved, on its first output and on the others,
-and every law of behaviour that can be measured. *Proved* rests on the recorded graph and holds, over the real numbers
-and for finite activations, for every input of that length under the assumptions listed; *refuted* rests on two runs
-that differ beyond rounding; *held* is no counterexample in the trials made. *Undecided* is none of these, and says
-which operator had the last word."""
+layers, a few dozen features), with random weights and every parameter moved off its initial value (and batch norms
+with the statistics of eight samples, as training would leave them), in a process of its own with a limit on time and
+memory, and audited: every law that can be proved, on its first output and on the others, and every law of behaviour
+that can be measured. *Proved* rests on the recorded graph and holds, over the real numbers and for finite
+activations, for every input of that length under the assumptions listed; *refuted* rests on two runs that differ
+beyond rounding; *held* is no counterexample in the trials made. *Undecided* is none of these, and says which operator
+had the last word."""
 
 Cells = Sequence[str]
 
