@@ -3,6 +3,7 @@
 #   make audit    audit the bundled real model; writes report.html and report.json
 #   make test     linters, types, import directions and the whole test suite
 #   make soak     the same properties over far more random programs, and every mutant
+#   make release  the sdist and the wheels in dist/, each installed and used without a C compiler
 #
 # Python 3.11 or later and make are all that must be there. pip reads its own settings (PIP_INDEX_URL
 # and so on) from the environment. Another interpreter: make test PYTHON=python3.12
@@ -33,7 +34,7 @@ ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))
 # One torch thread a worker: the workers are the parallelism. Nothing is fetched at run time.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 HF_HUB_OFFLINE=1
 
-.PHONY: help audit test soak docs lint format coverage clean
+.PHONY: help audit test soak docs lint format coverage release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -65,6 +66,9 @@ coverage: $(DEV) ## the test suite once more, with branches counted
 	@$(TEST_ENV) $(RUN) coverage run -m pytest -q -n $(WORKERS) $(ARGS)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report
+
+release: $(DEV) ## build the sdist and the wheels into dist/, install each without a compiler and use it
+	@$(BIN)/python tools/release.py --torch $(TORCH)
 
 clean: ## remove .venv, caches and reports
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* \

@@ -1,7 +1,7 @@
-"""Build the kernels: a few lines of plain C that the package also works without.
+"""Compile the optional C kernels while building the wheel.
 
-Where there is no C compiler, or it fails, the package is built without them and says so; every function then takes
-its path through torch, with the same results.
+Without a working C compiler the wheel is built without kernels, with a warning; every function then runs through
+torch with the same results.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("src/orderproof/encodings/kernels")
-# Products are rounded one by one, so that the kernel and the path through torch give the same numbers.
+# Each product is rounded separately, so that kernels and torch give the same numbers.
 FLAGS = ("-O3", "-std=gnu11", "-ffp-contract=off", "-fPIC", "-shared")
-# The functions of Python are found in the process that loads the library; macOS wants to be told so.
+# Python's functions are resolved by the process that loads the library; macOS needs to allow that explicitly.
 UNDEFINED = ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
 
 
 class KernelHook(BuildHookInterface):
-    """Compile `turn.c` beside its source."""
+    """Compiles `rotary.c` into the folder of its source."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and mark the wheel as one for this machine where that worked."""
+        """Compile, and tag the wheel for this platform if that succeeded."""
         del version
         if self.target_name != "wheel":
             return
         folder = Path(self.root) / FOLDER
-        library = folder / "turn.so"
+        library = folder / "rotary.so"
         compiler = shlex.split(os.environ.get("CC", "")) or [next(filter(shutil.which, ("cc", "gcc", "clang")), "")]
         if platform.system() == "Windows" or not compiler[0]:
-            self.app.display_warning("no C compiler was found: the kernels are left out, their torch path is taken")
+            self.app.display_warning("no C compiler was found: built without the kernels, which torch replaces")
             return
-        made = library.with_suffix(f".{os.getpid()}.so")
-        plain = [*compiler, *FLAGS, str(folder / "turn.c"), "-o", str(made), "-lm"]
-        # With Python's header the smallest call gets a function of its own; without it ctypes makes that call.
-        with_python = [*plain, str(folder / "turn_python.c"), f"-I{sysconfig.get_path('include')}", *UNDEFINED]
+        output = library.with_suffix(f".{os.getpid()}.so")
+        plain = [*compiler, *FLAGS, str(folder / "rotary.c"), "-o", str(output), "-lm"]
+        # With Python's header, small calls get a native function; without it they go through ctypes.
+        with_python = [*plain, str(folder / "rotary_python.c"), f"-I{sysconfig.get_path('include')}", *UNDEFINED]
         for command in (with_python, plain):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if not done.returncode:
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if not result.returncode:
                 break
-        if done.returncode:
-            said = (done.stderr.strip().splitlines() or ["no message"])[0]
-            self.app.display_warning(f"the kernels did not compile and are left out: {said}")
-            made.unlink(missing_ok=True)
+        if result.returncode:
+            message = (result.stderr.strip().splitlines() or ["no message"])[0]
+            self.app.display_warning(f"the kernels did not compile, built without them: {message}")
+            output.unlink(missing_ok=True)
             return
-        made.replace(library)
+        output.replace(library)
         build_data["artifacts"].append(f"/{library.relative_to(self.root).as_posix()}")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"

@@ -1,11 +1,11 @@
-"""How fast the encodings are, beside the libraries people use and beside what the machine allows.
+"""The speed of the encodings, compared with other libraries and with the limits of the machine.
 
     python benchmarks/encodings.py                                  every table, a few minutes
     python benchmarks/encodings.py --only rotate                    one of them: rotate, decode, bias, train, table
-    python benchmarks/encodings.py --markdown docs/benchmarks.md    and write the page
+    python benchmarks/encodings.py --markdown docs/benchmarks.md    also write the page
 
-One thread. All candidates of a row run in one process, one after the other, round after round; what is printed is the
-median of the ratios within a round, of processor time. The peers come with the extra `bench`.
+Single-threaded. All candidates of a row run in turn in one process, in several rounds; the tables show the median of
+the ratios of processor time within a round. The extra `bench` installs the other libraries.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ from torch.nn import functional
 from orderproof import encodings, positions
 from orderproof.encodings import attention, kernels
 
-Run = Callable[[], object]
+Candidate = Callable[[], object]
 PEERS = ("transformers", "rotary_embedding_torch", "x_transformers", "matplotlib")
 SHAPES = {"A": (8, 12, 512, 64), "B": (1, 32, 2048, 128), "C": (1, 32, 8192, 128)}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 HEAD = """# Benchmarks of the encodings
 
-Written by `python benchmarks/encodings.py --markdown docs/benchmarks.md`; not edited by hand. (How long the prover
-takes stands in [its own page](prover_benchmarks.md).)
+Written by `python benchmarks/encodings.py --markdown docs/benchmarks.md`; do not edit. (The speed of the
+prover has [its own page](prover_benchmarks.md).)
 """
 
 
-def ratios(candidates: dict[str, Run], *, base: str, rounds: int, calls: int = 1) -> tuple[float, dict[str, float]]:
-    """The seconds a call of the base takes, and how many times that each candidate takes; medians over rounds."""
+def ratios(
+    candidates: dict[str, Candidate], *, base: str, rounds: int, calls: int = 1
+) -> tuple[float, dict[str, float]]:
+    """The time of one call of the base [s], and the ratio of each candidate to it; medians over rounds."""
     for run in candidates.values():
         run()
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
@@ -57,53 +59,53 @@ def ratios(candidates: dict[str, Run], *, base: str, rounds: int, calls: int = 1
     return statistics.median(seconds[base]), found
 
 
-def hugging_face(q: Tensor, k: Tensor, length: int) -> Run:
-    """apply_rotary_pos_emb of Llama, its tables ready."""
+def hugging_face(q: Tensor, k: Tensor, length: int) -> Candidate:
+    """apply_rotary_pos_emb of Llama, with precomputed tables."""
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-    cos, sin = halves(q.shape[-1], length, q.dtype)
+    cos, sin = transformers_cos_sin(q.shape[-1], length, q.dtype)
     return lambda: apply_rotary_pos_emb(q, k, cos, sin)
 
 
-def halves(width: int, length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The tables of Hugging Face: both halves of the features, in the dtype of q."""
+def transformers_cos_sin(width: int, length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The tables of transformers: both halves of the features, in the dtype of q."""
     rotary = encodings.Rotary(width)
     cos, sin = rotary.cos_sin(positions.arange(length), dtype=torch.float32)
     return tuple(torch.cat([x, x], -1).unsqueeze(0).to(dtype) for x in (cos, sin))  # type: ignore[return-value]
 
 
-def lucidrains(q: Tensor, k: Tensor, length: int) -> Run:
-    """rotary-embedding-torch, its angles ready."""
+def rotary_embedding_torch(q: Tensor, k: Tensor, length: int) -> Candidate:
+    """rotary-embedding-torch, with precomputed angles."""
     from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 
     angles = RotaryEmbedding(q.shape[-1])(torch.arange(length).float())
     return lambda: (apply_rotary_emb(angles, q), apply_rotary_emb(angles, k))
 
 
-def x_transformers(q: Tensor, k: Tensor, length: int) -> Run:
-    """x-transformers, its angles ready."""
+def x_transformers(q: Tensor, k: Tensor, length: int) -> Candidate:
+    """x-transformers, with precomputed angles."""
     from x_transformers.x_transformers import RotaryEmbedding, apply_rotary_pos_emb
 
     angles, _ = RotaryEmbedding(q.shape[-1])(torch.arange(length))
     return lambda: (apply_rotary_pos_emb(q, angles), apply_rotary_pos_emb(k, angles))
 
 
-def rotate(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
-    """Queries and keys turned, in multiples of copying them into buffers that are there."""
+def benchmark_rotate(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
+    """Rotation of queries and keys, relative to copying them into existing buffers."""
     lines = [["shape", "dtype", "copy_ [ms]", "in place", "into buffers", "fresh", "transformers", "rotary-emb.-torch",
               "x-transformers", "fresh over transformers"]]  # fmt: skip
     for name, shape in SHAPES.items():
         for dtype_name, dtype in DTYPES.items():
             q, k = torch.randn(shape).to(dtype), torch.randn(shape).to(dtype)
-            into, turned = (torch.empty_like(q), torch.empty_like(k)), (q.clone(), k.clone())
+            into, rotated = (torch.empty_like(q), torch.empty_like(k)), (q.clone(), k.clone())
             rotary, p = encodings.Rotary(shape[-1]), positions.arange(shape[2])
-            candidates: dict[str, Run] = {
+            candidates: dict[str, Candidate] = {
                 "copy": lambda into=into, q=q, k=k: (into[0].copy_(q), into[1].copy_(k)),
-                "in place": lambda r=rotary, t=turned, p=p: r.rotate(*t, p, out=t),
+                "in place": lambda r=rotary, t=rotated, p=p: r.rotate(*t, p, out=t),
                 "buffers": lambda r=rotary, q=q, k=k, p=p, into=into: r.rotate(q, k, p, out=into),
                 "fresh": lambda r=rotary, q=q, k=k, p=p: r.rotate(q, k, p),
                 "hf": hugging_face(q, k, shape[2]),
-                "lucid": lucidrains(q, k, shape[2]),
+                "lucid": rotary_embedding_torch(q, k, shape[2]),
                 "x": x_transformers(q, k, shape[2]),
             }
             base, found = ratios(candidates, base="copy", rounds=rounds)
@@ -120,12 +122,12 @@ def decode(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
     for dtype_name, dtype in DTYPES.items():
         q, k = (torch.randn(1, 32, 1, 128).to(dtype) for _ in range(2))
         into, rotary, p = (torch.empty_like(q), torch.empty_like(k)), encodings.Rotary(128), torch.tensor([32768])
-        candidates: dict[str, Run] = {
+        candidates: dict[str, Candidate] = {
             "copy": lambda into=into, q=q, k=k: (into[0].copy_(q), into[1].copy_(k)),
             "fresh": lambda r=rotary, q=q, k=k, p=p: r.rotate(q, k, p),
             "in place": lambda r=rotary, p=p, into=into: r.rotate(*into, p, out=into),
             "hf": hugging_face(q, k, 1),
-            "lucid": lucidrains(q, k, 1),
+            "lucid": rotary_embedding_torch(q, k, 1),
         }
         base, found = ratios(candidates, base="copy", rounds=4 * rounds, calls=300)
         lines.append([dtype_name, *(f"{found[n] * base * 1e6:.1f}" for n in candidates)])
@@ -133,7 +135,7 @@ def decode(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def bias(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
-    """Attention (1, 8, L, 64) with a bias, in multiples of attention without."""
+    """Attention (1, 8, L, 64) with a bias, relative to attention without."""
     lines = [["L", "no bias [ms]", "dense matrix, ready", "ALiBi", "T5", "bias memory, dense [MiB]", "ours [MiB]",
               "bit-identical"]]  # fmt: skip
     causal_lines = [["L", "is_causal [ms]", "dense matrix, ready", "ALiBi", "T5", "largest difference"]]
@@ -183,7 +185,7 @@ def bias(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def train(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
-    """Forward and backward of attention (1, 8, L, 64) with a bias that learns."""
+    """Forward and backward of attention (1, 8, L, 64) with a learned bias."""
     lines = [["L", "no bias [ms]", "ours, T5", "dense matrix that learns"]]
     for length in (1024, 2048):
         q, k, v = (torch.randn(1, 8, length, 64, requires_grad=True) for _ in range(3))
@@ -222,9 +224,9 @@ def table(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
         angles = torch.outer(p.float(), single)
         return angles.cos(), angles.sin()
 
-    candidates: dict[str, Run] = {
+    candidates: dict[str, Candidate] = {
         "fill": lambda: (torch.empty(length, 64).fill_(1.0), torch.empty(length, 64).fill_(1.0)),
-        "ours": lambda: encodings.table(spectrum, length),
+        "ours": lambda: encodings.cos_sin_table(spectrum, length),
         "hf": hugging_face_table(width, length),
         "plain": plain,
     }
@@ -242,8 +244,8 @@ def table(rounds: int) -> Iterator[tuple[str, list[list[str]]]]:
     yield "A table of 1,048,576 positions x 128 (limit: 5x faster than peers, 3e-8)", lines
 
 
-def hugging_face_table(width: int, length: int) -> Run:
-    """LlamaRotaryEmbedding over all positions; half of what it gives is a repetition, as it is used."""
+def hugging_face_table(width: int, length: int) -> Candidate:
+    """LlamaRotaryEmbedding over all positions; it returns every number twice, as it is used."""
     from transformers import LlamaConfig
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
@@ -253,7 +255,7 @@ def hugging_face_table(width: int, length: int) -> Run:
 
 
 def largest_error(made: Any, frequencies: Tensor) -> float:
-    """The largest error of the cosines over the whole table, beside float64."""
+    """The largest error of the cosines in the whole table, relative to float64."""
     cos = made[0].view(-1, made[0].shape[-1])[:, : len(frequencies)]
     worst = 0.0
     for start in range(0, len(cos), 1 << 16):
@@ -263,7 +265,7 @@ def largest_error(made: Any, frequencies: Tensor) -> float:
 
 
 def plot(lines: list[list[str]], file: Path) -> None:
-    """How many times copy_ each way of turning takes, by shape and dtype."""
+    """A bar chart of the time of each rotation relative to copy_, by shape and dtype."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -280,17 +282,17 @@ def plot(lines: list[list[str]], file: Path) -> None:
     axes.set_yscale("log")
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("multiples of copy_")
-    axes.set_title("Turning q and k: less is better, copying into a buffer is 1")
+    axes.set_title("Rotation of q and k: less is better, copying into a buffer is 1")
     axes.legend(fontsize="small")
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, metadata={"Date": None})
     plt.close(figure)
 
 
-TABLES = {"rotate": rotate, "decode": decode, "bias": bias, "train": train, "table": table}
+TABLES = {"rotate": benchmark_rotate, "decode": decode, "bias": bias, "train": train, "table": table}
 
 
-def markdown(lines: list[list[str]]) -> str:
+def markdown_table(lines: list[list[str]]) -> str:
     head, *rest = lines
     return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *rest))
 
@@ -298,16 +300,16 @@ def markdown(lines: list[list[str]]) -> str:
 def machine() -> str:
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
     model = next((line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name")), "")
-    kernel = "compiled kernel" if kernels.available() else "no compiled kernel"
+    kernel = "compiled kernel" if kernels.kernels_available() else "no compiled kernel"
     today = dt.datetime.now(dt.UTC).date()
     return f"{today}, {model or platform.machine()}, one thread, torch {torch.__version__}, {kernel}."
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=TABLES, action="append", help="this table only; may be given again")
+    parser.add_argument("--only", choices=TABLES, action="append", help="only this table; repeatable")
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--markdown", type=Path, help="write the page here, and the plot beside it")
+    parser.add_argument("--markdown", type=Path, help="write the page here and the plot next to it")
     chosen = parser.parse_args(arguments)
     lacking = [name for name in PEERS if importlib.util.find_spec(name) is None]
     if lacking:
@@ -318,8 +320,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in chosen.only or TABLES:
         with torch.set_grad_enabled(name == "train"):
             for title, lines in TABLES[name](chosen.rounds):
-                page += [f"## {title}", "", markdown(lines), ""]
-                print(f"{title}\n\n{markdown(lines)}\n", flush=True)
+                page += [f"## {title}", "", markdown_table(lines), ""]
+                print(f"{title}\n\n{markdown_table(lines)}\n", flush=True)
                 if name == "rotate" and chosen.markdown:
                     plot(lines, chosen.markdown.parent / "images" / "turning.svg")
                     page += ["![Multiples of copy_, by shape and library](images/turning.svg)", ""]

@@ -32,14 +32,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from orderproof.laws import Law, laws
+from orderproof.laws import ProvedLaw, proved_laws
+from orderproof.models import Subject, bundled, from_module, load
 from orderproof.prover import certificate
-from orderproof.prover.capture import Captured, capture
-from orderproof.prover.constants import Constants
-from orderproof.prover.interpret import Walk, interpret
-from orderproof.subjects import Subject, bundled, from_module, load
+from orderproof.prover.analysis import Analysis, analyze
+from orderproof.prover.domain.constants import Constants
+from orderproof.prover.export.capture import CapturedGraph, capture
 
-LIMIT = 0.1
+MAX_RATIO = 0.1
 REPEATS = 3
 ARCHITECTURES = (
     "bert", "roberta", "distilbert", "gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma3_text", "t5", "vit"
@@ -65,11 +65,11 @@ class Row:
     length: int
     nodes: int
     capture: float
-    interpret: float
+    analysis: float
 
     @property
     def ratio(self) -> float:
-        return self.interpret / self.capture
+        return self.analysis / self.capture
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,18 @@ def _encoder() -> nn.Module:
     return nn.TransformerEncoder(layer, num_layers=6, enable_nested_tensor=False).eval()
 
 
-def captured_of(subject: Subject, length: int) -> Captured:
+def capture_graph(subject: Subject, length: int) -> CapturedGraph:
     inputs = subject.sample(length).inputs
-    return capture(subject.module, inputs, values=subject.values, quiet=subject.quiet, cut=subject.cut)
+    return capture(
+        subject.module,
+        inputs,
+        values=subject.buffer_values,
+        quiet=subject.export_context,
+        cut=subject.patch_embedding_path,
+    )
 
 
-def walk(subject: Subject, captured: Captured, law: Law) -> Walk:
+def analyse(subject: Subject, captured: CapturedGraph, law: ProvedLaw) -> Analysis:
     """What the prover does for one law."""
     constants = Constants(captured.graph, captured.state, captured.values, parameters=captured.parameters)
     axes = (
@@ -121,10 +127,10 @@ def walk(subject: Subject, captured: Captured, law: Law) -> Walk:
         else dict(zip(captured.inputs, subject.token_axes, strict=True))
     )
     facts = {n: law.input_fact(tuple(int(s) for s in n.meta["val"].shape), axis) for n, axis in axes.items()}
-    return interpret(captured.graph, constants, facts)
+    return analyze(captured.graph, constants, facts)
 
 
-def seconds(task: Callable[[], Any]) -> tuple[float, Any]:
+def timed(task: Callable[[], Any]) -> tuple[float, Any]:
     began = time.perf_counter()
     made = task()
     return time.perf_counter() - began, made
@@ -136,26 +142,29 @@ def measure(key: tuple[str, str], build: Callable[[], Subject], *, repeats: int 
     captures, walks = [], []
     nodes = 0
     for _ in range(repeats + 1):
-        taken, captured = seconds(lambda: captured_of(subject, subject.length))
+        taken, captured = timed(lambda: capture_graph(subject, subject.default_length))
         nodes = len(captured.graph.nodes)
         captures.append(taken)
         walks.append(
-            seconds(lambda c=captured: [walk(subject, c, law) for law in laws() if law.settings == ("plain",)])[0]
+            timed(
+                lambda c=captured: [analyse(subject, c, law) for law in proved_laws() if law.call_modes == ("plain",)]
+            )[0]
         )
     return Row(
-        *key, parameters=subject.parameters, layers=subject.layers, length=subject.length, nodes=nodes,
-        capture=statistics.median(captures[1:]), interpret=statistics.median(walks[1:]),
+        *key, parameters=subject.parameter_count, layers=subject.layer_count, length=subject.default_length,
+        nodes=nodes,
+        capture=statistics.median(captures[1:]), analysis=statistics.median(walks[1:]),
     )  # fmt: skip
 
 
 def large(spec: str, law_name: str, length: int | None) -> Large:
     """Build, capture, walk and certify one large model; the process should do nothing else."""
-    law = next(law for law in laws() if law.name == law_name)
-    build, subject = seconds(lambda: load(spec))
+    law = next(law for law in proved_laws() if law.name == law_name)
+    build, subject = timed(lambda: load(spec))
     length = length or subject.length
-    capturing, captured = seconds(lambda: captured_of(subject, length))
-    walking, done = seconds(lambda: walk(subject, captured, law))
-    certifying, text = seconds(lambda: _certificate(subject, captured, done, law))
+    capturing, captured = timed(lambda: capture_graph(subject, length))
+    walking, done = timed(lambda: analyse(subject, captured, law))
+    certifying, text = timed(lambda: _certificate(subject, captured, done, law))
     return Large(
         model=spec, law=law.name, parameters=subject.parameters, length=length, nodes=len(captured.graph.nodes),
         build=build, capture=capturing, interpret=walking, certificate=certifying, characters=len(text),
@@ -172,7 +181,7 @@ def peak_memory() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e9
 
 
-def _certificate(subject: Subject, captured: Captured, done: Walk, law: Law) -> str:
+def _certificate(subject: Subject, captured: CapturedGraph, done: Analysis, law: ProvedLaw) -> str:
     output, node = next(iter(captured.outputs.items()))
     needed, queue = {node}, [node]
     while queue:
@@ -182,7 +191,7 @@ def _certificate(subject: Subject, captured: Captured, done: Walk, law: Law) -> 
                 queue.append(n)
     axes = dict(zip(captured.inputs, subject.token_axes, strict=True))
     tokens = next(int(n.meta["val"].shape[axis]) for n, axis in axes.items() if axis is not None)
-    made = certificate.make(
+    made = certificate.build_certificate(
         captured, done, law=law.name, code=law.code, family=law.family, relation=law.relation(tokens), output=output,
         dims=[(1, 0)], inputs=axes, subject=subject.name, weights="all", needed=needed,
     )  # fmt: skip
@@ -199,7 +208,17 @@ def large_in_own_process(spec: str, law: str, length: int | None) -> Large:
 
 # ---------------------------------------------------------------- what is printed
 
-HEADER = ("model", "backend", "parameters", "layers", "length", "nodes", "capture [s]", "interpret [s]", "ratio")
+HEADER = (
+    "model",
+    "attention_backend",
+    "parameters",
+    "layers",
+    "length",
+    "nodes",
+    "capture [s]",
+    "interpret [s]",
+    "ratio",
+)
 LARGE_HEADER = ("law", "parameters", "length", "nodes", "build [s]", "capture [s]", "interpret [s]",
                 "certificate [s]", "certificate [MB]", "peak memory [GB]")  # fmt: skip
 
@@ -207,7 +226,7 @@ LARGE_HEADER = ("law", "parameters", "length", "nodes", "build [s]", "capture [s
 def cells(row: Row) -> tuple[str, ...]:
     return (
         row.model, row.backend, f"{row.parameters:,}", "-" if row.layers is None else str(row.layers),
-        str(row.length), f"{row.nodes:,}", f"{row.capture:.3f}", f"{row.interpret:.3f}", f"{row.ratio:.3f}",
+        str(row.length), f"{row.nodes:,}", f"{row.capture:.3f}", f"{row.analysis:.3f}", f"{row.ratio:.3f}",
     )  # fmt: skip
 
 
@@ -248,8 +267,8 @@ def _processor() -> str:
 
 def worst(rows: list[Row]) -> str:
     most = max(rows, key=lambda row: row.ratio)
-    verdict = "within" if most.ratio <= LIMIT else "ABOVE"
-    return f"largest ratio: {most.ratio:.3f} ({most.model}, {most.backend}); {verdict} the limit of {LIMIT}"
+    verdict = "within" if most.ratio <= MAX_RATIO else "ABOVE"
+    return f"largest ratio: {most.ratio:.3f} ({most.model}, {most.backend}); {verdict} the limit of {MAX_RATIO}"
 
 
 def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
@@ -261,7 +280,7 @@ def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
         (
             "Seconds to capture a model's graph and to interpret it (the walks of all laws together, strict). "
             f"Median of {REPEATS}, after one run that is not counted. Architectures have their default sizes and no "
-            f"weights. Interpreting is to take at most {LIMIT} of capturing."
+            f"weights. Interpreting is to take at most {MAX_RATIO} of capturing."
         ),
         markdown(HEADER, [cells(row) for row in rows]),
         worst(rows) + ".",
@@ -291,7 +310,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no model's name holds {chosen.model!r}; known: {', '.join(sorted({k[0] for k in models()}))}")
     about = list(machine())
     print("\n".join(about))
-    print(f"limit: interpret / capture at most {LIMIT}")
+    print(f"limit: interpret / capture at most {MAX_RATIO}")
     print("\t".join(HEADER))
     rows = []
     for key, build in wanted.items():

@@ -1,4 +1,4 @@
-"""The package builds its kernels where there is a C compiler, and does without where there is none."""
+"""The wheel contains the compiled kernels where there is a C compiler, and builds without one."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def test_a_wheel_is_built(tmp_path: Path, compiler: str | None) -> None:
     shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     environment = os.environ | ({"CC": compiler} if compiler else {})
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    held = [name for name in zipfile.ZipFile(wheel).namelist() if "kernels/turn" in name]
-    assert any(name.endswith("turn.c") for name in held)
-    has_library = any(name.endswith("turn.so") for name in held)
+    files = [name for name in zipfile.ZipFile(wheel).namelist() if "kernels/rotary" in name]
+    assert any(name.endswith("rotary.c") for name in files)
+    has_library = any(name.endswith("rotary.so") for name in files)
     assert has_library == (not wheel.name.endswith("py3-none-any.whl"))
-    assert has_library or "the kernels" in done.stdout + done.stderr
+    assert has_library or "the kernels" in result.stdout + result.stderr
     assert not (compiler and has_library)

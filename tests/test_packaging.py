@@ -47,7 +47,7 @@ def closure() -> set[str]:
             if name in found or name == "orderproof":
                 continue
             found.add(name)
-            walk(map(Requirement, importlib.metadata.requires(name) or ()), requirement.extras)
+            walk(map(Requirement, importlib.metadata.requires(name) or ()), requirement.keyword_names)
 
     walk(iter([*declared(), *map(Requirement, NEEDED_TO_INSTALL)]), set())
     return found

@@ -10,10 +10,10 @@ import pytest
 from orderproof.permutations import (
     Permutation,
     cycle,
-    cycles_text,
+    cycle_notation,
     identity,
     inverse,
-    orbits,
+    orbit_representatives,
     reversal,
     symmetric_generators,
     transposition,
@@ -33,7 +33,7 @@ def generated(generators: tuple[Permutation, ...]) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_token_i_goes_to_place_p_of_i(size: int) -> None:
+def test_token_i_moves_to_index_p_of_i(size: int) -> None:
     x = np.arange(size) * 10
     for each in permutations(range(size)):
         p = np.array(each)
@@ -43,7 +43,7 @@ def test_token_i_goes_to_place_p_of_i(size: int) -> None:
         assert np.array_equal(p[inverse(p)], identity(size))
 
 
-def test_cycle_sends_each_token_one_place_on_and_the_last_to_the_front() -> None:
+def test_cycle_shifts_each_token_by_one_and_the_last_to_the_front() -> None:
     assert cycle(4).tolist() == [1, 2, 3, 0]
     assert cycle(5, 3).tolist() == [1, 2, 0, 3, 4]
     assert transposition(4, 1, 3).tolist() == [0, 3, 2, 1]
@@ -51,7 +51,7 @@ def test_cycle_sends_each_token_one_place_on_and_the_last_to_the_front() -> None
 
 
 @pytest.mark.parametrize(("size", "movable"), [(n, m) for n in SIZES for m in (None, *range(n + 1))])
-def test_generators_generate_every_order_of_the_movable_tokens_and_no_other(size: int, movable: int | None) -> None:
+def test_generators_generate_exactly_the_permutations_of_the_movable_tokens(size: int, movable: int | None) -> None:
     count = size if movable is None else movable
     expected = {(*p, *range(count, size)) for p in permutations(range(count))}
     assert generated(symmetric_generators(size, movable)) == expected
@@ -68,19 +68,21 @@ def test_generators_generate_every_order_of_the_movable_tokens_and_no_other(size
     ],
 )
 def test_orbit_is_named_by_its_smallest_member(generators: tuple[Permutation, ...], first: list[int]) -> None:
-    assert orbits(generators).tolist() == first
+    assert orbit_representatives(generators).tolist() == first
 
 
-def test_orbits_are_what_the_generated_group_reaches() -> None:
+def test_orbits_are_those_of_the_generated_group() -> None:
     generator = np.random.default_rng(0)
     for _ in range(20):
         chosen = tuple(generator.permutation(6) for _ in range(2))
         group = generated(chosen)
-        assert orbits(chosen).tolist() == [min(j for j in range(6) if any(p[j] == i for p in group)) for i in range(6)]
+        assert orbit_representatives(chosen).tolist() == [
+            min(j for j in range(6) if any(p[j] == i for p in group)) for i in range(6)
+        ]
 
 
 @pytest.mark.parametrize(
     ("p", "text"), [([3, 2, 1, 0], "(0 3)(1 2)"), ([0, 1], "()"), ([1, 2, 0, 3], "(0 1 2)"), ([], "()")]
 )
-def test_cycles_for_people(p: list[int], text: str) -> None:
-    assert cycles_text(np.array(p, dtype=np.int64)) == text
+def test_cycle_notation_of_examples(p: list[int], text: str) -> None:
+    assert cycle_notation(np.array(p, dtype=np.int64)) == text

@@ -1,163 +1,34 @@
-"""The pytest plugin: what an assertion says, and the report of a session, with and without workers."""
+"""The pytest plugin: the report of a session, with and without workers."""
 
 from __future__ import annotations
 
 import json
-import logging
 import re
 import subprocess
 import sys
 import tomllib
-import warnings
 from pathlib import Path
 
 import jsonschema
 import pytest
-import torch
-from torch import nn
 
-from orderproof.errors import SubjectError, UsageError
-from orderproof.pytest_plugin import OPTION, Orderproof, assert_law, combined
-from orderproof.record import Report
-from orderproof.report import schema
-from tests.audit.examples import Attention, Causal, NotANumber, SeveralOutputs
-from tests.docs.blocks import blocks
+from orderproof.pytest_plugin import OPTION, OrderproofFixture, assert_law, merge_reports
+from orderproof.records.audit import Report
+from orderproof.report import audit_schema
+from tests.docs.code_blocks import blocks
 from tests.report import examples
 
 pytest_plugins = ["pytester"]
 
-X = torch.randn(2, 7, 8, generator=torch.Generator().manual_seed(0))
-
-
-# ---------------------------------------------------------------- the assertion
-
-
-def test_what_is_as_expected_passes_and_gives_the_findings():
-    (finding,) = assert_law(Causal(), "causal", X)
-    assert (finding.verdict, finding.expected, finding.met) == ("proved", "holds", True)
-    (finding,) = assert_law(Attention(), "OP201", inputs=X, expect="fails", length=5)
-    assert (finding.verdict, finding.scope.length) == ("refuted", 5)
-    assert assert_law(Attention(), "causal", X, expect="any")
-
-
-def test_a_refuted_law_says_the_two_runs_and_the_line():
-    with pytest.raises(AssertionError) as raised:
-        assert_law(Attention(), "causal", X)
-    text = str(raised.value)
-    assert text.startswith("OP201 causal should hold and is REFUTED: Attention\n")
-    for line in (
-        r"law +Tokens from j on replaced by anything: outputs before j unchanged, for every j\.",
-        r"output +output",
-        r"length +7",
-        r"change +replace the tokens from 1 on",
-        r"before +x0 «x1»",
-        r"after +x0 «x1'»",
-        r"differs +output\[.*\]: the law asks for .*, the model gives .*, by .* \(float32 .*, float64 .*\)",
-        r"entry +aten\.matmul\.default in \(the model itself\) \(examples\.py:\d+\): token 0 comes to depend on .*",
-        r"reason +aten\.matmul\.default \(examples\.py:\d+\): .*",
-    ):
-        assert re.search(rf"^  {line}$", text, re.MULTILINE), line
-
-
-class Nested(nn.Module):
-    """Causal attention, then attention that is not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = Causal()
-        self.second = Attention()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = self.second(self.first(x))
-        return made
-
-
-def test_the_first_module_that_leaks_is_named():
-    with pytest.raises(AssertionError, match=r"(?m)^  first seen +second$"):
-        assert_law(Nested(), "causal", X)
-
-
-def test_a_law_that_should_fail_and_is_proved_fails_the_test():
-    with pytest.raises(AssertionError, match=r"OP101 order_blind should fail and is PROVED: Attention(.|\n)*proof +\d"):
-        assert_law(Attention(), "order_blind", X, expect="fails")
-
-
-def test_what_is_undecided_fails_the_test_with_its_reason():
-    with pytest.raises(AssertionError, match=r"OP201 causal should hold and is UNDECIDED: NotANumber(.|\n)*reason +\S"):
-        assert_law(NotANumber(), "causal", X)
-
-
-def test_every_output_is_asserted_and_one_without_tokens_is_no_obstacle():
-    assert [f.verdict for f in assert_law(SeveralOutputs(), "order_blind", X, expect="any")] != []
-    with pytest.raises(AssertionError, match=r"(?m)^  output +tokens$") as raised:
-        assert_law(SeveralOutputs(), "causal", X)
-    assert str(raised.value).count("should hold") == 1
-
-
-class Pooled(Causal):
-    """A vector for a whole sequence."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x).mean(1)
-
-
-def test_an_assertion_that_would_assert_nothing_fails():
-    with pytest.raises(AssertionError, match="OP201 causal says nothing of Pooled, so nothing was asserted: output"):
-        assert_law(Pooled(), "causal", X)
-    assert [f.verdict for f in assert_law(Pooled(), "causal", X, expect="any")] == ["not_applicable"]
-
-
-def test_a_wrong_call_is_an_error_and_no_failed_assertion():
-    with pytest.raises(UsageError, match="got 'causl'; did you mean 'causal'"):
-        assert_law(Causal(), "causl", X)
-    with pytest.raises(UsageError, match="expected expect to be one of holds, fails, any; got 'hold'"):
-        assert_law(Causal(), "causal", X, expect="hold")  # type: ignore[arg-type]
-    with pytest.raises(SubjectError, match="no example inputs|is not known"):
-        assert_law(Causal(), "causal", ())
-
-
-def test_a_model_is_given_back_in_the_mode_it_came_in():
-    model = Nested().train()
-    model.first.eval()
-    assert_law(model, "causal", X, expect="fails")
-    assert (model.training, model.first.training, model.second.qkv.training) == (True, False, True)
-
-
-class Warns(Causal):
-    """A model that warns whenever it runs."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        warnings.warn("old", DeprecationWarning, stacklevel=2)
-        return super().forward(x)
-
-
-def test_warnings_made_errors_do_not_decide_the_verdict():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert_law(Warns(), "causal", X)
-        with pytest.raises(DeprecationWarning):
-            warnings.warn("the test's own filters stand", DeprecationWarning, stacklevel=1)
-
-
-def test_torchs_trace_does_not_fill_the_log_of_a_failed_test(caplog: pytest.LogCaptureFixture):
-    trace = logging.getLogger("torch.__trace")
-    before = list(trace.handlers)
-    assert_law(Causal(), "causal", X)
-    assert not [r for r in caplog.records if r.name == "torch.__trace"]
-    assert trace.handlers == before
-
-
-# ---------------------------------------------------------------- the plugin
-
 TWO = """
-from orderproof.pytest_plugin import keep
+from orderproof.pytest_plugin import record_report
 from tests.report import examples
 
 def test_first():
-    keep(examples.everyday())
+    record_report(examples.everyday())
 
 def test_second():
-    keep(examples.undecided_only())
+    record_report(examples.undecided_only())
     assert False, "the findings of a test that fails are kept too"
 """
 
@@ -176,7 +47,7 @@ def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 def written(path: Path) -> Report:
     text = path.read_text(encoding="utf-8")
-    jsonschema.validate(json.loads(text), schema())
+    jsonschema.validate(json.loads(text), audit_schema())
     return Report.from_json(text)
 
 
@@ -186,7 +57,16 @@ def test_the_entry_point_is_declared():
 
 
 def test_loading_the_plugin_imports_nothing_heavy():
-    heavy = ["torch", "transformers", "numpy", "pydantic", "jinja2", "rich", "orderproof.record", "orderproof.auditing"]
+    heavy = [
+        "torch",
+        "transformers",
+        "numpy",
+        "pydantic",
+        "jinja2",
+        "rich",
+        "orderproof.records.audit",
+        "orderproof.auditing",
+    ]
     code = f"import sys, orderproof.pytest_plugin; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -208,12 +88,12 @@ def test_a_suite_uses_the_fixture_and_sees_why_it_failed(inner: pytest.Pytester)
             return orderproof.assert_law
 
         def test_holds(asserting):
-            from tests.audit.examples import Causal
+            from tests.auditing.examples import Causal
             import torch
             asserting(Causal(), "causal", inputs=torch.randn(2, 7, 8))
 
         def test_leaks(orderproof):
-            from tests.audit.examples import Attention
+            from tests.auditing.examples import Attention
             import torch
             orderproof.assert_law(Attention(), "causal", inputs=torch.randn(2, 7, 8))
         """
@@ -222,7 +102,7 @@ def test_a_suite_uses_the_fixture_and_sees_why_it_failed(inner: pytest.Pytester)
     done.assert_outcomes(passed=2, failed=1)
     done.stdout.re_match_lines(
         [
-            r"E +AssertionError: OP201 causal should hold and is REFUTED: Attention",
+            r"E +AssertionError: OP201 causal FAIL: expected to hold, it does not hold \(witness\): Attention",
             r"E +before +x0 «x1»",
             r"E +after +x0 «x1'»",
             r"orderproof: 2 findings written to .*order\.json",
@@ -230,7 +110,7 @@ def test_a_suite_uses_the_fixture_and_sees_why_it_failed(inner: pytest.Pytester)
     )
     assert "one_law" not in done.stdout.str()  # the traceback ends at the assertion
     report = written(inner.path / "order.json")
-    assert [(f.output, f.verdict, f.met) for f in report.findings] == [
+    assert [(f.output, f.verdict, f.expectation_met) for f in report.findings] == [
         ("test_a_suite_uses_the_fixture_and_sees_why_it_failed.py::test_holds: Causal, output", "proved", True),
         ("test_a_suite_uses_the_fixture_and_sees_why_it_failed.py::test_leaks: Attention, output", "refuted", False),
     ]
@@ -259,7 +139,7 @@ def test_the_session_has_one_report(inner: pytest.Pytester):
     assert report.subject.kind == "test session"
     assert report.subject.detail == "tests that asserted laws: 2; subjects: 2"
     assert report.exit_code == 3
-    assert report.lemmas == examples.everyday().lemmas
+    assert report.lemma_statements == examples.everyday().lemma_statements
     assert [p.name for p in inner.path.iterdir() if "order.json" in p.name] == ["order.json"]
 
 
@@ -296,34 +176,35 @@ def test_an_interrupted_session_still_writes(inner: pytest.Pytester):
 def test_what_is_not_a_number_survives_the_way_to_the_report(inner: pytest.Pytester):
     inner.makepyfile(
         """
-        from orderproof.pytest_plugin import keep
-        from orderproof.record import Deviation
+        from orderproof.pytest_plugin import record_report
+        from orderproof.records.audit import Deviation
         from tests.report import examples
 
         def test_nan():
             report = examples.everyday()
             finding = report.findings[0]
-            witness = finding.witness.model_copy(update={"difference": float("nan"), "found": float("inf")})
-            keep(report.model_copy(update={"findings": (finding.model_copy(update={"witness": witness}),)}))
+            numbers = {"relative_difference": float("nan"), "actual_value": float("inf")}
+            witness = finding.witness.model_copy(update=numbers)
+            record_report(report.model_copy(update={"findings": (finding.model_copy(update={"witness": witness}),)}))
         """
     )
     inner.runpytest("-p", "xdist", "-n", "1", OPTION, "order.json").assert_outcomes(passed=1)
     (finding,) = json.loads((inner.path / "order.json").read_text(encoding="utf-8"))["findings"]
-    assert (finding["witness"]["found"], finding["witness"]["expected"]) == (None, 0.4183671)
+    assert (finding["witness"]["actual_value"], finding["witness"]["expected_value"]) == (None, 0.4183671)
 
 
 def test_findings_of_fixtures_belong_to_the_test_that_asked(inner: pytest.Pytester):
     inner.makepyfile(
         """
         import pytest
-        from orderproof.pytest_plugin import keep
+        from orderproof.pytest_plugin import record_report
         from tests.report import examples
 
         @pytest.fixture(scope="module")
         def audited():
-            keep(examples.undecided_only())
+            record_report(examples.undecided_only())
             yield
-            keep(examples.undecided_only())
+            record_report(examples.undecided_only())
 
         def test_one(audited): pass
         def test_two(audited): pass
@@ -356,7 +237,7 @@ def test_nothing_is_kept_and_nothing_written_without_the_option(inner: pytest.Py
     [
         ("order.xml", r"--orderproof-report: expected a name that ends in \.html or \.json; got 'order\.xml'"),
         ("order", r"expected a name that ends in \.html or \.json; got 'order'"),
-        ("absent/order.json", r"there is no folder '.*absent' to write 'order\.json' into"),
+        ("absent/order.json", r"expected a file in an existing folder; '.*absent' does not exist"),
     ],
 )
 def test_a_report_that_cannot_be_is_refused_before_the_tests_run(inner: pytest.Pytester, name: str, message: str):
@@ -391,11 +272,11 @@ def test_an_error_of_ours_does_not_cost_the_summary_of_the_tests(
 
 
 def test_the_fixture_is_the_function():
-    assert Orderproof().assert_law is assert_law
+    assert OrderproofFixture().assert_law is assert_law
 
 
 def test_reports_are_combined_in_one_that_renders():
-    report = combined([("a.py::test", examples.hostile()), ("b.py::test", examples.causal_proof())], "project")
+    report = merge_reports([("a.py::test", examples.hostile()), ("b.py::test", examples.causal_proof())], "project")
     assert Report.from_json(report.to_json()) == report
     assert report.seconds == 0.0
     assert report.subject.parameters == 2

@@ -1,45 +1,66 @@
-"""orderproof: prove what a sequence model knows about the order of its tokens."""
+"""orderproof: check how a sequence model uses the order of its tokens."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from orderproof._version import __version__ as __version__
 
-if TYPE_CHECKING:  # the names below are imported when they are first used: `import orderproof` is quick
+if TYPE_CHECKING:  # the names below are imported on first use, so that `import orderproof` is fast
     from orderproof import encodings as encodings
     from orderproof import positions as positions
+    from orderproof.adapter import ModelAdapter as ModelAdapter
+    from orderproof.adapter import ModelOutput as ModelOutput
     from orderproof.auditing import audit as audit
     from orderproof.auditing import prove as prove
-    from orderproof.driver import Answer as Answer
-    from orderproof.driver import Driver as Driver
     from orderproof.encodings import attention as attention
     from orderproof.errors import OrderproofError as OrderproofError
-    from orderproof.record import Finding as Finding
-    from orderproof.record import Report as Report
+    from orderproof.records.audit import Finding as Finding
+    from orderproof.records.audit import Report as Report
 
-_PLACES = {
+_EXPORTS = {
     "audit": "orderproof.auditing",
     "prove": "orderproof.auditing",
     "attention": "orderproof.encodings",
-    "Answer": "orderproof.driver",
-    "Driver": "orderproof.driver",
+    "ModelOutput": "orderproof.adapter",
+    "ModelAdapter": "orderproof.adapter",
     "OrderproofError": "orderproof.errors",
-    "Finding": "orderproof.record",
-    "Report": "orderproof.record",
+    "Finding": "orderproof.records.audit",
+    "Report": "orderproof.report",
 }
-_MODULES = ("auditing", "blocks", "claims", "encodings", "laws", "positions", "prover", "report", "subjects")
+_SUBMODULES = (
+    "auditing",
+    "blocks",
+    "claims",
+    "encodings",
+    "laws",
+    "models",
+    "positions",
+    "prover",
+    "records",
+    "registry",
+    "report",
+)
 
 __all__ = [
-    "Answer", "Driver", "Finding", "OrderproofError", "Report", "attention", "audit", "encodings", "positions", "prove",
+    "Finding",
+    "ModelAdapter",
+    "ModelOutput",
+    "OrderproofError",
+    "Report",
+    "attention",
+    "audit",
+    "encodings",
+    "positions",
+    "prove",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
-    if name in _MODULES:
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(_EXPORTS[name]), name)
+    if name in _SUBMODULES:
         return importlib.import_module(f"orderproof.{name}")
     raise AttributeError(f"module 'orderproof' has no attribute {name!r}")

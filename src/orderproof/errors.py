@@ -1,24 +1,27 @@
-"""Every error this package raises on purpose.
+"""The errors that this package raises on purpose, and how an error of another library is reported.
 
     OrderproofError
     ├── UsageError            an option, law, name or argument that does not exist or does not fit
     ├── SubjectError          the thing to audit cannot be found, loaded, built or called
-    │   └── CheckpointError   a checkpoint that is missing, cut short, a pickle, or not what it claims to be
-    ├── CaptureError          the model runs but its graph cannot be recorded
-    ├── CertificateError      a certificate that cannot be read, or a step of it that does not follow
-    ├── Unsupported           a model cannot be called in the way a measured law asks for
-    ├── StoreError            a folder of results that cannot be read, written, or put together
+    │   └── CheckpointError   a checkpoint that is missing, truncated, a pickle, or not what it claims to be
+    ├── CaptureError          the model runs, but its graph cannot be exported
+    ├── CertificateError      a certificate that cannot be read, or with a step that does not follow
+    ├── UnsupportedCallError  a model cannot be called in the way a measured law needs
+    ├── OutputShapeError      an output of the model has another shape than a law needs
+    ├── StoreError            a folder of results that cannot be read, written or combined
     ├── PositionError         positions of the wrong type, shape or range
-    └── EncodingError         an encoding given arguments it cannot honour
+    └── EncodingError         an encoding with arguments it cannot honour
 
-A message says what was expected, what came, where, and what to do: in one line.
+A message states on one line what was expected, what came, where, and what to do.
 """
 
 from __future__ import annotations
 
+import traceback
+
 
 class OrderproofError(Exception):
-    """The root: catching it catches everything this package raises on purpose."""
+    """The base class of all errors that this package raises on purpose."""
 
 
 class UsageError(OrderproofError):
@@ -30,23 +33,27 @@ class SubjectError(OrderproofError):
 
 
 class CheckpointError(SubjectError):
-    """A checkpoint that is missing, cut short, a pickle, or not what it claims to be."""
+    """A checkpoint that is missing, truncated, a pickle, or not what it claims to be."""
 
 
 class CaptureError(OrderproofError):
-    """The model runs, but its graph cannot be recorded."""
+    """The model runs, but its graph cannot be exported."""
 
 
 class CertificateError(OrderproofError):
-    """A certificate that cannot be read, or a step of it that does not follow."""
+    """A certificate that cannot be read, or with a step that does not follow."""
 
 
-class Unsupported(OrderproofError):
-    """A model cannot be called in the way a measured law asks for; the text says what is missing, in a few words."""
+class UnsupportedCallError(OrderproofError):
+    """A model cannot be called in the way a measured law needs; the text names what is missing, in a few words."""
+
+
+class OutputShapeError(OrderproofError):
+    """An output of the model has another shape than a law needs."""
 
 
 class StoreError(OrderproofError):
-    """A folder of results that cannot be read or written, or whose results cannot be put together."""
+    """A folder of results that cannot be read or written, or whose results cannot be combined."""
 
 
 class PositionError(OrderproofError):
@@ -54,10 +61,32 @@ class PositionError(OrderproofError):
 
 
 class EncodingError(OrderproofError):
-    """An encoding given arguments it cannot honour."""
+    """An encoding was given arguments that it cannot honour."""
 
 
 def first_line(error: BaseException) -> str:
-    """An error of another library, in one line."""
+    """The type and the message of an error of any library, on one line of at most some 300 characters."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+
+
+INTERNAL_ERROR = "internal error, please report it: "
+_ENGINE = ("auditing", "laws", "prover", "records")  # the packages in which the innermost frame makes an error ours
+
+
+def is_internal(error: BaseException) -> bool:
+    """True if the engine raised an error that it did not mean to raise: a defect of this package, not of the model."""
+    if isinstance(error, OrderproofError) or error.__traceback__ is None:
+        return False
+    module = ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__", ""))
+    engine = module.startswith(tuple(f"orderproof.{package}." for package in _ENGINE))
+    return engine and not module.endswith(".execution")  # which runs operators of the model
+
+
+def failure_reason(error: BaseException) -> str:
+    """The reason that a finding gives for an error: the text of ours, the type and text of others', defects marked."""
+    if isinstance(error, OrderproofError):
+        return str(error)
+    return f"{INTERNAL_ERROR * is_internal(error)}{first_line(error)}"

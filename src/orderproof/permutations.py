@@ -1,11 +1,11 @@
-"""Permutations of token indices, and the one convention used everywhere.
+"""Permutations of token indices, in one convention.
 
-A permutation ``p`` is an array in which ``p[i]`` is the place token ``i`` goes to:
+A permutation ``p`` is an array in which ``p[i]`` is the new index of token ``i``:
 
     X'[p[i]] = X[i]          so that          X' = apply(p, X) = X[inverse(p)]
 
-A law about a group needs only generators: a statement ``f(pX) = p f(X)`` that holds for p and
-for q holds for their product, hence for everything they generate.
+Equivariance under a group needs only its generators: if ``f(pX) = p f(X)`` holds for p and for q, it holds for their
+product, hence for everything they generate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Permutation = NDArray[np.int64]
 
 
 def identity(size: int) -> Permutation:
-    """The permutation that leaves every token where it is."""
+    """The identity permutation."""
     return np.arange(size, dtype=np.int64)
 
 
@@ -29,7 +29,7 @@ def transposition(size: int, first: int, second: int) -> Permutation:
 
 
 def cycle(size: int, length: int | None = None) -> Permutation:
-    """Send each of the first ``length`` tokens (all by default) one place on, the last of them to the front."""
+    """Shift the first ``length`` tokens (default: all) by one index, the last of them to the front."""
     length = size if length is None else length
     p = identity(size)
     p[:length] = (p[:length] + 1) % length
@@ -37,19 +37,19 @@ def cycle(size: int, length: int | None = None) -> Permutation:
 
 
 def reversal(size: int) -> Permutation:
-    """Send the first token to the last place, and so on."""
+    """Reverse the order of the tokens."""
     return identity(size)[::-1].copy()
 
 
 def inverse(p: Permutation) -> Permutation:
-    """The permutation that undoes ``p``."""
+    """The inverse of ``p``."""
     q = np.empty_like(p)
     q[p] = np.arange(len(p))
     return q
 
 
 def symmetric_generators(size: int, movable: int | None = None) -> tuple[Permutation, ...]:
-    """Generators of all orderings of the first ``movable`` tokens (all of them by default)."""
+    """Generators of all permutations of the first ``movable`` tokens (default: all)."""
     movable = size if movable is None else movable
     if movable < 2:
         return (identity(size),)
@@ -58,8 +58,8 @@ def symmetric_generators(size: int, movable: int | None = None) -> tuple[Permuta
     return (transposition(size, 0, 1), cycle(size, movable))
 
 
-def orbits(generators: tuple[Permutation, ...]) -> Permutation:
-    """For each index, the smallest index the generated group can carry it to."""
+def orbit_representatives(generators: tuple[Permutation, ...]) -> Permutation:
+    """The smallest index in the orbit of each index under the generated group."""
     size = len(generators[0])
     first = identity(size)
     changed = True
@@ -73,8 +73,8 @@ def orbits(generators: tuple[Permutation, ...]) -> Permutation:
     return first
 
 
-def cycles_text(p: Permutation) -> str:
-    """Cycle notation, for people: ``(0 3)(1 2)``; ``()`` for the identity."""
+def cycle_notation(p: Permutation) -> str:
+    """Cycle notation: ``(0 3)(1 2)``; ``()`` for the identity."""
     seen: set[int] = set()
     parts = []
     for start in range(len(p)):

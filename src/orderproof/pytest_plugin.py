@@ -1,15 +1,15 @@
-"""Laws of order as assertions in anyone's pytest suite.
+"""Laws of order as assertions in a pytest suite.
 
     from orderproof.pytest_plugin import assert_law
 
     def test_no_token_sees_a_later_one():
         assert_law(Decoder(), "causal", inputs=torch.randn(2, 7, 16))
 
-The fixture `orderproof` has the same function, for suites that import nothing. `pytest --orderproof-report FILE`
-writes everything found in the session to one report (.json or .html) when it ends.
+The fixture `orderproof` has the same function and needs no import. `pytest --orderproof-report FILE` writes all
+findings of the session to one report (.json or .html) at its end.
 
-pytest imports this module in every session of every project it is installed for: neither torch nor pydantic is
-imported before a law is asserted.
+pytest imports this module in every session of every project of the environment, so torch and pydantic are imported
+only when a law is asserted.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from orderproof.auditing.attempt import Weights
-    from orderproof.record import Expectation, Finding, Report
-    from orderproof.subjects import Subject
-    from orderproof.subjects.modules import Inputs
+    from orderproof.auditing.proof import Weights
+    from orderproof.models import Subject
+    from orderproof.models.plain_module import Inputs
+    from orderproof.records.audit import Expectation, Finding, Report
 
 OPTION = "--orderproof-report"
 SUFFIXES = (".html", ".json")
-ATTRIBUTE = "orderproof"  # of pytest's report of a test: what was found in that test
-Plain = dict[str, Any]  # a report as plain data: the one form that travels between processes with NaN and infinity
-_KEPT = pytest.StashKey[list[Plain]]()
-_sessions: list[list[Plain]] = []  # what the running test found, in each session of this process; the innermost last
+REPORT_ATTRIBUTE = "orderproof"  # attribute of pytest's report of a test: the reports of that test
+ReportData = dict[str, Any]  # a report as plain data, which NaN and infinity survive between processes
+_REPORTS_KEY = pytest.StashKey[list[ReportData]]()
+_sessions: list[list[ReportData]] = []  # reports of the running test, for each session of this process
 
 
 def assert_law(
@@ -52,52 +52,52 @@ def assert_law(
     token_axis: int | None = None,
     seed: int = 0,
 ) -> tuple[Finding, ...]:
-    """Assert that a model obeys a law (`expect="fails"`: that it does not), at every output the law speaks of.
+    """Assert that a law holds for a model (`expect="fails"`: that it fails), at every output to which it applies.
 
-    The findings are returned. Raises AssertionError where one is not as expected, where one is undecided, and
-    where the law applies to no output; UsageError and SubjectError where the call itself is wrong.
+    Returns the findings. Raises `AssertionError` where a check fails or is undecided and where the law applies to no
+    output; `UsageError` and `SubjectError` for wrong arguments.
     """
     __tracebackhide__ = True
-    from orderproof.auditing.api import as_subject, examination, one_law
+    from orderproof.auditing.api import as_subject, audit_context, report_on_law
     from orderproof.errors import UsageError
-    from orderproof.laws.measured import find
-    from orderproof.record import Expectation
+    from orderproof.laws import find_law
+    from orderproof.records.audit import Expectation
 
     if expect not in get_args(Expectation):
         raise UsageError(f"expected expect to be one of {', '.join(get_args(Expectation))}; got {expect!r}")
-    with _quiet(), _modes_kept(model):
+    with _suppress_torch_warnings(), _preserve_training_mode(model):
         subject = as_subject(model, inputs=inputs, token_axis=token_axis)
-        exam = examination(subject, length=length, seed=seed)
-        report = one_law(exam, law, expect={find(law).name: expect}, weights=weights)
-    keep(report)
-    complaint = _complaint(report)
-    if complaint:
-        raise AssertionError(complaint)
+        context = audit_context(subject, length=length, seed=seed)
+        report = report_on_law(context, law, expect={find_law(law).name: expect}, weights=weights)
+    record_report(report)
+    message = _failure_message(report)
+    if message:
+        raise AssertionError(message)
     return report.findings
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence torch while it records a graph: made errors, its warnings would decide the verdict.
+def _suppress_torch_warnings() -> Iterator[None]:
+    """Silence the warnings of torch while it records a graph: as errors they would decide the verdict.
 
-    pytest listens to torch's trace too, thousands of empty lines; who sets TORCH_TRACE gets that as ever.
+    pytest's log handlers are removed from torch's trace, which has thousands of empty lines; TORCH_TRACE still works.
     """
     trace = logging.getLogger("torch.__trace")
-    listening = [handler for handler in trace.handlers if type(handler).__module__.startswith("_pytest.")]
-    for handler in listening:
+    handlers = [handler for handler in trace.handlers if type(handler).__module__.startswith("_pytest.")]
+    for handler in handlers:
         trace.removeHandler(handler)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for handler in listening:
+        for handler in handlers:
             trace.addHandler(handler)
 
 
 @contextmanager
-def _modes_kept(model: object) -> Iterator[None]:
-    """An audit switches a module to eval mode; give it back as it came."""
+def _preserve_training_mode(model: object) -> Iterator[None]:
+    """Restore the training mode of every submodule: an audit switches the module to eval mode."""
     from torch import nn
 
     modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
@@ -108,56 +108,58 @@ def _modes_kept(model: object) -> Iterator[None]:
             part.training = training
 
 
-def _complaint(report: Report) -> str:
-    """What is wrong with the findings of one law, over several lines; empty where nothing is."""
-    from orderproof.report import words
-    from orderproof.report.evidence import aligned, evidence, headline
+def _failure_message(report: Report) -> str:
+    """The failed and undecided findings with their evidence, over several lines; empty without any."""
+    from orderproof.report import phrases
+    from orderproof.report.evidence import align_rows, evidence_rows, finding_headline
 
-    found = report.findings
-    name = words.visible(report.subject.name)
-    unmet = [f for f in found if not f.met]
-    if not unmet and found[0].expected != "any" and all(f.verdict == "not_applicable" for f in found):
-        reasons = "; ".join(f"{f.output}: {f.reason}" for f in found)
-        return words.visible(f"{words.name(found[0])} says nothing of {name}, so nothing was asserted: {reasons}")
+    findings = report.findings
+    name = phrases.escape_control_characters(report.subject.name)
+    unmet = [f for f in findings if not f.expectation_met]
+    if not unmet and findings[0].expected != "any" and all(f.verdict == "not_applicable" for f in findings):
+        reasons = "; ".join(f"{f.output}: {f.reason}" for f in findings)
+        return phrases.escape_control_characters(
+            f"{phrases.law_title(findings[0])} does not apply to {name}, so nothing was asserted: {reasons}"
+        )
     lines = []
     for finding in unmet:
-        lines += [f"{headline(finding)}: {name}", *aligned(evidence(finding))]
+        lines += [f"{finding_headline(finding)}: {name}", *align_rows(evidence_rows(finding))]
     return "\n".join(lines)
 
 
-class Orderproof:
-    """What the fixture `orderproof` gives."""
+class OrderproofFixture:
+    """The value of the fixture `orderproof`."""
 
     assert_law = staticmethod(assert_law)
 
 
 @pytest.fixture(scope="session", name="orderproof")
-def _orderproof() -> Orderproof:
+def _orderproof() -> OrderproofFixture:
     """Laws of order as assertions: orderproof.assert_law(model, "causal", inputs=...)."""
-    return Orderproof()
+    return OrderproofFixture()
 
 
 # ---------------------------------------------------------------- the report of a session
 #
-# A test's findings travel on pytest's own report of that test, which pytest-xdist sends to the controller as
-# soon as the test ends: a worker that dies takes no finished test's findings with it.
+# The findings of a test are attached to pytest's report of that test, which pytest-xdist sends to the controller when
+# the test ends: a worker that dies loses no findings of finished tests.
 
 
-def keep(report: Report) -> None:
-    """Keep a report for the file of the running session, if it writes one."""
+def record_report(report: Report) -> None:
+    """Keep a report for the file of the running session, where it writes one."""
     if _sessions:
         _sessions[-1].append(report.model_dump(by_alias=True))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that names the report."""
+    """Add the option for the report of the session."""
     parser.getgroup("orderproof", "laws of order").addoption(
         OPTION, metavar="FILE", help="write all findings of the session to this file, .json or .html"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start to keep findings, where a report is asked for."""
+    """Start keeping findings, where the session writes a report."""
     name: str | None = config.getoption(OPTION)
     if name is None or config.option.collectonly:
         return
@@ -165,86 +167,88 @@ def pytest_configure(config: pytest.Config) -> None:
     if target.suffix.lower() not in SUFFIXES:
         raise pytest.UsageError(f"{OPTION}: expected a name that ends in {' or '.join(SUFFIXES)}; got {name!r}")
     if not target.parent.is_dir():
-        raise pytest.UsageError(f"{OPTION}: there is no folder {str(target.parent)!r} to write {target.name!r} into")
-    kept: list[Plain] = []
-    config.stash[_KEPT] = kept
+        raise pytest.UsageError(
+            f"{OPTION}: expected a file in an existing folder; {str(target.parent)!r} does not exist"
+        )
+    kept: list[ReportData] = []
+    config.stash[_REPORTS_KEY] = kept
     _sessions.append(kept)
     if not hasattr(config, "workerinput"):  # a worker of pytest-xdist sends, the controller collects
-        config.pluginmanager.register(_Collector(target, config.rootpath.name), "orderproof-collector")
+        config.pluginmanager.register(_ReportCollector(target, config.rootpath.name), "orderproof-collector")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop keeping."""
-    kept = config.stash.get(_KEPT, None)
+    """Stop keeping findings."""
+    kept = config.stash.get(_REPORTS_KEY, None)
     _sessions[:] = [other for other in _sessions if other is not kept]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach what was found to pytest's report of the test."""
+    """Attach the findings to pytest's report of the test."""
     report = yield
-    kept = item.config.stash.get(_KEPT, None)
+    kept = item.config.stash.get(_REPORTS_KEY, None)
     if kept:
-        report.__dict__[ATTRIBUTE] = list(kept)
+        report.__dict__[REPORT_ATTRIBUTE] = list(kept)
         kept.clear()
     return report
 
 
-class _Collector:
-    """The findings of a whole session, and the file they are written to."""
+class _ReportCollector:
+    """The findings of a session and the file for them."""
 
     def __init__(self, target: Path, project: str) -> None:
         self.target = target
         self.project = project
-        self.found: list[tuple[str, Plain]] = []  # a test's name, and a report made in it
-        self.told = ""
+        self.reports: list[tuple[str, ReportData]] = []  # name of a test, and a report from it
+        self.summary_line = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Collect what came with a test's report, from here or from a worker."""
-        self.found += [(report.nodeid, data) for data in getattr(report, ATTRIBUTE, ())]
+        """Collect the findings attached to the report of a test, from this process or a worker."""
+        self.reports += [(report.nodeid, data) for data in getattr(report, REPORT_ATTRIBUTE, ())]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the file, also when the session was interrupted."""
-        from orderproof.errors import OrderproofError
-        from orderproof.record import Report
+        from orderproof.errors import OrderproofError, first_line
+        from orderproof.records.audit import Report
         from orderproof.report import write_html, write_json
 
-        pairs = [(test, Report.model_validate(data)) for test, data in sorted(self.found, key=lambda pair: pair[0])]
+        pairs = [(test, Report.model_validate(data)) for test, data in sorted(self.reports, key=lambda pair: pair[0])]
         write = write_html if self.target.suffix.lower() == ".html" else write_json
         try:
-            write(combined(pairs, self.project), self.target)
+            write(merge_reports(pairs, self.project), self.target)
         except OrderproofError as error:
-            self.told = f"orderproof: {error}"
+            self.summary_line = f"orderproof: {error}"
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
-        except Exception as error:  # noqa: BLE001 - what pytest has to say of the tests must be said all the same
-            self.told = f"orderproof: internal error, please report it: {type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 - the results of the tests must be printed anyway
+            self.summary_line = f"orderproof: internal error, please report it: {first_line(error)}"
             session.exitstatus = session.exitstatus or pytest.ExitCode.INTERNAL_ERROR
         else:
             findings = sum(len(report.findings) for _, report in pairs)
-            self.told = f"orderproof: {findings} finding{'s' * (findings != 1)} written to {self.target}"
+            self.summary_line = f"orderproof: {findings} finding{'s' * (findings != 1)} written to {self.target}"
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say where the report is, or why there is none."""
-        terminalreporter.write_line(self.told)
+        """Print the place of the report, or why there is none."""
+        terminalreporter.write_line(self.summary_line)
 
 
-def combined(found: list[tuple[str, Report]], project: str) -> Report:
-    """One report of the reports of several tests: a finding's output names the test and the subject before it."""
-    from orderproof import __version__
-    from orderproof.record import Report, SubjectRecord
+def merge_reports(reports: list[tuple[str, Report]], project: str) -> Report:
+    """Merge the reports of several tests; the output of a finding is prefixed with its test and subject."""
+    from orderproof._version import __version__
+    from orderproof.records.audit import Report, SubjectRecord
 
     findings, lemmas, notes, versions = [], {}, [], {}
-    for test, report in found:
+    for test, report in reports:
         place = f"{test}: {report.subject.name}"
         findings += [f.model_copy(update={"output": f"{place}, {f.output}"}) for f in report.findings]
         notes += [f"{place}: {note}" for note in report.notes]
-        lemmas.update(report.lemmas)
+        lemmas.update(report.lemma_statements)
         versions.update(report.versions)
-    subjects = {report.subject for _, report in found}
-    tests = len({test for test, _ in found})
+    subjects = {report.subject for _, report in reports}
+    tests = len({test for test, _ in reports})
     return Report(
-        orderproof=__version__,
+        orderproof_version=__version__,
         subject=SubjectRecord(
             name=project,
             kind="test session",
@@ -252,8 +256,8 @@ def combined(found: list[tuple[str, Report]], project: str) -> Report:
             detail=f"tests that asserted laws: {tests}; subjects: {len(subjects)}",
         ),
         findings=tuple(findings),
-        lemmas=lemmas,
+        lemma_statements=lemmas,
         notes=tuple(dict.fromkeys(notes)),
         versions=versions,
-        seconds=round(sum(report.seconds for _, report in found), 3),
+        seconds=round(sum(report.seconds for _, report in reports), 3),
     )

@@ -1,4 +1,4 @@
-"""The benchmark of the encodings says what it lacks, and its numbers are those of one process."""
+"""The benchmark of the encodings names missing packages, and its ratios are taken within a round."""
 
 from __future__ import annotations
 

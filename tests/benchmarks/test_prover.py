@@ -20,7 +20,7 @@ def test_it_runs_on_one_model_and_writes_what_it_prints(tmp_path: Path, capsys: 
     assert row["model"] == "nn.MultiheadAttention"
     assert int(row["nodes"]) > 0
     assert all(float(row[name]) >= 0 for name in ("capture [s]", "interpret [s]", "ratio"))
-    assert f"limit: interpret / capture at most {prover.LIMIT}" in lines
+    assert f"limit: interpret / capture at most {prover.MAX_RATIO}" in lines
     assert any(line.startswith("versions: Python ") for line in lines)
     text = page.read_text(encoding="utf-8")
     assert all(cell in text for cell in row.values())
@@ -39,7 +39,7 @@ def test_an_unknown_model_is_one_clear_line(capsys: pytest.CaptureFixture[str]):
 
 
 def test_the_largest_ratio_is_held_against_the_limit():
-    row = prover.Row("m", "sdpa", 1, 1, 7, 9, capture=1.0, interpret=0.05)
-    slow = prover.Row("n", "sdpa", 1, 1, 7, 9, capture=1.0, interpret=0.2)
+    row = prover.Row("m", "sdpa", 1, 1, 7, 9, capture=1.0, analysis=0.05)
+    slow = prover.Row("n", "sdpa", 1, 1, 7, 9, capture=1.0, analysis=0.2)
     assert prover.worst([row]) == "largest ratio: 0.050 (m, sdpa); within the limit of 0.1"
     assert prover.worst([row, slow]) == "largest ratio: 0.200 (n, sdpa); ABOVE the limit of 0.1"

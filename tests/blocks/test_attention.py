@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from orderproof import positions
-from orderproof.blocks import KeyValueCache, SelfAttention
+from orderproof.blocks import AttentionInputs, KeyValueCache, SelfAttention
 from orderproof.encodings import NoEncoding, Rotary, Sinusoidal
 from orderproof.errors import EncodingError, UsageError
 from tests.encodings.examples import every_mask, normal
@@ -22,27 +22,29 @@ def test_it_is_torch_multi_head_attention(causal: bool) -> None:
     x = normal(2, 7, 32)
     hidden = torch.ones(7, 7).triu(1).bool() if causal else None
     expected, _ = theirs(x, x, x, attn_mask=hidden, need_weights=False)
-    assert torch.allclose(ours(x, positions.arange(7), encoding=NoEncoding()), expected, atol=1e-13)
+    assert torch.allclose(
+        ours(x, AttentionInputs(encoding=NoEncoding(), positions=positions.arange(7))), expected, atol=1e-13
+    )
 
 
-def test_without_order_a_permutation_goes_straight_through() -> None:
+def test_attention_without_encoding_is_permutation_equivariant() -> None:
     torch.manual_seed(0)
     block, x = SelfAttention(32, 4, causal=False).double(), normal(2, 7, 32)
     order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
     p = positions.arange(7)
-    blind = block(x[:, order], p, encoding=NoEncoding()) - block(x, p, encoding=NoEncoding())[:, order]
-    assert blind.abs().max() < 1e-13
-    rotary = Rotary(8)
-    assert (block(x[:, order], p, encoding=rotary) - block(x, p, encoding=rotary)[:, order]).abs().max() > 1e-3
+    without = AttentionInputs(encoding=NoEncoding(), positions=p)
+    assert (block(x[:, order], without) - block(x, without)[:, order]).abs().max() < 1e-13
+    rotary = AttentionInputs(encoding=Rotary(8), positions=p)
+    assert (block(x[:, order], rotary) - block(x, rotary)[:, order]).abs().max() > 1e-3
 
 
-def test_misuse_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     for heads in (5, 0):
         with pytest.raises(UsageError, match=f"heads: expected a number that divides width=32, got {heads}"):
             SelfAttention(32, heads, causal=True)
     block, x, p = SelfAttention(32, 4, causal=False).double(), normal(2, 3, 32), positions.arange(3)
     cache = KeyValueCache(2, 4, 8, 8, dtype=torch.float64)
-    with pytest.raises(UsageError, match="cache: expected causal attention; in any other, later tokens change"):
-        block(x, p, encoding=NoEncoding(), cache=cache)
+    with pytest.raises(UsageError, match="cache: expected causal attention; without it, later tokens change"):
+        block(x, AttentionInputs(encoding=NoEncoding(), positions=p, cache=cache))
     with pytest.raises(EncodingError, match="Sinusoidal acts on embeddings"):
-        block(x, p, encoding=Sinusoidal(32))
+        block(x, AttentionInputs(encoding=Sinusoidal(32), positions=p))

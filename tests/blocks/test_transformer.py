@@ -6,7 +6,15 @@ import pytest
 import torch
 
 from orderproof import positions
-from orderproof.blocks import Decoder, Encoder, Layer, Stack, Transformer, fingerprint_block
+from orderproof.blocks import (
+    AttentionInputs,
+    Decoder,
+    Encoder,
+    Transformer,
+    TransformerLayer,
+    TransformerStack,
+    fingerprint_model,
+)
 from orderproof.encodings import ALiBi, Claims, NoEncoding, PositionalEncoding, Rotary
 from orderproof.errors import EncodingError, PositionError, UsageError
 from tests.encodings.examples import WIDTH, every_encoding, every_encoding_and_mask, exports, normal, placed, tolerance
@@ -17,7 +25,7 @@ EXACT = tolerance(torch.float64, terms=WIDTH * 30)
 @every_encoding_and_mask
 def test_the_fingerprint_block_is_the_same_for_the_same_seed(name: str, causal: bool) -> None:
     state = torch.get_rng_state()
-    blocks = [fingerprint_block(name, causal=causal, seed=seed) for seed in (3, 3, 4)]
+    blocks = [fingerprint_model(name, causal=causal, seed=seed) for seed in (3, 3, 4)]
     assert torch.equal(torch.get_rng_state(), state)
     x = normal(2, 7, WIDTH, dtype=torch.float32)
     first, same, other = (block(x) for block in blocks)
@@ -30,7 +38,7 @@ def test_the_fingerprint_block_is_the_same_for_the_same_seed(name: str, causal: 
 @every_encoding_and_mask
 @exports
 def test_it_exports_and_the_graph_gives_the_same_numbers(name: str, causal: bool) -> None:
-    block, x = fingerprint_block(name, causal=causal), normal(2, 7, WIDTH, dtype=torch.float32)
+    block, x = fingerprint_model(name, causal=causal), normal(2, 7, WIDTH, dtype=torch.float32)
     with torch.no_grad():
         program = torch.export.export(block, (x,), strict=False).run_decompositions({})
         assert torch.allclose(program.module()(x), block(x), atol=1e-5)
@@ -41,7 +49,7 @@ def test_it_exports_and_the_graph_gives_the_same_numbers(name: str, causal: bool
 @every_encoding
 def test_it_compiles_without_a_break(name: str) -> None:
     torch.compiler.reset()  # torch counts the models compiled before as recompilations of this one
-    block, x = fingerprint_block(name, causal=True), normal(2, 7, WIDTH, dtype=torch.float32)
+    block, x = fingerprint_model(name, causal=True), normal(2, 7, WIDTH, dtype=torch.float32)
     with torch.no_grad():
         compiled = torch.compile(block, backend="eager", fullgraph=True)
         assert torch.allclose(compiled(x), block(x), atol=1e-5)
@@ -49,7 +57,7 @@ def test_it_compiles_without_a_break(name: str) -> None:
 
 @exports
 def test_the_number_of_tokens_may_stay_open_in_an_export() -> None:
-    block = fingerprint_block("rotary", causal=True)
+    block = fingerprint_model("rotary", causal=True)
     shapes = ({1: torch.export.Dim("token", min=2, max=50)},)
     with torch.no_grad():
         example = normal(2, 7, WIDTH, dtype=torch.float32)
@@ -61,7 +69,7 @@ def test_the_number_of_tokens_may_stay_open_in_an_export() -> None:
 @every_encoding
 @exports
 def test_it_exports_with_positions_and_padding_as_inputs(name: str) -> None:
-    block, x = fingerprint_block(name, causal=True), normal(2, 7, WIDTH, dtype=torch.float32)
+    block, x = fingerprint_model(name, causal=True), normal(2, 7, WIDTH, dtype=torch.float32)
     real = torch.arange(7) >= torch.tensor([[0], [3]])
     inputs = {"positions": placed(block.encoding, positions.from_mask(real)), "padding_mask": real}
     with torch.no_grad():
@@ -71,7 +79,7 @@ def test_it_exports_with_positions_and_padding_as_inputs(name: str) -> None:
 
 @every_encoding
 def test_no_token_of_a_causal_model_sees_a_later_one(name: str) -> None:
-    block, x = fingerprint_block(name, causal=True).double(), normal(2, 7, WIDTH)
+    block, x = fingerprint_model(name, causal=True).double(), normal(2, 7, WIDTH)
     for cut in range(1, 7):
         changed = x.clone()
         changed[:, cut:] = normal(2, 7 - cut, WIDTH, seed=9)
@@ -82,18 +90,18 @@ def test_no_token_of_a_causal_model_sees_a_later_one(name: str) -> None:
 
 @every_encoding
 @pytest.mark.parametrize("chunks", [[1] * 9, [4, 1, 1, 3], [8, 1]], ids=["one by one", "chunks", "prompt and one"])
-def test_decoding_with_a_cache_is_one_forward(name: str, chunks: list[int]) -> None:
-    block, x = fingerprint_block(name, causal=True).double(), normal(2, 9, WIDTH)
+def test_decoding_with_a_cache_equals_one_forward_pass(name: str, chunks: list[int]) -> None:
+    block, x = fingerprint_model(name, causal=True).double(), normal(2, 9, WIDTH)
     with torch.no_grad():
         caches = block.new_caches(2, 9)
         found = torch.cat([block(part, caches=caches) for part in x.split(chunks, dim=1)], dim=1)
         assert (found - block(x)).abs().max() < EXACT
-        assert all(cache.used == 9 for cache in caches)
+        assert all(cache.length == 9 for cache in caches)
 
 
 @every_encoding
-def test_decoding_a_left_padded_row_is_decoding_it_alone(name: str) -> None:
-    block, x = fingerprint_block(name, causal=True).double(), normal(2, 9, WIDTH)
+def test_decoding_a_left_padded_row_equals_decoding_it_alone(name: str) -> None:
+    block, x = fingerprint_model(name, causal=True).double(), normal(2, 9, WIDTH)
     real = torch.arange(6) >= torch.tensor([[0], [2]])
     with torch.no_grad():
         caches = block.new_caches(2, 9)
@@ -107,7 +115,7 @@ def test_decoding_a_left_padded_row_is_decoding_it_alone(name: str) -> None:
 @every_encoding
 @pytest.mark.parametrize("chunks", [[3, 4, 2], [1] * 9, [6, 1, 1, 1]], ids=["chunks", "one by one", "prompt and ones"])
 def test_a_padded_prompt_may_come_in_chunks(name: str, chunks: list[int]) -> None:
-    block, x = fingerprint_block(name, causal=True).double(), normal(2, 9, WIDTH)
+    block, x = fingerprint_model(name, causal=True).double(), normal(2, 9, WIDTH)
     real = torch.arange(9) >= torch.tensor([[1], [4]])
     with torch.no_grad():
         caches = block.new_caches(2, 9)
@@ -118,15 +126,15 @@ def test_a_padded_prompt_may_come_in_chunks(name: str, chunks: list[int]) -> Non
 
 @every_encoding_and_mask
 def test_padding_on_either_side_changes_no_real_token(name: str, causal: bool) -> None:
-    block, x = fingerprint_block(name, causal=causal).double(), normal(1, 9, WIDTH)
+    block, x = fingerprint_model(name, causal=causal).double(), normal(1, 9, WIDTH)
     places = torch.arange(9)[None]
     for real in (places >= 4, places < 5):
         alone = block(x[real][None])
         assert (block(x, padding_mask=real)[real] - alone).abs().max() < EXACT
 
 
-def test_a_cropped_cache_goes_on_as_if_the_rest_had_never_been() -> None:
-    block, x = fingerprint_block("rotary", causal=True).double(), normal(2, 6, WIDTH)
+def test_a_cropped_cache_continues_without_the_removed_tokens() -> None:
+    block, x = fingerprint_model("rotary", causal=True).double(), normal(2, 6, WIDTH)
     with torch.no_grad():
         caches = block.new_caches(2, 6)
         block(torch.cat([x[:, :3], normal(2, 2, WIDTH, seed=8)], dim=1), caches=caches)
@@ -137,7 +145,7 @@ def test_a_cropped_cache_goes_on_as_if_the_rest_had_never_been() -> None:
 
 def test_backends_norms_and_orders_are_used() -> None:
     x, outputs = normal(2, 5, WIDTH), []
-    for options in ({}, {"norm": "rms"}, {"order": "after"}, {"hidden": 16}):
+    for options in ({}, {"norm": "rms"}, {"norm_placement": "after"}, {"hidden": 16}):
         for backend in ("sdpa", "eager"):
             torch.manual_seed(0)
             outputs.append(Transformer(WIDTH, 4, 2, causal=True, backend=backend, **options).double()(x))
@@ -174,14 +182,14 @@ def test_all_layers_share_one_encoding() -> None:
     assert [key for key in model.state_dict() if "encoding" in key] == ["encoding.weight"]
 
 
-def test_a_finished_encoding_is_taken_as_it_is() -> None:
+def test_an_encoding_instance_is_used_directly() -> None:
     rotary = Rotary(8, base=77.0)
     assert Transformer(WIDTH, 4, 1, encoding=rotary, causal=True).encoding is rotary
-    with pytest.raises(UsageError, match="length: expected none beside a finished encoding"):
+    with pytest.raises(UsageError, match="length: expected none with an encoding instance"):
         Transformer(WIDTH, 4, 1, encoding=ALiBi(4), causal=True, length=8)
 
 
-def test_positions_of_several_axes_must_be_stated() -> None:
+def test_positions_of_several_axes_are_required() -> None:
     class Flat(PositionalEncoding):
         claims = Claims(site="none", relative=True, symmetric=True, ndim=2)
 
@@ -190,7 +198,7 @@ def test_positions_of_several_axes_must_be_stated() -> None:
         normal(2, 6, WIDTH),
         positions.grid(2, 3),
     )
-    with pytest.raises(PositionError, match="positions: an encoding of 2 axes cannot count them; pass positions"):
+    with pytest.raises(PositionError, match="positions: expected for an encoding of 2 axes, got none; pass them"):
         block(x)
     with torch.no_grad():
         caches = block.new_caches(2, 6)
@@ -198,17 +206,18 @@ def test_positions_of_several_axes_must_be_stated() -> None:
         assert (torch.cat(found, dim=1) - block(x, p)).abs().max() < EXACT
 
 
-def test_misuse_is_refused() -> None:
-    with pytest.raises(EncodingError, match="Learned: a table needs a length; state it"):
+def test_invalid_arguments_are_rejected() -> None:
+    with pytest.raises(EncodingError, match="LearnedAbsolute: a table needs a length; pass it"):
         Transformer(WIDTH, 4, 1, encoding="learned", causal=True)
     with pytest.raises(UsageError, match="layers: expected 1 or more, got 0"):
-        Stack(WIDTH, 4, 0, causal=True)
-    block = fingerprint_block("none", causal=True)
-    message = re.escape("caches: expected one a layer, 2, got 1")
+        TransformerStack(WIDTH, 4, 0, causal=True)
+    block = fingerprint_model("none", causal=True)
+    message = re.escape("caches: expected one per layer, 2, got 1")
     with pytest.raises(UsageError, match=message), torch.no_grad():
         block(torch.zeros(1, 1, WIDTH), caches=block.new_caches(1, 4)[:1])
 
 
-def test_a_layer_gives_one_feature_row_a_token() -> None:
-    layer = Layer(WIDTH, 4, causal=True, hidden=16)
-    assert layer(torch.zeros(2, 5, WIDTH), positions.arange(5), encoding=NoEncoding()).shape == (2, 5, WIDTH)
+def test_a_layer_keeps_the_shape() -> None:
+    layer = TransformerLayer(WIDTH, 4, causal=True, hidden=16)
+    inputs = AttentionInputs(encoding=NoEncoding(), positions=positions.arange(5))
+    assert layer(torch.zeros(2, 5, WIDTH), inputs).shape == (2, 5, WIDTH)

@@ -1,4 +1,4 @@
-"""`orderproof compare`: what it needs, what a dry run leaves, and how it ends."""
+"""`orderproof compare`: required packages, dry runs and exit codes."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from orderproof.lab import comparing
-from orderproof.lab.configuration import RunConfig
-from orderproof.lab.engines import choosing
-from orderproof.lab.engines.engine import Failure, Told
+from orderproof.lab import study_runner
+from orderproof.lab.engines import factory
+from orderproof.lab.engines.engine import RunFailure, RunOutcome
 from orderproof.lab.result import RunResult
-from orderproof.lab.store import Store
+from orderproof.lab.run_config import RunConfig
+from orderproof.lab.store import ResultStore
 from tests.cli.conftest import Run
-from tests.lab.running import TINY, Here
+from tests.lab.small_study import TINY, InProcessEngine
 
 SMALL = ("tiny.yaml", "encoding=none", "steps=10", "measure_every=10", "--quiet")
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with a study in it; runs are made in this process, and nothing is proved."""
+def small_study_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a study; runs execute in this process, and no laws are proved."""
     monkeypatch.chdir(tmp_path)
     Path("tiny.yaml").write_text(TINY, encoding="utf-8")
-    monkeypatch.setattr(choosing, "choose", lambda name, workers: Here())
-    monkeypatch.setattr(comparing, "laws_of", lambda runs, store, tell: {run.cell: () for run in runs})
-    monkeypatch.setattr(comparing, "seconds_a_step", lambda run: 0.01)
+    monkeypatch.setattr(factory, "make_engine", lambda name, workers: InProcessEngine())
+    monkeypatch.setattr(study_runner, "prove_cells", lambda runs, store, progress: {run.cell_id: () for run in runs})
+    monkeypatch.setattr(study_runner, "seconds_per_step", lambda run: 0.01)
 
 
 # ---------------------------------------------------------------- what it needs
@@ -82,36 +82,36 @@ def test_a_dry_run_makes_no_store_in_a_folder_that_is_there(run: Run):
 
 def test_a_dry_run_counts_what_is_finished_and_adds_nothing(run: Run):
     assert run("compare", *SMALL, "seeds=1")[0] == 0
-    kept = Store(Path("orderproof-results")).results()
+    kept = ResultStore(Path("orderproof-results")).results()
     assert len(kept) == 1
     code, _, err = run("compare", *SMALL[:-1], "--dry-run")
     assert code == 0
     assert "study tiny: 2 runs, 1 finished" in err
-    assert Store(Path("orderproof-results")).results() == kept
+    assert ResultStore(Path("orderproof-results")).results() == kept
 
 
 def test_a_dry_run_refuses_a_store_that_is_a_file(run: Run):
     code, _, err = run("compare", *SMALL, "--dry-run", "--store", "tiny.yaml")
     assert code == 2
-    assert "cannot make the folder 'tiny.yaml': File exists; give another --store" in err
+    assert "cannot create the folder 'tiny.yaml': File exists; pass another --store" in err
 
 
 # ---------------------------------------------------------------- how it ends
 
 
-class Dying(Here):
-    """An engine that loses so many of its runs, the first ones."""
+class FailingEngine(InProcessEngine):
+    """An engine in which the first runs fail."""
 
-    def __init__(self, lost: int) -> None:
-        self.lost = lost
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
 
-    def compute(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[Told]:
-        yield from (Failure(id=run.id, reason="its worker died") for run in runs[: self.lost])
-        yield from super().compute(runs[self.lost :], checkpoints)
+    def run(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[RunOutcome]:
+        yield from (RunFailure(id=run.id, reason="its worker died") for run in runs[: self.failures])
+        yield from super().run(runs[self.failures :], checkpoints)
 
 
 def test_a_run_that_fails_makes_exit_code_2_and_the_others_are_reported(run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(choosing, "choose", lambda name, workers: Dying(1))
+    monkeypatch.setattr(factory, "make_engine", lambda name, workers: FailingEngine(1))
     code, _, err = run("compare", *SMALL, "--json", "study.json")
     assert code == 2
     assert re.fullmatch(r"orderproof: run \w+ failed: its worker died\n", err)
@@ -119,33 +119,37 @@ def test_a_run_that_fails_makes_exit_code_2_and_the_others_are_reported(run: Run
 
 
 def test_a_study_of_which_no_run_comes_to_a_result_reports_nothing(run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(choosing, "choose", lambda name, workers: Dying(2))
+    monkeypatch.setattr(factory, "make_engine", lambda name, workers: FailingEngine(2))
     code, _, err = run("compare", *SMALL, "--json", "study.json")
     assert code == 2
-    assert err.endswith("orderproof: none of the 2 runs of study 'tiny' came to a result\n")
+    assert err.endswith("orderproof: none of the 2 runs of study 'tiny' has a result\n")
     assert not Path("study.json").exists()
 
 
 def test_a_score_that_a_proof_rules_out_makes_exit_code_2_and_no_report(run: Run, monkeypatch: pytest.MonkeyPatch):
     # The proof is true of a model without positions; the score is planted.
-    monkeypatch.setattr(comparing, "laws_of", lambda runs, store, tell: {run.cell: ("order_blind",) for run in runs})
-    monkeypatch.setattr(Here, "compute", perfect(Here.compute))
+    monkeypatch.setattr(
+        study_runner, "prove_cells", lambda runs, store, progress: {run.cell_id: ("permutation",) for run in runs}
+    )
+    monkeypatch.setattr(InProcessEngine, "run", perfect(InProcessEngine.run))
     code, _, err = run("compare", *SMALL, "seeds=1", "--json", "study.json")
     assert code == 2
-    assert re.search(r"was proved order_blind; it must score exactly 1/2 at length 6, and scored 1: an error in", err)
+    assert re.search(
+        r"permutation proved for run .*; it must score exactly 1/2 at length 6, but scored 1: a bug in", err
+    )
     assert err.count("\n") == 1
     assert not Path("study.json").exists()
-    assert len(Store(Path("orderproof-results")).results()) == 1
+    assert len(ResultStore(Path("orderproof-results")).results()) == 1
 
 
-def perfect(compute: Callable[..., Iterator[Told]]) -> Callable[..., Iterator[Told]]:
+def perfect(compute: Callable[..., Iterator[RunOutcome]]) -> Callable[..., Iterator[RunOutcome]]:
     """An engine whose runs come back with every place right."""
 
-    def computed(self: Here, runs: list[RunConfig], checkpoints: Path) -> Iterator[Told]:
-        for told in compute(self, runs, checkpoints):
-            assert isinstance(told, RunResult)
-            right = [at.model_copy(update={"right": at.scored, "score": 1.0}) for at in told.lengths]
-            yield told.model_copy(update={"lengths": type(told.lengths)(right)})
+    def computed(self: InProcessEngine, runs: list[RunConfig], checkpoints: Path) -> Iterator[RunOutcome]:
+        for result in compute(self, runs, checkpoints):
+            assert isinstance(result, RunResult)
+            right = [at.model_copy(update={"right": at.scored, "score": 1.0}) for at in result.lengths]
+            yield result.model_copy(update={"lengths": right})
 
     return computed
 
@@ -153,4 +157,4 @@ def perfect(compute: Callable[..., Iterator[Told]]) -> Callable[..., Iterator[To
 def test_help_says_how_it_ends(run: Run):
     code, out, _ = run("compare", "--help")
     assert code == 0
-    assert "2 usage, a run failed, or a score contradicts what was proved" in " ".join(out.split())
+    assert "2 wrong usage, a failed run, or a score that contradicts a proof" in " ".join(out.split())

@@ -1,4 +1,4 @@
-"""The site: it is built strictly, asks nothing of the network, and shows every page as a page."""
+"""The documentation site: built strictly, without network access, every page rendered."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
-from scripts import site_hooks
 
-from tests.docs.blocks import ROOT, blocks
+from tests.docs.code_blocks import ROOT, blocks
 
 CHROMIUM = shutil.which("chromium")
-CALLED_BY_A_BROWSER = {
+FETCHING_ATTRIBUTES = {
     "script": "src",
     "link": "href",
     "img": "src",
@@ -33,20 +32,24 @@ CALLED_BY_A_BROWSER = {
 SHOWN = ("index.html", "explanation/why_positions.html", "reference/claims.html", "reference/laws.html", "atlas.html")
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
+def build(project: Path, folder: Path) -> Path:
+    """Build the site of a project into a folder."""
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
-        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
+        cwd=project, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     return folder
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("site"))
+
+
 class Page(HTMLParser):
-    """What the tags of a page would have a browser fetch."""
+    """The addresses that a browser would fetch for a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -56,18 +59,18 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
-        if tag in CALLED_BY_A_BROWSER and (address := found.get(CALLED_BY_A_BROWSER[tag])):
+        if tag in FETCHING_ATTRIBUTES and (address := found.get(FETCHING_ATTRIBUTES[tag])):
             self.fetched.append(address)
         self.styles.append(found.get("style") or "")
 
 
-def leads_out(address: str) -> bool:
+def is_external(address: str) -> bool:
     return bool(re.match(r"\s*(?:[a-z][a-z0-9+.-]*:)?//|\s*(?:https?|ftp|wss?):", address, re.IGNORECASE))
 
 
-def test_an_address_that_leads_out_is_told_from_one_that_does_not():
-    assert all(map(leads_out, ("https://x/y.js", "//x/y.css", "http:x", " HTTPS://x")))
-    assert not any(map(leads_out, ("../assets/x.css", "index.html", ".", "/assets/x.js", "data:image/svg+xml,")))
+def test_external_addresses_are_recognized():
+    assert all(map(is_external, ("https://x/y.js", "//x/y.css", "http:x", " HTTPS://x")))
+    assert not any(map(is_external, ("../assets/x.css", "index.html", ".", "/assets/x.js", "data:image/svg+xml,")))
 
 
 def test_no_page_fetches_anything_from_the_network(site: Path):
@@ -76,7 +79,7 @@ def test_no_page_fetches_anything_from_the_network(site: Path):
     for page in pages:
         found = Page(page.read_text(encoding="utf-8"))
         assert found.fetched
-        assert [a for a in found.fetched if leads_out(a)] == [], page.relative_to(site)
+        assert [a for a in found.fetched if is_external(a)] == [], page.relative_to(site)
         assert not any("url(" in style for style in found.styles)
 
 
@@ -86,10 +89,10 @@ def test_no_style_sheet_fetches_anything_from_the_network(site: Path):
     for sheet in sheets:
         text = sheet.read_text(encoding="utf-8")
         addresses = re.findall(r"url\(\s*[\"']?([^\"')]+)", text) + re.findall(r"@import\s+[\"']([^\"']+)", text)
-        assert [a for a in addresses if leads_out(a)] == [], sheet.name
+        assert [a for a in addresses if is_external(a)] == [], sheet.name
 
 
-def test_no_fence_is_left_over_and_every_block_is_a_block(site: Path):
+def test_every_fence_is_rendered_as_a_block(site: Path):
     for source in sorted((ROOT / "docs").rglob("*.md")):
         built = site / source.relative_to(ROOT / "docs").with_suffix(".html")
         built = built.with_name("index.html") if source.name == "README.md" else built
@@ -97,7 +100,7 @@ def test_no_fence_is_left_over_and_every_block_is_a_block(site: Path):
         assert "```" not in text, source.name
         shown = Counter(re.findall(r'<div class="language-(\w+) highlight">', text))
         written = Counter(block.language for block in blocks(source))
-        assert shown["text"] >= written["text"]  # what is only indented is shown as text too
+        assert shown["text"] >= written["text"]  # indented blocks are text, too
         assert {**shown, "text": 0} == {**written, "text": 0}, source.name
 
 
@@ -117,14 +120,14 @@ def address(site: Path) -> Iterator[str]:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: pages are not opened in a browser")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_browser_asks_for_nothing_else_and_finds_what_is_searched(address: str, scheme: str):
+def test_browser_fetches_nothing_external_and_search_works(address: str, scheme: str):
     with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_context(color_scheme=scheme).new_page()
-        asked: list[str] = []
-        complaints: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        requested: list[str] = []
+        errors: list[str] = []
+        page.on("request", lambda request: requested.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
         for name in SHOWN:
             page.goto(f"{address}/{name}")
             assert page.locator("h1").count() == 1, name
@@ -132,34 +135,76 @@ def test_a_browser_asks_for_nothing_else_and_finds_what_is_searched(address: str
         dark = page.evaluate("document.body.getAttribute('data-md-color-scheme')")
         query = page.locator("[data-md-component=search-query]")
         query.click()
-        query.press_sequentially("mirror_blind")
+        query.press_sequentially("reversal")
         page.locator(".md-search-result__item").first.wait_for(timeout=20_000)
         browser.close()
     assert dark == {"light": "default", "dark": "slate"}[scheme]
-    assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
-    assert complaints == []
+    assert [url for url in requested if not url.startswith((address, "data:", "blob:"))] == []
+    assert errors == []
 
 
-# ---------------------------------------------------------------- the menu
+def test_no_file_of_the_documentation_exceeds_one_megabyte():
+    assert [file.name for file in (ROOT / "docs").rglob("*") if file.is_file() and file.stat().st_size > 10**6] == []
 
 
-def test_a_folder_in_the_menu_stands_for_its_pages_that_are_not_named_elsewhere(tmp_path: Path):
+# ---------------------------------------------------------------- tools/mkdocs_hooks.py
+
+SMALL_SITE = f"""
+site_name: small
+theme: {{name: material, font: false}}
+hooks: ["{ROOT / "tools/mkdocs_hooks.py"}"]
+markdown_extensions: [pymdownx.superfences, {{pymdownx.highlight: {{pygments_lang_class: true}}}}]
+plugins: []
+nav:
+  - index.md
+  - First: [how_to/c.md]
+  - How: how_to/*
+  - Studies: studies/*
+  - None: no/*
+"""
+FENCES = """# Home
+
+```text output
+printed
+```
+
+```console long
+$ ls
+```
+
+```python title="model.py"
+x = 1
+```
+
+```python
+y = 2
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def small_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
     for name in ("how_to/b.md", "how_to/a.md", "how_to/c.md", "studies/x.txt"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("# x\n")
-    menu = ["index.md", {"First": ["how_to/c.md"]}, {"How": "how_to/*"}, {"Studies": "studies/*"}, {"None": ["no/*"]}]
-    config = site_hooks.on_config({"docs_dir": str(tmp_path), "nav": menu})
-    assert config["nav"] == ["index.md", {"First": ["how_to/c.md"]}, {"How": ["how_to/a.md", "how_to/b.md"]}]
+        (folder / "docs" / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / "docs" / name).write_text(f"# {Path(name).stem}\n")
+    (folder / "docs/index.md").write_text(FENCES)
+    (folder / "mkdocs.yml").write_text(SMALL_SITE)
+    build(folder, folder / "site")
+    return folder / "site"
 
 
-@pytest.mark.parametrize(
-    ("fence", "plain"),
-    [
-        ("```text output", '```text title="prints"'),
-        ("```console long", "```console"),
-        ('```python title="model.py"', '```python title="model.py"'),
-        ("```python", "```python"),
-    ],
-)
-def test_words_for_the_tests_are_taken_off_a_fence(fence: str, plain: str):
-    assert site_hooks.on_page_markdown(f"a\n{fence}\nb\n```\n") == f"a\n{plain}\nb\n```\n"
+def test_folder_in_the_menu_expands_to_its_pages_that_are_not_listed_elsewhere(small_site: Path):
+    text = (small_site / "index.html").read_text(encoding="utf-8")
+    links = [link for link in re.findall(r'href="([^"#]*)"', text) if link.startswith("how_to/")]
+    assert list(dict.fromkeys(links)) == ["how_to/c/", "how_to/a/", "how_to/b/"]
+    titles = re.findall(r'<span class="md-ellipsis">\s*(\w+)', text)
+    assert {"First", "How"} <= set(titles)
+    assert not {"Studies", "None"} & set(titles)
+
+
+def test_words_for_the_tests_are_removed_from_a_fence(small_site: Path):
+    text = (small_site / "index.html").read_text(encoding="utf-8")
+    assert "```" not in text
+    assert re.findall(r'<div class="language-(\w+) highlight">', text) == ["text", "console", "python", "python"]
+    assert re.findall(r'<span class="filename">(.*?)</span>', text) == ["prints", "model.py"]

@@ -1,4 +1,4 @@
-"""What the tests of encodings and blocks share: every registered encoding, seeded tensors, derived tolerances."""
+"""Helpers for tests of encodings and blocks: every registered encoding, seeded tensors, derived tolerances."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from orderproof import encodings
-from orderproof.blocks import row_by_row
-from orderproof.encodings import Claims, Content, PositionalEncoding, Sizes
-from orderproof.encodings.sight import sight
+from orderproof.blocks import raster_positions
+from orderproof.encodings import AttentionContent, Claims, ModelSizes, PositionalEncoding
+from orderproof.encodings.visibility_mask import visibility_mask
 
-torch.set_num_threads(1)  # the tensors here are so small that a second thread only waits
+torch.set_num_threads(1)  # small tensors do not benefit from threads
 
 WIDTH, HEADS, LENGTH = 32, 4, 64
 HEAD_WIDTH = WIDTH // HEADS
@@ -26,9 +26,9 @@ exports = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")
 
 
 def build(name: str, *, causal: bool = True, seed: int = 0) -> PositionalEncoding:
-    """The encoding a small model would have, its parameters drawn with deviation 1."""
+    """The encoding of a small model, with standard normal parameters."""
     torch.manual_seed(seed)
-    sizes = Sizes(width=WIDTH, heads=HEADS, causal=causal, length=LENGTH)
+    sizes = ModelSizes(width=WIDTH, heads=HEADS, causal=causal, length=LENGTH)
     encoding = encodings.get(name).for_model(sizes)
     for parameter in encoding.parameters():
         torch.nn.init.normal_(parameter)
@@ -36,7 +36,7 @@ def build(name: str, *, causal: bool = True, seed: int = 0) -> PositionalEncodin
 
 
 def usable(name: str, *, causal: bool) -> bool:
-    """Whether the encoding is defined for attention of this kind."""
+    """True if the encoding is defined for this kind of attention."""
     return causal or not build(name, causal=False).claims.causal_only
 
 
@@ -52,77 +52,79 @@ HOOKS = {"embed": ("embed",), "rotate": ("rotate",), "bias": ("bias", "score_mod
 
 
 def hooks(claims: Claims) -> tuple[str, ...]:
-    """The hooks that an encoding must have; one without claims on content can be said score by score."""
+    """The hooks that an encoding must have; only content-independent ones have a score_mod."""
     own = HOOKS[claims.site]
-    if claims.content or claims.values:
+    if claims.content_dependent or claims.adds_to_values:
         own = tuple(hook for hook in own if hook != "score_mod")
-    return (*own, "values") if claims.values else own
+    return (*own, "value_bias") if claims.adds_to_values else own
 
 
 def placed(encoding: PositionalEncoding, positions: Tensor, places: Literal["picture", "text"] = "picture") -> Tensor:
-    """The positions with as many axes as the encoding asks for: row by row in a picture 8 wide, or alike on all."""
+    """The positions on the encoding's axes: in raster order in an image 8 wide, or equal on all axes for text."""
     axes = encoding.claims.ndim
     if places == "text" and axes > 1:
         return positions.expand(axes, *positions.shape)
-    return row_by_row(positions, axes=axes, side=8)
+    return raster_positions(positions, axes=axes, side=8)
 
 
-def content_of(encoding: PositionalEncoding, given: tuple[Tensor, ...], positions: Tensor) -> Content:
-    """What the queries, keys and tokens in `given` are to an encoding that depends on them."""
+def content_of(encoding: PositionalEncoding, given: tuple[Tensor, ...], positions: Tensor) -> AttentionContent:
+    """The `AttentionContent` of queries, keys and tokens in `given`."""
     _, q, k, x = given
-    visible = sight(positions, positions, causal=encoding.claims.causal_only)
-    return Content(q=q, k=k, scale=encoding.scale(q.shape[-1]), visible=visible, notes=encoding.notes(x))
+    visible = visibility_mask(positions, positions, causal=encoding.claims.causal_only)
+    return AttentionContent(
+        q=q, k=k, scale=encoding.default_scale(q.shape[-1]), visible=visible, token_state=encoding.token_state(x)
+    )
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Normal numbers, the same ones for the same seed."""
+    """Normal numbers, deterministic for a seed."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def qkv(queries: int, keys: int, *, heads: int = HEADS, dtype: torch.dtype = torch.float64) -> list[Tensor]:
-    """Queries, keys and values of two rows, each drawn from a seed of its own."""
+    """Queries, keys and values of two rows, with different seeds."""
     shapes = ((2, HEADS, queries), (2, heads, keys), (2, heads, keys))
     return [normal(*shape, HEAD_WIDTH, seed=seed, dtype=dtype) for seed, shape in enumerate(shapes)]
 
 
-def notes_on(encoding: PositionalEncoding, keys: int, *, dtype: torch.dtype = torch.float64) -> Tensor | None:
-    """The notes an encoding makes of some keys' tokens, where it makes any."""
-    return encoding.notes(normal(2, keys, WIDTH, seed=7, dtype=dtype))
+def token_state_of(encoding: PositionalEncoding, keys: int, *, dtype: torch.dtype = torch.float64) -> Tensor | None:
+    """The encoding's token state of some tokens, or None."""
+    return encoding.token_state(normal(2, keys, WIDTH, seed=7, dtype=dtype))
 
 
 def tolerance(dtype: torch.dtype, *, terms: int, scale: float = 1.0) -> float:
-    """What a result of this size may be off by after a sum of so many rounded terms."""
+    """The error bound of a result of this size after a sum of rounded terms."""
     return 4 * torch.finfo(dtype).eps * math.sqrt(terms) * max(scale, 1.0)
 
 
 def operands(encoding: PositionalEncoding, tokens: int, *, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
-    """What the encoding's hook takes before the positions."""
+    """The arguments of the encoding's hook before the positions."""
     if encoding.claims.site == "embed":
         return (normal(2, tokens, WIDTH, dtype=dtype),)
     if encoding.claims.site == "rotate":
         q, k = (normal(2, HEADS, tokens, HEAD_WIDTH, seed=seed, dtype=dtype) for seed in (1, 2))
         return q, k
-    if encoding.claims.content:
+    if encoding.claims.content_dependent:
         q, k = (normal(2, HEADS, tokens, HEAD_WIDTH, seed=seed, dtype=dtype) for seed in (1, 2))
         return torch.zeros((), dtype=dtype), q, k, normal(2, tokens, WIDTH, seed=3, dtype=dtype)
     return (torch.zeros((), dtype=dtype),)
 
 
 def call(encoding: PositionalEncoding, given: tuple[Tensor, ...], positions: Tensor) -> Tensor:
-    """Whatever the encoding's hook gives, as one tensor."""
+    """The output of the encoding's hook, as one tensor."""
     site = encoding.claims.site
     if site == "embed":
         return encoding.embed(given[0], positions)
     if site == "rotate":
         return torch.stack(encoding.rotate(given[0], given[1], positions))
     if site == "bias":
-        content = content_of(encoding, given, positions) if encoding.claims.content else None
+        content = content_of(encoding, given, positions) if encoding.claims.content_dependent else None
         return encoding.bias(positions, positions, content=content, dtype=given[0].dtype)
     return given[0]
 
 
 def apply(encoding: PositionalEncoding, positions: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Whatever the encoding's hook gives on fixed inputs; a rotation of several axes in a picture and on text."""
+    """The output of the encoding's hook on fixed inputs; for several axes on an image and on text."""
     given = operands(encoding, positions.shape[-1], dtype=dtype)
     found = call(encoding, given, placed(encoding, positions))
     if encoding.claims.ndim == 1 or encoding.claims.site != "rotate":

@@ -50,7 +50,7 @@ def test_neighbours_do_not_tie_in_bfloat16() -> None:
     assert (nearest.diff(dim=-1) > 0).all()
 
 
-def test_bias_reads_the_same_in_a_mirror() -> None:
+def test_bias_is_symmetric() -> None:
     p = positions.arange(6)
     bias = ALiBi(4).bias(p, p)
     assert torch.equal(bias, bias.mT)
@@ -65,7 +65,7 @@ def test_score_mod_adds_the_bias_score_by_score() -> None:
     assert torch.allclose(alibi.score_mod(q[0], k)(score, *index), score + alibi.bias(q[0], k), atol=1e-6)
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(EncodingError, match="ALiBi: heads must be an integer, 1 or more, got 0"):
         ALiBi(0)
     with pytest.raises(PositionError, match=r"k_positions: expected a batch of 2 \(or 1\)"):

@@ -9,7 +9,7 @@ from torch.nn import functional
 from orderproof import encodings, positions
 from orderproof.encodings import (
     ALiBi,
-    Content,
+    AttentionContent,
     NoEncoding,
     PositionalEncoding,
     Rotary,
@@ -22,9 +22,9 @@ from tests.encodings.examples import (
     build,
     every_encoding_in_attention,
     hooks,
-    notes_on,
     placed,
     qkv,
+    token_state_of,
     tolerance,
 )
 
@@ -42,10 +42,12 @@ def attention_by_hand(
     seen: list,
 ) -> torch.Tensor:
     """Softmax attention written with loops over queries, keys and heads."""
-    out, scale, content = torch.zeros_like(q), encoding.scale(q.shape[-1]), None
+    out, scale, content = torch.zeros_like(q), encoding.default_scale(q.shape[-1]), None
     visible = torch.tensor(seen)[:, None]
-    if encoding.claims.content:
-        content = Content(q=q, k=k, scale=scale, visible=visible, notes=notes_on(encoding, k.shape[2]))
+    if encoding.claims.content_dependent:
+        content = AttentionContent(
+            q=q, k=k, scale=scale, visible=visible, token_state=token_state_of(encoding, k.shape[2])
+        )
     weights = torch.zeros(*q.shape[:3], k.shape[2], dtype=q.dtype)
     if encoding.claims.site == "bias":
         biases = encoding.bias(p, s, content=content, dtype=torch.float64).expand(weights.shape)
@@ -62,7 +64,7 @@ def attention_by_hand(
                 for score, n in zip(scores, keys, strict=True):
                     weights[b, h, m, n] = math.exp(score) / total
                     out[b, h, m] += weights[b, h, m, n] * v[b, h, n]
-    return out + encoding.values(weights, p, s) if encoding.claims.values else out
+    return out + encoding.value_bias(weights, p, s) if encoding.claims.adds_to_values else out
 
 
 @every_encoding_in_attention
@@ -82,7 +84,7 @@ def test_it_is_the_formula(name: str, causal: bool, backend: str) -> None:
         k_positions=s_placed,
         causal=causal,
         padding_mask=real,
-        notes=notes_on(encoding, 5),
+        token_state=token_state_of(encoding, 5),
         backend=backend,
     )
     expected = attention_by_hand(encoding, q, k, v, p_placed, s_placed, seen)
@@ -94,11 +96,19 @@ def test_it_is_the_formula(name: str, causal: bool, backend: str) -> None:
 def test_every_backend_gives_the_same_numbers(name: str, causal: bool, dtype: torch.dtype) -> None:
     encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(9, 9, dtype=dtype)
     real = torch.arange(9) >= torch.tensor([[0], [4]])
-    p, notes = placed(encoding, positions.from_mask(real)), notes_on(encoding, 9, dtype=dtype)
+    p, token_state = placed(encoding, positions.from_mask(real)), token_state_of(encoding, 9, dtype=dtype)
 
     def attend(backend: str) -> torch.Tensor:
         found = attention(
-            q, k, v, encoding=encoding, q_positions=p, causal=causal, padding_mask=real, notes=notes, backend=backend
+            q,
+            k,
+            v,
+            encoding=encoding,
+            q_positions=p,
+            causal=causal,
+            padding_mask=real,
+            token_state=token_state,
+            backend=backend,
         )
         assert found.dtype == dtype
         return found.double()
@@ -111,7 +121,7 @@ def test_every_backend_gives_the_same_numbers(name: str, causal: bool, dtype: to
 
 
 @pytest.mark.parametrize("backend", ["sdpa", "eager"])
-def test_a_query_that_sees_nobody_gets_zeros_and_a_clean_gradient(backend: str) -> None:
+def test_a_query_without_visible_keys_gets_zeros_and_a_finite_gradient(backend: str) -> None:
     q, k, v = (x.requires_grad_() for x in qkv(4, 4))
     real = torch.tensor([[False, False, True, True], [True] * 4])
     for encoding in (NoEncoding(), ALiBi(HEADS)):
@@ -189,12 +199,14 @@ def test_score_mod_serves_flex_attention(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_what_learns_gets_the_same_gradient_on_both_backends(name: str) -> None:
+def test_parameters_get_the_same_gradient_on_both_backends(name: str) -> None:
     found = []
     for backend in ("sdpa", "eager"):
         encoding, (q, k, v) = build(name).double(), qkv(5, 5)
-        p, notes = placed(encoding, positions.arange(5)), notes_on(encoding, 5)
-        mixed = attention(q, k, v, encoding=encoding, q_positions=p, causal=True, notes=notes, backend=backend)
+        p, token_state = placed(encoding, positions.arange(5)), token_state_of(encoding, 5)
+        mixed = attention(
+            q, k, v, encoding=encoding, q_positions=p, causal=True, token_state=token_state, backend=backend
+        )
         mixed.square().sum().backward()
         found.append({key: parameter.grad for key, parameter in encoding.named_parameters()})
     assert max(float(gradient.abs().max()) for gradient in found[0].values()) > 1e-3
@@ -213,12 +225,14 @@ def test_one_graph_serves_all_lengths(name: str, causal: bool) -> None:
         graphs.append(graph)
         return graph
 
-    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, p: torch.Tensor, notes: object) -> torch.Tensor:
-        return attention(q, k, v, encoding=encoding, q_positions=p, causal=causal, window=(3, 3), notes=notes)
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, p: torch.Tensor, token_state: object) -> torch.Tensor:
+        return attention(
+            q, k, v, encoding=encoding, q_positions=p, causal=causal, window=(3, 3), token_state=token_state
+        )
 
     compiled = torch.compile(attend, backend=count, fullgraph=True, dynamic=True)
     for tokens in (5, 7, 9):
-        given = (*qkv(tokens, tokens), placed(encoding, positions.arange(tokens)), notes_on(encoding, tokens))
+        given = (*qkv(tokens, tokens), placed(encoding, positions.arange(tokens)), token_state_of(encoding, tokens))
         assert (compiled(*given) - attend(*given)).abs().max() < tolerance(torch.float64, terms=100)
     assert len(graphs) == 1
 
@@ -227,6 +241,8 @@ def test_one_graph_serves_all_lengths(name: str, causal: bool) -> None:
 @pytest.mark.parametrize("backend", ["sdpa", "eager"])
 def test_no_tokens_give_no_outputs(name: str, causal: bool, backend: str) -> None:
     encoding, (q, k, v) = build(name, causal=causal), qkv(0, 0)
-    p, notes = placed(encoding, positions.arange(0)), notes_on(encoding, 0)
-    found = attention(q, k, v, encoding=encoding, q_positions=p, causal=causal, notes=notes, backend=backend)
+    p, token_state = placed(encoding, positions.arange(0)), token_state_of(encoding, 0)
+    found = attention(
+        q, k, v, encoding=encoding, q_positions=p, causal=causal, token_state=token_state, backend=backend
+    )
     assert found.shape == q.shape

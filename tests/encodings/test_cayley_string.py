@@ -4,21 +4,21 @@ import pytest
 import torch
 
 from orderproof import positions
-from orderproof.encodings import Axial, String
+from orderproof.encodings import AxialRotary, CayleyString
 from orderproof.errors import EncodingError
 from tests.encodings.examples import normal
 
 
-def drawn(**options: object) -> String:
+def drawn(**options: object) -> CayleyString:
     torch.manual_seed(5)
-    encoding = String(8, 3, **options).requires_grad_(False)
+    encoding = CayleyString(8, 3, **options).requires_grad_(False)
     torch.nn.init.normal_(encoding.above)
     return encoding
 
 
 def test_it_starts_as_axial() -> None:
     x, p = normal(2, 3, 6, 8), positions.grid(2, 3)
-    assert torch.equal(String(8, 3).rotate(x, x, p)[0], Axial(8).rotate(x, x, p)[0])
+    assert torch.equal(CayleyString(8, 3).rotate(x, x, p)[0], AxialRotary(8).rotate(x, x, p)[0])
 
 
 def test_the_basis_is_orthogonal_and_cayleys() -> None:
@@ -43,26 +43,26 @@ def test_its_scores_are_those_of_the_papers_two_sided_form(layout: str, axes: in
     encoding = drawn(layout=layout, axes=axes)
     q, k = normal(1, 3, 6, 8, seed=1), normal(1, 3, 6, 8, seed=2)
     p = positions.grid(2, 3) * 9 if axes == 2 else positions.offset(4, 6)
-    axial, basis = Axial(8, layout=layout, axes=axes), encoding.basis()
+    axial, basis = AxialRotary(8, layout=layout, axes=axes), encoding.basis()
     # P R(p) P^T x, column by column.
     both = [(axial.rotate(x @ basis, x @ basis, p)[0]) @ basis.mT for x in (q, k)]
-    turned = encoding.rotate(q, k, p)
-    assert torch.allclose(turned[0] @ turned[1].mT, both[0] @ both[1].mT, atol=1e-12)
+    rotated = encoding.rotate(q, k, p)
+    assert torch.allclose(rotated[0] @ rotated[1].mT, both[0] @ both[1].mT, atol=1e-12)
 
 
 def test_the_basis_learns() -> None:
     encoding, x = drawn().requires_grad_(), normal(1, 3, 6, 8)
-    turned = encoding.rotate(x, normal(1, 3, 6, 8, seed=1), positions.grid(2, 3))
-    (turned[0] @ turned[1].mT).square().sum().backward()
+    rotated = encoding.rotate(x, normal(1, 3, 6, 8, seed=1), positions.grid(2, 3))
+    (rotated[0] @ rotated[1].mT).square().sum().backward()
     assert encoding.above.grad is not None
     assert (encoding.above.grad.abs() > 1e-8).all()
 
 
-def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(EncodingError, match="String: heads must be an integer, 1 or more, got 0"):
-        String(8, 0)
-    with pytest.raises(EncodingError, match="String: head_width must be a multiple of 4 for 2 axes, got 6"):
-        String(6, 1)
+def test_invalid_arguments_are_rejected() -> None:
+    with pytest.raises(EncodingError, match="CayleyString: heads must be an integer, 1 or more, got 0"):
+        CayleyString(8, 0)
+    with pytest.raises(EncodingError, match="CayleyString: head_width must be a multiple of 4 for 2 axes, got 6"):
+        CayleyString(6, 1)
     x = normal(1, 2, 6, 8)
-    with pytest.raises(EncodingError, match="String: q must have 3 heads, each turns its own way; got 2"):
-        String(8, 3).rotate(x, x, positions.grid(2, 3))
+    with pytest.raises(EncodingError, match="CayleyString: q must have 3 heads, one per set of parameters; got 2"):
+        CayleyString(8, 3).rotate(x, x, positions.grid(2, 3))

@@ -1,11 +1,11 @@
-"""What every registered encoding claims of itself, held against a real block."""
+"""The claims of every registered encoding, checked on a real model."""
 
 from __future__ import annotations
 
 import torch
 
 from orderproof import positions
-from orderproof.blocks import fingerprint_block
+from orderproof.blocks import fingerprint_model
 from tests.encodings.examples import (
     HEADS,
     WIDTH,
@@ -23,7 +23,7 @@ from tests.encodings.examples import (
 
 @every_encoding_and_mask
 def test_it_is_relative_exactly_where_it_claims_to_be(name: str, causal: bool) -> None:
-    block = fingerprint_block(name, causal=causal).double()
+    block = fingerprint_model(name, causal=causal).double()
     x, claims = normal(2, 7, WIDTH), block.encoding.claims
     p = placed(block.encoding, positions.arange(7))
     # Each axis by a distance of its own.
@@ -33,18 +33,18 @@ def test_it_is_relative_exactly_where_it_claims_to_be(name: str, causal: bool) -
         assert shifted < tolerance(torch.float64, terms=WIDTH * 30)
     else:
         assert shifted > 1e-3
-    if claims.relative_within is not None:
-        at_the_end, past = (block(x, p + claims.relative_within + by) for by in (-6, 2000))
+    if claims.relative_up_to is not None:
+        at_the_end, past = (block(x, p + claims.relative_up_to + by) for by in (-6, 2000))
         assert (at_the_end - block(x, p)).abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
         assert (past - block(x, p)).abs().max() > 1e-3
 
 
 @every_encoding
-def test_it_is_blind_to_reversal_exactly_where_it_claims_symmetry(name: str) -> None:
+def test_reversal_holds_exactly_if_it_claims_symmetry(name: str) -> None:
     if not usable(name, causal=False):
         assert not build(name).claims.symmetric
         return
-    block = fingerprint_block(name, causal=False).double()
+    block = fingerprint_model(name, causal=False).double()
     # Alike on all axes: in a picture seven tokens stand in one row, and columns may turn too slowly to be seen.
     x, p = normal(2, 7, WIDTH), placed(block.encoding, positions.arange(7), "text")
     reversed_ = block(x.flip(1), p) - block(x, p).flip(1)
@@ -56,8 +56,8 @@ def test_it_is_blind_to_reversal_exactly_where_it_claims_symmetry(name: str) -> 
 
 
 @every_encoding_and_mask
-def test_tokens_moved_with_their_positions_move_the_output(name: str, causal: bool) -> None:
-    block = fingerprint_block(name, causal=causal).double()
+def test_permuting_tokens_with_their_positions_permutes_the_output(name: str, causal: bool) -> None:
+    block = fingerprint_model(name, causal=causal).double()
     x, order = normal(2, 7, WIDTH), torch.tensor([3, 0, 6, 1, 5, 2, 4])
     # Causal sight goes by the first axis, and by storage where that ties: let it tell all tokens apart.
     p = placed(block.encoding, positions.arange(7) * 8 ** (block.encoding.claims.ndim - 1))
@@ -69,43 +69,43 @@ def test_tokens_moved_with_their_positions_move_the_output(name: str, causal: bo
 def test_order_matters_to_every_encoding_but_none(name: str) -> None:
     x = normal(2, 7, WIDTH)
     if usable(name, causal=False):
-        block, order = fingerprint_block(name, causal=False).double(), torch.tensor([3, 0, 6, 1, 5, 2, 4])
+        block, order = fingerprint_model(name, causal=False).double(), torch.tensor([3, 0, 6, 1, 5, 2, 4])
         difference = block(x[:, order]) - block(x)[:, order]
     else:  # one causal layer without positions does not know the order of its prompt
-        block, order = fingerprint_block(name, causal=True, layers=1).double(), torch.tensor([3, 0, 5, 1, 4, 2, 6])
+        block, order = fingerprint_model(name, causal=True, layers=1).double(), torch.tensor([3, 0, 5, 1, 4, 2, 6])
         difference = (block(x[:, order]) - block(x))[:, -1]
     assert bool(difference.abs().max() < 1e-9) == (name == "none")
 
 
 @every_encoding
-def test_it_makes_notes_exactly_where_it_claims_to(name: str) -> None:
+def test_it_computes_token_state_exactly_if_it_claims_to(name: str) -> None:
     encoding, x = build(name), normal(2, 5, WIDTH)
-    notes = encoding.notes(x)
-    assert (notes is not None) == (encoding.claims.state == "notes")
-    if notes is not None:
-        assert notes.shape[:3] == (2, HEADS, 5)
+    token_state = encoding.token_state(x)
+    assert (token_state is not None) == (encoding.claims.decode_state == "token_state")
+    if token_state is not None:
+        assert token_state.shape[:3] == (2, HEADS, 5)
         changed = x.clone()
         changed[:, 2] = normal(2, WIDTH, seed=9)
-        told = (encoding.notes(changed) - notes).abs().amax((0, 1, 3)) > 1e-6
+        told = (encoding.token_state(changed) - token_state).abs().amax((0, 1, 3)) > 1e-6
         assert told.tolist() == [False, False, True, False, False]
 
 
 @every_encoding
-def test_values_are_told_apart_exactly_where_it_claims_to_add_to_them(name: str) -> None:
+def test_it_adds_to_values_exactly_if_it_claims_to(name: str) -> None:
     encoding = build(name).double()
-    if not encoding.claims.values:
+    if not encoding.claims.adds_to_values:
         return
     p, weights = positions.arange(5), normal(2, HEADS, 5, 5).softmax(-1)
-    found = encoding.values(weights, p, p)
+    found = encoding.value_bias(weights, p, p)
     assert found.shape == (2, HEADS, 5, WIDTH // HEADS)
-    assert torch.equal(found, encoding.values(weights, p + 9, p + 9))
-    assert (found - encoding.values(weights.flip(-1), p, p)).abs().max() > 1e-3
+    assert torch.equal(found, encoding.value_bias(weights, p + 9, p + 9))
+    assert (found - encoding.value_bias(weights.flip(-1), p, p)).abs().max() > 1e-3
 
 
 @every_encoding
-def test_a_head_hears_of_the_others_exactly_where_it_claims_to_mix_them(name: str) -> None:
+def test_it_mixes_heads_exactly_if_it_claims_to(name: str) -> None:
     encoding = build(name).double()
-    if not encoding.claims.content:
+    if not encoding.claims.content_dependent:
         assert not encoding.claims.mixes_heads
         return
     p = positions.arange(5)

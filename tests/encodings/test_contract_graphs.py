@@ -1,4 +1,4 @@
-"""What holds for every registered encoding while it is traced: one graph for all lengths, and shapes without values."""
+"""The contract of every registered encoding while tracing: one graph for all lengths, and meta tensors."""
 
 from __future__ import annotations
 

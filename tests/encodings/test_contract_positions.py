@@ -1,4 +1,4 @@
-"""What holds for every registered encoding: each position decides alone, and bad ones are refused."""
+"""The contract of every registered encoding: positions act independently, and invalid ones are rejected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.encodings.examples import (
 @every_encoding
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_each_position_decides_alone(name: str, data: st.DataObject) -> None:
+def test_each_position_acts_independently(name: str, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.lists(st.integers(0, 63), min_size=5, max_size=5), min_size=2, max_size=2))
     dtype = data.draw(st.sampled_from([torch.int64, torch.int32, torch.int16, torch.uint8]))
     encoding = build(name)
@@ -37,7 +37,9 @@ def test_each_position_decides_alone(name: str, data: st.DataObject) -> None:
         alone = apply(encoding, p[row])
         batch = 1 if both.dim() == 5 else 0
         mine, own = both.select(batch, row), alone.select(batch, min(row, alone.shape[batch] - 1))
-        if encoding.claims.content:  # products of content, which torch may sum in another order for another batch
+        if (
+            encoding.claims.content_dependent
+        ):  # products of content, which torch may sum in another order for another batch
             allowed = tolerance(torch.float64, terms=WIDTH, scale=float(own.detach().abs().max()))
             assert (mine - own).abs().max() <= allowed
         else:
@@ -50,7 +52,9 @@ def test_positions_of_one_row_are_those_of_every_row(name: str) -> None:
     once = apply(encoding, p)
     for rows in (p.unsqueeze(0), p.expand(2, 5)):
         found, own = torch.broadcast_tensors(apply(encoding, rows), once)
-        if encoding.claims.content:  # products of content, which torch may sum in another order for another batch
+        if (
+            encoding.claims.content_dependent
+        ):  # products of content, which torch may sum in another order for another batch
             assert (found - own).abs().max() <= tolerance(torch.float64, terms=WIDTH, scale=float(own.detach().max()))
         else:
             assert torch.equal(found, own)
@@ -66,11 +70,11 @@ def test_positions_of_one_row_are_those_of_every_row(name: str) -> None:
     ],
     ids=["floating", "negative", "four dimensions"],
 )
-def test_bad_positions_are_refused_in_one_line(name: str, bad: torch.Tensor, message: str) -> None:
+def test_bad_positions_are_rejected_in_one_line(name: str, bad: torch.Tensor, message: str) -> None:
     encoding = build(name)
     if encoding.claims.site == "none":
         with pytest.raises(PositionError, match=message):
-            positions.check(bad)
+            positions.validate(bad)
         return
     with pytest.raises(PositionError, match=message) as caught:
         apply(encoding, bad)
@@ -79,7 +83,7 @@ def test_bad_positions_are_refused_in_one_line(name: str, bad: torch.Tensor, mes
 
 @pytest.mark.parametrize("name", [name for name in encodings.names() if build(name).claims.max_position is not None])
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_past_the_largest_position_it_claims_it_refuses(name: str, compiled: bool) -> None:
+def test_positions_above_the_claimed_maximum_are_rejected(name: str, compiled: bool) -> None:
     torch.compiler.reset()
     encoding = build(name)
     given, last = operands(encoding, 1, dtype=torch.float32), encoding.claims.max_position

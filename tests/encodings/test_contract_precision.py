@@ -1,4 +1,4 @@
-"""What holds for every registered encoding, in every dtype: no cast moves a position, and rounding comes once."""
+"""The contract of every registered encoding in every dtype: casts change no position, and results round once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_casting_the_module_casts_nothing_but_parameters(name: str, dtype: torch
 
 @every_encoding
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_it_answers_in_the_dtype_it_is_asked_in_and_rounds_once(name: str, dtype: torch.dtype) -> None:
+def test_it_returns_the_requested_dtype_and_rounds_once(name: str, dtype: torch.dtype) -> None:
     encoding = build(name)
     if encoding.claims.site == "none":
         return

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from orderproof import positions
-from orderproof.encodings import Content, Cope, attention
-from orderproof.encodings.sight import sight
+from orderproof.encodings import AttentionContent, CoPE, attention
+from orderproof.encodings.visibility_mask import visibility_mask
 from orderproof.errors import EncodingError
 from tests.encodings.examples import HEAD_WIDTH, HEADS, normal
 
 
-def cope(limit: int = 64) -> Cope:
+def cope(limit: int = 64) -> CoPE:
     torch.manual_seed(0)
-    found = Cope(HEAD_WIDTH, limit=limit).double().requires_grad_(False)
+    found = CoPE(HEAD_WIDTH, limit=limit).double().requires_grad_(False)
     torch.nn.init.normal_(found.weight)
     return found
 
@@ -26,8 +26,8 @@ def test_bias_is_the_formula_of_the_paper(limit: int, order: list[int]) -> None:
     encoding, q, k = cope(limit), normal(2, HEADS, 6, HEAD_WIDTH), normal(2, HEADS, 6, HEAD_WIDTH, seed=1)
     p = torch.tensor(order)
     real = torch.tensor([[True] * 6, [False, True, True, True, False, True]])
-    visible = sight(p, p, causal=True, padding_mask=real)
-    found = encoding.bias(p, p, content=Content(q=q, k=k, scale=0.3, visible=visible), dtype=torch.float64)
+    visible = visibility_mask(p, p, causal=True, padding_mask=real)
+    found = encoding.bias(p, p, content=AttentionContent(q=q, k=k, scale=0.3, visible=visible), dtype=torch.float64)
     e = encoding.weight
     for b, h, m, n in itertools.product(range(2), range(HEADS), range(6), range(6)):
         after = [t for t in range(6) if (order[t], t) >= (order[n], n) and visible[b, 0, m, t]]
@@ -48,8 +48,8 @@ def test_a_hidden_key_is_not_counted() -> None:
     assert not torch.allclose(found[:, :, 4:], other[:, :, 4:])
 
 
-def test_it_begins_without_positions_and_learns_them() -> None:
-    encoding, p = Cope(HEAD_WIDTH), positions.arange(6)
+def test_it_is_initialized_without_positions_and_learns_them() -> None:
+    encoding, p = CoPE(HEAD_WIDTH), positions.arange(6)
     q, k, v = (normal(1, HEADS, 6, HEAD_WIDTH, seed=s, dtype=torch.float32).requires_grad_() for s in range(3))
     found = attention(q, k, v, encoding=encoding, q_positions=p, causal=True)
     expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -59,7 +59,7 @@ def test_it_begins_without_positions_and_learns_them() -> None:
     assert encoding.weight.grad[:6].abs().max() > 1e-3
 
 
-def test_it_is_for_causal_attention_only() -> None:
+def test_it_is_defined_for_causal_attention_only() -> None:
     q = normal(1, 2, 3, HEAD_WIDTH)
-    with pytest.raises(EncodingError, match="Cope is defined for causal attention only; pass causal=True"):
+    with pytest.raises(EncodingError, match="CoPE is defined for causal attention only; pass causal=True"):
         attention(q, q, q, encoding=cope(), q_positions=positions.arange(3), causal=False)

@@ -8,7 +8,7 @@ from transformers import DebertaV2Config
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention, make_log_bucket_position
 
 from orderproof import positions
-from orderproof.encodings import Deberta, attention
+from orderproof.encodings import DeBERTa, attention
 from orderproof.errors import EncodingError
 from tests.encodings.examples import normal
 
@@ -19,12 +19,12 @@ SIZES = [(256, 512), (32, 128), (8, 24)]
 def test_buckets_are_those_of_transformers(span: int, max_distance: int) -> None:
     distance = torch.arange(-2 * max_distance, 2 * max_distance + 1)
     theirs = make_log_bucket_position(distance, span, max_distance).long().clamp(-span, span - 1)
-    assert torch.equal(Deberta(1, 4, span=span, max_distance=max_distance).bucket(distance), theirs)
+    assert torch.equal(DeBERTa(1, 4, span=span, max_distance=max_distance).bucket(distance), theirs)
 
 
 @pytest.mark.parametrize(("span", "max_distance"), SIZES)
-def test_inexact_buckets_begin_where_whole_numbers_say(span: int, max_distance: int) -> None:
-    first, exact = Deberta(1, 4, span=span, max_distance=max_distance).thresholds, span // 2
+def test_inexact_buckets_start_at_exact_integer_thresholds(span: int, max_distance: int) -> None:
+    first, exact = DeBERTa(1, 4, span=span, max_distance=max_distance).thresholds, span // 2
     assert (first[0], first[-1], len(first)) == (exact + 1, max_distance, exact)
     for j, x in enumerate(first, start=1):
         growth = (exact - 1) / math.log((max_distance - 1) / exact)
@@ -56,7 +56,7 @@ def test_attention_is_that_of_transformers(tokens: int) -> None:
     def heads(y: torch.Tensor) -> torch.Tensor:
         return y.unflatten(-1, (4, 4)).transpose(-2, -3)
 
-    ours = Deberta(4, 4, span=8, max_distance=24).double()
+    ours = DeBERTa(4, 4, span=8, max_distance=24).double()
     with torch.no_grad():
         ours.keys.copy_(heads(theirs.key_proj(table)))
         ours.queries.copy_(heads(theirs.query_proj(table)))
@@ -67,13 +67,13 @@ def test_attention_is_that_of_transformers(tokens: int) -> None:
 
 
 def test_scores_are_divided_as_sums_of_three() -> None:
-    assert Deberta(2, 4).scale(4) == pytest.approx(1 / math.sqrt(12))
+    assert DeBERTa(2, 4).default_scale(4) == pytest.approx(1 / math.sqrt(12))
 
 
-def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(EncodingError, match="Deberta: span must be an even integer, 2 or more, got 7"):
-        Deberta(2, 4, span=7)
-    with pytest.raises(EncodingError, match=r"Deberta: expected .*, got span=256, max_distance=129"):
-        Deberta(2, 4, max_distance=129)
-    with pytest.raises(EncodingError, match=r"Deberta: expected .*, got span=2, max_distance=512"):
-        Deberta(2, 4, span=2)
+def test_invalid_arguments_are_rejected() -> None:
+    with pytest.raises(EncodingError, match="DeBERTa: span must be an even integer, 2 or more, got 7"):
+        DeBERTa(2, 4, span=7)
+    with pytest.raises(EncodingError, match=r"DeBERTa: expected .*, got span=256, max_distance=129"):
+        DeBERTa(2, 4, max_distance=129)
+    with pytest.raises(EncodingError, match=r"DeBERTa: expected .*, got span=2, max_distance=512"):
+        DeBERTa(2, 4, span=2)

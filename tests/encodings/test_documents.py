@@ -1,4 +1,4 @@
-"""Documents packed in one row: each is read as if alone, and rows that do not say where they begin are refused."""
+"""Packed documents give the result of separate rows, and restarting positions without document ids are rejected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from orderproof import positions
-from orderproof.blocks import Transformer, fingerprint_block
+from orderproof.blocks import Transformer, fingerprint_model
 from orderproof.encodings import NoEncoding, Rotary, attention
 from orderproof.errors import PositionError, UsageError
 from tests.encodings.examples import (
@@ -18,32 +18,32 @@ from tests.encodings.examples import (
     every_encoding_and_mask,
     every_encoding_in_attention,
     normal,
-    notes_on,
     placed,
     qkv,
+    token_state_of,
     tolerance,
 )
 
 LENGTHS = [4, 1, 4]
 BOUNDARIES = torch.tensor([0, 4, 5, 9])
-START_AGAIN = re.escape("k_positions: expected positions that rise along the row, or all differ, got some that start")
+START_AGAIN = re.escape("k_positions: expected rising or distinct positions along the row, got some that restart")
 every_backend = pytest.mark.parametrize("backend", ["sdpa", "eager", "flex"])
 
 
 @every_encoding_in_attention
 @every_backend
-def test_packed_documents_are_attended_to_as_if_alone(name: str, causal: bool, backend: str) -> None:
+def test_packed_documents_give_the_result_of_separate_rows(name: str, causal: bool, backend: str) -> None:
     encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(9, 9)
-    notes = notes_on(encoding, 9)
+    token_state = token_state_of(encoding, 9)
     packed = attention(
         q,
         k,
         v,
         encoding=encoding,
         q_positions=placed(encoding, positions.packed(BOUNDARIES)),
-        q_documents=positions.documents(BOUNDARIES),
+        q_document_ids=positions.document_ids(BOUNDARIES),
         causal=causal,
-        notes=notes,
+        token_state=token_state,
         backend=backend,
     )
     for start, length in zip(BOUNDARIES, LENGTHS, strict=False):
@@ -53,7 +53,7 @@ def test_packed_documents_are_attended_to_as_if_alone(name: str, causal: bool, b
             encoding=encoding,
             q_positions=placed(encoding, positions.arange(length)),
             causal=causal,
-            notes=None if notes is None else notes[:, :, own],
+            token_state=None if token_state is None else token_state[:, :, own],
             backend=backend,
         )
         # A function for FlexAttention gives float32 numbers, whose size decides what rounding them costs.
@@ -63,23 +63,23 @@ def test_packed_documents_are_attended_to_as_if_alone(name: str, causal: bool, b
 
 
 @every_encoding_and_mask
-def test_a_block_reads_packed_documents_as_if_alone(name: str, causal: bool) -> None:
-    block, x = fingerprint_block(name, causal=causal).double(), normal(2, 9, WIDTH)
-    packed = block(x, documents=positions.documents(BOUNDARIES))
+def test_a_model_gives_packed_documents_the_result_of_separate_rows(name: str, causal: bool) -> None:
+    block, x = fingerprint_model(name, causal=causal).double(), normal(2, 9, WIDTH)
+    packed = block(x, document_ids=positions.document_ids(BOUNDARIES))
     alone = torch.cat([block(part) for part in x.split(LENGTHS, dim=1)], dim=1)
     assert (packed - alone).abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
 
 
 @every_encoding
 @torch.no_grad()
-def test_documents_are_read_on_from_a_cache(name: str) -> None:
-    block, x = fingerprint_block(name, causal=True).double(), normal(2, 9, WIDTH)
+def test_documents_continue_from_a_cache(name: str) -> None:
+    block, x = fingerprint_model(name, causal=True).double(), normal(2, 9, WIDTH)
     # The second row's documents end elsewhere.
-    documents = torch.tensor([[7, 7, 7, 7, 5, 9, 9, 9, 9], [0, 0, 1, 1, 1, 1, 1, 1, 1]])
-    p = placed(block.encoding, positions.from_documents(documents), "text")
-    whole, caches = block(x, p, documents=documents), block.new_caches(2, 9)
+    document_ids = torch.tensor([[7, 7, 7, 7, 5, 9, 9, 9, 9], [0, 0, 1, 1, 1, 1, 1, 1, 1]])
+    p = placed(block.encoding, positions.from_document_ids(document_ids), "text")
+    whole, caches = block(x, p, document_ids=document_ids), block.new_caches(2, 9)
     parts = [
-        block(x[:, some], p[..., some], documents=documents[:, some], caches=caches)
+        block(x[:, some], p[..., some], document_ids=document_ids[:, some], caches=caches)
         for some in (slice(0, 3), slice(3, 6), *(slice(t, t + 1) for t in range(6, 9)))
     ]
     assert (torch.cat(parts, dim=1) - whole).abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
@@ -87,11 +87,12 @@ def test_documents_are_read_on_from_a_cache(name: str) -> None:
 
 @every_encoding_in_attention
 @every_backend
-def test_positions_that_start_again_are_refused_where_nothing_tells_documents(
-    name: str, causal: bool, backend: str
-) -> None:
+def test_restarting_positions_without_document_ids_are_rejected(name: str, causal: bool, backend: str) -> None:
     encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(9, 9)
-    given = {"q_positions": placed(encoding, positions.packed(BOUNDARIES), "text"), "notes": notes_on(encoding, 9)}
+    given = {
+        "q_positions": placed(encoding, positions.packed(BOUNDARIES), "text"),
+        "notes": token_state_of(encoding, 9),
+    }
     if not causal:  # every token sees every other then, whatever the positions are
         assert attention(q, k, v, encoding=encoding, causal=False, backend=backend, **given).isfinite().all()
         return
@@ -100,24 +101,24 @@ def test_positions_that_start_again_are_refused_where_nothing_tells_documents(
     assert "\n" not in str(caught.value)
 
 
-DOCUMENTS = positions.documents(BOUNDARIES)
+DOCUMENTS = positions.document_ids(BOUNDARIES)
 REAL = torch.tensor([[True] * 6 + [False] * 3, [False] * 2 + [True] * 7])
 REFUSED = {
     "packed": (positions.packed(BOUNDARIES), {}),
     "packed in one row of two": (torch.stack([positions.arange(9), positions.packed(BOUNDARIES)]), {}),
     "pads that nothing hides": (positions.from_mask(REAL), {}),
-    "two documents under one number": (positions.packed(BOUNDARIES), {"q_documents": DOCUMENTS // 2}),
+    "two documents under one number": (positions.packed(BOUNDARIES), {"q_document_ids": DOCUMENTS // 2}),
     "a mask that leaves documents together": (positions.packed(BOUNDARIES), {"mask": torch.ones(9, 9).tril().bool()}),
     "packed real tokens among pads": (positions.packed(BOUNDARIES), {"padding_mask": REAL}),
 }
 ACCEPTED = {
-    "numbered": (positions.packed(BOUNDARIES), {"q_documents": DOCUMENTS}),
-    "numbered anyhow": (positions.packed(BOUNDARIES), {"q_documents": torch.tensor([5] * 4 + [-1] + [3] * 4)}),
+    "numbered": (positions.packed(BOUNDARIES), {"q_document_ids": DOCUMENTS}),
+    "numbered anyhow": (positions.packed(BOUNDARIES), {"q_document_ids": torch.tensor([5] * 4 + [-1] + [3] * 4)}),
     "kept apart by a mask": (positions.packed(BOUNDARIES), {"mask": DOCUMENTS[:, None] == DOCUMENTS}),
     "pads that are hidden": (positions.from_mask(REAL), {"padding_mask": REAL}),
     "documents and pads": (
-        positions.from_documents(DOCUMENTS),
-        {"q_documents": DOCUMENTS, "padding_mask": torch.arange(9).expand(2, 9) != 8},
+        positions.from_document_ids(DOCUMENTS),
+        {"q_document_ids": DOCUMENTS, "padding_mask": torch.arange(9).expand(2, 9) != 8},
     ),
     "moved with their tokens": (torch.tensor([3, 0, 6, 1, 5, 2, 4, 8, 7]), {}),
     "alike side by side": (torch.tensor([0, 0, 1, 1, 1, 2, 3, 3, 4]), {}),
@@ -130,17 +131,17 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_no_query_sees_a_place_again_after_another(case: str) -> None:
+def test_no_query_sees_a_repeated_position(case: str) -> None:
     (q, k, v), (p, given) = qkv(9, 9), REFUSED[case]
     with pytest.raises(PositionError, match=START_AGAIN):
         attention(q, k, v, encoding=NoEncoding(), q_positions=p, causal=True, **given)
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_what_cannot_leak_is_not_refused(case: str) -> None:
+def test_positions_that_cannot_leak_are_accepted(case: str) -> None:
     (q, k, v), (p, given) = qkv(9, 9), ACCEPTED[case]
     found = attention(q, k, v, encoding=NoEncoding(), q_positions=p, causal=True, **given)
-    # Nobody sees a later token of its own row but through a smaller position.
+    # A later token of the row is visible only through a smaller position.
     changed = v + 100 * (torch.arange(9) == 8).view(1, 1, 9, 1)
     after = attention(q, k, changed, encoding=NoEncoding(), q_positions=p, causal=True, **given)
     if case != "moved with their tokens":
@@ -148,7 +149,7 @@ def test_what_cannot_leak_is_not_refused(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", [*REFUSED, *ACCEPTED])
-def test_a_compiled_graph_refuses_the_same_but_under_a_mask(case: str) -> None:
+def test_a_compiled_graph_rejects_the_same_except_with_a_mask(case: str) -> None:
     torch.compiler.reset()
     (q, k, v), (p, given), rotary = qkv(9, 9), (REFUSED | ACCEPTED)[case], Rotary(8)
 
@@ -163,7 +164,7 @@ def test_a_compiled_graph_refuses_the_same_but_under_a_mask(case: str) -> None:
         assert compiled(p).shape == q.shape
 
 
-def refuse(message: str, **changes: object) -> None:
+def rejects(message: str, **changes: object) -> None:
     q, k, v = qkv(4, 4)
     arguments = {"q": q, "k": k, "v": v, "encoding": NoEncoding(), "q_positions": positions.arange(4), "causal": True}
     with pytest.raises(PositionError, match=re.escape(message)) as caught:
@@ -171,17 +172,21 @@ def refuse(message: str, **changes: object) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_numbers_that_do_not_fit_are_refused() -> None:
+def test_document_ids_that_do_not_fit_are_rejected() -> None:
     q, _, _ = qkv(4, 4)
     four = torch.zeros(4, dtype=torch.int64)
-    refuse("q_documents: expected integers [4] or [2, 4], got torch.float32 [4]", q_documents=torch.zeros(4))
-    refuse("q_documents: expected integers [4] or [2, 4], got torch.int64 [3, 4]", q_documents=four.expand(3, 4))
-    refuse("q_documents: expected integers [4] or [2, 4], got list", q_documents=[0, 0, 0, 0])
-    refuse("q_documents: expected device cpu, got meta", q_documents=four.to("meta"))
-    refuse("k_documents: expected integers [4] or [2, 4], got torch.int64 [3]", q_documents=four, k_documents=four[:3])
-    refuse("q_documents: expected those of the queries beside k_documents, got none", k_documents=four)
+    rejects("q_document_ids: expected integers [4] or [2, 4], got torch.float32 [4]", q_document_ids=torch.zeros(4))
+    rejects("q_document_ids: expected integers [4] or [2, 4], got torch.int64 [3, 4]", q_document_ids=four.expand(3, 4))
+    rejects("q_document_ids: expected integers [4] or [2, 4], got list", q_document_ids=[0, 0, 0, 0])
+    rejects("q_document_ids: expected device cpu, got meta", q_document_ids=four.to("meta"))
+    rejects(
+        "k_document_ids: expected integers [4] or [2, 4], got torch.int64 [3]",
+        q_document_ids=four,
+        k_document_ids=four[:3],
+    )
+    rejects("q_document_ids: expected ids with k_document_ids, got none", k_document_ids=four)
     less = {"q": q[:, :, 3:], "q_positions": torch.tensor([3]), "k_positions": positions.arange(4)}
-    refuse("k_documents: expected those of 4 keys, got none; there are 1 queries", q_documents=four[:1], **less)
+    rejects("k_document_ids: expected ids of 4 keys, got none for 1 queries", q_document_ids=four[:1], **less)
 
 
 def test_a_query_whose_document_has_no_keys_gets_zeros() -> None:
@@ -193,20 +198,23 @@ def test_a_query_whose_document_has_no_keys_gets_zeros() -> None:
         encoding=NoEncoding(),
         q_positions=positions.arange(4),
         causal=True,
-        q_documents=torch.tensor([0, 0, 1, 2]),
-        k_documents=torch.tensor([0, 0, 1, 1]),
+        q_document_ids=torch.tensor([0, 0, 1, 2]),
+        k_document_ids=torch.tensor([0, 0, 1, 1]),
     )
     assert (found[:, :, 3] == 0).all()
     assert (found[:, :, :3] != 0).all()
 
 
-def test_a_transformer_counts_documents_only_where_nothing_else_counts() -> None:
+def test_default_positions_count_documents_only_without_padding_and_caches() -> None:
     block, x = Transformer(8, 2, 1, causal=True), normal(1, 4, 8, dtype=torch.float32)
-    documents, message = torch.tensor([0, 0, 1, 1]), "positions: expected beside documents with pad tokens or a cache"
+    document_ids, message = (
+        torch.tensor([0, 0, 1, 1]),
+        "positions: expected with document_ids and pad tokens or a cache",
+    )
     with pytest.raises(PositionError, match=message):
-        block(x, documents=documents, padding_mask=torch.ones(1, 4).bool())
+        block(x, document_ids=document_ids, padding_mask=torch.ones(1, 4).bool())
     with torch.no_grad(), pytest.raises(PositionError, match=message):
-        block(x, documents=documents, caches=block.new_caches(1, 4))
+        block(x, document_ids=document_ids, caches=block.new_caches(1, 4))
 
 
 @torch.no_grad()
@@ -214,16 +222,16 @@ def test_a_cache_takes_documents_with_all_tokens_or_with_none() -> None:
     block, x = Transformer(8, 2, 1, causal=True), normal(1, 4, 8, dtype=torch.float32)
     for first, then in ((None, torch.zeros(1).long()), (torch.zeros(3).long(), None)):
         caches = block.new_caches(1, 4)
-        block(x[:, :3], positions.arange(3), documents=first, caches=caches)
-        with pytest.raises(UsageError, match="cache: expected documents with all tokens or with none"):
-            block(x[:, 3:], positions.offset(3, 1), documents=then, caches=caches)
+        block(x[:, :3], positions.arange(3), document_ids=first, caches=caches)
+        with pytest.raises(UsageError, match="cache: expected document_ids with all tokens or with none"):
+            block(x[:, 3:], positions.offset(3, 1), document_ids=then, caches=caches)
 
 
 @torch.no_grad()
 def test_reordering_a_cache_moves_its_documents() -> None:
     block, x = Transformer(8, 2, 1, causal=True), normal(2, 4, 8, dtype=torch.float32)
-    documents = torch.tensor([[0, 0, 1], [0, 1, 1]])
+    document_ids = torch.tensor([[0, 0, 1], [0, 1, 1]])
     (cache,) = caches = block.new_caches(2, 4)
-    block(x[:, :3], positions.from_documents(documents), documents=documents, caches=caches)
+    block(x[:, :3], positions.from_document_ids(document_ids), document_ids=document_ids, caches=caches)
     cache.reorder(torch.tensor([1, 0]))
-    assert torch.equal(cache.contents().documents, documents.flip(0))
+    assert torch.equal(cache.contents().document_ids, document_ids.flip(0))

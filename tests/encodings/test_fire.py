@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from orderproof import positions
-from orderproof.encodings import Fire, attention
+from orderproof.encodings import FIRE, attention
 from orderproof.errors import EncodingError
 from tests.encodings.examples import HEAD_WIDTH, HEADS, build, normal
 
 
 @pytest.mark.parametrize("learned", [False, True])
 def test_bias_is_the_formula_of_the_paper(learned: bool) -> None:
-    fire = Fire(3, hidden=5, threshold=10, learned_threshold=learned).double()
+    fire = FIRE(3, hidden=5, threshold=10, learned_threshold=learned).double()
     for parameter in fire.parameters():
         torch.nn.init.normal_(parameter)
     c, threshold = abs(float(fire.c.detach())), 10.0
@@ -32,10 +32,10 @@ def test_bias_is_the_formula_of_the_paper(learned: bool) -> None:
         assert float(found[b, h, i, j].detach()) == pytest.approx(expected, rel=1e-12, abs=1e-13)
 
 
-def test_a_learned_threshold_takes_the_claims_away_and_gets_a_gradient() -> None:
-    fixed, learned = Fire(2).claims, Fire(2, learned_threshold=True)
-    assert (fixed.relative, fixed.symmetric, fixed.relative_within) == (True, True, 512)
-    assert (learned.claims.relative, learned.claims.symmetric, learned.claims.relative_within) == (False, False, None)
+def test_a_learned_threshold_removes_the_claims_and_gets_a_gradient() -> None:
+    fixed, learned = FIRE(2).claims, FIRE(2, learned_threshold=True)
+    assert (fixed.relative, fixed.symmetric, fixed.relative_up_to) == (True, True, 512)
+    assert (learned.claims.relative, learned.claims.symmetric, learned.claims.relative_up_to) == (False, False, None)
     p = positions.arange(600)[::100]
     learned.bias(p, p).square().sum().backward()
     assert all(parameter.grad is not None for parameter in learned.parameters())
@@ -68,6 +68,6 @@ def test_flex_looks_up_the_bias_of_each_row_of_a_batch() -> None:
     assert torch.allclose(flex, eager, atol=1e-5)
 
 
-def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(EncodingError, match="Fire: threshold must be an integer, 1 or more, got 0"):
-        Fire(2, threshold=0)
+def test_invalid_arguments_are_rejected() -> None:
+    with pytest.raises(EncodingError, match="FIRE: threshold must be an integer, 1 or more, got 0"):
+        FIRE(2, threshold=0)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from orderproof import positions
-from orderproof.encodings import ALiBi, Kerple
+from orderproof.encodings import KERPLE, ALiBi
 from orderproof.errors import EncodingError
 from tests.encodings.examples import normal
 
@@ -18,7 +18,7 @@ def softplus(x: float) -> float:
 
 @pytest.mark.parametrize("kind", ["log", "power"])
 def test_bias_is_the_formula_of_the_paper(kind: str) -> None:
-    kerple = Kerple(3, kind=kind).double()
+    kerple = KERPLE(3, kind=kind).double()
     q, k = torch.tensor([[3, 0], [9, 200]]), torch.tensor([0, 3, 7])
     found = kerple.bias(q, k, dtype=torch.float64)
     for b, h, i, j in itertools.product(range(2), range(3), range(2), range(3)):
@@ -32,7 +32,7 @@ def test_bias_is_the_formula_of_the_paper(kind: str) -> None:
 
 
 def test_a_power_of_one_is_alibi() -> None:
-    kerple, slopes = Kerple(8, kind="power").double(), torch.tensor(ALiBi(8).slopes, dtype=torch.float64)
+    kerple, slopes = KERPLE(8, kind="power").double(), torch.tensor(ALiBi(8).slopes, dtype=torch.float64)
     with torch.no_grad():
         kerple.raw.copy_(torch.stack([torch.log(torch.expm1(slopes)), torch.zeros(8)]))
     p = positions.arange(9)
@@ -41,9 +41,9 @@ def test_a_power_of_one_is_alibi() -> None:
 
 
 @pytest.mark.parametrize(("kind", "largest"), [("log", 1.0), ("power", 2.0)])
-def test_the_first_numbers_lie_where_the_authors_draw_them(kind: str, largest: float) -> None:
+def test_initial_values_have_the_range_of_the_authors(kind: str, largest: float) -> None:
     torch.manual_seed(0)
-    r1, r2 = Kerple(1000, kind=kind).double().rates().detach()
+    r1, r2 = KERPLE(1000, kind=kind).double().rates().detach()
     for rates, top in ((r1, 2.0), (r2, largest)):
         assert 0 < rates.min() < 0.1 * top
         assert 0.9 * top < rates.max() < top
@@ -51,8 +51,8 @@ def test_the_first_numbers_lie_where_the_authors_draw_them(kind: str, largest: f
 
 
 @pytest.mark.parametrize("kind", ["log", "power"])
-def test_whatever_is_learnt_the_limits_are_kept_and_gradients_are_finite(kind: str) -> None:
-    kerple, p = Kerple(4, kind=kind), positions.arange(6)
+def test_parameters_stay_in_their_bounds_and_gradients_are_finite(kind: str) -> None:
+    kerple, p = KERPLE(4, kind=kind), positions.arange(6)
     with torch.no_grad():
         kerple.raw.copy_(normal(2, 4) * 50)
     r1, r2 = kerple.rates()
@@ -64,8 +64,8 @@ def test_whatever_is_learnt_the_limits_are_kept_and_gradients_are_finite(kind: s
     assert kerple.raw.grad.isfinite().all()
 
 
-def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(EncodingError, match="Kerple: kind must be 'log' or 'power', got 'gauss'"):
-        Kerple(2, kind="gauss")
-    with pytest.raises(EncodingError, match="Kerple: heads must be an integer, 1 or more, got 0"):
-        Kerple(0)
+def test_invalid_arguments_are_rejected() -> None:
+    with pytest.raises(EncodingError, match="KERPLE: kind must be 'log' or 'power', got 'gauss'"):
+        KERPLE(2, kind="gauss")
+    with pytest.raises(EncodingError, match="KERPLE: heads must be an integer, 1 or more, got 0"):
+        KERPLE(0)

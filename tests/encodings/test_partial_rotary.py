@@ -1,4 +1,4 @@
-"""Rotary encoding of some of the features: the others pass, bit for bit."""
+"""Rotary encoding of a part of the features: the others pass bit-identically."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_layout_half_is_the_rotation_of_transformers_gpt_neox(fraction: float, k
     q, k = (normal(2, 4, 9, 32, seed=seed, dtype=torch.float32) for seed in (1, 2))
     p = positions.offset(torch.tensor([0, 100]), 9)
     expected = apply_rotary_pos_emb(q, k, *GPTNeoXRotaryEmbedding(config)(q, p))
-    schedule = schedules.Linear(3.0) if kind == "linear" else None
+    schedule = schedules.LinearScaling(3.0) if kind == "linear" else None
     found = Rotary(32, rotary_width=int(32 * fraction), schedule=schedule).rotate(q, k, p)
     for ours, theirs in zip(found, expected, strict=True):
         assert torch.allclose(ours, theirs, atol=3e-5)
@@ -33,20 +33,20 @@ def test_layout_interleaved_is_the_rotation_of_transformers_gptj() -> None:
     q, p = normal(2, 4, 9, 32, dtype=torch.float32), positions.offset(100, 9)
     sin, cos = create_sinusoidal_positions(200, 16)[p].unsqueeze(0).chunk(2, dim=-1)
     # Theirs is [batch, token, head, width].
-    turned = apply_gptj(q[..., :16].transpose(1, 2), sin, cos).transpose(1, 2)
+    rotated = apply_gptj(q[..., :16].transpose(1, 2), sin, cos).transpose(1, 2)
     found, _ = Rotary(32, rotary_width=16, layout="interleaved").rotate(q, q, p)
-    assert torch.allclose(found[..., :16], turned, atol=3e-5)
+    assert torch.allclose(found[..., :16], rotated, atol=3e-5)
 
 
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
-def test_the_rest_passes_and_what_turns_is_a_rotation_of_its_own_width(layout: str) -> None:
+def test_remaining_features_pass_and_the_rotated_part_is_a_rotation_of_its_width(layout: str) -> None:
     x, p = normal(2, 3, 5, 13), positions.offset(7, 5)
     found, _ = Rotary(13, rotary_width=6, layout=layout).rotate(x, x, p)
     assert torch.equal(found[..., 6:], x[..., 6:])
     assert torch.allclose(found[..., :6], Rotary(6, layout=layout).rotate(x[..., :6], x[..., :6], p)[0], atol=1e-15)
 
 
-def test_proportional_turns_the_fastest_pairs_as_rotary_does_and_partial_does_not() -> None:
+def test_proportional_keeps_the_highest_frequencies_of_rotary_and_partial_does_not() -> None:
     x, p = normal(1, 1, 5, 16), positions.offset(7, 5)
     whole, _ = Rotary(16).rotate(x, x, p)
     found, _ = Rotary(16, schedule=schedules.Proportional(0.25)).rotate(x, x, p)
@@ -58,7 +58,7 @@ def test_proportional_turns_the_fastest_pairs_as_rotary_does_and_partial_does_no
     assert not torch.allclose(partial, found, atol=1e-3)
 
 
-def test_bad_widths_are_refused() -> None:
+def test_bad_widths_are_rejected() -> None:
     with pytest.raises(EncodingError, match="Rotary: rotary_width must be at most 8, got 10"):
         Rotary(8, rotary_width=10)
     with pytest.raises(EncodingError, match="Rotary: rotary_width must be an even integer, 2 or more, got 3"):

@@ -7,13 +7,13 @@ import torch
 
 from orderproof import positions
 from orderproof.blocks import masks
-from orderproof.encodings import Content, Path, attention
-from orderproof.encodings.sight import sight
+from orderproof.encodings import AttentionContent, PaTHAttention, attention
+from orderproof.encodings.visibility_mask import visibility_mask
 from orderproof.errors import EncodingError
 from tests.encodings.examples import HEAD_WIDTH, HEADS, WIDTH, build, normal
 
 
-def reflections(path: Path, x: torch.Tensor, head: int) -> list[torch.Tensor]:
+def reflections(path: PaTHAttention, x: torch.Tensor, head: int) -> list[torch.Tensor]:
     """H of each token of one row, from the layers themselves."""
     found = []
     for token in x:
@@ -28,8 +28,8 @@ def reflections(path: Path, x: torch.Tensor, head: int) -> list[torch.Tensor]:
 def test_scores_are_the_formula_of_the_paper(order: list[int], real: list[bool]) -> None:
     path, x = build("path").double().requires_grad_(False), normal(2, 6, WIDTH)
     q, k, p = normal(2, HEADS, 6, HEAD_WIDTH), normal(2, HEADS, 6, HEAD_WIDTH, seed=1), torch.tensor(order)
-    visible = sight(p, p, causal=True, padding_mask=torch.tensor([real] * 2))
-    content = Content(q=q, k=k, scale=0.3, visible=visible, notes=path.notes(x))
+    visible = visibility_mask(p, p, causal=True, padding_mask=torch.tensor([real] * 2))
+    content = AttentionContent(q=q, k=k, scale=0.3, visible=visible, token_state=path.token_state(x))
     found = 0.3 * q @ k.mT + path.bias(p, p, content=content, dtype=torch.float64)
     for b, h in itertools.product(range(2), range(HEADS)):
         H = reflections(path, x[b], h)
@@ -43,28 +43,30 @@ def test_scores_are_the_formula_of_the_paper(order: list[int], real: list[bool])
             assert float(found[b, h, m, n]) == pytest.approx(0.3 * float(k[b, h, n] @ row), abs=1e-12)
 
 
-def attend(path: Path, tokens: int, **options: object) -> torch.Tensor:
+def attend(path: PaTHAttention, tokens: int, **options: object) -> torch.Tensor:
     q, k, v = (normal(1, HEADS, tokens, HEAD_WIDTH, seed=s) for s in range(3))
-    notes = path.notes(normal(1, tokens, WIDTH, seed=3))
-    arguments = {"q_positions": positions.arange(tokens), "causal": True, "notes": notes} | options
+    token_state = path.token_state(normal(1, tokens, WIDTH, seed=3))
+    arguments = {"q_positions": positions.arange(tokens), "causal": True, "token_state": token_state} | options
     return attention(q, k, v, encoding=path, **arguments)
 
 
 def test_packed_documents_and_windows_leave_no_gap() -> None:
     path, boundaries = build("path").double(), torch.tensor([0, 4, 7])
-    packed = attend(path, 7, q_positions=positions.packed(boundaries), mask=masks.documents(boundaries))
+    packed = attend(path, 7, q_positions=positions.packed(boundaries), mask=masks.document_mask(boundaries))
     assert torch.allclose(packed[:, :, :4], attend(path, 7)[:, :, :4], atol=1e-13)
     near = attend(path, 7, window=(2, 0))
     assert torch.allclose(near[:, :, :3], attend(path, 7)[:, :, :3], atol=1e-13)
     assert not torch.allclose(near[:, :, 3:], attend(path, 7)[:, :, 3:])
 
 
-def test_a_mask_that_leaves_a_gap_is_refused() -> None:
+def test_a_mask_with_a_gap_is_rejected() -> None:
     gap = torch.ones(5, 5, dtype=torch.bool)
     gap[4, 2] = False
-    with pytest.raises(EncodingError, match="Path: mask must leave no gap between a query and a key it sees"):
+    with pytest.raises(
+        EncodingError, match="PaTHAttention: expected a mask without gaps between a query and its visible keys"
+    ):
         attend(build("path").double(), 5, mask=gap)
-    gap[:, 2] = False  # a token that nobody sees acts on nothing
+    gap[:, 2] = False  # a token that is visible to no query has no effect
     assert attend(build("path").double(), 5, mask=gap).isfinite().all()
 
 
@@ -74,8 +76,8 @@ def test_reflections_learn() -> None:
     assert all(parameter.grad.abs().max() > 1e-4 for parameter in path.parameters())
 
 
-def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(EncodingError, match="Path: heads must divide width=8, got 3"):
-        Path(8, 3)
-    with pytest.raises(EncodingError, match="Path is defined for causal attention only"):
+def test_invalid_arguments_are_rejected() -> None:
+    with pytest.raises(EncodingError, match="PaTHAttention: heads must divide width=8, got 3"):
+        PaTHAttention(8, 3)
+    with pytest.raises(EncodingError, match="PaTHAttention is defined for causal attention only"):
         attend(build("path").double(), 3, causal=False)

@@ -36,12 +36,12 @@ def test_a_score_is_the_formula_of_the_paper() -> None:
         assert torch.allclose(found, scores.softmax(-1) @ v, atol=1e-12)
 
 
-def test_what_a_token_holds_sets_lengths_and_never_an_angle() -> None:
+def test_features_set_magnitudes_and_never_an_angle() -> None:
     encoding, p = drawn(), positions.offset(3, 4)
     angles = []
     for seed in (1, 2):
-        turned = encoding.rotate(normal(1, 2, 4, 6, seed=seed), normal(1, 2, 4, 6, seed=seed + 5), p)[1]
-        real, imaginary = turned.chunk(2, dim=-1)
+        rotated = encoding.rotate(normal(1, 2, 4, 6, seed=seed), normal(1, 2, 4, 6, seed=seed + 5), p)[1]
+        real, imaginary = rotated.chunk(2, dim=-1)
         angles.append(torch.atan2(imaginary, real))
         assert torch.allclose(
             torch.hypot(real, imaginary), functional.softplus(normal(1, 2, 4, 6, seed=seed + 5)), atol=1e-14
@@ -49,7 +49,7 @@ def test_what_a_token_holds_sets_lengths_and_never_an_angle() -> None:
     assert torch.allclose(*angles, atol=1e-12)
 
 
-def test_as_it_starts_it_reads_the_same_in_a_mirror_and_learned_it_does_not() -> None:
+def test_it_is_symmetric_at_initialization_and_not_when_learned() -> None:
     q, k, p = normal(1, 2, 5, 6, seed=1), normal(1, 2, 5, 6, seed=2), positions.arange(5)
     for encoding, symmetric in ((PoPE(6, 2).requires_grad_(False), True), (drawn(), False)):
         a, b = encoding.rotate(q, k, p)
@@ -65,7 +65,7 @@ def test_key_heads_may_be_fewer_and_each_has_its_delta() -> None:
     encoding = drawn(2)
     found = attention(q, k, k, encoding=encoding, q_positions=p, causal=True)
     assert found.shape == q.shape
-    with pytest.raises(EncodingError, match="PoPE: k must have 2 heads, one a row of delta, got 4"):
+    with pytest.raises(EncodingError, match="PoPE: k must have 2 heads, one per row of delta, got 4"):
         encoding.rotate(q, q, p)
 
 
@@ -78,7 +78,7 @@ def test_out_is_twice_as_wide() -> None:
         encoding.rotate(q, q, p, out=(q, q))
 
 
-def test_delta_learns_from_where_it_starts() -> None:
+def test_delta_gets_a_gradient_at_initialization() -> None:
     encoding, q = PoPE(6, 2), normal(1, 2, 5, 6)
     assert (encoding.delta == 0).all()
     a, b = encoding.rotate(q, normal(1, 2, 5, 6, seed=1), positions.arange(5))

@@ -22,8 +22,8 @@ def test_it_is_the_formula_of_the_paper(layout: str) -> None:
                 row, column = encoding.frequencies[:, h, i].double().tolist()
                 angle = int(p[0, t]) * row + int(p[1, t]) * column
                 a, b = (i, i + 4) if layout == "half" else (2 * i, 2 * i + 1)
-                turned = complex(x[1, h, t, a], x[1, h, t, b]) * complex(math.cos(angle), math.sin(angle))
-                assert complex(found[1, h, t, a], found[1, h, t, b]) == pytest.approx(turned, abs=1e-12)
+                rotated = complex(x[1, h, t, a], x[1, h, t, b]) * complex(math.cos(angle), math.sin(angle))
+                assert complex(found[1, h, t, a], found[1, h, t, b]) == pytest.approx(rotated, abs=1e-12)
 
 
 def test_it_starts_with_half_of_the_pairs_across_the_other_half() -> None:
@@ -45,13 +45,13 @@ def test_it_starts_with_half_of_the_pairs_across_the_other_half() -> None:
 
 def test_the_frequencies_learn() -> None:
     encoding, x = RopeMixed(8, 2), normal(1, 2, 6, 8)
-    turned = encoding.rotate(x, normal(1, 2, 6, 8, seed=1), positions.grid(2, 3))
-    (turned[0] @ turned[1].mT).square().sum().backward()
+    rotated = encoding.rotate(x, normal(1, 2, 6, 8, seed=1), positions.grid(2, 3))
+    (rotated[0] @ rotated[1].mT).square().sum().backward()
     assert encoding.frequencies.grad is not None
     assert (encoding.frequencies.grad.abs() > 1e-6).all()
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(EncodingError, match="RopeMixed: head_width must be a multiple of 4, got 6"):
         RopeMixed(6, 2)
     with pytest.raises(EncodingError, match="RopeMixed: heads must be an integer, 1 or more, got 0"):
@@ -59,5 +59,5 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(EncodingError, match="RopeMixed: base must be a number above 0, got 0"):
         RopeMixed(8, 2, base=0)
     x = normal(1, 4, 6, 8)
-    with pytest.raises(EncodingError, match="RopeMixed: k must have 4 heads, each turns its own way; got 2"):
+    with pytest.raises(EncodingError, match="RopeMixed: k must have 4 heads, one per set of parameters; got 2"):
         RopeMixed(8, 4).rotate(x, x[:, :2], positions.grid(2, 3))

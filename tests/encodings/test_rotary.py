@@ -19,7 +19,7 @@ LAYOUTS = pytest.mark.parametrize("layout", ["half", "interleaved"])
 
 
 def turned_by_hand(x: np.ndarray, p: int, *, base: float, layout: str) -> np.ndarray:
-    """One vector turned at one position, pair by pair, in 80-bit arithmetic."""
+    """One vector rotated at one position, pair by pair, in 80-bit arithmetic."""
     width = len(x)
     y = np.zeros(width, dtype=np.longdouble)
     for i in range(width // 2):
@@ -50,7 +50,7 @@ def test_far_positions_are_off_by_rounding_only(dtype: torch.dtype) -> None:
     assert (found.double() - exact).abs().max() < tolerance(dtype, terms=3, scale=1)
 
 
-def test_positions_past_two_to_the_24_are_still_told_apart() -> None:
+def test_positions_beyond_two_to_the_24_are_distinguished() -> None:
     q, p = normal(1, 1, 1, 2).to(torch.float32), torch.tensor([2**24 + 1])
     one_on, _ = Rotary(2).rotate(q, q, p)
     expected = turned_by_hand(q[0, 0, 0].double().numpy(), 2**24 + 1, base=10_000.0, layout="half")
@@ -59,13 +59,13 @@ def test_positions_past_two_to_the_24_are_still_told_apart() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(first=st.integers(0, 10**6), distance=st.integers(0, 10**6), shift=st.integers(0, 10**6))
-def test_a_score_sees_the_distance_only(first: int, distance: int, shift: int) -> None:
+def test_a_score_depends_only_on_the_distance(first: int, distance: int, shift: int) -> None:
     q, k = normal(1, 1, 1, 16, seed=1), normal(1, 1, 1, 16, seed=2)
     rope = Rotary(16)
     scores = []
     for m in (first, first + shift):
-        q_turned, k_turned = rope.rotate(q, k, torch.tensor([m]), torch.tensor([m + distance]))
-        scores.append((q_turned * k_turned).sum().item())
+        q_rotated, k_rotated = rope.rotate(q, k, torch.tensor([m]), torch.tensor([m + distance]))
+        scores.append((q_rotated * k_rotated).sum().item())
     assert scores[0] == pytest.approx(scores[1], abs=1e-8)
 
 
@@ -97,7 +97,7 @@ def test_layout_half_is_the_rotation_of_transformers_llama() -> None:
         assert (ours - theirs).abs().max() < 933 * torch.finfo(torch.float32).eps * 5
 
 
-def test_keys_take_the_queries_positions_unless_given_their_own() -> None:
+def test_key_positions_default_to_query_positions() -> None:
     q, k = normal(1, 2, 3, 8, seed=1), normal(1, 2, 3, 8, seed=2)
     rope, p, s = Rotary(8), positions.arange(3), positions.offset(5, 3)
     same = rope.rotate(q, k, p)
@@ -120,7 +120,7 @@ def test_out_is_written_into_even_when_it_is_the_input() -> None:
     assert torch.equal(k, expected[1])
 
 
-def test_a_gradient_turns_back() -> None:
+def test_the_gradient_is_the_inverse_rotation() -> None:
     q = normal(1, 1, 4, 8).requires_grad_()
     p = positions.offset(9, 4)
     Rotary(8).rotate(q, q.detach(), p)[0].backward(normal(1, 1, 4, 8, seed=5))
@@ -129,9 +129,11 @@ def test_a_gradient_turns_back() -> None:
     assert torch.allclose(again, normal(1, 1, 4, 8, seed=5), atol=1e-13)
 
 
-def test_a_schedule_gives_the_frequencies_and_the_gain() -> None:
+def test_a_schedule_gives_the_frequencies_and_the_attention_scaling() -> None:
     def slower(*, width: int, base: float) -> Spectrum:
-        return Spectrum(frequencies=tuple(base ** (-2 * i / width) / 4 for i in range(width // 2)), gain=3.0)
+        return Spectrum(
+            frequencies=tuple(base ** (-2 * i / width) / 4 for i in range(width // 2)), attention_scaling=3.0
+        )
 
     q, p = normal(1, 1, 5, 8), positions.arange(5) * 4
     scheduled, _ = Rotary(8, base=100.0, schedule=slower).rotate(q, q, p)
@@ -144,7 +146,7 @@ def test_frequencies_fall_from_one_by_the_base() -> None:
     assert Rotary(128).spectrum.frequencies[-1] == pytest.approx(10_000 ** (-126 / 128), rel=1e-15)
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     for bad in (7, 0, -2, 2.0, True):
         with pytest.raises(EncodingError, match="Rotary: head_width must be an even integer, 2 or more, got"):
             Rotary(bad)  # type: ignore[arg-type]
@@ -155,11 +157,11 @@ def test_bad_arguments_are_refused() -> None:
         Rotary(8, rotary_width=0)
     with pytest.raises(EncodingError, match="Rotary: layout must be 'half' or 'interleaved', got 'neox'"):
         Rotary(8, layout="neox")  # type: ignore[arg-type]
-    with pytest.raises(EncodingError, match="Rotary: schedule must give 4 frequencies, one a pair, got 1"):
+    with pytest.raises(EncodingError, match="Rotary: schedule must return 4 frequencies, one per pair, got 1"):
         Rotary(8, schedule=lambda width, base: Spectrum(frequencies=(base / width,)))
 
 
-def test_operands_that_do_not_fit_are_refused() -> None:
+def test_operands_that_do_not_fit_are_rejected() -> None:
     rope, q, p = Rotary(8), normal(2, 3, 5, 8), positions.arange(5)
     with pytest.raises(EncodingError, match=r"Rotary: q must be floating \[batch, head, token, 8\], got"):
         rope.rotate(normal(2, 5, 8), q, p)
@@ -168,7 +170,7 @@ def test_operands_that_do_not_fit_are_refused() -> None:
     with pytest.raises(EncodingError, match=r"Rotary: k must be floating \[batch, head, token, 8\], got none"):
         rope.rotate(q, None, p)  # type: ignore[arg-type]
     for other, came in ([0, 1, 2, 3, 4], "list"), (5, "int"), (None, "NoneType"), (p.numpy(), "ndarray"):
-        with pytest.raises(PositionError, match=f"q_positions: expected a tensor of integers, got {came}; see"):
+        with pytest.raises(PositionError, match=f"q_positions: expected a tensor of integers, got {came}; use"):
             rope.rotate(q, q, other)  # type: ignore[arg-type]
     with pytest.raises(EncodingError, match="Rotary: out must be a pair of buffers, for q and for k, got tuple"):
         rope.rotate(q, q, p, out=(q,))  # type: ignore[arg-type]

@@ -20,13 +20,13 @@ def test_bias_is_the_formula_of_the_paper() -> None:
                 assert float(found[0, h, i, j]) == pytest.approx(6 / (8 * (h + 1)) * total, abs=1e-9)
 
 
-def test_it_is_the_similarity_of_sinusoidal_positions() -> None:
+def test_it_is_the_inner_product_of_sinusoidal_encodings() -> None:
     p = positions.arange(40)
-    table = Sinusoidal(128).table(p, dtype=torch.float64)
+    table = Sinusoidal(128).encoding_table(p, dtype=torch.float64)
     found = Sandwich(8).bias(p, p, dtype=torch.float64)[0, 0]
     assert torch.allclose(found, table @ table.T, atol=1e-12)
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(EncodingError, match="Sandwich: width must be an even integer, 2 or more, got 7"):
         Sandwich(2, width=7)

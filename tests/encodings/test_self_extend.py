@@ -25,7 +25,7 @@ def distance(m: int, n: int) -> int:
 
 
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
-def test_turned_scores_see_the_distance_of_the_paper(layout: str) -> None:
+def test_rotary_scores_have_the_distance_of_the_paper(layout: str) -> None:
     rope, p = Rotary(8, layout=layout), positions.arange(TOKENS)  # type: ignore[arg-type]
     q, k = normal(1, 1, TOKENS, 8, seed=1), normal(1, 1, TOKENS, 8, seed=2)
     far_q, far_k = positions.self_extend(p, group=GROUP, window=WINDOW)
@@ -41,7 +41,7 @@ def test_turned_scores_see_the_distance_of_the_paper(layout: str) -> None:
     assert (merged(*scores)[0, 0] - torch.stack(wanted)).abs().max() < 1e-12
 
 
-def test_biases_see_it_too() -> None:
+def test_biases_have_it_too() -> None:
     alibi, p = ALiBi(2), positions.arange(TOKENS)
     far = positions.self_extend(p, group=GROUP, window=WINDOW)
     found = merged(alibi.bias(p, p), alibi.bias(*far))[0]

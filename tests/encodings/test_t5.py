@@ -7,7 +7,7 @@ import torch
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from orderproof import positions
-from orderproof.encodings import Sizes, T5Bias
+from orderproof.encodings import ModelSizes, T5Bias
 from orderproof.errors import EncodingError
 from tests.encodings.examples import normal
 
@@ -23,13 +23,13 @@ def test_buckets_are_those_of_transformers(bidirectional: bool, sizes: tuple[int
     assert torch.equal(ours, theirs)
 
 
-def test_inexact_buckets_begin_where_whole_numbers_say() -> None:
+def test_inexact_buckets_start_at_exact_integer_thresholds() -> None:
     # 16 buckets, 8 exact, up to 128: bucket 8 + j begins at 8 * 16 ** (j / 8), rounded up.
     found = T5Bias(1, bidirectional=True).thresholds
     assert found == (12, 16, 23, 32, 46, 64, 91)
 
 
-def test_two_ways_leave_one_bucket_unused_and_one_way_uses_all() -> None:
+def test_bidirectional_leaves_one_bucket_unused_and_causal_uses_all() -> None:
     distance = torch.arange(-500, 501)
     assert set(T5Bias(1, bidirectional=True).bucket(distance).tolist()) == set(range(32)) - {16}
     assert set(T5Bias(1, bidirectional=False).bucket(distance).tolist()) == set(range(32))
@@ -51,21 +51,21 @@ def test_score_mod_adds_the_bias_score_by_score() -> None:
     assert torch.equal(t5.score_mod(q, k)(score, *index), score + t5.bias(q, k))
 
 
-def test_the_numbers_learn() -> None:
+def test_the_weights_get_gradients() -> None:
     t5 = T5Bias(2, bidirectional=False)
     t5.bias(positions.arange(3), positions.arange(3)).sum().backward()
     assert t5.weight.grad is not None
     assert t5.weight.grad[:, 0].tolist() == [6, 2, 1] + [0] * 29
 
 
-def test_a_causal_model_looks_back_only() -> None:
+def test_a_causal_model_gets_the_causal_version() -> None:
     for causal in (True, False):
-        t5 = T5Bias.for_model(Sizes(width=8, heads=2, causal=causal))
+        t5 = T5Bias.for_model(ModelSizes(width=8, heads=2, causal=causal))
         assert t5.claims.causal_only is causal
         assert t5.bidirectional is not causal
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(EncodingError, match="T5Bias: heads must be an integer, 1 or more, got -1"):
         T5Bias(-1, bidirectional=True)
     with pytest.raises(EncodingError, match="T5Bias: buckets must be an even integer, 2 or more, got 7"):

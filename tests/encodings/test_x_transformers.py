@@ -1,4 +1,4 @@
-"""The encodings beside those of x-transformers: the same numbers, or a stated difference.
+"""The encodings compared with those of x-transformers: equal, or with a documented difference.
 
 Where x-transformers rounds earlier (frequencies and angles in float32), the comparison stays at positions where that
 costs little. It has no KERPLE. It comes with the extra `bench`.
@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from orderproof import positions
-from orderproof.encodings import ALiBi, Content, Cope, Forgetting, PoPE, Rotary, Sinusoidal, T5Bias, XPos
-from orderproof.encodings.sight import sight
+from orderproof.encodings import ALiBi, AttentionContent, CoPE, ForgetGate, PoPE, Rotary, Sinusoidal, T5Bias, XPos
+from orderproof.encodings.visibility_mask import visibility_mask
 from tests.encodings.examples import normal
 
 peer = pytest.importorskip("x_transformers.x_transformers", reason="the extra bench (x-transformers) is not installed")
@@ -70,7 +70,7 @@ def test_xpos_differs_by_one_factor_of_each_pair_that_no_score_sees() -> None:
 
 def test_sinusoidal_is_concatenated_and_scaled_there() -> None:
     theirs, p = peer.ScaledSinusoidalEmbedding(16), positions.arange(TOKENS)
-    ours = Sinusoidal(16, layout="concatenated").table(p)
+    ours = Sinusoidal(16, layout="concatenated").encoding_table(p)
     near(ours / math.sqrt(16), theirs(torch.zeros(1, TOKENS, 16), p.float()), 1e-6 * TOKENS)
 
 
@@ -102,15 +102,15 @@ def test_t5_is_multiplied_by_the_square_root_of_the_width_there(bidirectional: b
 
 
 @pytest.mark.parametrize("limit", [64, 5])
-def test_cope_where_keys_that_come_later_are_hidden_first(limit: int) -> None:
+def test_cope_with_later_keys_masked_first(limit: int) -> None:
     # Theirs is handed the scaled scores, later keys hidden, and queries that are not scaled: so its gates are ours.
     q, k, p = normal(2, 3, TOKENS, 8, seed=1), normal(2, 3, TOKENS, 8, seed=2), positions.arange(TOKENS)
-    theirs, ours = peer.CoPE(8, 3, limit).double(), Cope(8, limit=limit).double()
+    theirs, ours = peer.CoPE(8, 3, limit).double(), CoPE(8, limit=limit).double()
     with torch.no_grad():
         ours.weight.copy_(theirs.pos_emb.normal_())
     scores = 0.4 * (q @ k.mT)
-    visible = sight(p, p, causal=True)
-    found = ours.bias(p, p, content=Content(q=q, k=k, scale=0.4, visible=visible), dtype=torch.float64)
+    visible = visibility_mask(p, p, causal=True)
+    found = ours.bias(p, p, content=AttentionContent(q=q, k=k, scale=0.4, visible=visible), dtype=torch.float64)
     hidden = scores.masked_fill(~below(), -torch.finfo(scores.dtype).max)
     near(found, theirs(q, hidden), 1e-12)
     # Scores that are not hidden would count keys of the future too: another bias where a query may look.
@@ -119,24 +119,28 @@ def test_cope_where_keys_that_come_later_are_hidden_first(limit: int) -> None:
 
 def test_forgetting_is_their_data_dependent_alibi() -> None:
     width, heads, p = 16, 3, positions.arange(TOKENS)
-    theirs, ours = peer.DataDependentAlibi(width, heads).double(), Forgetting(width, heads).double()
+    theirs, ours = peer.DataDependentAlibi(width, heads).double(), ForgetGate(width, heads).double()
     linear = theirs.to_forget_gates[0]
     with torch.no_grad():
         ours.gate.weight.copy_(linear.weight)
         ours.gate.bias.copy_(linear.bias)
     x, q = normal(2, TOKENS, width), normal(2, heads, TOKENS, 8)
-    content = Content(q=q, k=q, scale=1.0, visible=sight(p, p, causal=True), notes=ours.notes(x))
+    content = AttentionContent(
+        q=q, k=q, scale=1.0, visible=visibility_mask(p, p, causal=True), token_state=ours.token_state(x)
+    )
     found = ours.bias(p, p, content=content, dtype=torch.float64)
     near(found.masked_fill(~below(), 0.0), theirs(x).masked_fill(~below(), 0.0), 1e-12)
 
 
 def test_forgetting_from_the_last_token_alone_forgets_nothing_there() -> None:
-    # With a cache they see the newest token only: one number for all keys, which softmax drops. Ours keeps notes.
+    # With a cache they see the newest token only: one number for all keys, which softmax drops. Ours keeps token_state.
     width, heads, p = 16, 3, positions.arange(TOKENS)
-    theirs, ours = peer.DataDependentAlibi(width, heads).double(), Forgetting(width, heads).double()
+    theirs, ours = peer.DataDependentAlibi(width, heads).double(), ForgetGate(width, heads).double()
     x, q = normal(1, TOKENS, width), normal(1, heads, TOKENS, 8)
     assert theirs(x[:, -1:]).shape == (1, heads, 1, 1)
-    content = Content(q=q[:, :, -1:], k=q, scale=1.0, visible=sight(p[-1:], p, causal=True), notes=ours.notes(x))
+    content = AttentionContent(
+        q=q[:, :, -1:], k=q, scale=1.0, visible=visibility_mask(p[-1:], p, causal=True), token_state=ours.token_state(x)
+    )
     assert float(ours.bias(p[-1:], p, content=content, dtype=torch.float64).detach().diff(dim=-1).min()) > 0.0
 
 

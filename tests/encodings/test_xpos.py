@@ -15,8 +15,8 @@ from tests.encodings.examples import normal
 def test_a_score_is_the_formula_of_the_paper(layout: str) -> None:
     width, m, places = 8, 900, [0, 3, 500, 899, 900]
     q, k = normal(1, 1, 1, width, seed=1), normal(1, 1, 5, width, seed=2)
-    turned = XPos(width, layout=layout).rotate(q, k, torch.tensor([m]), torch.tensor(places))
-    scores = (turned[0] @ turned[1].mT)[0, 0, 0]
+    rotated = XPos(width, layout=layout).rotate(q, k, torch.tensor([m]), torch.tensor(places))
+    scores = (rotated[0] @ rotated[1].mT)[0, 0, 0]
     for n, score, key in zip(places, scores.tolist(), k[0, 0], strict=True):
         expected = 0.0
         for i in range(width // 2):
@@ -29,7 +29,7 @@ def test_a_score_is_the_formula_of_the_paper(layout: str) -> None:
         assert score == pytest.approx(expected, abs=1e-12)
 
 
-def test_without_fading_it_is_rotary() -> None:
+def test_without_decay_it_is_rotary() -> None:
     x, p = normal(2, 3, 5, 8), positions.offset(70, 5)
     found = XPos(8, scale_base=1e18).rotate(x, x, p)[0]
     assert torch.allclose(found, Rotary(8).rotate(x, x, p)[0], atol=1e-13)
@@ -43,15 +43,15 @@ def test_a_key_is_the_same_however_many_come_after_it() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_scores_are_finite_up_to_its_reach_and_an_error_past_it(dtype: torch.dtype) -> None:
+def test_scores_are_finite_up_to_the_maximum_position_and_an_error_beyond(dtype: torch.dtype) -> None:
     encoding = XPos(64)
-    last = encoding.reach(dtype)
+    last = encoding.max_position_for(dtype)
     q, k = (normal(1, 1, 2, 64, seed=seed).to(dtype) for seed in (1, 2))
     p = torch.tensor([last - 1, last])
-    turned = encoding.rotate(q, k, p)
-    assert all(x.isfinite().all() for x in turned)
+    rotated = encoding.rotate(q, k, p)
+    assert all(x.isfinite().all() for x in rotated)
     exact = XPos(64).rotate(q.double(), k.double(), positions.arange(2))
-    wide = [x.double() for x in turned]
+    wide = [x.double() for x in rotated]
     scores, expected = wide[0] @ wide[1].mT, exact[0] @ exact[1].mT
     assert (scores - expected).tril().abs().max() < 0.02 * expected.abs().max() + 40 * torch.finfo(dtype).eps
     with pytest.raises(EncodingError, match=f"XPos: q_positions must be at most {last} in {dtype}, got {last + 1}"):
@@ -60,17 +60,17 @@ def test_scores_are_finite_up_to_its_reach_and_an_error_past_it(dtype: torch.dty
         encoding.rotate(q, k, p, p + 1)
 
 
-def test_it_claims_its_reach_in_float32() -> None:
-    assert XPos(128).claims.max_position == XPos(128).reach(torch.float32) == 18130
+def test_it_claims_its_maximum_position_in_float32() -> None:
+    assert XPos(128).claims.max_position == XPos(128).max_position_for(torch.float32) == 18130
 
 
-def test_it_does_not_look_ahead() -> None:
+def test_it_rejects_bidirectional_attention() -> None:
     q = normal(1, 2, 4, 8)
     with pytest.raises(EncodingError, match="XPos is defined for causal attention only; pass causal=True"):
         attention(q, q, q, encoding=XPos(8), q_positions=positions.arange(4), causal=False)
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(EncodingError, match="XPos: scale_base must be a number above 0, got 0"):
         XPos(8, scale_base=0)
     with pytest.raises(EncodingError, match="XPos: layout must be 'half' or 'interleaved', got 'x'"):

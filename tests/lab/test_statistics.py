@@ -1,4 +1,4 @@
-"""Statistics of a few runs, against other implementations, sums by hand, and how often the intervals are right."""
+"""Statistics of a few runs, compared with other implementations and with sums by hand, and their coverage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.stats import binomtest, trim_mean
 
 from orderproof.errors import UsageError
 from orderproof.lab.statistics import (
-    Accuracy,
+    BinomialAccuracy,
     bootstrap,
     interquartile_interval,
     interquartile_mean,
@@ -128,12 +128,12 @@ def test_the_interval_of_an_improvement_has_the_quantiles_of_drawing_runs_again(
 @pytest.mark.parametrize(("right", "scored"), [(0, 7), (7, 7), (1, 1), (0, 1), (3, 10), (61, 100), (1650, 3264)])
 def test_the_interval_of_an_accuracy_is_scipys_exact_one(right, scored):
     exact = binomtest(right, scored).proportion_ci(0.95, method="exact")
-    assert Accuracy(right=right, scored=scored).interval() == pytest.approx((exact.low, exact.high), rel=1e-9)
+    assert BinomialAccuracy(right=right, scored=scored).interval() == pytest.approx((exact.low, exact.high), rel=1e-9)
 
 
 def test_its_ends_are_where_either_tail_has_its_share():
     """The definition itself: at the lower end 9 right or more of 10 have probability 2.5%, at the upper 9 or fewer."""
-    low, high = Accuracy(right=9, scored=10).interval()
+    low, high = BinomialAccuracy(right=9, scored=10).interval()
 
     def among(p: float, counts: range) -> float:
         return sum(comb(10, k) * p**k * (1 - p) ** (10 - k) for k in counts)
@@ -144,19 +144,19 @@ def test_its_ends_are_where_either_tail_has_its_share():
 
 
 def test_only_an_accuracy_beyond_chance_exceeds_a_ceiling():
-    assert not Accuracy(right=1632, scored=3264).exceeds(0.5)
-    assert not Accuracy(right=59, scored=100).exceeds(0.5)
-    assert Accuracy(right=61, scored=100).exceeds(0.5)
-    assert not Accuracy(right=5, scored=5).exceeds(0.5)  # 5 right of 5 is 1/32: not below 2.5%
-    assert Accuracy(right=6, scored=6).exceeds(0.5)
-    assert not Accuracy(right=100, scored=100).exceeds(1.0)
-    assert not Accuracy(right=0, scored=100).exceeds(0.0)
+    assert not BinomialAccuracy(right=1632, scored=3264).exceeds(0.5)
+    assert not BinomialAccuracy(right=59, scored=100).exceeds(0.5)
+    assert BinomialAccuracy(right=61, scored=100).exceeds(0.5)
+    assert not BinomialAccuracy(right=5, scored=5).exceeds(0.5)  # 5 right of 5 is 1/32: not below 2.5%
+    assert BinomialAccuracy(right=6, scored=6).exceeds(0.5)
+    assert not BinomialAccuracy(right=100, scored=100).exceeds(1.0)
+    assert not BinomialAccuracy(right=0, scored=100).exceeds(0.0)
 
 
 def test_the_interval_covers_at_least_as_often_as_it_says():
     """Exactly, by summing over every count: at each true accuracy 95% or more."""
     scored = 20
-    intervals = [Accuracy(right=k, scored=scored).interval() for k in range(scored + 1)]
+    intervals = [BinomialAccuracy(right=k, scored=scored).interval() for k in range(scored + 1)]
     for p in np.linspace(0.01, 0.99, 33):
         chances = [comb(scored, k) * p**k * (1 - p) ** (scored - k) for k in range(scored + 1)]
         assert sum(c for c, (low, high) in zip(chances, intervals, strict=True) if low <= p <= high) >= 0.95
@@ -164,8 +164,8 @@ def test_the_interval_covers_at_least_as_often_as_it_says():
 
 @pytest.mark.parametrize(("right", "scored"), [(-1, 5), (6, 5), (0, 0)])
 def test_counts_that_cannot_be_are_refused(right, scored):
-    with pytest.raises(UsageError, match=f"expected 0 <= right <= scored and one scored; got {right} of {scored}"):
-        Accuracy(right=right, scored=scored)
+    with pytest.raises(UsageError, match=f"expected 0 <= right <= scored and scored >= 1; got {right} of {scored}"):
+        BinomialAccuracy(right=right, scored=scored)
 
 
 @pytest.mark.parametrize("scores", [[], [0.5, float("nan")], [[0.5, float("inf")]], 0.5])

@@ -7,37 +7,37 @@ from pathlib import Path
 import pytest
 
 from orderproof.errors import UsageError
-from orderproof.lab.study import StudyConfig, built_in, changed, load, parse, single
-from tests.lab.running import TINY, tiny
+from orderproof.lab.study import StudyConfig, built_in_studies, load_study, parse_run, parse_study, with_overrides
+from tests.lab.small_study import TINY, tiny_study
 
 
 def test_a_study_is_every_combination_with_every_seed() -> None:
-    runs = tiny().runs()
+    runs = tiny_study().runs()
     assert [(run.encoding, run.seed) for run in runs] == [("none", 0), ("none", 1), ("rotary", 0), ("rotary", 1)]
     assert len({run.id for run in runs}) == 4
     assert {run.width for run in runs} == {16}
 
 
-def test_values_that_come_twice_are_one_run() -> None:
-    assert len(changed(tiny(), ["encoding=alibi,alibi"]).runs()) == 2
+def test_repeated_values_are_one_run() -> None:
+    assert len(with_overrides(tiny_study(), ["encoding=alibi,alibi"]).runs()) == 2
 
 
-def test_a_study_of_two_questions_is_refused_before_anything_is_trained() -> None:
-    with pytest.raises(UsageError, match="expected one question, got even_pairs, parity; make a study of each"):
-        changed(load("who_did_what"), ["question=parity,even_pairs", "causal=true", "layers=1"]).runs()
+def test_a_study_of_two_questions_is_refused() -> None:
+    with pytest.raises(UsageError, match="expected one question, got even_pairs, parity; make a study for each"):
+        with_overrides(load_study("who_did_what"), ["question=parity,even_pairs", "causal=true", "layers=1"]).runs()
 
 
-@pytest.mark.parametrize("name", built_in())
-def test_every_study_of_the_package_can_be_read_and_says_what_it_asks(name: str) -> None:
-    study = load(name)
+@pytest.mark.parametrize("name", built_in_studies())
+def test_every_built_in_study_is_valid_and_has_a_purpose(name: str) -> None:
+    study = load_study(name)
     assert study.name == name
     assert study.about.endswith("?")
     assert len(study.runs()) > 1
 
 
-def test_one_value_replaces_the_grids_and_several_make_one() -> None:
-    assert {run.encoding for run in changed(tiny(), ["encoding=alibi"]).runs()} == {"alibi"}
-    study = changed(tiny(), ["encoding=alibi,t5", "layers=1,2,3", "seeds=1", "learning_rate=1e-2"])
+def test_one_value_replaces_those_of_the_grid_and_several_add_a_dimension() -> None:
+    assert {run.encoding for run in with_overrides(tiny_study(), ["encoding=alibi"]).runs()} == {"alibi"}
+    study = with_overrides(tiny_study(), ["encoding=alibi,t5", "layers=1,2,3", "seeds=1", "learning_rate=1e-2"])
     assert [(run.encoding, run.layers) for run in study.runs()] == [
         ("alibi", 1), ("alibi", 2), ("alibi", 3), ("t5", 1), ("t5", 2), ("t5", 3)
     ]  # fmt: skip
@@ -45,27 +45,27 @@ def test_one_value_replaces_the_grids_and_several_make_one() -> None:
     assert {run.seed for run in study.runs()} == {0}
 
 
-def test_a_setting_of_the_question_is_changed_with_a_dot() -> None:
-    assert {run.question.nouns for run in changed(tiny(), ["question.nouns=5"]).runs()} == {5}  # type: ignore[attr-defined]
-    several = changed(tiny(), ["question.nouns=5,6", "encoding=none", "seeds=1"]).runs()
+def test_a_dotted_key_overrides_a_setting_of_the_question() -> None:
+    assert {run.question.nouns for run in with_overrides(tiny_study(), ["question.nouns=5"]).runs()} == {5}  # type: ignore[attr-defined]
+    several = with_overrides(tiny_study(), ["question.nouns=5,6", "encoding=none", "seeds=1"]).runs()
     assert [run.question.nouns for run in several] == [5, 6]  # type: ignore[attr-defined]
 
 
-def test_a_setting_is_not_lost_when_the_question_is_named_after_it() -> None:
-    study = parse("name: a\nbase: {question.nouns: 5, question: who_did_what}\nseeds: 1", title="a")
+def test_a_setting_is_kept_when_the_question_follows_it() -> None:
+    study = parse_study("name: a\nbase: {question.nouns: 5, question: who_did_what}\nseeds: 1", title="a")
     assert [run.question.nouns for run in study.runs()] == [5]  # type: ignore[attr-defined]
-    again = changed(study, ["question=who_did_what"])
+    again = with_overrides(study, ["question=who_did_what"])
     assert [run.question.nouns for run in again.runs()] == [5]  # type: ignore[attr-defined]
 
 
 def test_lengths_are_one_value() -> None:
-    study = changed(tiny(), ["question=copy", "train_lengths=1,5", "test_lengths=5,9,20"])
+    study = with_overrides(tiny_study(), ["question=copy", "train_lengths=1,5", "test_lengths=5,9,20"])
     assert {(run.train_lengths, run.test_lengths) for run in study.runs()} == {((1, 5), (5, 9, 20))}
 
 
-def test_a_single_run_is_the_one_that_a_study_has() -> None:
-    study = parse("name: s\nbase: {question: {name: copy, letters: 3}, steps: 7}\nseeds: 2", title="s")
-    found = single("copy", ["seed=1", "question.letters=3", "steps=9", "steps=7"])
+def test_a_single_run_equals_that_of_a_study() -> None:
+    study = parse_study("name: s\nbase: {question: {name: copy, letters: 3}, steps: 7}\nseeds: 2", title="s")
+    found = parse_run("copy", ["seed=1", "question.letters=3", "steps=9", "steps=7"])
     assert found.id == study.runs()[1].id
     assert (found.seed, found.steps) == (1, 7)
 
@@ -73,23 +73,23 @@ def test_a_single_run_is_the_one_that_a_study_has() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        (["question=parity"], "expected one question, got 'copy' and 'parity'; give settings of the run"),
+        (["question=parity"], "expected one question, got 'copy' and 'parity'; pass settings of the run"),
         (["steps"], "expected key=value, such as steps=100"),
         (["seeds=2"], "a run of 'copy': no setting is named 'seeds'; did you mean 'seed'?"),
         (["question.lettres=2"], "a run of 'copy': question.lettres: Extra inputs are not permitted"),
     ],
 )
-def test_a_single_run_that_does_not_fit_is_one_line(settings: list[str], why: str) -> None:
-    with pytest.raises(UsageError) as told:
-        single("copy", settings)
-    assert str(told.value).startswith(why)
-    assert "\n" not in str(told.value)
+def test_an_invalid_single_run_is_one_line(settings: list[str], why: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_run("copy", settings)
+    assert str(error.value).startswith(why)
+    assert "\n" not in str(error.value)
 
 
 def test_a_study_is_not_changed_in_place() -> None:
-    before = tiny()
-    changed(before, ["steps=7", "encoding=alibi"])
-    assert before == tiny()
+    before = tiny_study()
+    with_overrides(before, ["steps=7", "encoding=alibi"])
+    assert before == tiny_study()
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,15 @@ def test_a_study_is_not_changed_in_place() -> None:
         ("steps", "expected key=value, such as steps=100 or encoding=rotary,alibi, got 'steps'"),
         ("=3", "expected key=value"),
         ("step=3", "no setting is named 'step'; did you mean 'steps'?"),
-        ("zzz=3", "no setting is named 'zzz'; known: question, encoding, "),
+        ("zzz=3", "no setting is named 'zzz'; the settings are question, encoding, "),
         ("width.x=3", "no setting is named 'width.x'"),
-        ("seed=3", "'seed' is set by the study; give seeds, how many there are"),
-        ("seed=3,4", "'seed' is set by the study"),
+        ("seed=3", "expected no 'seed'; set seeds, the number of seeds"),
+        ("seed=3,4", "expected no 'seed'"),
         ("seeds=0", "seeds: Input should be greater than or equal to 1, got 0"),
         ("seeds=few", "seeds: Input should be a valid integer"),
         ("steps=abc", "steps: Input should be a valid integer.*, got 'abc'"),
         ("steps=", "steps: Input should be a valid integer, got None"),
-        ("steps=[", "steps: expected a number, a word, or several with commas, got '\\['"),
+        ("steps=[", "steps: expected a number, a word, or several separated by commas, got '\\['"),
         ("encoding=[]", "expected one value or more for 'encoding' in the grid, got none"),
         ("encoding=rotary,rotery", "rotery"),
         ("question.nouns=x", "question.nouns: Input should be a valid integer"),
@@ -116,9 +116,9 @@ def test_a_study_is_not_changed_in_place() -> None:
         ("base={}", "no setting is named 'base'"),
     ],
 )
-def test_a_change_that_does_not_fit_is_one_line(change: str, why: str) -> None:
+def test_an_invalid_override_is_one_line(change: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as error:
-        changed(tiny(), [change])
+        with_overrides(tiny_study(), [change])
     assert "\n" not in str(error.value)
 
 
@@ -139,7 +139,7 @@ def test_a_change_that_does_not_fit_is_one_line(change: str, why: str) -> None:
         ("name: a\nbase: {1: 2}", "base"),
         (
             "name: a\nbase: {question: parity}\nbase: {question: copy}",
-            "study 'mine' is not YAML: .*'base' stands there twice",
+            "study 'mine' is not YAML: .*duplicate key 'base'",
         ),
         (
             "name: a\nbase: !!python/object/apply:os.getcwd []",
@@ -149,26 +149,26 @@ def test_a_change_that_does_not_fit_is_one_line(change: str, why: str) -> None:
 )
 def test_a_file_that_is_no_study_is_one_line(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as error:
-        parse(text, title="mine")
+        parse_study(text, title="mine")
     assert "\n" not in str(error.value)
 
 
 def test_a_study_is_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "tiny.yaml"
     file.write_text(TINY)
-    assert load(str(file)) == tiny()
-    assert isinstance(load(str(file)), StudyConfig)
+    assert load_study(str(file)) == tiny_study()
+    assert isinstance(load_study(str(file)), StudyConfig)
 
 
-def test_a_study_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_study_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match="expected a YAML file or a study, one of .*; got 'who_did_that'; did you mean 'who_did_what'?"
     ):
-        load("who_did_that")
+        load_study("who_did_that")
     with pytest.raises(
-        UsageError, match="cannot read the study '.*none.yaml': No such file or directory; give a YAML file"
+        UsageError, match="cannot read the study '.*none.yaml': No such file or directory; pass a YAML file"
     ):
-        load(str(tmp_path / "none.yaml"))
+        load_study(str(tmp_path / "none.yaml"))
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="cannot read the study '.*bytes.yaml': it is not UTF-8 text"):
-        load(str(tmp_path / "bytes.yaml"))
+        load_study(str(tmp_path / "bytes.yaml"))

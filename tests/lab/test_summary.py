@@ -1,4 +1,4 @@
-"""From finished runs to a study: which runs make a cell, what a cell is called, and every number of it."""
+"""The record of a study from its runs: which runs form a cell, its label, and its numbers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pytest
 import torch
 
 from orderproof.errors import UsageError
-from orderproof.lab import published as published_module
-from orderproof.lab.asking import questions
-from orderproof.lab.published import ROWS, published
+from orderproof.lab import literature_results as published_module
+from orderproof.lab.literature_results import RESULTS_BY_QUESTION, literature_results
 from orderproof.lab.question import Batch, Measure, Question
-from orderproof.lab.summary import cells, flat, summarise
-from orderproof.study_record import Study
+from orderproof.lab.registry import questions
+from orderproof.lab.summary import flatten_config, group_cells, summarise
+from orderproof.records.study import Study
 
 
-class Asked(Question):
-    """A question of which only the facts about it are needed."""
+class StubQuestion(Question):
+    """A question with metadata only."""
 
-    name: ClassVar[str] = "asked"
+    name: ClassVar[str] = "stub"
     statement: ClassVar[str] = "Is it so?"
     source: ClassVar[str] = "ours"
     train_lengths: ClassVar[tuple[int, int]] = (2, 9)
@@ -35,14 +35,14 @@ class Asked(Question):
         raise NotImplementedError
 
 
-class InNats(Asked):
+class InNats(StubQuestion):
     measure: ClassVar[Measure] = "nats"
 
 
 def run(
     seed: int = 0, *, scores: tuple[float, ...] = (0.9, 0.8, 0.6), ident: str = "", **config: Any
 ) -> dict[str, Any]:
-    question = {"name": "asked", **config.pop("question", {})}
+    question = {"name": "stub", **config.pop("question", {})}
     settings = {"encoding": "rotary", "causal": True, "layers": 2, "width": 32, "seed": seed, "question": question}
     return {
         "id": ident or f"r{seed}",
@@ -64,12 +64,12 @@ def run(
     }
 
 
-def study_of(*runs: dict[str, Any], question: type[Question] = Asked, **more: Any) -> Study:
+def study_of(*runs: dict[str, Any], question: type[Question] = StubQuestion, **more: Any) -> Study:
     return summarise(runs, study="a_study", question=question, **more)
 
 
-def test_runs_that_differ_only_in_the_seed_make_a_cell():
-    grouped = cells([run(s, encoding=e, ident=f"{e}{s}") for s in (1, 0) for e in ("rotary", "none")])
+def test_runs_that_differ_only_in_the_seed_form_a_cell():
+    grouped = group_cells([run(s, encoding=e, ident=f"{e}{s}") for s in (1, 0) for e in ("rotary", "none")])
     assert {label: [r["id"] for r in group] for label, group in grouped.items()} == {
         "rotary": ["rotary0", "rotary1"], "none": ["none0", "none1"],
     }  # fmt: skip
@@ -92,53 +92,56 @@ def test_runs_that_differ_only_in_the_seed_make_a_cell():
         ),
     ],
 )
-def test_a_label_says_what_the_grid_varies_and_nothing_else(first, second, labels):
-    assert list(cells([run(**first), run(**second)])) == labels
+def test_a_label_has_the_varied_settings_only(first, second, labels):
+    assert list(group_cells([run(**first), run(**second)])) == labels
 
 
-def test_a_study_of_one_cell_is_called_by_its_encoding():
-    assert list(cells([run(0), run(1)])) == ["rotary"]
+def test_a_study_of_one_cell_is_labelled_by_its_encoding():
+    assert list(group_cells([run(0), run(1)])) == ["rotary"]
 
 
-def test_what_else_the_grid_varies_is_kept_with_its_key():
+def test_other_varied_settings_are_kept_with_their_keys():
     found = study_of(run(question={"nouns": 3}), run(question={"nouns": 4}, width=64))
-    assert [cell.varied for cell in found.cells] == [
+    assert [cell.grid_values for cell in found.cells] == [
         {"width": 32, "question.nouns": 3}, {"width": 64, "question.nouns": 4},
     ]  # fmt: skip
     assert {(cell.encoding, cell.causal, cell.layers) for cell in found.cells} == {("rotary", True, 2)}
 
 
 def test_a_configuration_is_flattened_with_dots_and_tuples_are_lists():
-    assert flat({"a": {"b": {"c": 1}}, "d": (1, 2)}) == {"a.b.c": 1, "d": [1, 2]}
+    assert flatten_config({"a": {"b": {"c": 1}}, "d": (1, 2)}) == {"a.b.c": 1, "d": [1, 2]}
 
 
 def test_every_number_of_a_cell():
     runs = [run(seed, scores=(s, s - 0.1, s - 0.3)) for seed, s in enumerate((0.7, 0.9, 0.8, 1.0, 0.4))]
     (cell,) = study_of(*runs).cells
     assert (cell.seeds, cell.seconds, cell.tokens_per_second) == (5, 20.0, 102.0)
-    assert [(p.length, p.trained, p.ceiling, p.scored) for p in cell.lengths] == [
+    assert [(p.length, p.in_training_range, p.ceiling, p.scored_count) for p in cell.lengths] == [
         (4, True, 0.5, 500), (8, True, 0.625, 500), (16, False, 0.75, 500),
     ]  # fmt: skip
-    # the best and the worst of five are left out
+    # the best and the worst of five are dropped
     assert [p.iqm for p in cell.lengths] == pytest.approx([0.8, 0.7, 0.5])
-    assert [p.right for p in cell.lengths] == [380, 330, 230]
+    assert [p.correct_count for p in cell.lengths] == [380, 330, 230]
     assert all(p.low < p.iqm < p.high for p in cell.lengths)
     assert cell.lengths[0].low >= 0.4
     # 70, 80, 90, 100 of 100 are above 1/2; 80 and 90 above 5/8, 70 is not beyond chance; none above 3/4
-    assert [p.above for p in cell.lengths] == [4, 2, 0]
+    assert [p.seeds_above_ceiling for p in cell.lengths] == [4, 2, 0]
     assert [(p.step, p.iqm) for p in cell.curve] == [(10, pytest.approx(0.4)), (20, pytest.approx(0.8))]
-    assert cell.trained is not None
-    assert cell.beyond is not None
-    assert (cell.trained.iqm, cell.trained.ceiling) == (pytest.approx(0.75), pytest.approx(0.5625))
-    assert (cell.beyond.iqm, cell.beyond.ceiling) == (pytest.approx(0.5), 0.75)
+    assert cell.trained_lengths_score is not None
+    assert cell.longer_lengths_score is not None
+    assert (cell.trained_lengths_score.iqm, cell.trained_lengths_score.ceiling) == (
+        pytest.approx(0.75),
+        pytest.approx(0.5625),
+    )
+    assert (cell.longer_lengths_score.iqm, cell.longer_lengths_score.ceiling) == (pytest.approx(0.5), 0.75)
 
 
 def test_a_run_is_averaged_over_lengths_before_runs_are():
     """Two good and two bad at each length, but no run is good or bad at both: then there is no spread over runs."""
     scores = [(1.0, 0.0, 0.5), (0.0, 1.0, 0.5), (1.0, 0.0, 0.5), (0.0, 1.0, 0.5)]
     (cell,) = study_of(*(run(seed, scores=s) for seed, s in enumerate(scores))).cells
-    assert cell.trained is not None
-    assert (cell.trained.low, cell.trained.high) == (0.5, 0.5)
+    assert cell.trained_lengths_score is not None
+    assert (cell.trained_lengths_score.low, cell.trained_lengths_score.high) == (0.5, 0.5)
     assert cell.lengths[0].low < cell.lengths[0].high
 
 
@@ -152,9 +155,9 @@ def test_an_unknown_ceiling_and_scores_that_are_not_counted_stay_unknown():
     for point in unknown["lengths"]:
         point.update(ceiling=None, right=None)
     (cell,) = study_of(unknown).cells
-    assert {(p.ceiling, p.right, p.above) for p in cell.lengths} == {(None, None, None)}
-    assert cell.trained is not None
-    assert cell.trained.ceiling is None
+    assert {(p.ceiling, p.correct_count, p.seeds_above_ceiling) for p in cell.lengths} == {(None, None, None)}
+    assert cell.trained_lengths_score is not None
+    assert cell.trained_lengths_score.ceiling is None
 
 
 def test_cells_are_compared_over_the_lengths_beyond_training_and_lower_nats_are_better():
@@ -172,7 +175,7 @@ def test_a_length_shorter_than_those_trained_is_not_beyond_them():
     for each in runs:
         each["lengths"][0]["trained"] = False
     found = study_of(*runs)
-    assert [cell.beyond.iqm for cell in found.cells if cell.beyond is not None] == [1, 0]
+    assert [cell.longer_lengths_score.iqm for cell in found.cells if cell.longer_lengths_score is not None] == [1, 0]
     assert found.improvements[0].lengths == (16,)
 
 
@@ -182,10 +185,10 @@ def test_where_no_length_is_beyond_training_the_trained_ones_are_compared():
         each["lengths"] = each["lengths"][:2]
     (found,) = study_of(*runs).improvements
     assert (found.lengths, found.probability) == ((4, 8), 0.5)
-    assert all(cell.beyond is None for cell in study_of(*runs).cells)
+    assert all(cell.longer_lengths_score is None for cell in study_of(*runs).cells)
 
 
-def test_what_the_study_says_of_itself():
+def test_the_metadata_of_a_study():
     found = study_of(
         run(),
         proved={"rotary": ["causal"]},
@@ -193,8 +196,8 @@ def test_what_the_study_says_of_itself():
         versions={"torch": "2"},
         machine={"cores": "2"},
     )
-    assert (found.question, found.statement, found.measure) == ("asked", "Is it so?", "accuracy")
-    assert (found.trained_lengths, found.seconds, found.cells[0].proved) == ((2, 9), 2.0, ("causal",))
+    assert (found.question, found.statement, found.measure) == ("stub", "Is it so?", "accuracy")
+    assert (found.trained_lengths, found.seconds, found.cells[0].proved_laws) == ((2, 9), 2.0, ("causal",))
     assert found.command == "orderproof compare a_study"
     assert (found.versions, found.machine) == ({"torch": "2"}, {"cores": "2"})
     assert study_of(run(train_lengths=[1, 5]), run(1, train_lengths=[3, 7])).trained_lengths == (1, 7)
@@ -203,7 +206,7 @@ def test_what_the_study_says_of_itself():
 def test_a_study_is_read_back_from_its_json_as_it_was():
     found = study_of(run(), run(encoding="none", width=64))
     assert Study.model_validate_json(found.to_json()) == found
-    assert '"schema": 1' in found.to_json()
+    assert '"schema": 2' in found.to_json()
 
 
 def test_the_same_runs_in_another_order_of_seeds_give_the_same_study():
@@ -212,15 +215,15 @@ def test_the_same_runs_in_another_order_of_seeds_give_the_same_study():
 
 
 @pytest.mark.parametrize(
-    ("runs", "said"),
+    ("runs", "message"),
     [
         ([], "expected at least one finished run; got none"),
         ([run(ident="a"), run(ident="b")], "expected each seed of 'rotary' once; a and b have seed 0"),
-        ([run(question={"name": "other"})], "expected runs of the question asked; run r0 was asked other"),
-        ([run(scores=(0.5, float("nan"), 0.5))], "run r0 has nan: it diverged at length 8; leave"),
+        ([run(question={"name": "other"})], "expected runs of the question stub; run r0 has other"),
+        ([run(scores=(0.5, float("nan"), 0.5))], "run r0 has nan: it diverged at length 8; remove"),
         (
             [{**run(), "curve": [{"step": 5, "loss": 1.0, "score": None}]}],
-            "run r0 has None: it diverged at step 5; leave",
+            "run r0 has None: it diverged at step 5; remove",
         ),
         (
             [run(0), {**run(1), "curve": []}],
@@ -228,22 +231,22 @@ def test_the_same_runs_in_another_order_of_seeds_give_the_same_study():
         ),
     ],
 )
-def test_runs_that_make_no_study_are_refused(runs, said):
-    with pytest.raises(UsageError, match=said):
+def test_invalid_runs_are_refused(runs, message):
+    with pytest.raises(UsageError, match=message):
         study_of(*runs)
 
 
-def test_laws_of_a_cell_that_is_not_there_are_refused():
+def test_laws_for_an_unknown_cell_are_refused():
     with pytest.raises(UsageError, match="expected laws for cells named rotary; got some for none"):
         study_of(run(), proved={"none": ["causal"]})
 
 
-def test_published_rows_have_their_source_and_unknown_questions_none(monkeypatch):
-    assert published("asked") == ()
-    for name, rows in ROWS.items():
+def test_literature_results_have_a_source_and_unknown_questions_none(monkeypatch):
+    assert literature_results("stub") == ()
+    for name, rows in RESULTS_BY_QUESTION.items():
         assert name in questions()
         for row in rows:
             assert "arXiv:" in row.source
             assert any(c.isdigit() for c in row.text)
-    monkeypatch.setitem(published_module.ROWS, "asked", ROWS["copy"])
-    assert study_of(run()).published == ROWS["copy"]
+    monkeypatch.setitem(published_module.RESULTS_BY_QUESTION, "stub", RESULTS_BY_QUESTION["copy"])
+    assert study_of(run()).published == RESULTS_BY_QUESTION["copy"]

@@ -1,4 +1,4 @@
-"""A tracker gets every finished run; its troubles are told, and stop nothing."""
+"""A tracker receives every finished run; its failures are reported and do not stop a study."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 
 from orderproof.errors import UsageError
 from orderproof.lab.result import RunResult
-from orderproof.lab.trackers import KNOWN, Tracker
-from tests.lab.running import tiny
+from orderproof.lab.trackers import SUPPORTED_TRACKERS, Tracker
+from tests.lab.small_study import tiny_study
 
 
 class Fake(ModuleType):
-    """A tracker that writes down how it is called."""
+    """A tracker that records its calls."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.calls: list[tuple[str, Any]] = []
 
-    def init(self, **given: Any) -> None:
-        self.calls.append(("init", given))
+    def init(self, **arguments: Any) -> None:
+        self.calls.append(("init", arguments))
 
     def log(self, values: dict[str, float], *, step: int) -> None:
         self.calls.append(("log", (step, values)))
@@ -31,17 +31,17 @@ class Fake(ModuleType):
         self.calls.append(("finish", None))
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_a_tracker_gets_the_configuration_the_curve_and_the_scores(
+@pytest.mark.parametrize("name", SUPPORTED_TRACKERS)
+def test_a_tracker_receives_the_configuration_the_curve_and_the_scores(
     name: str, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, RunResult]
 ) -> None:
     fake = Fake(name)
     monkeypatch.setitem(sys.modules, name, fake)
-    run = tiny().runs()[2]
+    run = tiny_study().runs()[2]
     result = undisturbed[run.id]
-    assert Tracker(name, study="tiny").send(run, result) is None
+    assert Tracker(name, study="tiny").log_run(run, result) is None
     assert fake.calls == [
-        ("init", {"project": "tiny", "name": run.id, "config": run.plain()}),
+        ("init", {"project": "tiny", "name": run.id, "config": run.to_dict()}),
         *[("log", (point.step, {"loss": point.loss, "score": point.score})) for point in result.curve],
         ("log", (151, {"length 6": result.lengths[0].score})),
         ("finish", None),
@@ -49,26 +49,26 @@ def test_a_tracker_gets_the_configuration_the_curve_and_the_scores(
     assert [point.step for point in result.curve] == [50, 100, 150]
 
 
-def test_a_run_that_a_tracker_took_in_part_is_finished_there(
+def test_a_partly_logged_run_is_finished_in_the_tracker(
     monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, RunResult]
 ) -> None:
     fake = Fake("wandb")
     monkeypatch.setattr(fake, "log", lambda values, step: 1 / 0)
     monkeypatch.setitem(sys.modules, "wandb", fake)
-    run = tiny().runs()[0]
-    assert Tracker("wandb", study="tiny").send(run, undisturbed[run.id]) is not None
+    run = tiny_study().runs()[0]
+    assert Tracker("wandb", study="tiny").log_run(run, undisturbed[run.id]) is not None
     assert fake.calls[-1] == ("finish", None)
 
 
-def test_a_tracker_that_fails_is_told_and_does_not_stop_the_study(
+def test_a_failing_tracker_returns_a_message(
     monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, RunResult]
 ) -> None:
     fake = Fake("wandb")
-    monkeypatch.setattr(fake, "init", lambda **given: 1 / 0)
+    monkeypatch.setattr(fake, "init", lambda **arguments: 1 / 0)
     monkeypatch.setitem(sys.modules, "wandb", fake)
-    run = tiny().runs()[0]
-    why = Tracker("wandb", study="tiny").send(run, undisturbed[run.id])
-    assert why == "wandb did not take it: ZeroDivisionError: division by zero"
+    run = tiny_study().runs()[0]
+    message = Tracker("wandb", study="tiny").log_run(run, undisturbed[run.id])
+    assert message == "wandb failed: ZeroDivisionError: division by zero"
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

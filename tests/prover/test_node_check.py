@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from orderproof.laws import Law, laws
-from orderproof.prover.nodecheck import check_nodes
-from orderproof.prover.run import steps
-from orderproof.subjects import from_module
-from tests.audit.internals import ARCHITECTURES, Attempt, Examination, attempt, examined
+from orderproof.laws import ProvedLaw, proved_laws
+from orderproof.models import from_module
+from orderproof.prover.execution import execute_nodes
+from orderproof.prover.node_check import check_nodes
+from tests.auditing.internals import ARCHITECTURES, AuditContext, LawWalk, examined, walk_graph
 from tests.prover.walking import malformed
 
 
@@ -49,7 +49,7 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def module_examination(name: str) -> Examination:
+def module_examination(name: str) -> AuditContext:
     torch.manual_seed(0)
     module = MODULES[name]()
     if isinstance(module, Attention):
@@ -57,10 +57,10 @@ def module_examination(name: str) -> Examination:
         subject = from_module(module, (torch.zeros(shape),), token_axis=int(module.batch_first))
     else:
         subject = from_module(module)
-    return Examination(subject, subject.length)
+    return AuditContext(subject, subject.length)
 
 
-def contradictions(exam: Examination, done: Attempt) -> tuple[int, list[str]]:
+def contradictions(exam: AuditContext, done: LawWalk) -> tuple[int, list[str]]:
     """How many pairs of runs were made, and every fact that one of them contradicts."""
     captured, subject = done.captured, exam.subject
     axes = [1] if captured.start is not None else subject.token_axes
@@ -71,7 +71,7 @@ def contradictions(exam: Examination, done: Attempt) -> tuple[int, list[str]]:
     cut = captured.start is not None
     x, y = (_start(exam, inputs) if cut else inputs[0] for inputs in (first, other))
     pairs, wrong = 0, []
-    for change, generator, case in done.law.cases(exam.tokens, exam.rows):
+    for change, generator, case in done.law.proof_cases(exam.token_count, exam.batch_size):
         pairs += 1
         if cut:
             changed, starts = first, (x, change.apply(x, y, axis))
@@ -85,42 +85,42 @@ def contradictions(exam: Examination, done: Attempt) -> tuple[int, list[str]]:
     return pairs, wrong
 
 
-def _start(exam: Examination, inputs: tuple[Tensor, ...]) -> Tensor:
+def _start(exam: AuditContext, inputs: tuple[Tensor, ...]) -> Tensor:
     """The value at the node a vision model's graph is cut at."""
     captured = exam.captured
     with torch.no_grad():
-        return next(v for n, v in steps(captured, inputs) if n is captured.start)
+        return next(v for n, v in execute_nodes(captured, inputs) if n is captured.start)
 
 
-def check(exam: Examination, law: Law) -> None:
+def check(exam: AuditContext, law: ProvedLaw) -> None:
     for setting in law.settings:
         there = exam.called(setting)
         if isinstance(there, str):
             assert there.startswith("it takes no ")
             continue
-        for part in law.relations(there.rows):
+        for part in law.subrelations(there.batch_size):
             check_part(there, part)
 
 
-def check_part(exam: Examination, law: Law) -> None:
-    done = attempt(exam, law, exam.captured)
+def check_part(exam: AuditContext, law: ProvedLaw) -> None:
+    done = walk_graph(exam, law, exam.captured)
     pairs, wrong = contradictions(exam, done)
     assert wrong == []
-    assert pairs == len(list(law.cases(exam.tokens, exam.rows)))
+    assert pairs == len(list(law.proof_cases(exam.token_count, exam.batch_size)))
     assert malformed(done) == []
     assert [b.reason for b in done.walk.breaks if b.reason.startswith("internal")] == []
-    held = [f for f in done.walk.facts.values() if not isinstance(f, tuple) and (f.level < exam.tokens).any()]
+    held = [f for f in done.walk.facts.values() if not isinstance(f, tuple) and (f.dependence < exam.token_count).any()]
     assert len(held) > 20 if len(done.walk.facts) > 40 else held, "a walk that claims nothing cannot be wrong"
 
 
-@pytest.mark.parametrize("law", laws(), ids=lambda law: law.name)
+@pytest.mark.parametrize("law", proved_laws(), ids=lambda law: law.name)
 @pytest.mark.parametrize(("name", "attention"), ARCHITECTURES)
-def test_every_fact_holds_in_every_architecture(name: str, attention: str, law: Law) -> None:
+def test_every_fact_holds_in_every_architecture(name: str, attention: str, law: ProvedLaw) -> None:
     check(examined(name, attention), law)
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_fact_holds_in_modules_of_torch(name: str) -> None:
     exam = module_examination(name)
-    for law in laws():
+    for law in proved_laws():
         check(exam, law)

@@ -17,22 +17,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from orderproof.laws import Change, Law, TokenDim, laws
-from orderproof.prover.capture import Captured, capture
-from orderproof.prover.constants import Constants
-from orderproof.prover.fact import EXACT, Fact, carry
-from orderproof.prover.interpret import Walk, interpret
-from orderproof.prover.move import FREE
-from orderproof.prover.rewrite import can_be_uniform, make_uniform
-from orderproof.prover.run import steps
-from tests.prover.programs import BATCH, OPERATIONS, TOKENS, WIDTH, Machine, recorded
+from orderproof.laws import InputChange, ProvedLaw, TokenDim, proved_laws
+from orderproof.prover.analysis import Analysis, analyze
+from orderproof.prover.domain.constants import Constants
+from orderproof.prover.domain.fact import Fact, pull_back
+from orderproof.prover.domain.move import FREE
+from orderproof.prover.execution import execute_nodes
+from orderproof.prover.export.capture import CapturedGraph, capture
+from orderproof.prover.uniform_constants import can_be_uniform, make_uniform
+from tests.prover.corpus.random_programs.machine import Machine, recorded
+from tests.prover.corpus.random_programs.values import BATCH, OPERATIONS, TOKENS, WIDTH
 
 TOLERANCE = 1e-9  # of the largest ordinary value of the run, in float64
 SINGLE = 1e-6  # known values are computed in the model's own float32
 MASK_ROUNDING = 1e-6  # what is left of a number that stood beside a mask of 1e9, over the tolerance
 ORDINARY = 1e6  # a larger value is a mask
 SCORES = 2e4  # larger ordinary values break the assumption that masks rest on
-
 Values = Mapping[Any, Any]
 NUMBERS = st.integers(0, 11)
 PROGRAMS = st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), *[NUMBERS] * 4), min_size=8, max_size=25)
@@ -42,7 +42,7 @@ def tokens(seed: int) -> Tensor:
     return torch.randn(BATCH, TOKENS, WIDTH, generator=torch.Generator().manual_seed(seed)).double()
 
 
-def redrawn(captured: Captured, seed: int) -> dict[str, Tensor]:
+def redrawn(captured: CapturedGraph, seed: int) -> dict[str, Tensor]:
     """Other weights, the same buffers."""
     generator = torch.Generator().manual_seed(seed)
     return {
@@ -51,7 +51,7 @@ def redrawn(captured: Captured, seed: int) -> dict[str, Tensor]:
     }
 
 
-def walked(captured: Captured, law: Law, *, trusting: bool = False, repairing: bool = False) -> Walk:
+def walked(captured: CapturedGraph, law: ProvedLaw, *, trusting: bool = False, repairing: bool = False) -> Analysis:
     constants = Constants(
         captured.graph,
         captured.state,
@@ -60,24 +60,24 @@ def walked(captured: Captured, law: Law, *, trusting: bool = False, repairing: b
         trust_parameters=trusting,
     )
     start = {captured.inputs[0]: law.input_fact((BATCH, TOKENS, WIDTH), 1)}
-    return interpret(captured.graph, constants, start, repairing=repairing)
+    return analyze(captured.graph, constants, start, repairing=repairing)
 
 
 class Runs:
     """Two runs of a graph, value by value; made once for each change and each state."""
 
-    def __init__(self, captured: Captured) -> None:
+    def __init__(self, captured: CapturedGraph) -> None:
         self.captured = captured
         self.states = (None, redrawn(captured, 5))
         self.first = tuple(self._values(tokens(1), s) for s in self.states)
 
     def _values(self, x: Tensor, state: Mapping[str, Tensor] | None) -> Values:
         with torch.no_grad():
-            return dict(steps(self.captured, (x,), float64=True, state=state))
+            return dict(execute_nodes(self.captured, (x,), float64=True, state=state))
 
-    def pairs(self, law: Law, *, state: int) -> Iterator[tuple[Change, int, int, Values, Values]]:
+    def pairs(self, law: ProvedLaw, *, state: int) -> Iterator[tuple[InputChange, int, int, Values, Values]]:
         """The two runs of every generator and every cut."""
-        for change, generator, case in law.cases(TOKENS, BATCH):
+        for change, generator, case in law.proof_cases(TOKENS, BATCH):
             second = change.apply(tokens(1), tokens(2), 1)
             yield change, generator, case, self.first[state], self._values(second, self.states[state])
 
@@ -122,7 +122,7 @@ def scale_of(values: Values) -> float:
 
 
 def wrong_claims(
-    walk: Walk, captured: Captured, generator: int, case: int, first: Values, second: Values, scale: float
+    walk: Analysis, captured: CapturedGraph, generator: int, case: int, first: Values, second: Values, scale: float
 ) -> Iterator[str]:
     """Every claim of a walk that two runs contradict."""
     for node in captured.graph.nodes:
@@ -133,35 +133,41 @@ def wrong_claims(
         for fact, a, b in zip(flat, arrays(first[node]), arrays(second[node]), strict=True):
             if a is None or b is None:
                 continue
-            assert len(fact.moves) == a.ndim == fact.level.ndim, f"{node.name} ({node.target}): rank of the fact"
+            assert len(fact.moves) == a.ndim == fact.dependence.ndim, f"{node.name} ({node.target}): rank of the fact"
             for what in _wrong(fact, a, b, generator, case, scale):
                 yield f"{node.name} ({node.target}) by {walk.lemmas.get(node)}: {what} [{fact.describe()}]"
 
 
 def _wrong(fact: Fact, a: NDArray[Any], b: NDArray[Any], generator: int, case: int, scale: float) -> Iterator[str]:
-    if apart(a, carry(b, fact.moves, fact.shape, generator), fact.level < case, scale):
+    if apart(a, pull_back(b, fact.moves, fact.shape, generator), fact.dependence < case, scale):
         yield "the second run is not what the fact says"
     for d, move in enumerate(fact.moves):
         if move is FREE and any(apart(x, x.take([0], axis=d), np.array(True), scale) for x in (a, b)):
             yield f"dimension {d} is not constant"
-    if fact.known is not None:
-        exact = fact.known.where(EXACT)
-        if any(apart(np.broadcast_to(fact.known.value, x.shape), x, exact, scale, SINGLE) for x in (a, b)):
+    if fact.ranges is not None:
+        exact = fact.ranges.exact
+        if any(apart(np.broadcast_to(fact.ranges.value, x.shape), x, exact, scale, SINGLE) for x in (a, b)):
             yield "known values are others"
 
 
-def claims(law: Law, fact: Fact) -> Iterator[tuple[TokenDim, ...]]:
+def claims(law: ProvedLaw, fact: Fact) -> Iterator[tuple[TokenDim, ...]]:
     """Every choice of token dimensions for which the law is proved of a tensor with this fact."""
     long = [d for d, size in enumerate(fact.shape) if size == TOKENS]
-    for count in range(1 if law.family == "influence" else 0, len(long) + 1):
+    for count in range(1 if law.family == "independence" else 0, len(long) + 1):
         for dims in combinations(long, count):
             chosen = tuple(TokenDim(d) for d in dims)
-            if law.shortfall(fact, chosen, TOKENS, BATCH) is None:
+            if law.missing_property(fact, chosen, TOKENS, BATCH) is None:
                 yield chosen
 
 
 def wrong_proofs(
-    walk: Walk, captured: Captured, law: Law, change: Change, first: Values, second: Values, scale: float
+    walk: Analysis,
+    captured: CapturedGraph,
+    law: ProvedLaw,
+    change: InputChange,
+    first: Values,
+    second: Values,
+    scale: float,
 ) -> Iterator[str]:
     """Every proof of the law, for an output, that two runs contradict."""
     for node in captured.outputs.values():
@@ -171,7 +177,7 @@ def wrong_proofs(
                 yield f"{node.name} ({node.target}): {law.name} is proved for {dims}, but {change.text} shows otherwise"
 
 
-def wrong(captured: Captured, law: Law) -> Iterator[str]:
+def wrong(captured: CapturedGraph, law: ProvedLaw) -> Iterator[str]:
     """Everything a walk says, for these weights or for all, that runs contradict (with other weights too)."""
     runs = Runs(captured)
     if not runs.bounded:
@@ -185,17 +191,17 @@ def wrong(captured: Captured, law: Law) -> Iterator[str]:
                 yield from wrong_proofs(walk, captured, law, change, first, second, scale)
 
 
-def without_order(captured: Captured, law: Law) -> Captured | None:
+def without_order(captured: CapturedGraph, law: ProvedLaw) -> CapturedGraph | None:
     """The graph with every constant through which order enters made uniform."""
     breaks = [b for b in walked(captured, law, repairing=True).breaks if can_be_uniform(b)]
     return make_uniform(captured, breaks)[0] if breaks else None
 
 
-def check(captured: Captured) -> None:
+def check(captured: CapturedGraph) -> None:
     """Hold everything the prover says of a program against runs."""
-    for law in laws():
+    for law in proved_laws():
         assert list(wrong(captured, law)) == []
-        if law.name == "order_blind" and (rewritten := without_order(captured, law)) is not None:
+        if law.name == "permutation" and (rewritten := without_order(captured, law)) is not None:
             assert list(wrong(rewritten, law)) == []
 
 
@@ -225,7 +231,7 @@ def test_random_programs_prove_and_refuse() -> None:
     """The generator is of use: of its programs many values are proved, and many are not."""
     generator = torch.Generator().manual_seed(0)
     names = sorted(OPERATIONS)
-    proved = dict.fromkeys((law.name for law in laws()), 0)
+    proved = dict.fromkeys((law.name for law in proved_laws()), 0)
     values = 0
     for _ in range(12):
         kinds = torch.randint(len(names), (16,), generator=generator).tolist()
@@ -233,7 +239,7 @@ def test_random_programs_prove_and_refuse() -> None:
         program = [(names[k], *row) for k, row in zip(kinds, numbers, strict=True)]
         captured = recorded(Machine(program))
         values += len(captured.outputs)
-        for law in laws():
+        for law in proved_laws():
             walk = walked(captured, law)
             proved[law.name] += sum(any(True for _ in claims(law, walk.fact(n))) for n in captured.outputs.values())
     assert values >= 100
@@ -244,5 +250,5 @@ def test_random_programs_prove_and_refuse() -> None:
 def test_attention_of_operands_of_unlike_rank_is_no_internal_failure() -> None:
     captured = recorded(Machine([("widened", 0, 0, 1, 0), ("attend_whole", 0, 1, 0, 0)]))
     assert any("scaled_dot_product" in str(n.target) for n in captured.graph.nodes)
-    for law in laws():
+    for law in proved_laws():
         assert [b.reason for b in walked(captured, law).breaks if b.reason.startswith("internal")] == []

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from orderproof.auditing.attempt import Attempt, attempt
-from orderproof.auditing.examine import Examination
-from orderproof.laws import Law
-from orderproof.prover.fact import Fact
-from orderproof.prover.nodecheck import Violation, check_nodes
-from orderproof.subjects import from_module
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.proof import LawWalk, walk_graph
+from orderproof.laws import ProvedLaw
+from orderproof.models import from_module
+from orderproof.prover.domain.fact import Fact
+from orderproof.prover.node_check import Violation, check_nodes
 
+Function = Callable[..., Tensor]
 TOKENS = 5
 WIDTH = 4
 
@@ -21,7 +22,7 @@ WIDTH = 4
 class Program(nn.Module):
     """A function of one tensor [2, TOKENS, WIDTH] as a module; keyword tensors become buffers or parameters."""
 
-    def __init__(self, function: Callable[..., Tensor], **state: Tensor) -> None:
+    def __init__(self, function: Function, **state: Tensor) -> None:
         super().__init__()
         self.function = function
         self.names = tuple(state)
@@ -35,25 +36,27 @@ class Program(nn.Module):
         return self.function(x, *[getattr(self, name) for name in self.names])
 
 
-def examine(module: nn.Module, tokens: int = TOKENS, width: int = WIDTH) -> Examination:
+def examine(module: nn.Module, tokens: int = TOKENS, width: int = WIDTH) -> AuditContext:
     """The examination of a module that takes [batch, token, width]."""
-    return Examination(from_module(module, (torch.zeros(2, tokens, width),), token_axis=1, length=tokens), tokens)
+    return AuditContext(from_module(module, (torch.zeros(2, tokens, width),), token_axis=1, length=tokens), tokens)
 
 
-def shortfall(exam: Examination, done: Attempt) -> str | None:
+def shortfall(exam: AuditContext, done: LawWalk) -> str | None:
     """Why the walk does not prove its law for some output; None where it proves it for all."""
     for name, dims in exam.output_dims.items():
-        missing = done.law.shortfall(done.walk.fact(exam.captured.outputs[name]), dims, exam.tokens, exam.rows)
+        missing = done.law.missing_property(
+            done.walk.fact(exam.captured.outputs[name]), dims, exam.token_count, exam.batch_size
+        )
         if missing is not None:
             return missing
     return None
 
 
-def violations(exam: Examination, done: Attempt) -> Iterator[Violation]:
+def violations(exam: AuditContext, done: LawWalk) -> Iterator[Violation]:
     """Every fact of a walk that two real runs contradict, for every generator and every cut."""
     subject = exam.subject
     first, other = (subject.sample(exam.length, seed).inputs for seed in (1, 2))
-    for change, generator, case in done.law.cases(exam.tokens, exam.rows):
+    for change, generator, case in done.law.proof_cases(exam.token_count, exam.batch_size):
         second = tuple(
             x if axis is None else change.apply(x, y, axis)
             for x, y, axis in zip(first, other, subject.token_axes, strict=True)
@@ -61,15 +64,17 @@ def violations(exam: Examination, done: Attempt) -> Iterator[Violation]:
         yield from check_nodes(done.captured, done.walk.facts, first, second, generator=generator, case=case)
 
 
-def malformed(done: Attempt) -> list[str]:
+def malformed(done: LawWalk) -> list[str]:
     """Facts whose moves or levels have not the rank of the tensor, or levels neither full nor of size 1."""
     wrong = []
     for node, facts in done.walk.facts.items():
         for fact in facts if isinstance(facts, tuple) else (facts,):
-            arrays = [fact.level] + ([] if fact.known is None else [fact.known.status, fact.known.value])
+            arrays = [fact.dependence] + ([] if fact.ranges is None else [fact.ranges.kind, fact.ranges.value])
             fits = len(fact.moves) == len(fact.shape) and all(_fits(x.shape, fact) for x in arrays)
             if not fits:
-                wrong.append(f"{node.name}: {len(fact.moves)} moves and {fact.level.shape} levels for {fact.shape}")
+                wrong.append(
+                    f"{node.name}: {len(fact.moves)} moves and {fact.dependence.shape} levels for {fact.shape}"
+                )
     return wrong
 
 
@@ -77,6 +82,6 @@ def _fits(shape: tuple[int, ...], fact: Fact) -> bool:
     return len(shape) == len(fact.shape) and all(s in (1, n) for s, n in zip(shape, fact.shape, strict=True))
 
 
-def walk(exam: Examination, law: Law, *, weights: str = "all", repairing: bool = False) -> Attempt:
+def walk(exam: AuditContext, law: ProvedLaw, *, weights: str = "all", repairing: bool = False) -> LawWalk:
     """A walk of the examination's own graph."""
-    return attempt(exam, law, exam.captured, weights=weights, repairing=repairing)  # type: ignore[arg-type]
+    return walk_graph(exam, law, exam.captured, weights=weights, repairing=repairing)  # type: ignore[arg-type]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from orderproof.study_record import (
+from orderproof.records.study import (
     Cell,
     CurvePoint,
     Improvement,
     LengthPoint,
+    MeanScore,
     Measure,
-    Over,
-    PublishedRow,
+    PublishedResult,
     Study,
 )
 
@@ -41,11 +41,16 @@ def cell(
     ceilings = [None if ceiling is None else 3.0 - 2.5 * ceiling if measure == "nats" else ceiling for _ in lengths]
     made = [
         LengthPoint(
-            length=n, trained=n <= trained, ceiling=c, scored=100 * seeds, right=None if measure == "nats" else 50,
-            above=None if c is None or measure == "nats" else seeds * (p["iqm"] > 0.6), **p,
+            length=n,
+            in_training_range=n <= trained,
+            ceiling=c,
+            scored_count=100 * seeds,
+            correct_count=None if measure == "nats" else 50,
+            seeds_above_ceiling=None if c is None or measure == "nats" else seeds * (p["iqm"] > 0.6),
+            **p,
         )
         for n, c, p in zip(lengths, ceilings, points(after), strict=True)
-    ]  # fmt: skip
+    ]
     return Cell(
         label=label,
         encoding=encoding or label,
@@ -54,44 +59,47 @@ def cell(
         seeds=seeds,
         curve=tuple(CurvePoint(step=s, **p) for s, p in zip(steps, points(while_training), strict=True)),
         lengths=tuple(made),
-        trained=_over([p for p in made if p.trained]),
-        beyond=_over([p for p in made if not p.trained]),
-        proved=proved,
+        trained_lengths_score=_over([p for p in made if p.in_training_range]),
+        longer_lengths_score=_over([p for p in made if not p.in_training_range]),
+        proved_laws=proved,
+        proved_invariances=proved,
         seconds=12.5,
         tokens_per_second=40_000.0,
     )
 
 
-def _over(points: Sequence[LengthPoint]) -> Over | None:
+def _over(points: Sequence[LengthPoint]) -> MeanScore | None:
     if not points:
         return None
     mean = {end: math.fsum(getattr(p, end) for p in points) / len(points) for end in ("iqm", "low", "high")}
-    return Over(**mean, ceiling=points[0].ceiling)
+    return MeanScore(**mean, ceiling=points[0].ceiling)
 
 
-def study(*cells: Cell, name: str = "made_up", measure: Measure = "accuracy", said: str = "", **more: object) -> Study:
-    """A study of these cells; ``said`` comes in every text that a study is given from outside."""
-    tested = {p.length for each in cells for p in each.lengths if p.trained} or {1}
+def study(
+    *cells: Cell, name: str = "made_up", measure: Measure = "accuracy", suffix: str = "", **more: object
+) -> Study:
+    """A study of these cells; ``suffix`` is appended to every free text."""
+    tested = {p.length for each in cells for p in each.lengths if p.in_training_range} or {1}
     settings: dict[str, object] = {
         "improvements": tuple(
             Improvement(first=a.label, second=b.label, lengths=(25,), probability=0.75, low=0.5, high=0.9)
             for k, a in enumerate(cells)
             for b in cells[k + 1 :]
         ),
-        "published": (PublishedRow(label=f"a paper {said}", text=f"none .5 {said}", source=f"A 2020 {said}"),),
-        "versions": {"torch": f"2 {said}"},
-        "machine": {"processor": f"two cores {said}".strip()},
+        "published": (PublishedResult(label=f"a paper {suffix}", text=f"none .5 {suffix}", source=f"A 2020 {suffix}"),),
+        "versions": {"torch": f"2 {suffix}"},
+        "machine": {"processor": f"two cores {suffix}".strip()},
         "trained_lengths": (min(tested), max(tested)),
     }
     return Study(
-        orderproof="0", study=name, question=f"asked {said}", statement=f"Is it so? {said}", measure=measure,
+        orderproof="0", name=name, question=f"example {suffix}", statement=f"Is it so? {suffix}", measure=measure,
         command=f"orderproof compare {name}", cells=cells, seconds=12.5,
         **{**settings, **more},  # type: ignore[arg-type]
     )  # fmt: skip
 
 
 FEW = study(
-    cell("none", reach=0.0, proved=("order_blind", "prompt_blind")),
+    cell("none", reach=0.0, proved=("permutation", "prompt_permutation")),
     cell("rotary", reach=24.0),
     cell("alibi", reach=38.0),
 )
@@ -100,7 +108,7 @@ ONE_LENGTH = study(
         cell(
             f"{e}, {way}, {n} layer{'s' * (n > 1)}", reach=0.0 if e == "none" and (n == 1 or way != "causal") else 30.0,
             encoding=e, causal=way == "causal", layers=n, lengths=(6,), trained=6,
-            proved=("prompt_blind",) if e == "none" and (n == 1 or way != "causal") else (),
+            proved=("prompt_permutation",) if e == "none" and (n == 1 or way != "causal") else (),
         )
         for e in ENCODINGS[:6] for way in ("bidirectional", "causal") for n in (1, 2)
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from orderproof.cli import main
-from orderproof.record import Entry, Finding, Report, Scope, SubjectRecord, Witness
+from orderproof.records.audit import Entry, Finding, Report, Scope, SubjectRecord, Witness
 from orderproof.report import write_junit
 from orderproof.report.junit import render_junit
 from tests.report import examples
@@ -75,7 +75,9 @@ def properties(element: ET.Element) -> dict[str, str]:
 
 def one(finding: Finding, *, subject: str = "toy") -> Report:
     return Report(
-        orderproof="0.1.0", subject=SubjectRecord(name=subject, kind="module", parameters=1), findings=(finding,)
+        orderproof_version="0.1.0",
+        subject=SubjectRecord(name=subject, kind="module", parameters=1),
+        findings=(finding,),
     )
 
 
@@ -114,7 +116,13 @@ def test_the_structure_is_the_one_readers_share_and_the_counts_agree(make):
 )
 def test_each_verdict_has_one_end(verdict, expected, met, ended):
     finding = Finding(
-        code="OP201", law="causal", verdict=verdict, expected=expected, met=met, scope=Scope(length=7), reason="because"
+        code="OP201",
+        law="causal",
+        verdict=verdict,
+        expected=expected,
+        expectation_met=met,
+        scope=Scope(length=7),
+        reason="because",
     )
     (case,) = cases(one(finding)).values()
     assert end(case) == ended
@@ -129,14 +137,14 @@ def test_each_verdict_has_one_end(verdict, expected, met, ended):
 
 def test_names_say_the_subject_the_law_and_the_output():
     found = cases(examples.everyday())
-    case = found["OP101 order_blind [last_hidden_state]"]
+    case = found["OP101 permutation [last_hidden_state]"]
     assert case.attrib["classname"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert case.attrib["time"] == "1.500"
     assert "OP203 packing" in found
 
 
 def test_the_evidence_is_there_for_a_reader():
-    case = cases(examples.everyday())["OP101 order_blind [last_hidden_state]"]
+    case = cases(examples.everyday())["OP101 permutation [last_hidden_state]"]
     shown = properties(case)
     assert (shown["entries"], shown["deviation.float64"], shown["length"]) == ("1", "0.0572", "7")
     assert "modeling_bert.py:104" in shown["entry"]
@@ -144,23 +152,30 @@ def test_the_evidence_is_there_for_a_reader():
     assert re.search(r"^change +swap tokens 0 and 1$", out, re.MULTILINE)
     assert re.search(r"^before +«the» «cat»$", out, re.MULTILINE)
     assert re.search(r"^after +«cat» «the»$", out, re.MULTILINE)
-    assert "the law asks for 0.418367, the model gives 0.392011" in out
-    failed = cases(examples.causal_proof())["OP101 order_blind"].find("failure")
+    assert "the law requires 0.418367, the model gives 0.392011" in out
+    failed = cases(examples.causal_proof())["OP101 permutation"].find("failure")
     assert failed is not None
-    assert failed.attrib["message"].startswith("OP101 order_blind should fail and is PROVED: vacuous")
+    assert failed.attrib["message"].startswith("OP101 permutation FAIL: expected to fail, it holds (proved): vacuous")
     assert "no token can see another" in (failed.text or "")
 
 
 def test_long_witnesses_are_cut_with_a_count_and_drawn_weights_are_named():
     tokens = tuple(f"x{i}" for i in range(100))
-    witness = Witness(before=tokens, after=tokens[::-1], change="reverse", difference=1.0, weights="random", seed=3)
-    entry = Entry(kind="operator", operator="aten.flip.default", sites=12, module="layers.*")
-    finding = Finding(
-        code="OP103", law="mirror_blind", verdict="refuted", scope=Scope(length=100), witness=witness, entries=(entry,)
+    witness = Witness(
+        tokens_before=tokens,
+        tokens_after=tokens[::-1],
+        change="reverse",
+        relative_difference=1.0,
+        weights="random",
+        seed=3,
     )
-    out = cases(one(finding))["OP103 mirror_blind"].findtext("system-out") or ""
+    entry = Entry(kind="operator", operator="aten.flip.default", node_count=12, module="layers.*")
+    finding = Finding(
+        code="OP103", law="reversal", verdict="refuted", scope=Scope(length=100), witness=witness, entries=(entry,)
+    )
+    out = cases(one(finding))["OP103 reversal"].findtext("system-out") or ""
     assert "«x63» and 36 more tokens" in out
-    assert re.search(r"^weights +drawn anew with seed 3$", out, re.MULTILINE)
+    assert re.search(r"^weights +random, seed 3$", out, re.MULTILINE)
     assert re.search(r"^entry +aten\.flip\.default in layers\.\* at 12 sites$", out, re.MULTILINE)
 
 
@@ -181,9 +196,16 @@ def test_a_report_without_findings_is_a_suite_without_tests():
 @pytest.mark.parametrize("character", NASTY, ids=lambda c: f"U+{ord(c):04X}")
 def test_any_character_gives_xml_that_says_the_same(character: str):
     nasty = f"a{character}b"
-    witness = Witness(before=(nasty, "x"), after=("x", nasty), change=nasty, difference=float("inf"), module=nasty)
+    witness = Witness(
+        tokens_before=(nasty, "x"),
+        tokens_after=("x", nasty),
+        change=nasty,
+        relative_difference=float("inf"),
+        first_violating_module=nasty,
+    )
     finding = Finding(
-        code="OP101", law="order_blind", verdict="refuted", expected="holds", met=False, scope=Scope(length=2),
+        code="OP101", law="permutation", verdict="refuted", expected="holds", expectation_met=False,
+        scope=Scope(length=2),
         output=nasty, witness=witness, reason=nasty, statement=nasty,
         entries=(Entry(kind="operator", operator=nasty, module=nasty, source=nasty, reason=nasty),),
     )  # fmt: skip
@@ -192,7 +214,7 @@ def test_any_character_gives_xml_that_says_the_same(character: str):
     shown = nasty if character.isprintable() else f"a{character.encode('unicode_escape').decode()}b"
     (case,) = root.iter("testcase")
     assert case.attrib["classname"] == shown
-    assert case.attrib["name"] == f"OP101 order_blind [{shown}]"
+    assert case.attrib["name"] == f"OP101 permutation [{shown}]"
     assert f"«{shown}» «x»" in (case.findtext("system-out") or "")
 
 
@@ -212,7 +234,7 @@ def test_the_same_report_gives_the_same_file(tmp_path: Path):
 
 # ---------------------------------------------------------------- from the command line
 
-MODELS = str(Path(__file__).parents[1] / "audit" / "examples.py")
+MODELS = str(Path(__file__).parents[1] / "auditing" / "examples.py")
 
 
 @pytest.fixture
@@ -247,11 +269,8 @@ def test_prove_writes_to_standard_output_and_the_text_to_standard_error(run):
     arguments = ["prove", f"{MODELS}:Attention", "--law", "causal", "--expect", "causal=holds"]
     code, out, err = run(*arguments, "--junit", "-")
     check(ET.fromstring(out.encode()))
-    assert (code, "REFUTED" in err, '<failure message="OP201 causal should hold and is REFUTED' in out) == (
-        1,
-        True,
-        True,
-    )
+    assert (code, "FAIL" in err) == (1, True)
+    assert '<failure message="OP201 causal FAIL: expected to hold, it does not hold (witness)' in out
     code, out, err = run(*arguments, "--sarif", "-", "--quiet")
     (result,) = json.loads(out)["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]
@@ -269,17 +288,19 @@ def test_a_file_that_cannot_be_written_is_one_line(run, tmp_path: Path):
 
 def test_a_measured_law_shows_its_comparisons_its_control_and_what_to_do():
     found = cases(examples.measured())
-    held = properties(found["OP401 cache [logits]"])
-    assert (held["tolerance"], held["control"], "fix" in held) == ("0.0001", "0.96", False)
-    assert "trial      into a static cache: float32 0.00031, float64 5.2e-13" in text_of(found["OP401 cache [logits]"])
-    refuted = found["OP405 cache_padded [logits]"]
-    assert properties(refuted)["fix"] == "Count positions by the mask, not by the cache."
+    held = properties(found["OP401 cached_decoding [logits]"])
+    assert (held["tolerance"], held["control"], "remedy" in held) == ("0.0001", "0.96", False)
+    assert "comparison  into a static cache: float32 0.00031, float64 5.2e-13" in text_of(
+        found["OP401 cached_decoding [logits]"]
+    )
+    refuted = found["OP405 left_padded_decoding [logits]"]
+    assert properties(refuted)["remedy"] == "Count positions by the mask, not by the cache."
     told = text_of(refuted).splitlines()
-    assert "to do      Count positions by the mask, not by the cache." in told
-    assert "control    not needed: a difference was seen" in told
+    assert "to do       Count positions by the mask, not by the cache." in told
+    assert "control     not needed: a difference was seen" in told
     assert not [line for line in told if line.startswith(("before", "after", "reason"))]
-    unmade = text_of(found["OP403 cache_edits [logits]"])
-    assert "the rows exchanged: float32 not made (its rows cannot be reordered)" in unmade
+    unmade = text_of(found["OP403 cache_editing [logits]"])
+    assert "the rows exchanged: float32 not possible (its rows cannot be reordered)" in unmade
 
 
 def text_of(case: ET.Element) -> str:

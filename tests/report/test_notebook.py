@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from orderproof.report.html import render_html
+from orderproof.report.html_page import render_html
 from tests.report.examples import HOSTILE, everyday, hostile
 
 

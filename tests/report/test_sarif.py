@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from orderproof.record import Deviation, Entry, Finding, Report, Scope, SubjectRecord, Witness
+from orderproof.records.audit import Deviation, Entry, Finding, Report, Scope, SubjectRecord, Witness
 from orderproof.report import write_sarif
 from orderproof.report.sarif import render_sarif
 from tests.report import examples
@@ -95,7 +95,7 @@ LEAK = Entry(
     operator="aten.matmul.default",
     module="layers.0.mixer",
     source="modeling_toy.py:30",
-    text="return weights @ value",
+    source_line="return weights @ value",
     reason="token 0 comes to depend on token 6",
 )
 
@@ -103,15 +103,19 @@ LEAK = Entry(
 def refuted(**changes: Any) -> Report:
     """A leak, found."""
     witness = Witness(
-        before=("[CLS]", "a"), after=("[CLS]", "{0}"), change="replace", difference=0.9, module="layers.0.mixer"
+        tokens_before=("[CLS]", "a"),
+        tokens_after=("[CLS]", "{0}"),
+        change="replace",
+        relative_difference=0.9,
+        first_violating_module="layers.0.mixer",
     )
     finding = Finding(
-        code="OP201", law="causal", statement="Nothing later is seen.", verdict="refuted", expected="holds", met=False,
-        scope=Scope(length=7), output="logits", entries=(LEAK,), witness=witness,
-        deviation=Deviation(float32=0.9, float64=0.9), seconds=1.0,
+        code="OP201", law="causal", statement="Nothing later is seen.", verdict="refuted", expected="holds",
+        expectation_met=False, scope=Scope(length=7), output="logits", entries=(LEAK,), witness=witness,
+        deviation=Deviation(float32=0.9, float64=0.9), seconds=1.0, kind="check", outcome="fail",
     ).model_copy(update=changes)  # fmt: skip
     return Report(
-        orderproof="0.1.0",
+        orderproof_version="0.1.0",
         subject=SubjectRecord(name="arch:toy", kind="causal_lm", parameters=1),
         findings=(finding,),
         seconds=2.0,
@@ -146,7 +150,7 @@ def prints(report: Report) -> dict[str, str]:
 @pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
 def test_the_log_is_valid_and_has_one_result_for_each_unmet_finding(make):
     report = make()
-    assert [r["ruleId"] for r in results(report)] == [f.code for f in report.findings if not f.met]
+    assert [r["ruleId"] for r in results(report)] == [f.code for f in report.findings if not f.expectation_met]
     assert log(report)["runs"][0]["invocations"][0]["exitCode"] == report.exit_code
 
 
@@ -167,7 +171,7 @@ def test_the_schema_is_a_schema_and_refuses_what_the_specification_does_not_know
             jsonschema.validate(made, SCHEMA)
 
 
-def test_a_violation_is_an_error_and_what_stayed_open_a_warning():
+def test_a_failed_check_is_an_error_and_an_undecided_one_a_warning():
     assert [(r["ruleId"], r["level"]) for r in results(examples.causal_proof())] == [
         ("OP101", "error"),
         ("OP202", "warning"),
@@ -182,7 +186,7 @@ def test_every_law_asked_about_is_a_rule_with_help():
 
 
 def test_a_result_stands_where_the_law_is_first_broken():
-    other = LEAK.model_copy(update={"module": "embeddings", "source": "modeling_toy.py:9", "text": ""})
+    other = LEAK.model_copy(update={"module": "embeddings", "source": "modeling_toy.py:9", "source_line": ""})
     (result,) = results(refuted(entries=(other, LEAK)))
     (place,) = result["locations"]
     assert place["physicalLocation"] == {
@@ -243,11 +247,18 @@ def test_a_subject_stands_for_a_file_that_is_not_known(name: str, uri: str):
 
 
 def test_fingerprints_know_neither_lines_nor_times_nor_numbers():
-    moved = LEAK.model_copy(update={"source": "modeling_toy.py:77", "reason": "token 1", "sites": 3})
-    witness = Witness(before=("x",), after=("y",), change="other", difference=0.1, module="layers.0.mixer", seed=3)
+    moved = LEAK.model_copy(update={"source": "modeling_toy.py:77", "reason": "token 1", "node_count": 3})
+    witness = Witness(
+        tokens_before=("x",),
+        tokens_after=("y",),
+        change="other",
+        relative_difference=0.1,
+        first_violating_module="layers.0.mixer",
+        seed=3,
+    )
     other = refuted(
         entries=(moved,), witness=witness, deviation=Deviation(), seconds=9.0, scope=Scope(length=11), reason="why"
-    ).model_copy(update={"seconds": 99.0, "orderproof": "0.2.0", "versions": {"torch": "3"}})
+    ).model_copy(update={"seconds": 99.0, "orderproof_version": "0.2.0", "versions": {"torch": "3"}})
     assert prints(refuted()) == prints(other)
     assert prints(refuted(verdict="undecided")) == prints(refuted())
 
@@ -260,7 +271,7 @@ def test_fingerprints_know_neither_lines_nor_times_nor_numbers():
         {"entries": (LEAK.model_copy(update={"module": "layers.1.mixer"}),)},
         {"entries": (LEAK.model_copy(update={"source": "modeling_other.py:30"}),)},
         {"entries": (LEAK.model_copy(update={"operator": "aten.bmm.default"}),)},
-        {"entries": (LEAK.model_copy(update={"text": "return value"}),)},
+        {"entries": (LEAK.model_copy(update={"source_line": "return value"}),)},
     ],
 )
 def test_fingerprints_tell_different_findings_apart(changes: dict[str, Any]):
@@ -277,7 +288,9 @@ def test_fingerprints_are_what_they_were_in_the_first_version():
 def test_the_message_begins_with_what_matters_and_holds_the_witness():
     (result,) = results(refuted())
     text = result["message"]["text"]
-    assert text.startswith("OP201 causal should hold and is REFUTED in arch:toy: replace: differs by 0.9\n")
+    assert text.startswith(
+        "OP201 causal FAIL: expected to hold, it does not hold (witness) in arch:toy: replace: differs by 0.9\n"
+    )
     assert re.search(r"^before +\[CLS\] «a»$", text, re.MULTILINE)
 
 
@@ -295,11 +308,10 @@ def test_a_measured_violation_says_what_was_compared_and_what_to_do():
     assert re.search(r"^compared +pads on the left, then one token at a time$", text, re.MULTILINE)
     assert re.search(r"^to do +Count positions by the mask, not by the cache\.$", text, re.MULTILINE)
     assert not re.search("^(before|after)", text, re.MULTILINE)
-    assert refuted["properties"]["fix"] == "Count positions by the mask, not by the cache."
+    assert refuted["properties"]["remedy"] == "Count positions by the mask, not by the cache."
     rules = {rule["id"]: rule["help"]["text"] for rule in made["tool"]["driver"]["rules"]}
     assert "To do: Count positions by the mask" in rules["OP405"]
-    assert "held: in the comparisons made" in rules["OP401"]
-    assert "held:" not in rules["OP201"]
+    assert "held: in every comparison made" in rules["OP401"]
 
 
 def test_subjects_are_told_apart_when_several_logs_are_uploaded():
@@ -316,6 +328,6 @@ def test_the_file_is_ascii_and_the_same_each_time(tmp_path: Path):
     target = tmp_path / "order.sarif"
     write_sarif(examples.hostile(), target)
     assert target.read_bytes().decode("ascii") == render_sarif(examples.hostile())
-    unmet = examples.hostile().findings[0].model_copy(update={"met": False, "expected": "holds"})
+    unmet = examples.hostile().findings[0].model_copy(update={"expectation_met": False, "expected": "holds"})
     assert "\\u001b" not in render_sarif(examples.hostile().model_copy(update={"findings": (unmet,)}))
     log(examples.hostile().model_copy(update={"findings": (unmet,)}))

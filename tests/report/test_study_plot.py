@@ -9,16 +9,23 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from orderproof.errors import UsageError
-from orderproof.report import drawing, study_plot
-from orderproof.report.drawing import COLOURS
-from orderproof.report.study_plot import BLIND, TOGETHER, TRAINED, draw, panels, write_plot
-from orderproof.study_record import Study
+from orderproof.records.study import Study
+from orderproof.report import figures, study_plot
+from orderproof.report.figures import COLOURS
+from orderproof.report.study_plot import (
+    CEILING_LABEL,
+    CELLS_PER_PANEL,
+    TRAINED_LABEL,
+    panels,
+    study_plot_bytes,
+    write_study_plot,
+)
 from tests.report.examples import HOSTILE
 from tests.report.study_examples import ENCODINGS, FEW, IN_NATS, MANY, ONE_LENGTH, cell, study
 
 
 def text_of(found: Study, picture: study_plot.Picture) -> str:
-    return " ".join(" ".join(ET.fromstring(draw(found, picture=picture)).itertext()).split())
+    return " ".join(" ".join(ET.fromstring(study_plot_bytes(found, picture=picture)).itertext()).split())
 
 
 @pytest.mark.parametrize("picture", ["curves", "lengths"])
@@ -27,10 +34,10 @@ def test_every_cell_the_ceiling_and_the_measure_are_named(found, picture):
     text = text_of(found, picture)
     names = {panel.title for panel in panels(found)} | {name for panel in panels(found) for name in panel.series}
     if found is ONE_LENGTH and picture == "lengths":
-        names = {each.label for each in found.cells} | {"proved prompt_blind"}
+        names = {each.label for each in found.cells} | {"proved prompt_permutation"}
     assert {name for name in names if name not in text} == set()
-    assert BLIND in text
-    assert study_plot.AXES[found.measure] in text
+    assert CEILING_LABEL in text
+    assert study_plot.MEASURE_LABELS[found.measure] in text
 
 
 def test_few_cells_share_a_panel_and_many_have_one_an_encoding():
@@ -38,7 +45,7 @@ def test_few_cells_share_a_panel_and_many_have_one_an_encoding():
     assert list(one.series) == ["none", "rotary", "alibi"]
     assert [panel.title for panel in panels(MANY)] == list(ENCODINGS)
     assert all(list(panel.series) == ["1 layer", "2 layers"] for panel in panels(MANY))
-    widths = study(*(cell(f"width {n}", encoding="rotary") for n in range(TOGETHER + 1)))
+    widths = study(*(cell(f"width {n}", encoding="rotary") for n in range(CELLS_PER_PANEL + 1)))
     assert [panel.title for panel in panels(widths)] == [each.label for each in widths.cells]
     plain = study(*(cell(e) for e in ENCODINGS))
     assert [(panel.title, list(panel.series)) for panel in panels(plain)] == [(e, [""]) for e in ENCODINGS]
@@ -58,22 +65,22 @@ def test_series_differ_in_colour_or_mark_and_neighbours_in_their_line_too():
 
 
 def test_trained_lengths_are_shaded_where_scores_are_by_length_only():
-    assert TRAINED in text_of(FEW, "lengths")
-    assert TRAINED in text_of(IN_NATS, "lengths")  # a single length
-    assert TRAINED not in text_of(FEW, "curves")
+    assert TRAINED_LABEL in text_of(FEW, "lengths")
+    assert TRAINED_LABEL in text_of(IN_NATS, "lengths")  # a single length
+    assert TRAINED_LABEL not in text_of(FEW, "curves")
 
 
 def test_without_a_ceiling_no_line_is_drawn_for_it():
     for picture in ("curves", "lengths"):
-        assert BLIND not in text_of(study(cell("rotary", ceiling=None)), picture)
+        assert CEILING_LABEL not in text_of(study(cell("rotary", ceiling=None)), picture)
     one = study(cell("rotary", ceiling=None, lengths=(6,), trained=6))
-    assert BLIND not in text_of(one, "lengths")
+    assert CEILING_LABEL not in text_of(one, "lengths")
 
 
 def test_a_ceiling_at_another_length_than_the_curves_is_not_drawn_on_them():
     untested = study(cell("rotary", lengths=(5, 10), trained=20), trained_lengths=(1, 20))
-    assert BLIND not in text_of(untested, "curves")
-    assert BLIND in text_of(untested, "lengths")
+    assert CEILING_LABEL not in text_of(untested, "curves")
+    assert CEILING_LABEL in text_of(untested, "lengths")
 
 
 def test_a_study_with_no_curve_is_drawn():
@@ -84,13 +91,15 @@ def test_a_study_with_no_curve_is_drawn():
 @pytest.mark.parametrize("found", [FEW, ONE_LENGTH])
 def test_the_same_study_gives_the_same_bytes_without_a_date(found):
     for suffix in (".svg", ".png"):
-        assert draw(found, picture="lengths", suffix=suffix) == draw(found, picture="lengths", suffix=suffix)
-    assert not re.search(rb"<dc:date>", draw(found, picture="curves"))
+        assert study_plot_bytes(found, picture="lengths", suffix=suffix) == study_plot_bytes(
+            found, picture="lengths", suffix=suffix
+        )
+    assert not re.search(rb"<dc:date>", study_plot_bytes(found, picture="curves"))
 
 
 @pytest.mark.parametrize("name", ["a.svg", "a.PNG"])
 def test_a_picture_is_written_by_the_names_ending_and_hostile_names_do_not_act(tmp_path, name):
-    write_plot(study(cell(f"costs $x_1$ {HOSTILE}"), name=HOSTILE), tmp_path / name, picture="curves")
+    write_study_plot(study(cell(f"costs $x_1$ {HOSTILE}"), name=HOSTILE), tmp_path / name, picture="curves")
     data = (tmp_path / name).read_bytes()
     if name.endswith("svg"):
         assert not [e for e in ET.fromstring(data).iter() if e.tag.endswith(("script", "}img"))]
@@ -100,10 +109,10 @@ def test_a_picture_is_written_by_the_names_ending_and_hostile_names_do_not_act(t
 
 def test_another_ending_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"to end in \.svg or \.png"):
-        write_plot(FEW, tmp_path / "a.pdf")
+        write_study_plot(FEW, tmp_path / "a.pdf")
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setattr(drawing.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(figures.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r'a picture of a study needs matplotlib.*"orderproof\[plots\]"'):
-        draw(FEW, picture="lengths")
+        study_plot_bytes(FEW, picture="lengths")

@@ -1,50 +1,57 @@
-"""The two calls: `prove` one law, `audit` them all."""
+"""The two entry points: `prove` decides one law, `audit` all of them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import nn
 
-from orderproof.auditing.apart import LIMIT
-from orderproof.auditing.attempt import Weights
-from orderproof.auditing.examine import Examination
-from orderproof.auditing.steps import Progress, audit_steps, described, measuring, report_of
-from orderproof.auditing.trials import checked_nodes
-from orderproof.auditing.verdict import Options, prove_law
-from orderproof.driver import Driver
+from orderproof.adapter import ModelAdapter
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.findings import with_law
+from orderproof.auditing.proof import Weights
+from orderproof.auditing.run import Progress, build_report, measure_laws, run_audit
+from orderproof.auditing.sandbox import LAW_TIMEOUT
+from orderproof.auditing.verdict import ProofOptions, prove_law
+from orderproof.auditing.witness import check_node_facts
 from orderproof.errors import UsageError
-from orderproof.laws import Law
-from orderproof.laws.measured import MeasuredLaw, find
-from orderproof.record import Expectation, Finding, Report
-from orderproof.subjects import Subject, bundled, from_driver, from_module, load
-from orderproof.subjects.modules import Inputs
+from orderproof.laws import ProvedLaw, find_law
+from orderproof.laws.measured import MeasuredLaw
+from orderproof.models import Subject, bundled, from_adapter, from_module, load
+from orderproof.models.plain_module import Inputs
+from orderproof.records.audit import Expectation, Finding, Report
 
-MINIMUM = 2
+MIN_LENGTH = 2
 
 
 def as_subject(
-    subject: Subject | Driver | nn.Module | str | None, *, inputs: Inputs | None = None, token_axis: int | None = None
+    subject: Subject | ModelAdapter | nn.Module | str | None,
+    *,
+    inputs: Inputs | None = None,
+    token_axis: int | None = None,
 ) -> Subject:
-    """A subject from whatever names one: a subject, a driver, a module, a text as on the command line, None."""
+    """The subject for a subject, an adapter, a module, a text as on the command line, or None (the bundled model).
+
+    `inputs` and `token_axis` are for a module. Raises `UsageError`, `SubjectError`.
+    """
     if subject is None:
         return bundled()
     if isinstance(subject, Subject):
         return subject
     if isinstance(subject, str):
         return load(subject)
-    if isinstance(subject, Driver):
-        return from_driver(subject)
+    if isinstance(subject, ModelAdapter):
+        return from_adapter(subject)
     return from_module(subject, inputs, token_axis=token_axis)
 
 
-def checked_length(subject: Subject, length: int | None) -> int:
-    """The length to work at. Raises `UsageError` where the model cannot take it."""
+def validate_length(subject: Subject, length: int | None) -> int:
+    """The length to audit at [tokens]. Raises `UsageError` if the model cannot take it."""
     if length is None:
-        return subject.length
-    if length < MINIMUM:
-        raise UsageError(f"expected a length of at least {MINIMUM} tokens; got {length}; order needs two")
+        return subject.default_length
+    if length < MIN_LENGTH:
+        raise UsageError(f"expected a length of at least {MIN_LENGTH} tokens; got {length}; order needs two")
     if subject.max_length is not None and length > subject.max_length:
         raise UsageError(
             f"expected a length of at most {subject.max_length}, the size of {subject.name}'s position table; "
@@ -54,7 +61,7 @@ def checked_length(subject: Subject, length: int | None) -> int:
 
 
 def prove(
-    subject: Subject | Driver | nn.Module | str | None,
+    subject: Subject | ModelAdapter | nn.Module | str | None,
     law: str,
     *,
     inputs: Inputs | None = None,
@@ -66,33 +73,33 @@ def prove(
     output: str | None = None,
     seed: int = 0,
 ) -> Finding:
-    """Prove or refute one law of one output (the first by default); measure it, if it is one of behaviour.
+    """Prove or refute one law for one output (the first by default), or measure a law that is measured.
 
-    `weights`: prove it for all weights, or consult these. `uniform`: entries to make uniform first, by origin
-    or module (the model without those positions). Raises `UsageError`, `SubjectError`.
+    `weights`: prove it for all weights, or use the values of these. `uniform`: entries to make uniform first, by
+    origin or module (the model without those positions). `length` is in tokens. Raises `UsageError`, `SubjectError`.
     """
-    found = as_subject(subject, inputs=inputs, token_axis=token_axis)
-    exam = examination(found, length=length, seed=seed)
-    chosen = find(law)
-    if isinstance(chosen, MeasuredLaw):
-        results: Sequence[Finding] = list(measuring(exam, [chosen], {chosen.name: expect} if expect else {}))
-    else:
-        results = prove_law(exam, chosen, Options(weights=weights, expect=expect, uniform=tuple(uniform)))
+    context = audit_context(as_subject(subject, inputs=inputs, token_axis=token_axis), length=length, seed=seed)
+    results = _findings(context, law, expect, weights, uniform)
     if output is None:
-        return described(results[0])
+        return results[0]
     for finding in results:
         if finding.output == output:
-            return described(finding)
+            return finding
     raise UsageError(f"expected an output, one of {', '.join(f.output for f in results)}; got {output!r}")
 
 
-def examination(subject: Subject, *, length: int | None = None, seed: int = 0) -> Examination:
-    """What several laws need to know of a subject at one length, computed once."""
-    return Examination(subject, checked_length(subject, length), seed)
+def audit_context(
+    subject: Subject, *, length: int | None = None, seed: int = 0, keep_walks: bool = False
+) -> AuditContext:
+    """The context in which several laws are decided for one subject at one length [tokens].
+
+    `keep_walks` keeps the walks of the graph that proved something, for certificates.
+    """
+    return AuditContext(subject, validate_length(subject, length), seed, keep_walks=keep_walks)
 
 
-def one_law(
-    exam: Examination,
+def report_on_law(
+    context: AuditContext,
     law: str,
     *,
     expect: Mapping[str, Expectation] | None = None,
@@ -100,24 +107,28 @@ def one_law(
     uniform: Sequence[str] = (),
     check_nodes: bool = False,
 ) -> Report:
-    """A report on one law: a finding for each output."""
+    """The report on one law: a finding for each output. Raises `UsageError`, `SubjectError`."""
     began = time.perf_counter()
-    chosen = find(law)
-    options = Options(weights=weights, expect=(expect or {}).get(chosen.name), uniform=tuple(uniform))
-    found: Iterable[Finding]
+    chosen = find_law(law)
+    findings = _findings(context, law, (expect or {}).get(chosen.name), weights, uniform)
+    notes = list(context.notes)
+    if check_nodes and isinstance(chosen, ProvedLaw) and context.export_failure is None:
+        notes.append(check_node_facts(context, chosen))
+    return build_report(context, findings, notes, began)
+
+
+def _findings(
+    context: AuditContext, law: str, expect: Expectation | None, weights: Weights, uniform: Sequence[str]
+) -> list[Finding]:
+    chosen = find_law(law)
     if isinstance(chosen, MeasuredLaw):
-        found = measuring(exam, [chosen], expect or {})
-    else:
-        found = prove_law(exam, chosen, options)
-    findings = [described(f) for f in found]
-    notes = list(exam.notes)
-    if check_nodes and isinstance(chosen, Law) and exam.failure is None:
-        notes.append(checked_nodes(exam, chosen))
-    return report_of(exam, findings, notes, began)
+        return list(measure_laws(context, [chosen], {chosen.name: expect} if expect else {}))
+    options = ProofOptions(weights=weights, expect=expect, uniform_entries=tuple(uniform))
+    return [with_law(finding, stated=expect is not None) for finding in prove_law(context, chosen, options)]
 
 
 def audit(
-    subject: Subject | Driver | nn.Module | str | None = None,
+    subject: Subject | ModelAdapter | nn.Module | str | None = None,
     *,
     laws: Sequence[str] | None = None,
     inputs: Inputs | None = None,
@@ -125,14 +136,17 @@ def audit(
     token_axis: int | None = None,
     expect: Mapping[str, Expectation] | None = None,
     seed: int = 0,
-    timeout: float | None = LIMIT,
+    timeout: float | None = LAW_TIMEOUT,
     progress: Progress | None = None,
 ) -> Report:
-    """Which laws of order a subject obeys, and where order enters it; `timeout` is for each law [seconds]."""
-    found = as_subject(subject, inputs=inputs, token_axis=token_axis)
+    """Decide which laws a subject obeys and where order enters it; `timeout` is for each law [s].
+
+    `laws` are names or codes; without them all laws are decided. `expect` overrides the expected results by law.
+    Raises `UsageError`, `SubjectError`.
+    """
     report = None
-    exam = examination(found, length=length, seed=seed)
-    for report in audit_steps(exam, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
+    context = audit_context(as_subject(subject, inputs=inputs, token_axis=token_axis), length=length, seed=seed)
+    for report in run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
         pass
     assert report is not None
     return report

@@ -1,4 +1,4 @@
-"""The entry map: breaks grouped by what they come from, where they are, and which line did it."""
+"""The entry map: breaks grouped by operator, origin, module and source line."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable
 
 from torch.fx import Node
 
-from orderproof.prover.capture import module_path
-from orderproof.prover.constants import Constants
-from orderproof.prover.rule import Break
-from orderproof.record import Entry
+from orderproof.prover.domain.constants import Constants
+from orderproof.prover.export.capture import module_path
+from orderproof.prover.rule import RelationBreak
+from orderproof.records.audit import Entry
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 
 
 def source_of(node: Node) -> tuple[str, str]:
-    """The last line of the model's own code that made this node: ("modeling_bert.py:104", the line)."""
+    """The last line of the model's code that created this node: ("modeling_bert.py:104", the text of the line)."""
     frames = list(_FRAME.finditer(str(node.meta.get("stack_trace") or "")))
     own = [f for f in frames if "/torch/" not in f["file"].replace("\\", "/")] or frames
     if not own:
@@ -28,45 +28,45 @@ def source_of(node: Node) -> tuple[str, str]:
     return f"{name}:{frame['line']}", linecache.getline(frame["file"], int(frame["line"])).strip()
 
 
-def group(breaks: Iterable[Break], constants: Constants) -> tuple[Entry, ...]:
+def group_entries(breaks: Iterable[RelationBreak], constants: Constants) -> tuple[Entry, ...]:
     """One entry for each distinct (kind, operator, origin, module pattern, line)."""
-    found: dict[tuple[str, ...], list[tuple[str, Break, str]]] = {}
+    groups: dict[tuple[str, ...], list[tuple[str, RelationBreak, str]]] = {}
     for b in breaks:
         kind = "constant" if b.constant else "operator"
         source, text = source_of(b.node)
         path = module_path(b.node)
         known = b.operand is not None and b.operand in constants
         origin = origin_of(b.operand, constants) if known and b.operand is not None else ""
-        made, inside = made_at(b.operand) if known and b.operand is not None else ("", "")
-        key = (kind, _operator(b.node), origin, _NUMBER.sub("*", path), source, made, inside)
-        found.setdefault(key, []).append((path, b, text))
+        line, module = constant_origin(b.operand) if known and b.operand is not None else ("", "")
+        key = (kind, _operator_name(b.node), origin, _NUMBER.sub("*", path), source, line, module)
+        groups.setdefault(key, []).append((path, b, text))
     return tuple(
         Entry(
             kind="constant" if key[0] == "constant" else "operator",
             operator=key[1],
-            sites=len(rows),
+            node_count=len(rows),
             module=rows[0][0] if len({p for p, _, _ in rows}) == 1 else key[3],
             source=key[4],
-            text=rows[0][2],
+            source_line=rows[0][2],
             origin=key[2],
-            made_at=key[5],
-            made_in=key[6],
+            origin_source=key[5],
+            origin_module=key[6],
             reason=rows[0][1].reason,
         )
-        for key, rows in found.items()
+        for key, rows in groups.items()
     )
 
 
 def origin_of(node: Node, constants: Constants) -> str:
-    """What a constant is made from, named: parameters first, then buffers, then generators."""
-    leaves = constants.leaves(node)
+    """The names of the tensors from which a constant is computed: parameters, else buffers, else generators."""
+    leaves = constants.sources(node)
     stored = sorted(x for x in leaves if "." in x or constants.is_parameter(x))
     chosen = [x for x in stored if constants.is_parameter(x)] or stored or sorted(leaves)
     return ", ".join(_NUMBER.sub("*", x) for x in dict.fromkeys(chosen))
 
 
-def made_at(node: Node) -> tuple[str, str]:
-    """The line of the first operator that a constant is computed by, and its module; empty where it is stored."""
+def constant_origin(node: Node) -> tuple[str, str]:
+    """The line and module of the first operator that computes a constant; empty for a stored tensor."""
     first, queue, seen = ("", ""), [node], {node}
     while queue:
         here = queue.pop()
@@ -79,5 +79,5 @@ def made_at(node: Node) -> tuple[str, str]:
     return first
 
 
-def _operator(node: Node) -> str:
+def _operator_name(node: Node) -> str:
     return str(node.target)

@@ -1,8 +1,7 @@
-"""Where an influence law is broken: the places at which a token first depends on one it must not.
+"""The leaks of a graph: the places at which a token first depends on one that it must not depend on.
 
-In a tensor with one dimension as long as the token axis, an element at token i may depend on tokens up to i.
-The walk is repeated with every such excess clamped, so that each layer that leaks is found, not only the
-first one.
+In a tensor with one dimension as long as the token axis, an element at token i may depend on tokens up to i. The walk
+is repeated with every excess clamped, which finds each layer that leaks, not only the first one.
 """
 
 from __future__ import annotations
@@ -14,39 +13,43 @@ import torch
 from numpy.typing import NDArray
 from torch.fx import Node
 
-from orderproof.auditing.examine import Examination
-from orderproof.prover.constants import Constants, is_arbitrary
-from orderproof.prover.fact import ALWAYS, NEVER, Fact, Levels, compress
-from orderproof.prover.interpret import interpret
-from orderproof.prover.rule import Break
+from orderproof.auditing.context import AuditContext
+from orderproof.prover.analysis import analyze
+from orderproof.prover.domain.constants import Constants, is_nondeterministic
+from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, compress
+from orderproof.prover.rule import RelationBreak
 
-NEAR = 8  # operators between a mask and the place where its leak shows
+MAX_MASK_DISTANCE = 8  # [operators] between a mask and the place of its leak
 _PRODUCTS = {torch.ops.aten.linear.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default}
 
 
-def leaks(done: Any, needed: set[Node], exam: Examination) -> list[Break]:
-    """Every place where a token comes to depend on a later one."""
-    found: list[Break] = []
-    starts = exam.starts
+def find_leaks(done: Any, needed: set[Node], context: AuditContext) -> list[RelationBreak]:
+    """Every place at which a token depends on another that it must not depend on."""
+    leaks: list[RelationBreak] = []
+    starts = context.input_axes
     by_name = {n.name: axis for n, axis in starts.items()}
-    tokens = exam.tokens
+    tokens = context.token_count
 
-    def mend(node: Node, fact: Fact) -> Fact:
-        if is_arbitrary(node):  # memory to be written to is no leak
-            return Fact(fact.shape, fact.moves, np.full_like(fact.level, NEVER), fact.known)
-        if int(fact.level.max(initial=NEVER)) < 0:
+    def clamp_leak(node: Node, fact: Fact) -> Fact:
+        if is_nondeterministic(node):  # uninitialised memory is no leak
+            return Fact(fact.shape, fact.moves, np.full_like(fact.dependence, NEVER), fact.ranges)
+        if int(fact.dependence.max(initial=NEVER)) < 0:
             return fact
-        allowed = done.law.allowed(fact.shape, tokens, exam.rows)
+        allowed = done.law.max_dependence(fact.shape, tokens, context.batch_size)
         if allowed is None:
             return fact
-        level = np.broadcast_to(fact.level, np.broadcast_shapes(fact.level.shape, allowed.shape))
+        level = np.broadcast_to(fact.dependence, np.broadcast_shapes(fact.dependence.shape, allowed.shape))
         over = level > allowed
         if not over.any():
             return fact
         if node in needed:
-            mask = mask_of(node, done.constants)
-            found.append(Break(node, mask, None, (), (), constant=False, reason=_told(over, level, fact, tokens)))
-        return Fact(fact.shape, fact.moves, compress(np.minimum(fact.level, allowed)), fact.known)
+            mask = nearest_mask(node, done.constants)
+            leaks.append(
+                RelationBreak(
+                    node, mask, None, (), (), constant=False, reason=_leak_description(over, level, fact, tokens)
+                )
+            )
+        return Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
 
     captured = done.captured
     facts = {
@@ -54,19 +57,19 @@ def leaks(done: Any, needed: set[Node], exam: Examination) -> list[Break]:
         for n in captured.graph.nodes
         if n.name in by_name
     }
-    interpret(captured.graph, done.constants, facts, mend=mend)
-    return found
+    analyze(captured.graph, done.constants, facts, transform_fact=clamp_leak)
+    return leaks
 
 
-def mask_of(node: Node, constants: Constants) -> Node | None:
-    """The mask that let a leak through: the nearest constant that adds, selects or hides on the way to an operator."""
+def nearest_mask(node: Node, constants: Constants) -> Node | None:
+    """The mask that a leak passed: the nearest constant before an operator that adds, selects or masks."""
     queue, seen = [node], {node}
-    for _ in range(NEAR):
+    for _ in range(MAX_MASK_DISTANCE):
         if not queue:
             return None
         here = queue.pop(0)
         for n in here.all_input_nodes:
-            if n in constants and not constants.opaque(n) and _hides(n, constants):
+            if n in constants and not constants.is_opaque(n) and _is_mask_like(n, constants):
                 return n
             if n not in seen and n not in constants and here.target not in _PRODUCTS:
                 seen.add(n)
@@ -74,18 +77,18 @@ def mask_of(node: Node, constants: Constants) -> Node | None:
     return None
 
 
-def _hides(node: Node, constants: Constants) -> bool:
+def _is_mask_like(node: Node, constants: Constants) -> bool:
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor) or value.dim() < 2:
         return False
-    return value.dtype is torch.bool or constants.is_large(node) or constants.is_mask(node)
+    return value.dtype is torch.bool or constants.has_masking_magnitude(node) or constants.is_multiplicative_mask(node)
 
 
-def _told(over: NDArray[np.bool_], level: Levels, fact: Fact, tokens: int) -> str:
-    """Which token first depends on what it must not, in words."""
+def _leak_description(over: NDArray[np.bool_], level: DependenceArray, fact: Fact, tokens: int) -> str:
+    """The first token that depends on another that it must not depend on, in words."""
     where = tuple(int(i) for i in np.argwhere(over)[0])
     dims = [d for d, size in enumerate(fact.shape) if size == tokens and over.shape[d] > 1]
-    who = f"token {where[dims[0]]}" if dims else f"row {where[0]}"
+    element = f"token {where[dims[0]]}" if dims else f"row {where[0]}"
     if int(level[where]) >= ALWAYS:
-        return f"{who} comes to depend on anything"
-    return f"{who} comes to depend on token {int(level[where])}"
+        return f"{element} comes to depend on anything"
+    return f"{element} comes to depend on token {int(level[where])}"

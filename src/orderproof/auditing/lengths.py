@@ -1,16 +1,16 @@
-"""Whether a proof at one length is a proof at every length.
+"""Proofs that hold at every length.
 
-A graph is recorded at one length. Recorded again with the token axis left open, it says for every tensor which of its
-sizes are that length. The proof is the same at every length if
+A graph is exported at one length. Exported again with a dynamic token axis, it shows for each tensor which of its sizes
+are that length. The proof is the same at every length if
 
-- both graphs are the same operators in the same order, with the same sizes at the length of the proof,
-- every size is fixed, the length, or a multiple of it,
-- every fact says the same whatever the length: along the token axis a tensor does not move, is constant, or moves as
-  the tokens do, and depends on the same everywhere, or on nothing, or on the tokens up to its own,
-- and no value of a constant as long as the tokens was used: of a table or a mask only those rows were looked at;
-  nor was any constant read to record the graph.
+- both graphs have the same operators in the same order, with the same sizes at the length of the proof,
+- every size is fixed, the length, or a multiple of the length,
+- every fact is the same for all lengths: along the token axis a tensor does not move, is constant, or moves as the
+  tokens do, and its elements depend on the same tokens everywhere, on none, or on the tokens up to their own,
+- no value of a constant as long as the tokens was used (of a table or a mask, only those rows were read), and no
+  constant was read to export the graph.
 
-Each lemma speaks of any size, so what it concludes of such facts at one length it concludes at all.
+Each lemma holds for any size, so its conclusions from such facts at one length hold at every length.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ import torch
 from torch import Tensor, nn
 from torch.fx import Node
 
-from orderproof.auditing.attempt import Attempt, ancestors
-from orderproof.auditing.examine import Examination
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.proof import LawWalk, ancestors
 from orderproof.errors import OrderproofError
-from orderproof.laws import PermutationLaw
+from orderproof.laws import EquivarianceLaw
 from orderproof.permutations import Permutation
-from orderproof.prover.capture import recorded
-from orderproof.prover.fact import NEVER, Fact, Levels
-from orderproof.prover.move import FREE, STILL, Move, moved
+from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact
+from orderproof.prover.domain.move import FREE, STILL, Move, permuted_axis
+from orderproof.prover.export.capture import export_functional
 
-MOST = 1500  # nodes of a graph that is recorded a second time for this
+MAX_NODES = 1500  # of a graph that is exported a second time for this
 Sizes = tuple[str, ...]  # of each dimension: "fixed", "length", "multiple" or "other"
 
 
 class _OneInput(nn.Module):
-    """A module with exactly one argument, as the exporter wants it named."""
+    """A module with exactly one named argument, which the exporter needs."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -47,83 +47,92 @@ class _OneInput(nn.Module):
         return self.module(tokens)
 
 
-def every_length(exam: Examination, done: Attempt, output: str) -> bool:
-    """Whether the proof of this output holds at every length the model takes."""
+def holds_at_every_length(context: AuditContext, done: LawWalk, output: str) -> bool:
+    """True if the proof for this output holds at every length that the model takes."""
     needed = ancestors(done.captured.outputs[output])
-    if exam.subject.cut is not None or exam.whole or done.captured is not exam.captured or len(exam.starts) != 1:
+    if (
+        context.subject.patch_embedding_path is not None
+        or context.whole_rows_only
+        or done.captured is not context.captured
+        or len(context.input_axes) != 1
+    ):
         return False
-    if any(n in needed and exam.tokens in _shape(n) for n in done.constants.read):
+    if any(n in needed and context.token_count in _shape(n) for n in done.constants.used_nodes):
         return False
-    if exam.captured.read or len(exam.captured.graph.nodes) > MOST:
+    if context.captured.read or len(context.captured.graph.nodes) > MAX_NODES:
         return False
-    if "sizes" not in exam.kept:
-        exam.kept["sizes"] = _sizes_of(exam)
-    sizes = exam.kept["sizes"]
-    return sizes is not None and all(_says_the_same(exam, done, node, sizes[node]) for node in needed if node in sizes)
+    if "sizes" not in context.memo:
+        context.memo["sizes"] = _sizes_of(context)
+    sizes = context.memo["sizes"]
+    return sizes is not None and all(
+        _is_length_independent(context, done, node, sizes[node]) for node in needed if node in sizes
+    )
 
 
-def _says_the_same(exam: Examination, done: Attempt, node: Node, sizes: list[Sizes]) -> bool:
+def _is_length_independent(context: AuditContext, done: LawWalk, node: Node, sizes: list[Sizes]) -> bool:
     if node in done.constants:
         return all("other" not in each for each in sizes)
     facts = done.walk.facts.get(node, ())
     found: tuple[Fact, ...] = facts if isinstance(facts, tuple) else (facts,)
-    group = done.law.generators(exam.tokens) if isinstance(done.law, PermutationLaw) else ()
-    return all(_uniform(f, each, exam.tokens, group) for f, each in zip(found, sizes, strict=True))
+    group = done.law.generators(context.token_count) if isinstance(done.law, EquivarianceLaw) else ()
+    return all(
+        _fact_is_length_independent(f, each, context.token_count, group) for f, each in zip(found, sizes, strict=True)
+    )
 
 
-def _uniform(fact: Fact, sizes: Sizes, tokens: int, group: Sequence[Permutation]) -> bool:
-    """Whether a fact says the same whatever the length: see the module's text."""
-    known = [] if fact.known is None else [fact.known.status, fact.known.value]
+def _fact_is_length_independent(fact: Fact, sizes: Sizes, tokens: int, group: Sequence[Permutation]) -> bool:
+    """True if a fact is the same for all lengths; see the module's docstring."""
+    known = [] if fact.ranges is None else [fact.ranges.kind, fact.ranges.value]
     for d, size in enumerate(sizes):
         if size == "fixed":
             continue
         if size == "other" or any(x.shape[d] > 1 for x in known):
             return False
-        if fact.moves[d] not in (STILL, FREE, _as_tokens(group, fact.shape[d] // tokens)):
+        if fact.moves[d] not in (STILL, FREE, _token_move(group, fact.shape[d] // tokens)):
             return False
-        if fact.level.shape[d] > 1 and not _own_place(fact.level, d, tokens):
+        if fact.dependence.shape[d] > 1 and not _depends_on_prefix(fact.dependence, d, tokens):
             return False
     return True
 
 
-def _as_tokens(group: Sequence[Permutation], times: int) -> Move:
-    """How a dimension moves in which the tokens stand so many times, one row behind the other."""
+def _token_move(group: Sequence[Permutation], times: int) -> Move:
+    """The move of a dimension that holds the tokens this many times, row after row."""
     if not group:
         return STILL
-    return moved(np.stack([np.concatenate([p + k * len(p) for k in range(times)]) for p in group]))
+    return permuted_axis(np.stack([np.concatenate([p + k * len(p) for k in range(times)]) for p in group]))
 
 
-def _own_place(level: Levels, d: int, tokens: int) -> bool:
-    """Whether what is at token i depends on nothing, or on tokens up to i and no fewer."""
+def _depends_on_prefix(level: DependenceArray, d: int, tokens: int) -> bool:
+    """True if the element at token i depends on nothing, or on exactly the tokens up to i."""
     place = (np.arange(level.shape[d]) % tokens).reshape([-1 if k == d else 1 for k in range(level.ndim)])
     return bool(((level == NEVER) | (level == place)).all())
 
 
-def _sizes_of(exam: Examination) -> dict[Node, list[Sizes]] | None:
-    """For each operator of the graph, how its sizes depend on the length; None where that cannot be had."""
-    s = exam.subject
+def _sizes_of(context: AuditContext) -> dict[Node, list[Sizes]] | None:
+    """For each operator, how its sizes depend on the length; None if the graph cannot be exported so."""
+    s = context.subject
     tokens = torch.export.Dim("tokens", min=2, max=s.max_length or 1 << 20)
-    inputs = s.sample(exam.length, exam.seed).inputs
+    inputs = s.sample(context.length, context.seed).inputs
     shapes = {"tokens": {s.token_axes[0]: tokens}}
     try:
-        program = recorded(_OneInput(s.module), inputs, s.quiet, dynamic_shapes=shapes)
+        program = export_functional(_OneInput(s.module), inputs, s.export_context, dynamic_shapes=shapes)
     except OrderproofError:
         return None
     open_nodes = _tensors(program.graph.nodes)
-    own = _tensors(exam.captured.graph.nodes)
-    if list(map(_call, open_nodes)) != list(map(_call, own)):
+    own = _tensors(context.captured.graph.nodes)
+    if list(map(_operator_signature, open_nodes)) != list(map(_operator_signature, own)):
         return None
     found = {}
     for node, other in zip(own, open_nodes, strict=True):
         values, opened = _leaves(node), _leaves(other)
         if [tuple(v.shape) for v in values] != [tuple(map(_hint, v.shape)) for v in opened]:
             return None
-        found[node] = [tuple(map(_kind, v.shape)) for v in opened]
+        found[node] = [tuple(map(_size_class, v.shape)) for v in opened]
     return found
 
 
-def _call(node: Node) -> tuple[Any, ...]:
-    """An operator and its literal arguments, at the length of the proof; of an arange only that it is one."""
+def _operator_signature(node: Node) -> tuple[Any, ...]:
+    """An operator and its literal arguments at the length of the proof; an arange has its name only."""
     name = str(node.target)
     return ("arange",) if name.startswith("aten.arange") else (name, _literal([*node.args, *node.kwargs.items()]))
 
@@ -154,7 +163,7 @@ def _hint(size: Any) -> int:
     return size if isinstance(size, int) else int(size.node.hint)
 
 
-def _kind(size: Any) -> str:
+def _size_class(size: Any) -> str:
     if isinstance(size, int):
         return "fixed"
     expression = size.node.expr

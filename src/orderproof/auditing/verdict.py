@@ -1,8 +1,8 @@
-"""One law on one subject: prove it, or find a witness, or say why neither could be done.
+"""Decide one law for one subject: prove it, find a witness, or state why neither could be done.
 
-capture -> check fidelity -> strict walk -> proved?   measure the deviation beside the proof
-                                         -> otherwise search a witness; map where order enters;
-                                            prove the graph with that order taken out
+export -> compare with the module -> strict walk -> proved: measure the deviation of two runs as well
+                                                 -> not proved: search for a witness, map where order enters,
+                                                    and prove the graph without that order
 """
 
 from __future__ import annotations
@@ -13,252 +13,262 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from orderproof.auditing.attempt import Attempt, Weights, ancestors, attempt, proof_of, scope
-from orderproof.auditing.completion import complete_map, made_uniform
-from orderproof.auditing.entries import group, source_of
-from orderproof.auditing.examine import Examination
-from orderproof.auditing.leaks import leaks
-from orderproof.auditing.lengths import every_length
-from orderproof.auditing.trials import Trial
-from orderproof.laws import Law, TokenDim
-from orderproof.prover.capture import module_path
-from orderproof.prover.refute import REAL, SINGLE
-from orderproof.prover.rule import Break
-from orderproof.record import Completion, Deviation, Entry, Expectation, Finding, Scope, Verdict
-from orderproof.subjects.settings import PLAIN
+from orderproof.auditing.completion import complete_entry_map, make_entries_uniform
+from orderproof.auditing.context import AuditContext, ProvedOutput
+from orderproof.auditing.entries import group_entries, source_of
+from orderproof.auditing.findings import finding_without_result, is_met
+from orderproof.auditing.leaks import find_leaks
+from orderproof.auditing.lengths import holds_at_every_length
+from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
+from orderproof.auditing.witness import WitnessSearch
+from orderproof.laws import ProvedLaw, TokenDim
+from orderproof.models.settings import DEFAULT_SETTING
+from orderproof.prover.export.capture import module_path
+from orderproof.prover.rule import RelationBreak
+from orderproof.prover.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE
+from orderproof.records.audit import Completion, Deviation, Entry, Expectation, Finding, Scope, Verdict
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a caller may ask for."""
+class ProofOptions:
+    """How a law is proved."""
 
     weights: Weights = "all"
     expect: Expectation | None = None
-    uniform: tuple[str, ...] = ()  # entries to make uniform before proving, by origin or module (shell patterns)
-    refute: bool = True
+    uniform_entries: tuple[str, ...] = ()  # entries to make uniform first, by origin or module (shell patterns)
+    search_witness: bool = True
 
 
-def prove_law(exam: Examination, law: Law, options: Options = Options()) -> tuple[Finding, ...]:
-    """The findings of one law: one for each output, in each way of calling the subject that the law asks about."""
-    if exam.subject.rows_only and not law.whole_rows:
-        expected = options.expect or law.expected(exam.subject.kind)
-        return (_blank(law, "", expected, exam, "not_applicable", exam.subject.rows_only),)
+def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = ProofOptions()) -> tuple[Finding, ...]:
+    """The findings of one law: one for each output in each call mode of the law."""
+    if context.subject.whole_rows_reason and not law.replaces_whole_rows:
+        expected = options.expect or law.expected(context.subject.model_kind)
+        return (_without_result(law, "", expected, context, "not_applicable", context.subject.whole_rows_reason),)
     results: list[Finding] = []
-    settings = [s for s in law.settings if not isinstance(exam.called(s), str)] or law.settings[:1]
-    for setting in settings:
+    call_modes = [m for m in law.call_modes if not isinstance(context.in_call_mode(m), str)] or law.call_modes[:1]
+    for call_mode in call_modes:
         began = time.perf_counter()
-        there = exam.called(setting)
-        # With entries made uniform it is no longer the model whose kind says what to expect.
-        expected = options.expect or ("any" if options.uniform else law.expected(exam.subject.kind))
+        there = context.in_call_mode(call_mode)
+        # With entries made uniform it is another model, for which its kind expects nothing.
+        expected = options.expect or ("any" if options.uniform_entries else law.expected(context.subject.model_kind))
         if isinstance(there, str):
-            found = [_blank(law, "", expected, exam, "not_applicable", there)]
+            found = [_without_result(law, "", expected, context, "not_applicable", there)]
         else:
-            there = there.asked(law)
-            parts = [_prove_part(there, part, expected, options) for part in law.relations(there.rows)]
-            found = [_joined(each) for each in zip(*parts, strict=True)]
-        update = {"seconds": (time.perf_counter() - began) / len(found), "setting": "" if setting == PLAIN else setting}
-        results += [_remedied(f.model_copy(update=update), law) for f in found]
+            there = there.for_law(law)
+            parts = [_prove_relation(there, part, expected, options) for part in law.subrelations(there.batch_size)]
+            found = [_combine_relations(each) for each in zip(*parts, strict=True)]
+        update = {
+            "seconds": (time.perf_counter() - began) / len(found),
+            "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
+        }
+        results += [_with_remedy(f.model_copy(update=update), law) for f in found]
     return tuple(results)
 
 
-def _remedied(finding: Finding, law: Law) -> Finding:
-    """The finding with what to do, where it is decided and not what is expected."""
-    remedy = None if finding.met or finding.verdict == "undecided" else law.remedies.get(finding.expected)
-    return finding if remedy is None else finding.model_copy(update={"fix": remedy.text, "diff": remedy.diff})
+def _with_remedy(finding: Finding, law: ProvedLaw) -> Finding:
+    """The finding with a remedy, if it is decided and not as expected."""
+    remedy = None if finding.expectation_met or finding.verdict == "undecided" else law.remedies.get(finding.expected)
+    return finding if remedy is None else finding.model_copy(update={"remedy": remedy.text, "remedy_diff": remedy.diff})
 
 
-def _joined(findings: Sequence[Finding]) -> Finding:
-    """The finding of a law of several relations: proved if each is, else the worst of them."""
+def _combine_relations(findings: Sequence[Finding]) -> Finding:
+    """The finding of a law of several relations: proved if each relation is, else the worst of their findings."""
     worst = min(findings, key=lambda f: ("refuted", "undecided", "not_applicable", "proved").index(f.verdict))
     if len(findings) == 1 or worst.verdict != "proved":
         return worst
-    reason = worst.reason or f"{len(findings)} relations, a walk for each"
+    reason = worst.reason or f"{len(findings)} relations, each proved by its own walk"
     deviation = Deviation(
         float32=_largest(f.deviation.float32 for f in findings), float64=_largest(f.deviation.float64 for f in findings)
     )
-    return worst.model_copy(update={"reason": reason, "deviation": deviation, "scope": _joint(findings)})
+    return worst.model_copy(update={"reason": reason, "deviation": deviation, "scope": _combined_scope(findings)})
 
 
 def _largest(sizes: Iterable[float | None]) -> float | None:
     return max((size for size in sizes if size is not None), default=None)
 
 
-def _joint(findings: Sequence[Finding]) -> Scope:
-    """What all of the proofs cover: everything that any of them rests on."""
+def _combined_scope(findings: Sequence[Finding]) -> Scope:
+    """The common scope of several proofs, with the assumptions of all of them."""
     scopes = [f.scope for f in findings]
     every = all(s.lengths == "every" for s in scopes)
-    # "At every length" is said of the whole only where it is said of each.
     least = next(s for s in scopes if every or s.lengths == "this")
     others = (text for s in scopes for text in s.assumptions[1:])
     return least.model_copy(
         update={
             "weights": "these" if any(s.weights == "these" for s in scopes) else "all",
-            "consulted": tuple(sorted({name for s in scopes for name in s.consulted})),
+            "tensors_read": tuple(sorted({name for s in scopes for name in s.tensors_read})),
             "assumptions": tuple(dict.fromkeys((*least.assumptions, *others))),
         }
     )
 
 
-def _prove_part(exam: Examination, law: Law, expected: Expectation, options: Options) -> list[Finding]:
+def _prove_relation(
+    context: AuditContext, law: ProvedLaw, expected: Expectation, options: ProofOptions
+) -> list[Finding]:
     """The findings of one relation: one for each output."""
-    if exam.failure is not None and exam.subject.cut is not None:
-        # Tokens are made in the middle of the graph: without one there is nothing to change.
-        return [_blank(law, "", expected, exam, "undecided", exam.failure)]
-    if exam.failure is not None:
+    if context.export_failure is not None and context.subject.patch_embedding_path is not None:
+        # The tokens are inside the graph: without one they cannot be changed.
+        return [_without_result(law, "", expected, context, "undecided", context.export_failure)]
+    if context.export_failure is not None:
         captured, strict = None, None
     else:
-        captured = exam.captured
-        if options.uniform:
-            captured = made_uniform(exam, law, captured, options.uniform)
-        strict = attempt(exam, law, captured, weights=options.weights)
-    repaired: Attempt | None = None
+        captured = context.captured
+        if options.uniform_entries:
+            captured = make_entries_uniform(context, law, captured, options.uniform_entries)
+        strict = walk_graph(context, law, captured, weights=options.weights)
+    repaired: LawWalk | None = None
     results = []
-    for name, grown in exam.output_dims.items():
-        not_asked = law.not_asked(grown)
-        if not_asked is None and not list(law.changes(exam.tokens, exam.rows)):
-            not_asked = f"there is nothing to replace in a batch of {exam.rows} with {exam.tokens} tokens"
-        if not_asked is not None:
-            results.append(_blank(law, name, expected, exam, "not_applicable", not_asked))
+    for name, grown in context.output_dims.items():
+        inapplicable = law.inapplicable_reason(grown)
+        if inapplicable is None and not list(law.input_changes(context.token_count, context.batch_size)):
+            inapplicable = (
+                f"there is nothing to replace in a batch of {context.batch_size} with {context.token_count} tokens"
+            )
+        if inapplicable is not None:
+            results.append(_without_result(law, name, expected, context, "not_applicable", inapplicable))
             continue
-        if any(t.offset < 0 for t in grown):
+        if any(t.prefix_length < 0 for t in grown):
             why = "the output has fewer entries than there are tokens: which token each belongs to is not known"
-            results.append(_blank(law, name, expected, exam, "undecided", why))
+            results.append(_without_result(law, name, expected, context, "undecided", why))
             continue
-        dims, missing = grown, exam.failure or ""
+        dims, missing = grown, context.export_failure or ""
         if strict is not None:
-            dims, missing = _best_reading(strict, name, grown, exam)
-        trial = Trial(exam, law, name, dims, captured if options.uniform else None)
+            dims, missing = _best_token_layout(strict, name, grown, context)
+            missing = strict.walk.internal_error(ancestors(strict.captured.outputs[name])) or missing
+        search = WitnessSearch(context, law, name, dims, captured if options.uniform_entries else None)
         if strict is not None and not missing:
-            results.append(_proved(exam, strict, name, trial, expected))
+            results.append(_proved_finding(context, strict, name, search, expected))
             continue
-        if strict is not None and repaired is None and law.family == "permutation":
-            repaired = attempt(exam, law, strict.captured, weights=options.weights, repairing=True)
-        results.append(_unproved(exam, law, name, trial, strict, repaired, missing, expected, options))
+        if strict is not None and repaired is None and law.permutes_tokens:
+            repaired = walk_graph(context, law, strict.captured, weights=options.weights, repairing=True)
+        results.append(_unproved_finding(context, law, name, search, strict, repaired, missing, expected, options))
     return results
 
 
-def _blank(law: Law, output: str, expected: Expectation, exam: Examination, verdict: Verdict, reason: str) -> Finding:
-    return Finding(
-        code=law.code, law=law.name, verdict=verdict, expected=expected, met=is_met(verdict, expected),
-        scope=Scope(length=exam.tokens), output=output, reason=reason,
-    )  # fmt: skip
+def _without_result(
+    law: ProvedLaw, output: str, expected: Expectation, context: AuditContext, verdict: Verdict, reason: str
+) -> Finding:
+    scope = Scope(length=context.token_count)
+    return finding_without_result(law, verdict, reason, expected=expected, scope=scope, output=output)
 
 
-def is_met(verdict: Verdict, expected: Expectation) -> bool:
-    """Whether a verdict is what was expected."""
-    if expected == "any" or verdict == "not_applicable":
-        return True
-    return verdict in (("proved", "held") if expected == "holds" else ("refuted",))
-
-
-def _proved(exam: Examination, done: Attempt, output: str, trial: Trial, expected: Expectation) -> Finding:
+def _proved_finding(
+    context: AuditContext, done: LawWalk, output: str, search: WitnessSearch, expected: Expectation
+) -> Finding:
     law, reason = done.law, ""
     verdict: Verdict = "proved"
-    consulted = tuple(sorted(done.walk.consulted))
+    consulted = tuple(sorted(done.walk.used_names))
     weights: Weights = "these" if any(done.constants.is_parameter(c) for c in consulted) else "all"
-    deviation = trial.deviation()
-    if exam.infidelity is not None:
-        verdict, reason = "undecided", exam.infidelity
-    elif contradicted(deviation):
+    deviation = search.deviation()
+    if context.graph_mismatch is not None:
+        verdict, reason = "undecided", context.graph_mismatch
+    elif contradicts_proof(deviation):
         verdict = "undecided"
-        seen = deviation.float64 if deviation.float64 is not None else deviation.float32
-        reason = (
-            f"a proof was found, but two runs differ by {seen:.2g}: this is an error in the prover; please report it"
-        )
-    every = verdict == "proved" and every_length(exam, done, output)
-    vacuous = verdict == "proved" and law.needs_mixing and bool(trial.dims) and not trial.mixes()
+        difference = deviation.float64 if deviation.float64 is not None else deviation.float32
+        reason = f"a proof was found, but two runs differ by {difference:.2g}: an error in the prover; please report it"
+    every = verdict == "proved" and holds_at_every_length(context, done, output)
+    vacuous = verdict == "proved" and law.requires_token_mixing and bool(search.dims) and not search.mixes_tokens()
     if vacuous:
         reason = "vacuous: no token's output depends on another token"
+    if verdict == "proved" and context.keep_walks:
+        context.walks.append(ProvedOutput(output, completed=False, walk=done))
     return Finding(
-        code=law.code, law=law.name, verdict=verdict, expected=expected, met=is_met(verdict, expected),
-        scope=scope(exam, done.walk, weights, every=every),
-        entries_complete=True if law.family == "permutation" else None,
+        code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
+        scope=proof_scope(context, done.walk, weights, every=every),
+        entries_complete=True if law.permutes_tokens else None,
         vacuous=vacuous, output=output, deviation=deviation, reason=reason,
-        proof=proof_of(done, output) if verdict == "proved" else None,
+        proof=build_proof(done, output) if verdict == "proved" else None,
     )  # fmt: skip
 
 
-def _best_reading(
-    done: Attempt, output: str, dims: tuple[TokenDim, ...], exam: Examination
+def _best_token_layout(
+    done: LawWalk, output: str, dims: tuple[TokenDim, ...], context: AuditContext
 ) -> tuple[tuple[TokenDim, ...], str]:
-    """The reading of an output under which the law is proved, or else the first one and what it lacks.
+    """The layout of an output for which the law is proved, or the first layout and what it lacks.
 
-    Whether entries beside the tokens stand before them or behind is not known. That an output is permuted in one
-    of these ways is a fact, whichever it is; that an entry does not see what it must not depends on which token it
-    belongs to, and must hold for both.
+    Whether the entries that are no tokens precede the tokens or follow them is not known. An output that is permuted
+    in one of these layouts is permuted. Which tokens an entry must not depend on differs by layout, so independence
+    must hold in both.
     """
     fact = done.walk.fact(done.captured.outputs[output])
-    missing = {r: done.law.shortfall(fact, r, exam.tokens, exam.rows) for r in placements(dims)}
-    held = [reading for reading, lack in missing.items() if lack is None]
-    if held and (done.law.family == "permutation" or len(held) == len(missing)):
-        return held[0], ""
+    layouts = token_layouts(dims)
+    missing = {r: done.law.missing_property(fact, r, context.token_count, context.batch_size) for r in layouts}
+    proved = [layout for layout, lack in missing.items() if lack is None]
+    if len(layouts) > 1:
+        context.note(f"output {output!r} has more entries than tokens: taken to precede the tokens, or to follow them")
+    if proved and (done.law.permutes_tokens or len(proved) == len(missing)):
+        return proved[0], ""
     return dims, missing[dims] or next(lack for lack in missing.values() if lack is not None)
 
 
-def placements(dims: tuple[TokenDim, ...]) -> list[tuple[TokenDim, ...]]:
-    """The readings of an output longer than its tokens: the other entries before them, or behind."""
+def token_layouts(dims: tuple[TokenDim, ...]) -> list[tuple[TokenDim, ...]]:
+    """The layouts of an output with more entries than tokens: the others precede the tokens, or follow them."""
     return list(dict.fromkeys([dims, tuple(TokenDim(t.dim) for t in dims)]))
 
 
-def contradicted(deviation: Deviation) -> bool:
-    """Whether the runs beside a proof differ by more than arithmetic allows."""
+def contradicts_proof(deviation: Deviation) -> bool:
+    """True if two runs of a proved relation differ by more than rounding."""
     if deviation.float64 is not None:
-        return deviation.float64 > REAL
-    return deviation.float32 is not None and deviation.float32 > SINGLE
+        return deviation.float64 > FLOAT64_DIFFERENCE
+    return deviation.float32 is not None and deviation.float32 > FLOAT32_DIFFERENCE
 
 
-def _unproved(
-    exam: Examination, law: Law, output: str, trial: Trial, strict: Attempt | None, repaired: Attempt | None,
-    missing: str, expected: Expectation, options: Options,
+def _unproved_finding(
+    context: AuditContext, law: ProvedLaw, output: str, search: WitnessSearch, strict: LawWalk | None,
+    repaired: LawWalk | None, missing: str, expected: Expectation, options: ProofOptions,
 ) -> Finding:  # fmt: skip
     entries: tuple[Entry, ...] = ()
     complete: bool | None = None
     completion: Completion | None = None
-    breaks: list[Break] = []
+    breaks: list[RelationBreak] = []
     needed: set[Node] = set()
     if strict is not None:
         needed = ancestors(strict.captured.outputs[output])
         if repaired is not None:
             breaks = [b for b in repaired.walk.breaks if b.node in needed]
-            entries = group(breaks, repaired.constants)
-            if law.name == "order_blind":
-                completion = complete_map(exam, law, strict.captured, output, trial.dims, breaks, options.weights)
+            entries = group_entries(breaks, repaired.constants)
+            if law.maps_entries:
+                completion = complete_entry_map(
+                    context, law, strict.captured, output, search.dims, breaks, options.weights
+                )
                 complete = completion.verdict == "proved"
         else:
-            breaks = leaks(strict, needed, exam)
-            entries = group(breaks, strict.constants)
+            breaks = find_leaks(strict, needed, context)
+            entries = group_entries(breaks, strict.constants)
     witness, deviation = None, Deviation()
-    evidence = trial.search(options.weights) if options.refute else None
-    reason = _why(missing, breaks, strict)
-    if evidence is not None and any(t.offset for t in trial.dims):
-        # Entries beside the tokens may stand before or behind them; only a witness under both readings is one.
-        behind = Trial(exam, law, output, placements(trial.dims)[-1], trial.graph)
-        evidence = behind.search(options.weights) and evidence
+    evidence = search.search(options.weights) if options.search_witness else None
+    reason = _reason(missing, breaks, strict, needed)
+    if evidence is not None and any(t.prefix_length for t in search.dims):
+        # Entries that are no tokens may precede or follow them: a witness must hold in both layouts.
+        other_layout = WitnessSearch(context, law, output, token_layouts(search.dims)[-1], search.graph)
+        evidence = other_layout.search(options.weights) and evidence
     if evidence is not None:
         verdict: Verdict = "refuted"
-        witness, deviation = trial.witness(evidence), Deviation(float32=evidence.float32, float64=evidence.float64)
-        where = trial.first_place(repaired, needed) or (breaks[0].node if breaks else None)
+        witness, deviation = search.witness(evidence), Deviation(float32=evidence.float32, float64=evidence.float64)
+        where = search.first_violating_node(repaired, needed) or (breaks[0].node if breaks else None)
         if where is not None:
-            witness = witness.model_copy(update={"module": module_path(where)})
+            witness = witness.model_copy(update={"first_violating_module": module_path(where)})
     else:
         verdict = "undecided"
-        if exam.infidelity is not None:
-            reason = exam.infidelity
-        elif options.refute:
+        if context.graph_mismatch is not None:
+            reason = context.graph_mismatch
+        elif options.search_witness:
             reason += "; no witness was found"
     assumptions: tuple[str, ...] = ()
-    if witness is not None and trial.exam is not exam:
-        assumptions = (f"the witness was found on a tiny twin with random weights: {trial.exam.subject.detail}",)
+    if witness is not None and search.context is not context:
+        assumptions = (
+            f"the witness was found on a tiny twin with random weights: {search.context.subject.load_summary}",
+        )
     return Finding(
-        code=law.code, law=law.name, verdict=verdict, expected=expected, met=is_met(verdict, expected),
-        scope=Scope(length=exam.tokens, weights=options.weights, assumptions=assumptions),
+        code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
+        scope=Scope(length=context.token_count, weights=options.weights, assumptions=assumptions),
         entries_complete=complete, output=output,
         entries=entries, witness=witness, deviation=deviation, completion=completion, reason=reason,
     )  # fmt: skip
 
 
-def _why(missing: str, breaks: list[Break], strict: Attempt | None) -> str:
-    if strict is None or not breaks:
+def _reason(missing: str, breaks: list[RelationBreak], strict: LawWalk | None, needed: set[Node]) -> str:
+    if strict is None or not breaks or strict.walk.internal_error(needed) is not None:
         return missing
     first = breaks[0]
     source, _ = source_of(first.node)

@@ -1,4 +1,4 @@
-"""Feed-forward: the same two-layer network for every token, on its own.
+"""Feed-forward: a two-layer network, applied to each token separately.
 
     y = gelu(x W1 + b1) W2 + b2          gelu(t) = t * Phi(t),  Phi the normal distribution function
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FeedForward(nn.Module):
-    """Widen, bend, narrow."""
+    """Linear, GELU, linear."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -26,5 +26,5 @@ class FeedForward(nn.Module):
         self.narrow = nn.Linear(hidden, width)
 
     def forward(self, x: Float[Tensor, "*token width"]) -> Float[Tensor, "*token width"]:
-        """Transform each token."""
+        """Apply the network to each token."""
         return self.narrow(functional.gelu(self.widen(x)))  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""The small models whose laws, side by side, are the fingerprint of an encoding.
+"""Small models whose audit shows the order properties of an encoding.
 
-Two layers, because one causal layer without positions is blind to the order of its prompt and two are not.
-An encoding of several axes reads its tokens row by row, as the patches of a square picture.
+Two layers, because one causal layer without positions does not see the order of its prompt, and two do.
+For an encoding of several axes, tokens are the patches of a square image in raster order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jaxtyping import Int
 
 
-def fingerprint_block(
+def fingerprint_model(
     encoding: str,
     *,
     causal: bool,
@@ -28,32 +28,37 @@ def fingerprint_block(
     length: int = 64,
     seed: int = 0,
 ) -> Transformer:
-    """The small transformer from features to features that has this encoding; the same one for the same seed."""
+    """A small transformer from features to features with this encoding, deterministic for a seed.
+
+    ``encoding`` is a registered name; ``length`` is the number of positions of encodings with a table.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        block = _Picture(width, heads, layers, encoding=encoding, causal=causal, length=length)
+        block = _PatchTransformer(width, heads, layers, encoding=encoding, causal=causal, length=length)
         for parameter in block.encoding.parameters():
-            # As wide as the inputs: a table drawn with deviation 0.02 would hide what it does below the tolerance.
+            # On the scale of the inputs: a table with deviation 0.02 would have effects below the tolerance.
             nn.init.normal_(parameter)
     block.side = math.isqrt(length)
     return block.eval()
 
 
-def row_by_row(count: Int[Tensor, "*batch token"], *, axes: int, side: int) -> Int[Tensor, "*axes_and_batch token"]:
-    """The positions of patches counted row by row in a picture ``side`` wide, frame by frame where there are frames."""
+def raster_positions(
+    count: Int[Tensor, "*batch token"], *, axes: int, side: int
+) -> Int[Tensor, "*axes_and_batch token"]:
+    """The positions of patches in raster order: rows of ``side`` patches, then frames if there are three axes."""
     if axes == 1:
         return count
-    places = []
+    coordinates = []
     for _ in range(axes - 1):
-        places.append(count % side)
+        coordinates.append(count % side)
         count = count // side
-    return torch.stack([count, *reversed(places)])
+    return torch.stack([count, *reversed(coordinates)])
 
 
-class _Picture(Transformer):
-    """A transformer that counts its tokens row by row where its encoding has several axes."""
+class _PatchTransformer(Transformer):
+    """A transformer whose default positions are in raster order if its encoding has several axes."""
 
     side = 8
 
-    def _place(self, count: Tensor) -> Tensor:
-        return row_by_row(count, axes=self.encoding.claims.ndim, side=self.side)
+    def _expand_position_axes(self, count: Tensor) -> Tensor:
+        return raster_positions(count, axes=self.encoding.claims.ndim, side=self.side)

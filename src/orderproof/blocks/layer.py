@@ -1,4 +1,4 @@
-"""One layer of a transformer: attention lets tokens exchange, feed-forward lets each one think.
+"""One layer of a transformer: attention between tokens, then a feed-forward network on each token.
 
     x = add_norm(x, attention)
     x = add_norm(x, feed_forward)
@@ -8,23 +8,32 @@ Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from torch import Tensor, nn
 
-from orderproof.blocks.add_norm import AddNorm, Norm, Order
+from orderproof.blocks.add_norm import AddNorm, Norm, NormPlacement
 from orderproof.blocks.attention import SelfAttention
-from orderproof.blocks.cache import KeyValueCache
+from orderproof.blocks.attention_inputs import AttentionInputs
 from orderproof.blocks.feed_forward import FeedForward
-from orderproof.blocks.spread import Spread
-from orderproof.encodings import Backend, PositionalEncoding
+from orderproof.encodings import AttentionBackend
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Float
 
 
-class Layer(nn.Module):
-    """Attention, then feed-forward, each with its residual connection and normalisation."""
+class LayerOptions(TypedDict, total=False):
+    """The keyword options of `TransformerLayer`, which stacks and transformers pass through."""
+
+    hidden: int | None
+    """Features of the feed-forward network; None: four times the width."""
+    norm: Norm
+    norm_placement: NormPlacement
+    backend: AttentionBackend
+
+
+class TransformerLayer(nn.Module):
+    """Attention and feed-forward, each with its residual connection and normalisation."""
 
     def __init__(
         self,
@@ -34,43 +43,18 @@ class Layer(nn.Module):
         causal: bool,
         hidden: int | None = None,
         norm: Norm = "layer",
-        order: Order = "before",
-        backend: Backend = "sdpa",
+        norm_placement: NormPlacement = "before",
+        backend: AttentionBackend = "sdpa",
     ) -> None:
         super().__init__()
         self.attention = SelfAttention(width, heads, causal=causal, backend=backend)
         self.feed_forward = FeedForward(width, 4 * width if hidden is None else hidden)
-        self.around_attention = AddNorm(width, norm=norm, order=order)
-        self.around_feed_forward = AddNorm(width, norm=norm, order=order)
+        self.around_attention = AddNorm(width, norm=norm, norm_placement=norm_placement)
+        self.around_feed_forward = AddNorm(width, norm=norm, norm_placement=norm_placement)
 
     def forward(
-        self,
-        x: Float[Tensor, "batch token width"],
-        positions: Int[Tensor, "*batch token"],
-        *,
-        encoding: PositionalEncoding,
-        documents: Int[Tensor, "*batch token"] | None = None,
-        padding_mask: Bool[Tensor, "batch token"] | None = None,
-        mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
-        cache: KeyValueCache | None = None,
-        spread: Spread | None = None,
-        lengths: Int[Tensor, " batch"] | int | None = None,
+        self, x: Float[Tensor, "batch token width"], inputs: AttentionInputs
     ) -> Float[Tensor, "batch token width"]:
-        """Transform the tokens, each in the light of those it may see."""
-
-        def attend(y: Tensor) -> Tensor:
-            found: Tensor = self.attention(
-                y,
-                positions,
-                encoding=encoding,
-                documents=documents,
-                padding_mask=padding_mask,
-                mask=mask,
-                cache=cache,
-                spread=spread,
-                lengths=lengths,
-            )
-            return found
-
-        x = self.around_attention(x, attend)
+        """Transform the tokens; each one depends on the tokens visible to it."""
+        x = self.around_attention(x, lambda y: self.attention(y, inputs))
         return self.around_feed_forward(x, self.feed_forward)  # type: ignore[no-any-return]

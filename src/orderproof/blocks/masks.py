@@ -1,12 +1,12 @@
-"""Masks: who may see whom, as booleans [.., query, key] that are True where a query may look.
+"""Attention masks: booleans [..., query, key], True where a query may attend to a key.
 
-    causal[m, n]     the key n does not come after the query m
-    padding[m, n]    the key n is a real token
-    documents[m, n]  m and n belong to one packed document
-    window[m, n]     -back <= position[n] - position[m] <= ahead
+    causal_mask[m, n]     key n is not after query m
+    padding_mask[m, n]    key n is a real token
+    document_mask[m, n]   m and n belong to the same packed document
+    window_mask[m, n]     -back <= position[n] - position[m] <= ahead
 
-Masks are combined with ``&``. A mask narrows what is seen and adds nothing of its own, but the pattern itself can
-tell order: a causal mask shows a token how many others stand before it.
+Combine masks with ``&``. A mask only removes visible keys, but its pattern can carry order: under a causal mask, the
+number of visible keys tells a token its position.
 """
 
 from __future__ import annotations
@@ -15,34 +15,38 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from orderproof import positions as place
-from orderproof.encodings.sight import not_after
+from orderproof.encodings.visibility_mask import causal_mask as causal_visibility
+from orderproof.encodings.visibility_mask import window_mask as window_visibility
 from orderproof.errors import UsageError
+from orderproof.positions import document_ids as boundaries_to_document_ids
+from orderproof.positions import validate as validate_positions
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
 
 
-def causal(
+def causal_mask(
     q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"] | None = None
 ) -> Bool[Tensor, "batch query key"]:
-    """Keys that do not come after the query, by position; of equal positions, by storage."""
+    """Keys not after the query, by position; keys at equal positions by their index."""
     k_positions = q_positions if k_positions is None else k_positions
-    return not_after(place.check(q_positions, name="q_positions"), place.check(k_positions, name="k_positions"))
+    return causal_visibility(
+        validate_positions(q_positions, name="q_positions"), validate_positions(k_positions, name="k_positions")
+    )
 
 
-def padding(real: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch 1 key"]:
-    """Keys that are real tokens."""
-    return real.unsqueeze(-2)
+def padding_mask(is_real: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch 1 key"]:
+    """Keys that are real tokens, for every query."""
+    return is_real.unsqueeze(-2)
 
 
-def documents(cu_seqlens: Int[Tensor, " boundary"]) -> Bool[Tensor, "token token"]:
-    """Tokens of the same document, where documents are packed with the boundaries 0, n1, n1 + n2, ..."""
-    number = place.documents(cu_seqlens)
-    return number.unsqueeze(-1) == number.unsqueeze(-2)
+def document_mask(cu_seqlens: Int[Tensor, " boundary"]) -> Bool[Tensor, "token token"]:
+    """Tokens of the same document, for documents packed with the boundaries 0, n1, n1 + n2, ..."""
+    ids = boundaries_to_document_ids(cu_seqlens)
+    return ids.unsqueeze(-1) == ids.unsqueeze(-2)
 
 
-def window(
+def window_mask(
     q_positions: Int[Tensor, "*batch query"],
     k_positions: Int[Tensor, "*batch key"] | None = None,
     *,
@@ -52,7 +56,7 @@ def window(
     """Keys at most ``back`` positions before the query and at most ``ahead`` after it."""
     if back < 0 or ahead < 0:
         raise UsageError(f"window: expected back and ahead of 0 or more, got {back} and {ahead}")
-    q = place.check(q_positions, name="q_positions")
-    k = q if k_positions is None else place.check(k_positions, name="k_positions")
-    distance = k.unsqueeze(-2) - q.unsqueeze(-1)
-    return (distance >= -back) & (distance <= ahead)
+    q = validate_positions(q_positions, name="q_positions")
+    k = q if k_positions is None else validate_positions(k_positions, name="k_positions")
+    visible = window_visibility(q, k, (back, ahead))
+    return visible.squeeze(0) if q.dim() == k.dim() == 1 else visible

@@ -1,9 +1,9 @@
-"""Normalisation: bring the features of each token to one scale.
+"""Layer and RMS normalisation of each token's features.
 
     LayerNorm   y = gain * (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) + shift
     RMSNorm     y = gain * x / sqrt(mean(x^2) + epsilon)
 
-The means run over the features of one token, so that no token sees another, and order plays no part.
+Means are taken over the features of one token, so tokens do not interact and their order does not matter.
 Source: Ba et al. 2016, "Layer Normalization", arXiv:1607.06450; Zhang and Sennrich 2019, "Root Mean Square Layer
 Normalization", arXiv:1910.07467.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LayerNorm(nn.Module):
-    """Mean 0 and deviation 1, then a trained gain and shift."""
+    """Mean 0 and standard deviation 1, then a learned gain and shift."""
 
     def __init__(self, width: int, *, epsilon: float = 1e-5) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """Root mean square 1, then a trained gain."""
+    """Root mean square 1, then a learned gain."""
 
     def __init__(self, width: int, *, epsilon: float = 1e-6) -> None:
         super().__init__()

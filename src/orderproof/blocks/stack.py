@@ -1,53 +1,41 @@
-"""A stack of layers: an encoder, in which all tokens see each other, or a decoder, in which none sees ahead.
+"""A stack of layers: a bidirectional encoder, or a causal decoder.
 
-    x = layer[L](... layer[2](layer[1](x)))          and one last norm, where norms stand before the sublayers
+    x = layer[L](... layer[2](layer[1](x)))          then a final norm, if norms come before the sublayers
 
-The order of the tokens is kept from layer to layer. All layers share one encoding, or each has its own (see
-`encodings.layers`): positions are alike in all.
+Tokens keep their order from layer to layer. All layers share one encoding, or each has its own (see
+`encodings.layer_patterns`); positions are the same in all layers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from torch import Tensor, nn
 
-from orderproof.blocks.add_norm import AddNorm, Norm, Order
-from orderproof.blocks.cache import KeyValueCache
-from orderproof.blocks.layer import Layer
-from orderproof.blocks.spread import Spread
-from orderproof.encodings import Backend, PositionalEncoding
+from orderproof.blocks.add_norm import AddNorm
+from orderproof.blocks.attention_inputs import AttentionInputs
+from orderproof.blocks.kv_cache import KeyValueCache
+from orderproof.blocks.layer import LayerOptions, TransformerLayer
+from orderproof.blocks.sequence_parallel import SequenceParallel
+from orderproof.encodings import PositionalEncoding
 from orderproof.errors import UsageError
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 
-class Stack(nn.Module):
-    """Layers one after the other."""
+class TransformerStack(nn.Module):
+    """A sequence of layers."""
 
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        layers: int,
-        *,
-        causal: bool,
-        hidden: int | None = None,
-        norm: Norm = "layer",
-        order: Order = "before",
-        backend: Backend = "sdpa",
-    ) -> None:
+    def __init__(self, width: int, heads: int, layers: int, *, causal: bool, **options: Unpack[LayerOptions]) -> None:
         super().__init__()
         if layers < 1:
             raise UsageError(f"layers: expected 1 or more, got {layers}")
         self.causal = causal
-        self.layers = nn.ModuleList(
-            Layer(width, heads, causal=causal, hidden=hidden, norm=norm, order=order, backend=backend)
-            for _ in range(layers)
-        )
-        self.last_norm = AddNorm(width, norm=norm).norm if order == "before" else None
+        self.layers = nn.ModuleList(TransformerLayer(width, heads, causal=causal, **options) for _ in range(layers))
+        pre_norm = options.get("norm_placement", "before") == "before"
+        self.last_norm = AddNorm(width, norm=options.get("norm", "layer")).norm if pre_norm else None
 
     def forward(
         self,
@@ -55,71 +43,50 @@ class Stack(nn.Module):
         positions: Int[Tensor, "*batch token"],
         *,
         encoding: PositionalEncoding | Sequence[PositionalEncoding],
-        documents: Int[Tensor, "*batch token"] | None = None,
+        document_ids: Int[Tensor, "*batch token"] | None = None,
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
-        spread: Spread | None = None,
+        sequence_parallel: SequenceParallel | None = None,
         lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"]:
-        """Send the tokens through all layers; ``encoding`` is one for all or one a layer, ``caches`` one a layer.
+        """Apply all layers. ``encoding`` is one for all layers or one per layer, ``caches`` one per layer.
 
-        ``spread`` says how the tokens meet where a row is spread over ranks and this one has some of them.
+        For the other arguments see `AttentionInputs`.
         """
-        each = [encoding] * len(self.layers) if isinstance(encoding, PositionalEncoding) else list(encoding)
-        if len(each) != len(self.layers):
-            raise UsageError(
-                f"encoding: expected one for all layers, or one a layer, {len(self.layers)}; got {len(each)}"
-            )
-        depends = any(one.claims.state == "length" for one in each)
-        if caches is not None and len(caches) != len(self.layers):
-            raise UsageError(f"caches: expected one a layer, {len(self.layers)}, got {len(caches)}")
-        for number, layer in enumerate(self.layers):
-            cache = None if caches is None else caches[number]
-            own = lengths if each[number].claims.state == "length" or not depends else None
-            x = layer(
-                x,
-                positions,
-                encoding=each[number],
-                documents=documents,
+        count = len(self.layers)
+        encodings = [encoding] * count if isinstance(encoding, PositionalEncoding) else list(encoding)
+        if len(encodings) != count:
+            raise UsageError(f"encoding: expected one for all layers or one per layer, {count}; got {len(encodings)}")
+        if caches is not None and len(caches) != count:
+            raise UsageError(f"caches: expected one per layer, {count}, got {len(caches)}")
+        any_uses_lengths = any(one.claims.decode_state == "length" for one in encodings)
+        layer_caches: Sequence[KeyValueCache | None] = [None] * count if caches is None else caches
+        for layer, own, cache in zip(self.layers, encodings, layer_caches, strict=True):
+            # If no encoding uses the lengths, attention rejects them; otherwise only those layers get them that do.
+            inputs = AttentionInputs(
+                encoding=own,
+                positions=positions,
+                document_ids=document_ids,
                 padding_mask=padding_mask,
                 mask=mask,
                 cache=cache,
-                spread=spread,
-                lengths=own,
+                sequence_parallel=sequence_parallel,
+                lengths=lengths if own.claims.decode_state == "length" or not any_uses_lengths else None,
             )
+            x = layer(x, inputs)
         return x if self.last_norm is None else self.last_norm(x)
 
 
-class Encoder(Stack):
-    """A stack in which every token sees every other."""
+class Encoder(TransformerStack):
+    """A bidirectional stack."""
 
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        layers: int,
-        *,
-        hidden: int | None = None,
-        norm: Norm = "layer",
-        order: Order = "before",
-        backend: Backend = "sdpa",
-    ) -> None:
-        super().__init__(width, heads, layers, causal=False, hidden=hidden, norm=norm, order=order, backend=backend)
+    def __init__(self, width: int, heads: int, layers: int, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(width, heads, layers, causal=False, **options)
 
 
-class Decoder(Stack):
-    """A stack in which no token sees a later one."""
+class Decoder(TransformerStack):
+    """A causal stack."""
 
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        layers: int,
-        *,
-        hidden: int | None = None,
-        norm: Norm = "layer",
-        order: Order = "before",
-        backend: Backend = "sdpa",
-    ) -> None:
-        super().__init__(width, heads, layers, causal=True, hidden=hidden, norm=norm, order=order, backend=backend)
+    def __init__(self, width: int, heads: int, layers: int, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(width, heads, layers, causal=True, **options)

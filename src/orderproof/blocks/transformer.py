@@ -1,35 +1,42 @@
-"""A whole transformer: tokens or features in, an encoding of their order, a stack of layers.
+"""A complete transformer: tokens or features in, a positional encoding, a stack of layers.
 
-    x = embedding[tokens]                 where there is a vocabulary; otherwise x is given
-    x = encoding.embed(x, positions)      where the encoding acts on embeddings
-    x = stack(x)                          where it acts in attention, it does so in every layer
-    scores = x W + b                      one for each word, where there is a vocabulary
+    x = embedding[tokens]                 with a vocabulary; otherwise x is the input
+    x = encoding.embed(x, positions)      for encodings that act on embeddings
+    x = stack(x)                          other encodings act in the attention of every layer
+    logits = x W + b                      one per word of the vocabulary, if there is one
 
-Positions are stated, or else counted: 0, 1, 2, ... over the real tokens of each row, on from those in the cache; or,
-where documents are numbered, over the tokens of each document.
+Default positions count the real tokens of each row from 0, or from the end of the cache; with document ids they
+restart in each document.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import torch
 from torch import Tensor, nn
 
-from orderproof import positions as place
-from orderproof.blocks.add_norm import Norm, Order
-from orderproof.blocks.cache import KeyValueCache
-from orderproof.blocks.spread import Spread
+from orderproof.blocks.kv_cache import KeyValueCache
+from orderproof.blocks.layer import LayerOptions
+from orderproof.blocks.sequence_parallel import SequenceParallel
 from orderproof.blocks.stack import Decoder, Encoder
-from orderproof.encodings import Backend, NoEncoding, PositionalEncoding, Sizes, get
+from orderproof.encodings import ModelSizes, NoEncoding, PositionalEncoding, get
 from orderproof.errors import PositionError, UsageError
+from orderproof.positions import from_document_ids as positions_from_document_ids
+from orderproof.positions import from_mask as positions_from_mask
+from orderproof.positions import offset as offset_positions
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 
 class Transformer(nn.Module):
-    """An encoder, or where ``causal`` a decoder, with any positional encoding."""
+    """An encoder, or a decoder if ``causal``, with any positional encoding.
+
+    ``encoding`` is a registered name or an instance, ``length`` the number of positions of a table (for names only),
+    ``vocabulary`` the number of words; without it, inputs and outputs are features. For other options see
+    `LayerOptions`.
+    """
 
     def __init__(
         self,
@@ -41,20 +48,16 @@ class Transformer(nn.Module):
         causal: bool,
         vocabulary: int | None = None,
         length: int | None = None,
-        hidden: int | None = None,
-        norm: Norm = "layer",
-        order: Order = "before",
-        backend: Backend = "sdpa",
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__()
-        stack = Decoder if causal else Encoder
-        self.stack = stack(width, heads, layers, hidden=hidden, norm=norm, order=order, backend=backend)
+        self.stack = (Decoder if causal else Encoder)(width, heads, layers, **options)
         self.width = width
         self.heads = heads
         if isinstance(encoding, str):
-            encoding = get(encoding).for_model(Sizes(width=width, heads=heads, causal=causal, length=length))
+            encoding = get(encoding).for_model(ModelSizes(width=width, heads=heads, causal=causal, length=length))
         elif length is not None:
-            raise UsageError("length: expected none beside a finished encoding, which has its own; leave it out")
+            raise UsageError("length: expected none with an encoding instance, which has its own; leave it out")
         self.encoding = encoding
         self.embedding = None if vocabulary is None else nn.Embedding(vocabulary, width)
         self.to_scores = None if vocabulary is None else nn.Linear(width, vocabulary)
@@ -64,26 +67,26 @@ class Transformer(nn.Module):
         x: Float[Tensor, "batch token width"] | Int[Tensor, "batch token"],
         positions: Int[Tensor, "*batch token"] | None = None,
         *,
-        documents: Int[Tensor, "*batch token"] | None = None,
+        document_ids: Int[Tensor, "*batch token"] | None = None,
         padding_mask: Bool[Tensor, "batch token"] | None = None,
         mask: Bool[Tensor, "*batch_and_head token key"] | None = None,
         caches: list[KeyValueCache] | None = None,
-        spread: Spread | None = None,
+        sequence_parallel: SequenceParallel | None = None,
         lengths: Int[Tensor, " batch"] | int | None = None,
     ) -> Float[Tensor, "batch token width"] | Float[Tensor, "batch token vocabulary"]:
-        """Transform features; or, where there is a vocabulary, read words and score the next ones.
+        """Transform features, or with a vocabulary, map words to the logits of the next words.
 
-        With ``spread``, a row is spread over ranks: all that is given is of this rank's tokens, ``positions`` among
-        all of them.
+        With ``sequence_parallel``, all tensors are those of this rank's tokens, and ``positions`` are global. For the
+        other arguments see `AttentionInputs`; ``caches`` has one cache per layer.
         """
-        x = self._features(x)
+        x = self._embed(x)
         if positions is None:
-            if spread is not None:
+            if sequence_parallel is not None:
                 raise PositionError(
-                    "positions: expected the global ones of this rank's tokens beside spread, got none; "
-                    "own_places gives their places in the row"
+                    "positions: expected the global positions of this rank's tokens with sequence_parallel, got none; "
+                    "local_token_indices gives their indices in the row"
                 )
-            positions = self._place(self._count(x, documents, padding_mask, caches))
+            positions = self._expand_position_axes(self._default_position_ids(x, document_ids, padding_mask, caches))
         in_attention = self.encoding
         if self.encoding.claims.site == "embed":
             x, in_attention = self.encoding.embed(x, positions), NoEncoding()
@@ -91,17 +94,17 @@ class Transformer(nn.Module):
             x,
             positions,
             encoding=in_attention,
-            documents=documents,
+            document_ids=document_ids,
             padding_mask=padding_mask,
             mask=mask,
             caches=caches,
-            spread=spread,
+            sequence_parallel=sequence_parallel,
             lengths=lengths,
         )
         return x if self.to_scores is None else self.to_scores(x)
 
     def new_caches(self, batch: int, length: int) -> list[KeyValueCache]:
-        """Empty caches for ``batch`` rows of at most ``length`` tokens, one a layer."""
+        """Empty caches for ``batch`` rows of at most ``length`` tokens, one per layer."""
         weight = next(self.stack.parameters())
         axes = None if self.encoding.claims.ndim == 1 else self.encoding.claims.ndim
         head_width = self.width // self.heads
@@ -110,7 +113,7 @@ class Transformer(nn.Module):
             for _ in self.stack.layers
         ]
 
-    def _features(self, x: Tensor) -> Tensor:
+    def _embed(self, x: Tensor) -> Tensor:
         if self.embedding is None:
             if not x.is_floating_point() or x.dim() != 3 or x.shape[-1] != self.width:
                 came = f"{x.dtype} {list(x.shape)}"
@@ -123,27 +126,27 @@ class Transformer(nn.Module):
         embedded: Tensor = self.embedding(x)
         return embedded
 
-    def _count(
+    def _default_position_ids(
         self,
         x: Tensor,
-        documents: Tensor | None,
+        document_ids: Tensor | None,
         padding_mask: Tensor | None,
         caches: list[KeyValueCache] | None,
     ) -> Tensor:
-        if documents is not None:
+        if document_ids is not None:
             if padding_mask is not None or caches is not None:
-                raise PositionError("positions: expected beside documents with pad tokens or a cache, got none")
-            return place.from_documents(documents)
-        past = caches[0].seen if caches else 0
+                raise PositionError("positions: expected with document_ids and pad tokens or a cache, got none")
+            return positions_from_document_ids(document_ids)
+        past = caches[0].num_real_tokens if caches else 0
         if padding_mask is None:
-            return place.offset(past, x.shape[1], device=x.device)
+            return offset_positions(past, x.shape[1], device=x.device)
         before = past.unsqueeze(-1) if isinstance(past, Tensor) else past
-        return place.from_mask(padding_mask) + before
+        return positions_from_mask(padding_mask) + before
 
-    def _place(self, count: Int[Tensor, "*batch token"]) -> Int[Tensor, "*axes_and_batch token"]:
+    def _expand_position_axes(self, count: Int[Tensor, "*batch token"]) -> Int[Tensor, "*axes_and_batch token"]:
         axes = self.encoding.claims.ndim
         if axes != 1:
             raise PositionError(
-                f"positions: an encoding of {axes} axes cannot count them; pass positions, as from grid"
+                f"positions: expected for an encoding of {axes} axes, got none; pass them, as from positions.grid"
             )
         return count

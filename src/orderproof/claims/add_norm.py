@@ -1,12 +1,12 @@
-"""Claim 4: "Add & Norm loses the order". It does not: it neither adds order nor loses it.
+"""Claim 4: "Add & Norm loses the order". It is permutation-equivariant: it neither adds nor removes order.
 
-    y_m = norm(x_m + sublayer(x)_m)          for each row m on its own
+    y_m = norm(x_m + sublayer(x)_m)          for each row m
 
-The sum adds row m to row m. The norm takes mean and deviation over the features of row m. No row sees another and no
-row sees its number, so Add & Norm(P X) = P Add & Norm(X): the rows come out in the order in which they went in. The
-order of the rows was not lost there. It was never in the rows: attention before it did not read it either (claim 2).
-A norm does forget something, the scale of a row: x and 2x may come out alike. That is about what a row says, not about
-where it stands.
+The residual sum adds row m to row m, and the norm uses the mean and the deviation over the features of row m. A row
+depends on no other row and not on its index, so Add & Norm(P X) = P Add & Norm(X): the rows keep their order. The
+content of the rows had no information about order to lose, because attention without positions does not use it (claim
+2). A norm does remove the scale of a row: x and 2x can have the same output. That concerns the content of a row, not
+its position.
 Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, section 3.1; Ba et al. 2016, "Layer
 Normalization", arXiv:1607.06450.
 """
@@ -17,130 +17,149 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.blocks import AddNorm, FeedForward
-from orderproof.blocks.add_norm import Norm, Order
-from orderproof.claims.by_law import ByLaw
-from orderproof.claims.by_numbers import unchanged
-from orderproof.claims.claim import Claim, Ground
-from orderproof.claims.models import WIDTH, Mixing, Numbered, seeded, vectors
+from orderproof.blocks.add_norm import Norm, NormPlacement
+from orderproof.claims.claim import Claim, ClaimCheck
+from orderproof.claims.law_check import LawCheck
+from orderproof.claims.numeric_check import output_unchanged
+from orderproof.claims.small_models import WIDTH, AttentionBlock, WithRowNumbers, random_vectors, seeded
+from orderproof.laws.proved.causal import LAW as CAUSAL
+from orderproof.laws.proved.permutation import LAW as PERMUTATION
 
 
-class Around(nn.Module):
+class AddNormBlock(nn.Module):
     """Add & Norm around a feed-forward network."""
 
-    def __init__(self, norm: Norm = "layer", order: Order = "after") -> None:
+    def __init__(self, norm: Norm = "layer", order: NormPlacement = "after") -> None:
         super().__init__()
-        self.add_norm = AddNorm(WIDTH, norm=norm, order=order)
+        self.add_norm = AddNorm(WIDTH, norm=norm, norm_placement=order)
         self.feed_forward = FeedForward(WIDTH, 2 * WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add what the network makes of each row to it, and normalise."""
+        """Add the output of the network to its input, and normalise."""
         y: Tensor = self.add_norm(x, self.feed_forward)
         return y
 
 
-class AroundAttention(Around):
-    """Add & Norm around attention, in which rows do see each other."""
+class AddNormAttention(AddNormBlock):
+    """Add & Norm around attention, in which rows depend on each other."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.mixing = Mixing()
+        self.attention = AttentionBlock()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add what attention makes of each row to it, and normalise."""
-        y: Tensor = self.add_norm(x, self.mixing)
+        """Add the output of attention to its input, and normalise."""
+        y: Tensor = self.add_norm(x, self.attention)
         return y
 
 
-class OverTokens(Around):
-    """The same with a norm that runs over the tokens, sums them up, and gives each row the sum."""
+class NormOverTokens(AddNormBlock):
+    """Add & Norm followed by a sum over the tokens, in every row."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add up all rows."""
+        """Replace each row by the sum of all rows."""
         return super().forward(x).sum(1, keepdim=True).expand_as(x)
 
 
-class FromTheBack(nn.Module):
-    """A module that is given its rows from the last to the first, and whose rows are turned back."""
+class ReversedInput(nn.Module):
+    """A module with its input and its output rows reversed."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner = inner
 
     def forward(self, x: Tensor) -> Tensor:
-        """Turn, work, turn back."""
+        """Reverse, call the inner module, reverse."""
         return torch.flip(self.inner(torch.flip(x, (1,))), (1,))
 
 
-def add_and_norm() -> tuple[nn.Module, Tensor]:
+def post_norm() -> tuple[nn.Module, Tensor]:
     """Add & Norm around a feed-forward network, as in the paper: norm(x + sublayer(x))."""
-    return seeded(Around), vectors()
+    return seeded(AddNormBlock), random_vectors()
 
 
-def norm_first() -> tuple[nn.Module, Tensor]:
-    """Add & Norm as many models have it today: x + sublayer(RMSNorm(x))."""
-    return seeded(lambda: Around("rms", "before")), vectors()
+def pre_norm() -> tuple[nn.Module, Tensor]:
+    """Add & Norm in pre-norm form, as in most recent models: x + sublayer(RMSNorm(x))."""
+    return seeded(lambda: AddNormBlock("rms", "before")), random_vectors()
 
 
-def from_the_back() -> tuple[nn.Module, Tensor]:
-    """Add & Norm, its rows given from the last to the first."""
-    return seeded(lambda: FromTheBack(Around())), vectors()
+def reversed_add_norm() -> tuple[nn.Module, Tensor]:
+    """Add & Norm with reversed rows."""
+    return seeded(lambda: ReversedInput(AddNormBlock())), random_vectors()
 
 
-def over_tokens() -> tuple[nn.Module, Tensor]:
-    """Add & Norm that sums over tokens in place of features."""
-    return seeded(OverTokens), vectors()
+def norm_over_tokens() -> tuple[nn.Module, Tensor]:
+    """Add & Norm with a sum over tokens."""
+    return seeded(NormOverTokens), random_vectors()
 
 
-def numbered() -> tuple[nn.Module, Tensor]:
-    """Add & Norm of rows to which their numbers were added."""
-    return seeded(lambda: Numbered(Around())), vectors()
+def add_norm_with_row_numbers() -> tuple[nn.Module, Tensor]:
+    """Add & Norm with row numbers added to its input."""
+    return seeded(lambda: WithRowNumbers(AddNormBlock())), random_vectors()
 
 
-def around_attention() -> tuple[nn.Module, Tensor]:
+def add_norm_attention() -> tuple[nn.Module, Tensor]:
     """Add & Norm around attention, in which rows see each other."""
-    return seeded(AroundAttention), vectors()
+    return seeded(AddNormAttention), random_vectors()
 
 
-def around_attention_from_the_back() -> tuple[nn.Module, Tensor]:
-    """Add & Norm around attention, its rows given from the last to the first."""
-    return seeded(lambda: FromTheBack(AroundAttention())), vectors()
+def reversed_add_norm_attention() -> tuple[nn.Module, Tensor]:
+    """Add & Norm around attention, with reversed rows."""
+    return seeded(lambda: ReversedInput(AddNormAttention())), random_vectors()
 
 
-ALIKE = "exchange rows going in, and the rows coming out are exchanged alike"
+EQUIVARIANT = "swapping input rows swaps the output rows in the same way"
 
 CLAIM = Claim(
     number=4,
     name="add_norm",
     statement="Add & Norm loses the order of the tokens: afterwards it makes no difference.",
-    documented="refuted",
-    exact=(
-        "Add & Norm works on each row alone. Rows come out in the order in which they went in, so it loses no "
-        "order; and no row is told its number, so it adds none. Exchange two rows, and the output is another "
-        "matrix: its rows are exchanged too."
+    expected_verdict="refuted",
+    exact_statement=(
+        "Add & Norm acts on each row alone. The rows keep their order, so it loses no order, and no row depends on its "
+        "index, so it adds none. Swapping two input rows gives a different matrix, with the same two rows swapped."
     ),
     conditions=(
         "the mean and the deviation run over the features of one token, as in LayerNorm and RMSNorm",
-        "the sublayer between works on each row alone too; around attention the rows mix, in the attention",
+        "the sublayer acts on each row alone too; attention as the sublayer mixes rows",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.1; Ba et al. 2016, arXiv:1607.06450",
-    grounds=(
-        Ground(
-            what="exchange rows going in, and what comes out is the same matrix", subject=add_and_norm, test=unchanged,
-            expected="fails", asserted="holds", broken=over_tokens,
+    checks=(
+        ClaimCheck(
+            statement="swapping input rows leaves the output matrix unchanged",
+            make_subject=post_norm,
+            method=output_unchanged,
+            expected="fails",
+            asserted_by_claim="holds",
+            negative_control=norm_over_tokens,
         ),
-        Ground(
-            what=ALIKE, subject=add_and_norm, test=ByLaw("order_blind", alone=True), expected="holds", broken=numbered,
+        ClaimCheck(
+            statement=EQUIVARIANT,
+            make_subject=post_norm,
+            method=LawCheck(PERMUTATION, pointwise=True),
+            expected="holds",
+            negative_control=add_norm_with_row_numbers,
         ),
-        Ground(
-            what=ALIKE, subject=norm_first, test=ByLaw("order_blind", alone=True), expected="holds", broken=numbered,
+        ClaimCheck(
+            statement=EQUIVARIANT,
+            make_subject=pre_norm,
+            method=LawCheck(PERMUTATION, pointwise=True),
+            expected="holds",
+            negative_control=add_norm_with_row_numbers,
         ),
-        Ground(
-            what="no row depends on a later row", subject=add_and_norm, test=ByLaw("causal", alone=True),
-            expected="holds", broken=around_attention,
+        ClaimCheck(
+            statement="no row depends on a later row",
+            make_subject=post_norm,
+            method=LawCheck(CAUSAL, pointwise=True),
+            expected="holds",
+            negative_control=add_norm_attention,
         ),
-        Ground(
-            what="no row depends on an earlier row", subject=from_the_back, test=ByLaw("causal", alone=True),
-            expected="holds", broken=around_attention_from_the_back,
+        ClaimCheck(
+            statement="no row depends on an earlier row",
+            make_subject=reversed_add_norm,
+            method=LawCheck(CAUSAL, pointwise=True),
+            expected="holds",
+            negative_control=reversed_add_norm_attention,
         ),
     ),
-)  # fmt: skip
+)

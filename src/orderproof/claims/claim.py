@@ -1,8 +1,8 @@
-"""What a claim is: a statement as people say it, and the grounds on which it stands or falls.
+"""Claims: a statement in its common form, and the checks that decide it.
 
-A ground asks one thing of one subject and comes out as proved, refuted, shown or undecided. Nothing about a verdict is
-written down beforehand but what it is documented to be: it follows from what is found (`claim_record`). Each ground
-carries a broken subject, of which the opposite is found; with it in place the claim is not as documented any more.
+A check states one property of one subject; its verdict is proved, refuted, shown or undecided. The verdict on a claim
+follows from its checks (`records.claims`); only the expected verdict is written down. Each check has a negative
+control, a subject with the opposite result; with it in place, the claim no longer matches its documentation.
 """
 
 from __future__ import annotations
@@ -11,21 +11,27 @@ import inspect
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from orderproof.claim_record import Answer, ClaimRecord, ClaimsRecord, ClaimVerdict, GroundRecord, Method, verdict_of
-from orderproof.claims.bench import Bench
+from orderproof.claims.audit_cache import AuditCache, SubjectFactory
 from orderproof.errors import OrderproofError
-from orderproof.record import Deviation, Witness
-
-Make = Callable[[], Any]
+from orderproof.records.audit import Deviation, Witness
+from orderproof.records.claims import (
+    ClaimCheckRecord,
+    ClaimRecord,
+    ClaimsReport,
+    ClaimVerdict,
+    Method,
+    TruthValue,
+    claim_verdict,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What was found, and what shows it."""
+class CheckOutcome:
+    """The verdict of a check, with its evidence."""
 
-    found: ClaimVerdict
+    verdict: ClaimVerdict
     method: Method
     evidence: tuple[str, ...] = ()
     law: str = ""
@@ -34,83 +40,84 @@ class Outcome:
     deviation: Deviation = field(default_factory=Deviation)
 
 
-class Test(Protocol):
-    """A way of finding out: by a law, by algebra, on the graph, or in numbers."""
+class CheckMethod(Protocol):
+    """A method of checking: by a law, symbolically, on the graph, or numerically."""
 
-    def __call__(self, make: Make, bench: Bench) -> Outcome:
-        """Ask it of the subject that is made."""
+    def __call__(self, make_subject: SubjectFactory, audits: AuditCache) -> CheckOutcome:
+        """Check the subject."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
-    """One thing a claim rests on. The first line of a subject's docstring says what it is."""
+class ClaimCheck:
+    """One check of a claim. The first line of the factory's docstring describes the subject."""
 
-    what: str
-    subject: Make
-    test: Test
-    expected: Answer
-    asserted: Answer | None = None
-    broken: Make  # a subject of which something else is found
+    statement: str
+    make_subject: SubjectFactory
+    method: CheckMethod
+    expected: TruthValue
+    asserted_by_claim: TruthValue | None = None
+    negative_control: SubjectFactory  # a subject with another result
 
-    def examined(self, bench: Bench) -> GroundRecord:
-        """Find out."""
+    def run(self, audits: AuditCache) -> ClaimCheckRecord:
+        """Run the check."""
         try:
-            outcome = self.test(self.subject, bench)
-        except OrderproofError as error:  # a model that is not installed costs its own ground and no other
-            outcome = Outcome(found="undecided", method="numbers", evidence=(str(error),))
-        return GroundRecord(
-            what=self.what,
-            subject=(inspect.getdoc(self.subject) or "").partition("\n\n")[0].replace("\n", " "),
-            method=outcome.method, law=outcome.law, found=outcome.found, expected=self.expected,
-            asserted=self.asserted, evidence=outcome.evidence, lemmas=outcome.lemmas or {}, witness=outcome.witness,
+            outcome = self.method(self.make_subject, audits)
+        except OrderproofError as error:  # a model that is not installed makes only its own checks undecided
+            outcome = CheckOutcome(verdict="undecided", method="numbers", evidence=(str(error),))
+        return ClaimCheckRecord(
+            statement=self.statement, subject=(inspect.getdoc(self.make_subject) or
+            "").partition("\n\n")[0].replace("\n", " "), method=outcome.method, law=outcome.law,
+            verdict=outcome.verdict, expected_answer=self.expected, claimed_answer=self.asserted_by_claim,
+            evidence=outcome.evidence, lemmas=outcome.lemmas or {}, witness=outcome.witness,
             deviation=outcome.deviation,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement about token order and what it rests on."""
+    """A claim about token order, with the checks that decide it."""
 
     number: int
     name: str
     statement: str
-    documented: ClaimVerdict
-    exact: str
+    expected_verdict: ClaimVerdict
+    exact_statement: str
     conditions: tuple[str, ...]
     source: str
-    grounds: tuple[Ground, ...]
+    checks: tuple[ClaimCheck, ...]
 
-    def examined(self, bench: Bench) -> ClaimRecord:
-        """Find out about every ground."""
-        began = time.perf_counter()
-        grounds = tuple(ground.examined(bench) for ground in self.grounds)
-        verdict = verdict_of(grounds)
+    def run(self, audits: AuditCache) -> ClaimRecord:
+        """Run every check."""
+        start = time.perf_counter()
+        checks = tuple(check.run(audits) for check in self.checks)
+        verdict = claim_verdict(checks)
         return ClaimRecord(
-            number=self.number, name=self.name, statement=self.statement, verdict=verdict, documented=self.documented,
-            met=verdict == self.documented and all(g.as_expected for g in grounds),
-            exact=self.exact, conditions=self.conditions, source=self.source, grounds=grounds,
-            seconds=round(time.perf_counter() - began, 3),
+            number=self.number, name=self.name, statement=self.statement, verdict=verdict,
+            documented_verdict=self.expected_verdict, matches_documentation=verdict == self.expected_verdict and
+            all(check.matches_expectation for check in checks), exact_statement=self.exact_statement,
+            conditions=self.conditions, source=self.source, checks=checks, seconds=round(time.perf_counter() - start,
+            3),
         )  # fmt: skip
 
-    def with_a_fault(self, k: int) -> Claim:
-        """The same claim with the broken subject in ground ``k``."""
-        faulty = replace(self.grounds[k], subject=self.grounds[k].broken)
-        return replace(self, grounds=(*self.grounds[:k], faulty, *self.grounds[k + 1 :]))
+    def with_negative_control(self, k: int) -> Claim:
+        """The same claim with the negative control as the subject of check ``k``."""
+        control = replace(self.checks[k], make_subject=self.checks[k].negative_control)
+        return replace(self, checks=(*self.checks[:k], control, *self.checks[k + 1 :]))
 
 
-def run_claims(chosen: Iterable[Claim], *, progress: Callable[[str, int, int], None] | None = None) -> ClaimsRecord:
-    """Examine claims, one after the other."""
-    from orderproof import __version__
-    from orderproof.auditing.steps import versions
+def run_claims(claims: Iterable[Claim], *, progress: Callable[[str, int, int], None] | None = None) -> ClaimsReport:
+    """Run the checks of each claim; ``progress`` receives a text, the finished claims and their total."""
+    from orderproof._version import __version__
+    from orderproof.records.document import versions
 
-    began = time.perf_counter()
-    bench, found, every = Bench(), [], list(chosen)
-    for k, claim in enumerate(every):
+    start = time.perf_counter()
+    audits, records, selected = AuditCache(), [], list(claims)
+    for k, claim in enumerate(selected):
         if progress is not None:
-            progress(f"{claim.number} {claim.name}", k, len(every))
-        found.append(claim.examined(bench))
-    return ClaimsRecord(
-        orderproof=__version__, claims=tuple(found), versions=versions(),
-        seconds=round(time.perf_counter() - began, 3),
+            progress(f"{claim.number} {claim.name}", k, len(selected))
+        records.append(claim.run(audits))
+    return ClaimsReport(
+        orderproof=__version__, claims=tuple(records), versions=versions(),
+        seconds=round(time.perf_counter() - start, 3),
     )  # fmt: skip

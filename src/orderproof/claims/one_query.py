@@ -1,13 +1,13 @@
-"""Claim 1: with one query, swapping the prompt's tokens leaves the output equal.
+"""Claim 1: with one query, permuting the prompt leaves the output unchanged.
 
 Let q be the query of the last token, k_n and v_n the key and the value of token n. One layer gives
 
     out = sum_n exp(q . k_n) v_n / sum_n exp(q . k_n)
 
-and a finite sum does not depend on the order of its terms: the prompt [A, B] gives what [B, A] gives. A causal mask
-changes nothing here, as the last token sees every token. It does change what the *other* tokens get: with a causal
-mask the second of them sees two tokens and the first sees one. A second layer reads that, and so its last token can
-tell the prompts apart. Without a mask all tokens see all, and no number of layers helps.
+and a finite sum does not depend on the order of its terms: the prompts [A, B] and [B, A] have the same output. A causal
+mask does not change that, because the last token attends to every token. It does change the outputs at the *other*
+tokens: the second attends to two tokens, the first to one. A second layer reads these outputs, so its last token can
+distinguish the prompts. Without a mask, no number of layers can.
 Source: Kazemnejad et al. 2023, "The Impact of Positional Encoding on Length Generalization in Transformers",
 arXiv:2305.19466, theorem 1.
 """
@@ -16,18 +16,19 @@ from __future__ import annotations
 
 from torch import nn
 
-from orderproof.blocks import fingerprint_block
-from orderproof.claims.by_law import ByLaw
-from orderproof.claims.claim import Claim, Ground
-from orderproof.claims.models import WIDTH, reader, reader_with_positions
+from orderproof.blocks import fingerprint_model
+from orderproof.claims.claim import Claim, ClaimCheck
+from orderproof.claims.law_check import LawCheck
+from orderproof.claims.small_models import WIDTH, mean_pooled_encoder, mean_pooled_encoder_with_positions
+from orderproof.laws.proved.prompt_permutation import LAW as PROMPT_PERMUTATION
 
 
 def _block(*, causal: bool, layers: int, encoding: str = "none") -> nn.Module:
-    return fingerprint_block(encoding, causal=causal, layers=layers, width=WIDTH, heads=2, length=16)
+    return fingerprint_model(encoding, causal=causal, layers=layers, width=WIDTH, heads=2, length=16)
 
 
 def one_layer() -> nn.Module:
-    """One layer without positions, in which all tokens see all."""
+    """One bidirectional layer without positions."""
     return _block(causal=False, layers=1)
 
 
@@ -41,45 +42,59 @@ def two_causal_layers() -> nn.Module:
     return _block(causal=True, layers=2)
 
 
-def with_positions() -> nn.Module:
-    """One layer with a learned vector for each position, in which all tokens see all."""
+def one_layer_with_positions() -> nn.Module:
+    """One bidirectional layer with learned positions."""
     return _block(causal=False, layers=1, encoding="learned")
 
 
-SAME = "the prompt's tokens may change places: the output at the last token stays the same"
+PROMPT_INVARIANT = "permuting the tokens before the last leaves the output at the last token unchanged"
 
 CLAIM = Claim(
     number=1,
     name="one_query",
     statement="With one query, swapping the prompt's tokens leaves the output equal.",
-    documented="proved",
-    exact=(
+    expected_verdict="proved",
+    exact_statement=(
         "Without positions, one layer read at its last token gives the same output for every order of the tokens "
         "before it, with a causal mask or without. Two causal layers do not; two layers without a mask do."
     ),
     conditions=(
-        "one layer; or several, if every token sees every token",
-        "no positions: nothing is added to the vectors, turned, or added to the scores",
-        "the last token stays where it is, and only its output is read",
-        "equal over the real numbers; in floating point up to rounding",
+        "one layer; or several without a causal mask",
+        "no positions: none added to embeddings, applied as rotations, or added to attention scores",
+        "the last token keeps its position, and only its output is used",
+        "equal in real arithmetic; in floating point up to rounding",
     ),
     source="Kazemnejad et al. 2023, arXiv:2305.19466, theorem 1",
-    grounds=(
-        Ground(
-            what=SAME, subject=one_layer, test=ByLaw("prompt_blind"), expected="holds", asserted="holds",
-            broken=with_positions,
+    checks=(
+        ClaimCheck(
+            statement=PROMPT_INVARIANT,
+            make_subject=one_layer,
+            method=LawCheck(PROMPT_PERMUTATION),
+            expected="holds",
+            asserted_by_claim="holds",
+            negative_control=one_layer_with_positions,
         ),
-        Ground(
-            what=SAME, subject=one_causal_layer, test=ByLaw("prompt_blind"), expected="holds", asserted="holds",
-            broken=two_causal_layers,
+        ClaimCheck(
+            statement=PROMPT_INVARIANT,
+            make_subject=one_causal_layer,
+            method=LawCheck(PROMPT_PERMUTATION),
+            expected="holds",
+            asserted_by_claim="holds",
+            negative_control=two_causal_layers,
         ),
-        Ground(
-            what=SAME, subject=reader, test=ByLaw("prompt_blind", "words"), expected="holds",
-            broken=reader_with_positions,
+        ClaimCheck(
+            statement=PROMPT_INVARIANT,
+            make_subject=mean_pooled_encoder,
+            method=LawCheck(PROMPT_PERMUTATION, "words"),
+            expected="holds",
+            negative_control=mean_pooled_encoder_with_positions,
         ),
-        Ground(
-            what=SAME, subject=two_causal_layers, test=ByLaw("prompt_blind"), expected="fails",
-            broken=one_causal_layer,
+        ClaimCheck(
+            statement=PROMPT_INVARIANT,
+            make_subject=two_causal_layers,
+            method=LawCheck(PROMPT_PERMUTATION),
+            expected="fails",
+            negative_control=one_causal_layer,
         ),
     ),
-)  # fmt: skip
+)

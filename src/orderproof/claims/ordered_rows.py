@@ -1,12 +1,11 @@
-"""Claim 2: the rows of X are ordered, and yet the order is not used.
+"""Claim 2: the rows of X are ordered, but self-attention without positions is permutation-equivariant.
 
-A matrix has a first row and a second. But no step of attention reads the number of a row:
+A matrix has a first and a second row, but no operation of attention uses the index of a row:
 
     f(P X) = P f(X)
 
-A word that is moved to another row finds its output in that other row, and it is the same output: the rows of the
-result carry the order along, and nothing that stands *in* a row knows it. So f(P X) and f(X) are different matrices,
-made of the same rows.
+A word that moves to another row has the same output, in that other row: the order of the rows is preserved, and the
+content of a row does not depend on it. So f(P X) and f(X) are different matrices with the same rows.
 Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, section 3.5 ("no recurrence and no
 convolution").
 """
@@ -15,59 +14,67 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from orderproof.claims.by_law import ByLaw
-from orderproof.claims.by_numbers import unchanged
-from orderproof.claims.claim import Claim, Ground
-from orderproof.claims.models import Mixing, Numbered, seeded, vectors
+from orderproof.claims.claim import Claim, ClaimCheck
+from orderproof.claims.law_check import LawCheck
+from orderproof.claims.numeric_check import output_unchanged
+from orderproof.claims.small_models import AttentionBlock, WithRowNumbers, random_vectors, seeded
+from orderproof.laws.proved.permutation import LAW as PERMUTATION
 
 
-class Averaged(Mixing):
-    """Attention whose output is the mean of its rows, in every row."""
+class AveragedAttention(AttentionBlock):
+    """Attention with every output row replaced by the mean of all."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Mix, and forget which row is which."""
-        mixed = super().forward(x)
-        return mixed.mean(1, keepdim=True).expand_as(mixed)
+        """Attend, then average over rows."""
+        rows = super().forward(x)
+        return rows.mean(1, keepdim=True).expand_as(rows)
 
 
 def self_attention() -> tuple[nn.Module, Tensor]:
-    """Self-attention without positions, from rows to rows."""
-    return seeded(Mixing), vectors()
+    """Self-attention without positions."""
+    return seeded(AttentionBlock), random_vectors()
 
 
-def numbered() -> tuple[nn.Module, Tensor]:
-    """Self-attention of rows to which their numbers were added."""
-    return seeded(lambda: Numbered(Mixing())), vectors()
+def attention_with_row_numbers() -> tuple[nn.Module, Tensor]:
+    """Self-attention with row numbers added to its input."""
+    return seeded(lambda: WithRowNumbers(AttentionBlock())), random_vectors()
 
 
-def averaged() -> tuple[nn.Module, Tensor]:
-    """Self-attention that gives every row the mean of all."""
-    return seeded(Averaged), vectors()
+def averaged_attention() -> tuple[nn.Module, Tensor]:
+    """Self-attention with every output row replaced by the mean of all."""
+    return seeded(AveragedAttention), random_vectors()
 
 
 CLAIM = Claim(
     number=2,
     name="ordered_rows",
     statement="The rows of X are ordered, and yet the order is not used.",
-    documented="proved",
-    exact=(
-        "Exchange rows of X, and the output's rows are exchanged in the same way: f(PX) = P f(X). The order of "
-        "the rows is carried along, and no row's content depends on it. The two outputs are different matrices "
-        "with the same rows."
+    expected_verdict="proved",
+    exact_statement=(
+        "Permuting the rows of X permutes the output rows in the same way: f(PX) = P f(X). The order of the rows is "
+        "preserved, and the content of no row depends on it. The two outputs are different matrices with the same rows."
     ),
     conditions=(
-        "self-attention without positions, in which every row sees every row",
+        "self-attention without positions, in which every row attends to every row",
         "for every X, every weight and every permutation P",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.5",
-    grounds=(
-        Ground(
-            what="exchange rows of X, and the output's rows are exchanged alike, their content unchanged",
-            subject=self_attention, test=ByLaw("order_blind"), expected="holds", asserted="holds", broken=numbered,
+    checks=(
+        ClaimCheck(
+            statement="permuting the rows of X permutes the output rows in the same way, with unchanged content",
+            make_subject=self_attention,
+            method=LawCheck(PERMUTATION),
+            expected="holds",
+            asserted_by_claim="holds",
+            negative_control=attention_with_row_numbers,
         ),
-        Ground(
-            what="exchange rows of X, and the output is the same matrix as before",
-            subject=self_attention, test=unchanged, expected="fails", asserted="fails", broken=averaged,
+        ClaimCheck(
+            statement="swapping rows of X leaves the output matrix unchanged",
+            make_subject=self_attention,
+            method=output_unchanged,
+            expected="fails",
+            asserted_by_claim="fails",
+            negative_control=averaged_attention,
         ),
     ),
-)  # fmt: skip
+)

@@ -1,12 +1,12 @@
-"""Claim 6: softmax(P S P^T) = P softmax(S) P^T, and with it every step of attention moves with the rows.
+"""Claim 6: softmax(P S P^T) = P softmax(S) P^T, so every step of attention is permutation-equivariant.
 
     Q' = P Q     K' = P K     V' = P V          (P X) W = P (X W)
     S' = P S P^T                                (P Q)(P K)^T = P Q K^T P^T
-    A' = softmax(S') = P A P^T                  a softmax along rows minds neither which row it is nor the order in it
+    A' = softmax(S') = P A P^T                  the softmax of a row depends on no index and on no order
     Z' = A' V' = P A P^T P V = P A V = P Z      P^T P = I
 
-Each step is proved twice: on the recorded graph of a layer, for every value of its weights; and with symbols in place
-of numbers, for three tokens, where both sides are the same expression.
+Each step is proved twice: on the exported graph of a layer, for all weights; and symbolically for three tokens, where
+both sides are the same expression.
 Source: Zaheer et al. 2017, "Deep Sets", arXiv:1703.06114; Lee et al. 2019, "Set Transformer", arXiv:1810.00825.
 """
 
@@ -15,130 +15,142 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from orderproof.claims.by_algebra import Formula, exactly
-from orderproof.claims.by_law import ByLaw
-from orderproof.claims.claim import Claim, Ground
-from orderproof.claims.models import numbered_steps, steps
+from orderproof.claims.claim import Claim, ClaimCheck
+from orderproof.claims.law_check import LawCheck
+from orderproof.claims.small_models import attention_steps, attention_steps_with_row_numbers
+from orderproof.claims.symbolic_check import Formula, check_identity
+from orderproof.laws.proved.permutation import LAW as PERMUTATION
 
-N, D = 3, 2  # tokens and features of the symbols
+N, D = 3, 2  # tokens and features of the symbolic matrices
 
 
 def softmax(S: Any) -> Any:
-    """Take exp of every entry, over the sum of its row."""
+    """The softmax of each row."""
     import sympy
 
     e = S.applyfunc(sympy.exp)
     return sympy.Matrix(S.rows, S.cols, lambda i, j: e[i, j] / sum(e.row(i)))
 
 
-def running_softmax(S: Any) -> Any:
-    """Take exp of every entry, over the sum of its row up to it: an order within the row."""
+def cumulative_softmax(S: Any) -> Any:
+    """A softmax whose sums stop at the entry, so that it depends on the order within the row."""
     import sympy
 
     e = S.applyfunc(sympy.exp)
     return sympy.Matrix(S.rows, S.cols, lambda i, j: e[i, j] / sum(e[i, : j + 1]))
 
 
-def first_row_first(X: Any) -> Any:
-    """The matrix with its first row doubled: a row that knows its place."""
+def double_first_row(X: Any) -> Any:
+    """The matrix with its first row doubled, which depends on the row index."""
     return X.row(0).col_join(X[1:, :]) + X.row(0).col_join(0 * X[1:, :])
 
 
 def projection_formula() -> Formula:
-    """X W, as symbols."""
+    """X W, symbolically."""
     return Formula(
-        text="(P X) W = P (X W)", operands=(("x", (N, D), "rows"), ("w", (D, D), "still")), result="rows",
-        of=lambda X, W: X * W,
+        text="(P X) W = P (X W)", operands=(("x", (N, D), "rows"), ("w", (D, D), "still")), result_action="rows",
+        function=lambda X, W: X * W,
     )  # fmt: skip
 
 
 def broken_projection() -> Formula:
     """X W with the first row of X doubled."""
     return Formula(
-        text="(P X) W = P (X W)", operands=(("x", (N, D), "rows"), ("w", (D, D), "still")), result="rows",
-        of=lambda X, W: first_row_first(X) * W,
+        text="(P X) W = P (X W)", operands=(("x", (N, D), "rows"), ("w", (D, D), "still")), result_action="rows",
+        function=lambda X, W: double_first_row(X) * W,
     )  # fmt: skip
 
 
-def _scores(of: Callable[[Any, Any], Any]) -> Formula:
+def _scores(function: Callable[[Any, Any], Any]) -> Formula:
     operands: Any = (("q", (N, D), "rows"), ("k", (N, D), "rows"))
-    return Formula(text="(P Q)(P K)^T = P Q K^T P^T", operands=operands, result="both", of=of)
+    return Formula(text="(P Q)(P K)^T = P Q K^T P^T", operands=operands, result_action="both", function=function)
 
 
 def scores_formula() -> Formula:
-    """Q K^T, as symbols."""
+    """Q K^T, symbolically."""
     return _scores(lambda Q, K: Q * K.T)
 
 
 def broken_scores() -> Formula:
     """Q K^T with the first key doubled."""
-    return _scores(lambda Q, K: Q * first_row_first(K).T)
+    return _scores(lambda Q, K: Q * double_first_row(K).T)
 
 
 def softmax_formula() -> Formula:
-    """softmax(S) along rows, as symbols."""
+    """softmax(S) along rows, symbolically."""
     text = "softmax(P S P^T) = P softmax(S) P^T"
-    return Formula(text=text, operands=(("s", (N, N), "both"),), result="both", of=softmax)
+    return Formula(text=text, operands=(("s", (N, N), "both"),), result_action="both", function=softmax)
 
 
 def broken_softmax() -> Formula:
-    """A softmax whose sums run up to the entry only."""
+    """A softmax whose sums stop at the entry."""
     text = "softmax(P S P^T) = P softmax(S) P^T"
-    return Formula(text=text, operands=(("s", (N, N), "both"),), result="both", of=running_softmax)
+    return Formula(text=text, operands=(("s", (N, N), "both"),), result_action="both", function=cumulative_softmax)
 
 
-def _mixed(of: Callable[[Any, Any], Any]) -> Formula:
+def _mixed(function: Callable[[Any, Any], Any]) -> Formula:
     operands: Any = (("a", (N, N), "both"), ("v", (N, D), "rows"))
-    return Formula(text="(P A P^T)(P V) = P (A V)", operands=operands, result="rows", of=of)
+    return Formula(text="(P A P^T)(P V) = P (A V)", operands=operands, result_action="rows", function=function)
 
 
 def mixing_formula() -> Formula:
-    """A V, as symbols."""
+    """A V, symbolically."""
     return _mixed(lambda A, V: A * V)
 
 
 def broken_mixing() -> Formula:
     """A V with the first value doubled."""
-    return _mixed(lambda A, V: A * first_row_first(V))
+    return _mixed(lambda A, V: A * double_first_row(V))
 
 
-def _on_the_graph(output: str, says: str) -> Ground:
-    return Ground(
-        what=f"permute the rows of X by P, and {output} becomes {says}", subject=steps,
-        test=ByLaw("order_blind", output, alone=output in "QKV"), expected="holds", asserted="holds",
-        broken=numbered_steps,
+def _graph_check(output: str, result: str) -> ClaimCheck:
+    return ClaimCheck(
+        statement=f"permuting the rows of X by P maps {output} to {result}", make_subject=attention_steps,
+        method=LawCheck(PERMUTATION, output, pointwise=output in "QKV"), expected="holds", asserted_by_claim="holds",
+        negative_control=attention_steps_with_row_numbers,
     )  # fmt: skip
 
 
-def _with_symbols(what: str, subject: Callable[[], Formula], broken: Callable[[], Formula]) -> Ground:
-    return Ground(what=what, subject=subject, test=exactly, expected="holds", asserted="holds", broken=broken)
+def _symbolic_check(
+    statement: str, subject: Callable[[], Formula], negative_control: Callable[[], Formula]
+) -> ClaimCheck:
+    return ClaimCheck(
+        statement=statement,
+        make_subject=subject,
+        method=check_identity,
+        expected="holds",
+        asserted_by_claim="holds",
+        negative_control=negative_control,
+    )
 
 
 CLAIM = Claim(
     number=6,
     name="permuted_scores",
-    statement="softmax(PSP^T) = P softmax(S) P^T: Q, K, V, scores, attention and output all move with the rows.",
-    documented="proved",
-    exact=(
-        "Permute the rows of X by P. Then Q' = PQ, K' = PK, V' = PV, S' = PSP^T, A' = softmax(S') = PAP^T and Z' "
+    statement="softmax(PSP^T) = P softmax(S) P^T: Q, K, V, scores, attention and output are permuted with the rows.",
+    expected_verdict="proved",
+    exact_statement=(
+        "Let P permute the rows of X. Then Q' = PQ, K' = PK, V' = PV, S' = PSP^T, A' = softmax(S') = PAP^T and Z' "
         "= PZ, for every X, every weight and every P."
     ),
     conditions=(
         "the softmax runs along rows (over the keys)",
         "no positions and no mask, or a mask that is permuted with the rows",
-        "on the graph for every weight; with symbols for 3 tokens and 2 features, and all 6 orders",
+        "on the graph for every weight; symbolically for 3 tokens and 2 features, for all 6 permutations",
     ),
     source="Zaheer et al. 2017, arXiv:1703.06114; Lee et al. 2019, arXiv:1810.00825",
-    grounds=(
-        _on_the_graph("Q", "PQ"),
-        _on_the_graph("K", "PK"),
-        _on_the_graph("V", "PV"),
-        _on_the_graph("S", "PSP^T"),
-        _on_the_graph("A", "PAP^T"),
-        _on_the_graph("Z", "PZ"),
-        _with_symbols("a projection of permuted rows is permuted alike", projection_formula, broken_projection),
-        _with_symbols("the scores of permuted rows are permuted in rows and columns", scores_formula, broken_scores),
-        _with_symbols("softmax(PSP^T) = P softmax(S) P^T", softmax_formula, broken_softmax),
-        _with_symbols("P^T meets P: PAP^T times PV is P times AV", mixing_formula, broken_mixing),
+    checks=(
+        _graph_check("Q", "PQ"),
+        _graph_check("K", "PK"),
+        _graph_check("V", "PV"),
+        _graph_check("S", "PSP^T"),
+        _graph_check("A", "PAP^T"),
+        _graph_check("Z", "PZ"),
+        _symbolic_check(
+            "the projection of permuted rows is permuted in the same way", projection_formula, broken_projection
+        ),
+        _symbolic_check("the scores of permuted rows are permuted in rows and columns", scores_formula, broken_scores),
+        _symbolic_check("softmax(PSP^T) = P softmax(S) P^T", softmax_formula, broken_softmax),
+        _symbolic_check("P^T P = I: PAP^T times PV is P times AV", mixing_formula, broken_mixing),
     ),
-)  # fmt: skip
+)

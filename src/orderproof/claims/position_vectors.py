@@ -1,13 +1,13 @@
-"""Claim 7: adding a position's vector breaks the symmetry, whether it is fixed or learned.
+"""Claim 7: added position vectors break permutation equivariance, whether they are fixed or learned.
 
-    f(X + E) with a row of E for each position: f(P X + E) is not P f(X + E) as soon as rows of E differ
+    f(X + E) with one row of E per position: in general, f(P X + E) differs from P f(X + E) if rows of E differ
 
-Sinusoidal vectors have more to them: one and the same matrix M_k takes the vector of every position p to that of p + k,
+Sinusoidal vectors have a further property: a single matrix M_k maps the vector of every position p to that of p + k,
 
     [ sin((p + k) w) ]   [  cos(k w)  sin(k w) ] [ sin(p w) ]
     [ cos((p + k) w) ] = [ -sin(k w)  cos(k w) ] [ cos(p w) ]       for each frequency w
 
-so that "k further on" is the same turn everywhere. A table of learned vectors has no such matrix, in general.
+so that a shift by k is the same rotation at every position. A learned table has no such matrix in general.
 Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, section 3.5.
 """
 
@@ -20,144 +20,163 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orderproof import positions as place
-from orderproof.blocks import fingerprint_block
-from orderproof.claims.bench import Bench
-from orderproof.claims.by_law import ByLaw
-from orderproof.claims.by_numbers import ROUNDING, judged
-from orderproof.claims.claim import Claim, Ground, Make, Outcome
-from orderproof.claims.models import WIDTH
+from orderproof import positions
+from orderproof.blocks import fingerprint_model
+from orderproof.claims.audit_cache import AuditCache, SubjectFactory
+from orderproof.claims.claim import CheckOutcome, Claim, ClaimCheck
+from orderproof.claims.law_check import LawCheck
+from orderproof.claims.numeric_check import ROUNDING_TOLERANCE, classify_difference
+from orderproof.claims.small_models import WIDTH
 from orderproof.encodings import Sinusoidal
-from orderproof.report import words
+from orderproof.laws.proved.permutation import LAW as PERMUTATION
+from orderproof.report import phrases
 
-SHIFT, FAR = 3, 1000
-WAVES = 8  # features of the table of which a shift's matrix is shown
+SHIFT, LAST_POSITION = 3, 1000
+FEATURES = 8  # of the position vectors
 
-Waves = Callable[[Any, Any], tuple[Any, Any]]
+SinusoidPair = Callable[[Any, Any], tuple[Any, Any]]
+"""The two features of one frequency, from the position and the frequency."""
 
 
 def _encoder(encoding: str) -> nn.Module:
-    return fingerprint_block(encoding, causal=False, layers=1, width=WIDTH, heads=2, length=16)
+    return fingerprint_model(encoding, causal=False, layers=1, width=WIDTH, heads=2, length=16)
 
 
-def fixed() -> nn.Module:
-    """One layer without a mask, with sinusoidal vectors added."""
+def sinusoidal_encoder() -> nn.Module:
+    """One bidirectional layer with sinusoidal positions."""
     return _encoder("sinusoidal")
 
 
-def learned() -> nn.Module:
-    """One layer without a mask, with a learned vector for each position added."""
+def learned_encoder() -> nn.Module:
+    """One bidirectional layer with learned positions."""
     return _encoder("learned")
 
 
-def nothing_added() -> nn.Module:
-    """One layer without a mask and without positions."""
+def encoder_without_positions() -> nn.Module:
+    """One bidirectional layer without positions."""
     return _encoder("none")
 
 
-def waves() -> Waves:
-    """The two waves of one frequency w at position p, as symbols."""
+def sinusoid_pair() -> SinusoidPair:
+    """The two sinusoids of one frequency w at position p, symbolically."""
     import sympy
 
     return lambda p, w: (sympy.sin(p * w), sympy.cos(p * w))
 
 
-def chirps() -> Waves:
-    """Waves of the square of the position, as symbols."""
+def chirp_pair() -> SinusoidPair:
+    """Sinusoids of the squared position, symbolically."""
     import sympy
 
     return lambda p, w: (sympy.sin(p * p * w), sympy.cos(p * p * w))
 
 
-def table() -> Tensor:
-    """The library's sinusoidal vectors of positions 0 to 1002, in float64."""
-    return Sinusoidal(WAVES).table(place.arange(FAR + SHIFT), dtype=torch.float64)
+def sinusoidal_table() -> Tensor:
+    """The sinusoidal vectors of positions 0 to 1002, in float64."""
+    return Sinusoidal(FEATURES).encoding_table(positions.arange(LAST_POSITION + SHIFT), dtype=torch.float64)
 
 
 def learned_table() -> Tensor:
-    """As many vectors drawn at random, as a learned table starts."""
-    return torch.randn(FAR + SHIFT, WAVES, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    """As many random vectors, like a learned table at initialisation."""
+    return torch.randn(LAST_POSITION + SHIFT, FEATURES, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
 
-def turned_by_one_matrix(make: Make, bench: Bench) -> Outcome:
-    """Whether the matrix M_k takes the waves at p to those at p + k, with symbols for p, k and w."""
+def shift_is_rotation(make_subject: SubjectFactory, audits: AuditCache) -> CheckOutcome:
+    """Check symbolically that M_k maps the sinusoids at p to those at p + k, for every p, k and w."""
     import sympy
 
     p, k, w = sympy.symbols("p k w", real=True)
-    wave: Waves = make()
-    sin, cos = wave(k, w)
+    pair: SinusoidPair = make_subject()
+    sin, cos = pair(k, w)
     M = sympy.Matrix([[cos, sin], [-sin, cos]])
-    gap = (M * sympy.Matrix(wave(p, w)) - sympy.Matrix(wave(p + k, w))).applyfunc(lambda t: sympy.expand(t, trig=True))
-    if gap == sympy.zeros(2, 1):
-        return Outcome(
-            found="proved", method="algebra",
+    difference = M * sympy.Matrix(pair(p, w)) - sympy.Matrix(pair(p + k, w))
+    difference = difference.applyfunc(lambda t: sympy.expand(t, trig=True))
+    if difference == sympy.zeros(2, 1):
+        return CheckOutcome(
+            verdict="proved", method="algebra",
             evidence=("M_k [sin pw, cos pw] - [sin (p+k)w, cos (p+k)w] expands to 0, for every p, k and w",),
         )  # fmt: skip
-    size = max(abs(float(t)) for t in gap.subs({p: 1, k: 2, w: sympy.Rational(1, 3)}))
-    text = f"with p = 1, k = 2, w = 1/3 the two sides differ by {words.size(size)}"
-    return Outcome(found="refuted" if size > 1e-9 else "undecided", method="algebra", evidence=(text,))
+    size = max(abs(float(t)) for t in difference.subs({p: 1, k: 2, w: sympy.Rational(1, 3)}))
+    text = f"with p = 1, k = 2, w = 1/3 the two sides differ by {phrases.format_difference(size)}"
+    return CheckOutcome(verdict="refuted" if size > 1e-9 else "undecided", method="algebra", evidence=(text,))
 
 
 def shift_matrix() -> Tensor:
-    """M_k of the library's frequencies: one turn for each pair of features."""
-    M = torch.zeros(WAVES, WAVES, dtype=torch.float64)
-    for i, frequency in enumerate(Sinusoidal(WAVES).spectrum.frequencies):
+    """M_k for the frequencies of `Sinusoidal`: one rotation per pair of features."""
+    M = torch.zeros(FEATURES, FEATURES, dtype=torch.float64)
+    for i, frequency in enumerate(Sinusoidal(FEATURES).spectrum.frequencies):
         sin, cos = math.sin(SHIFT * frequency), math.cos(SHIFT * frequency)
         M[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor([[cos, sin], [-sin, cos]], dtype=torch.float64)
     return M
 
 
-def shifted_by_one_matrix(make: Make, bench: Bench) -> Outcome:
-    """Whether M_k, or else the matrix that fits best, takes row p of a table to row p + k, for every p."""
-    E: Tensor = make()
-    before, after = E[:FAR], E[SHIFT:]
+def shift_is_linear(make_subject: SubjectFactory, audits: AuditCache) -> CheckOutcome:
+    """Check that M_k, or the least-squares matrix, maps row p of a table to row p + k, for every p."""
+    E: Tensor = make_subject()
+    before, after = E[:LAST_POSITION], E[SHIFT:]
     fitted = torch.linalg.lstsq(before, after).solution.T
-    gaps = {name: float((before @ M.T - after).abs().max()) for name, M in (("M", shift_matrix()), ("fit", fitted))}
-    shown = shift_matrix()[:4, :4].tolist() if gaps["M"] <= ROUNDING else []
-    turns = [f"M for k = {SHIFT}, its first two turns:"] if shown else []
-    turns += [f"[{' '.join(f'{x:7.4f}' for x in row)}]" for row in shown]
-    misses = {name: words.size(gap) for name, gap in gaps.items()}
-    told = f"M misses row p + {SHIFT} by at most {misses['M']}, the best matrix by {misses['fit']}"
-    return judged(min(gaps.values()), (*turns, f"rows 0 to {FAR - 1}: {told}"))
+    exact, fit = (float((before @ M.T - after).abs().max()) for M in (shift_matrix(), fitted))
+    rows = shift_matrix()[:4, :4].tolist() if exact <= ROUNDING_TOLERANCE else []
+    lines = [f"M for k = {SHIFT}, its first two rotations:"] if rows else []
+    lines += [f"[{' '.join(f'{x:7.4f}' for x in row)}]" for row in rows]
+    errors = f"M {phrases.format_difference(exact)}, the least-squares matrix {phrases.format_difference(fit)}"
+    lines.append(f"rows 0 to {LAST_POSITION - 1}: largest error of row p + {SHIFT}: {errors}")
+    return classify_difference(min(exact, fit), tuple(lines))
 
 
 CLAIM = Claim(
     number=7,
     name="position_vectors",
     statement="Adding a position's vector breaks the symmetry, with fixed and with learned vectors alike.",
-    documented="proved",
-    exact=(
-        "With sinusoidal vectors added, and with learned ones, exchanging tokens can change what the output's rows "
-        "say and not only where they stand. Order enters at that sum and nowhere else. For sinusoidal vectors, and "
-        "not for learned ones in general, one matrix takes the vector of every position to that of the position k "
-        "further on."
+    expected_verdict="proved",
+    exact_statement=(
+        "With added sinusoidal or learned vectors, permuting tokens can change the content of the output rows, not "
+        "only their order. Order enters only at that sum. For sinusoidal vectors, and not for learned ones in "
+        "general, one matrix maps the vector of every position to that of the position k later."
     ),
     conditions=(
-        "the vectors of the positions differ; made the same for every position, the symmetry is back",
-        "that order can reach the output is proved; not that a model makes good use of it",
+        "the vectors of the positions differ; with equal vectors, equivariance holds again",
+        "it is proved that order can reach the output, not that a model uses it well",
         "the matrix depends on k and on the frequencies, not on the position",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.5",
-    grounds=(
-        Ground(
-            what="permute the tokens, and the output's rows are permuted alike", subject=fixed,
-            test=ByLaw("order_blind"), expected="fails", asserted="fails", broken=nothing_added,
+    checks=(
+        ClaimCheck(
+            statement="permuting the tokens permutes the output rows in the same way",
+            make_subject=sinusoidal_encoder,
+            method=LawCheck(PERMUTATION),
+            expected="fails",
+            asserted_by_claim="fails",
+            negative_control=encoder_without_positions,
         ),
-        Ground(
-            what="permute the tokens, and the output's rows are permuted alike", subject=learned,
-            test=ByLaw("order_blind"), expected="fails", asserted="fails", broken=nothing_added,
+        ClaimCheck(
+            statement="permuting the tokens permutes the output rows in the same way",
+            make_subject=learned_encoder,
+            method=LawCheck(PERMUTATION),
+            expected="fails",
+            asserted_by_claim="fails",
+            negative_control=encoder_without_positions,
         ),
-        Ground(
-            what="a shift by k is one turn for each frequency, the same at every position", subject=waves,
-            test=turned_by_one_matrix, expected="holds", broken=chirps,
+        ClaimCheck(
+            statement="a shift by k is one rotation per frequency, the same at every position",
+            make_subject=sinusoid_pair,
+            method=shift_is_rotation,
+            expected="holds",
+            negative_control=chirp_pair,
         ),
-        Ground(
-            what="one matrix takes the row of every position to the row 3 further on", subject=table,
-            test=shifted_by_one_matrix, expected="holds", broken=learned_table,
+        ClaimCheck(
+            statement="one matrix maps the row of every position to the row 3 positions later",
+            make_subject=sinusoidal_table,
+            method=shift_is_linear,
+            expected="holds",
+            negative_control=learned_table,
         ),
-        Ground(
-            what="one matrix takes the row of every position to the row 3 further on", subject=learned_table,
-            test=shifted_by_one_matrix, expected="fails", broken=table,
+        ClaimCheck(
+            statement="one matrix maps the row of every position to the row 3 positions later",
+            make_subject=learned_table,
+            method=shift_is_linear,
+            expected="fails",
+            negative_control=sinusoidal_table,
         ),
     ),
-)  # fmt: skip
+)

@@ -2,8 +2,8 @@
 
     Q = X Wq + bq        K = X Wk + bk        V = X Wv + bv
 
-In self-attention all three read the same X: they are three views of the same tokens, one row a token. They are not
-equal, because their weights are not. In cross-attention Q reads one sequence and K and V another.
+In self-attention all three are linear maps of the same X, with one row per token. They differ because their weights
+differ. In cross-attention, Q is computed from one sequence, K and V from another.
 Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, section 3.2.3.
 """
 
@@ -12,12 +12,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from orderproof.claims.bench import Bench
-from orderproof.claims.by_graph import OUTPUTS, keys_and_values_from_elsewhere, projections_of_one_input
-from orderproof.claims.by_numbers import apart, judged, made_in_float64
-from orderproof.claims.claim import Claim, Ground, Make, Outcome
-from orderproof.claims.models import BATCH, WIDTH, AttentionSteps, seeded, vectors
-from orderproof.report import words
+from orderproof.claims.audit_cache import AuditCache, SubjectFactory
+from orderproof.claims.claim import CheckOutcome, Claim, ClaimCheck
+from orderproof.claims.graph_check import PROJECTIONS, cross_attention_projections, projections_of_one_input
+from orderproof.claims.numeric_check import build_subject_float64, classify_difference, max_relative_difference
+from orderproof.claims.small_models import BATCH, WIDTH, AttentionSteps, random_vectors, seeded
+from orderproof.report import phrases
 
 
 class Cross(AttentionSteps):
@@ -29,8 +29,8 @@ class Cross(AttentionSteps):
         return {"Q": a.to_query(x), "K": a.to_key(memory), "V": a.to_value(memory)}
 
 
-class Shifted(AttentionSteps):
-    """Self-attention whose keys are those of the row before."""
+class ShiftedKeys(AttentionSteps):
+    """Self-attention with the keys shifted by one row."""
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         """The three projections."""
@@ -38,69 +38,84 @@ class Shifted(AttentionSteps):
         return {"Q": a.to_query(x), "K": a.to_key(x.roll(1, dims=1)), "V": a.to_value(x)}
 
 
-class Tied(AttentionSteps):
+class TiedProjections(AttentionSteps):
     """Self-attention with one projection for all three."""
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
-        """The three projections, which are one."""
-        return dict.fromkeys(OUTPUTS, self.attention.to_query(x))
+        """The three projections, all equal."""
+        return dict.fromkeys(PROJECTIONS, self.attention.to_query(x))
 
 
 def self_attention() -> tuple[nn.Module, Tensor]:
     """Self-attention."""
-    return seeded(AttentionSteps), vectors()
+    return seeded(AttentionSteps), random_vectors()
 
 
-def shifted() -> tuple[nn.Module, Tensor]:
-    """Self-attention whose keys are those of the row before."""
-    return seeded(Shifted), vectors()
+def shifted_keys() -> tuple[nn.Module, Tensor]:
+    """Self-attention with the keys shifted by one row."""
+    return seeded(ShiftedKeys), random_vectors()
 
 
-def tied() -> tuple[nn.Module, Tensor]:
+def tied_projections() -> tuple[nn.Module, Tensor]:
     """Self-attention with one projection for all three."""
-    return seeded(Tied), vectors()
+    return seeded(TiedProjections), random_vectors()
 
 
 def cross_attention() -> tuple[nn.Module, tuple[Tensor, Tensor]]:
     """Cross-attention from one sequence to another."""
-    return seeded(Cross), (vectors(), torch.ones(BATCH, 3, WIDTH))
+    return seeded(Cross), (random_vectors(), torch.ones(BATCH, 3, WIDTH))
 
 
 @torch.no_grad()
-def all_equal(make: Make, bench: Bench) -> Outcome:
-    """Whether Q, K and V are the same matrix."""
-    module, x = made_in_float64(make)
+def all_equal(make_subject: SubjectFactory, audits: AuditCache) -> CheckOutcome:
+    """Check that Q, K and V are the same matrix."""
+    module, x = build_subject_float64(make_subject)
     steps = module(x)
-    gaps = {f"{a} and {b}": apart(steps[a], steps[b]) for a, b in (("Q", "K"), ("K", "V"), ("Q", "V"))}
-    return judged(max(gaps.values()), tuple(f"{pair} differ by {words.size(gap)}" for pair, gap in gaps.items()))
+    differences = {
+        f"{a} and {b}": max_relative_difference(steps[a], steps[b]) for a, b in (("Q", "K"), ("K", "V"), ("Q", "V"))
+    }
+    return classify_difference(
+        max(differences.values()),
+        tuple(f"{pair} differ by {phrases.format_difference(value)}" for pair, value in differences.items()),
+    )
 
 
 CLAIM = Claim(
     number=3,
     name="three_projections",
     statement="Q, K and V are three projections of one X.",
-    documented="shown",
-    exact=(
-        "In self-attention Q, K and V are each one linear map of the same X, row by row, with weights of their "
-        "own. They need not be equal. In cross-attention Q comes from one sequence, K and V from another."
+    expected_verdict="shown",
+    exact_statement=(
+        "In self-attention Q, K and V are three linear maps of the same X, row by row, with separate weights. They "
+        "need not be equal. In cross-attention Q comes from one sequence, K and V from another."
     ),
     conditions=(
-        "true by how the layer is built: it is read off the recorded graph of this layer, not of every model",
-        "self-attention; in cross-attention K and V come from elsewhere",
+        "by construction of the layer: read from the exported graph of this layer, not of every model",
+        "self-attention; in cross-attention K and V come from another sequence",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3",
-    grounds=(
-        Ground(
-            what="Q, K and V are each one linear map of the very same tensor", subject=self_attention,
-            test=projections_of_one_input, expected="holds", asserted="holds", broken=shifted,
+    checks=(
+        ClaimCheck(
+            statement="Q, K and V are linear maps of one tensor",
+            make_subject=self_attention,
+            method=projections_of_one_input,
+            expected="holds",
+            asserted_by_claim="holds",
+            negative_control=shifted_keys,
         ),
-        Ground(
-            what="Q, K and V are the same matrix", subject=self_attention, test=all_equal, expected="fails",
-            broken=tied,
+        ClaimCheck(
+            statement="Q, K and V are the same matrix",
+            make_subject=self_attention,
+            method=all_equal,
+            expected="fails",
+            negative_control=tied_projections,
         ),
-        Ground(
-            what="K and V are linear maps of one tensor, Q of another", subject=cross_attention,
-            test=keys_and_values_from_elsewhere, expected="holds", broken=self_attention,
+        ClaimCheck(
+            statement="K and V are linear maps of one tensor, Q of another",
+            make_subject=cross_attention,
+            method=cross_attention_projections,
+            expected="holds",
+            negative_control=self_attention,
         ),
     ),
-)  # fmt: skip
+)

@@ -1,3 +1,3 @@
-"""The command line: one command a file."""
+"""The command line: one file for each command."""
 
 from orderproof.cli.application import main as main

@@ -1,12 +1,11 @@
-"""The `orderproof` command: its commands, and what its exit codes mean.
+"""The `orderproof` command: its subcommands and exit codes.
 
-0    every expectation is met
-1    a law that should hold is refuted, or one that should fail holds; a certificate does not follow; a claim has
-     another verdict than it documents
-2    wrong usage, or the subject cannot be loaded or called; of `compare` also that a run failed (the others are in its
-     report), or that a score contradicts what was proved of its model (the result is kept, and no report is written)
-3    nothing refuted, but a law that should hold could not be decided
-130  interrupted; what was found so far has been reported
+0    every check passed
+1    a check failed; a certificate was rejected; a claim has another verdict than documented
+2    wrong usage, or the subject cannot be loaded or called; in `compare` also a failed run (the report has the others),
+     or a score that contradicts a proof about its model (the result is kept, and no report is written)
+3    no check failed, and at least one is undecided
+130  interrupted; the findings so far have been reported
 """
 
 from __future__ import annotations
@@ -23,20 +22,23 @@ from orderproof.cli.ceiling import ceiling
 from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
 from orderproof.cli.explain import explain
-from orderproof.cli.listing import list_
+from orderproof.cli.list_command import list_command
 from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
 from orderproof.cli.sensitivity import sensitivity
-from orderproof.errors import OrderproofError
+from orderproof.errors import OrderproofError, first_line
 
-EPILOG = "Exit codes: 0 every expectation met; 1 a violation; 2 usage, or the subject cannot be loaded; 3 undecided."
-COMPARED = (
-    "Exit codes: 0 all runs finished; 2 usage, a run failed, or a score contradicts what was proved; 130 interrupted."
+EPILOG = (
+    "Exit codes: 0 every check passed; 1 a check failed; 2 wrong usage, or the subject cannot be loaded; "
+    "3 no check failed, and one is undecided; 130 interrupted."
+)
+COMPARE_EPILOG = (
+    "Exit codes: 0 all runs finished; 2 wrong usage, a failed run, or a score that contradicts a proof; "
+    "130 interrupted."
 )
 
 app = typer.Typer(
     name="orderproof",
-    help="Prove what a sequence model knows about the order of its tokens.",
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
@@ -47,7 +49,7 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        from orderproof import __version__
+        from orderproof._version import __version__
 
         typer.echo(f"orderproof {__version__}")
         raise typer.Exit
@@ -57,7 +59,14 @@ def _version(value: bool) -> None:
 def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Prove what a sequence model knows about the order of its tokens."""
+    """Check how a sequence model uses the order of its tokens: proofs on its graph, and measurements.
+
+    \b
+    Examples:
+      orderproof audit arch:llama --tiny --html report.html
+      orderproof prove my_model.py:build --law causal --expect causal=holds
+      orderproof explain
+    """
 
 
 app.command("audit", epilog=EPILOG)(audit)
@@ -65,16 +74,16 @@ app.command("prove", epilog=EPILOG)(prove)
 app.command("atlas")(atlas)
 app.command("card")(card)
 app.command("claims")(claims)
-app.command("compare", epilog=COMPARED)(compare)
+app.command("compare", epilog=COMPARE_EPILOG)(compare)
 app.command("ceiling")(ceiling)
 app.command("explain")(explain)
-app.command("list")(list_)
+app.command("list")(list_command)
 app.command("recheck")(recheck)
 app.command("sensitivity")(sensitivity)
 
 
 def main() -> None:
-    """Run the command line; every error on purpose is one line on standard error and exit code 2."""
+    """Run the command line; an `OrderproofError` becomes one line on standard error and exit code 2."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
         app()
@@ -90,9 +99,8 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("ORDERPROOF_TRACEBACK"):
             raise
-        text = (str(error).strip().splitlines() or [""])[0]
         sys.stderr.write(
-            f"orderproof: internal error, please report it: {type(error).__name__}: {text} "
-            "(ORDERPROOF_TRACEBACK=1 shows where)\n"
+            f"orderproof: internal error, please report it: {first_line(error)} "
+            "(ORDERPROOF_TRACEBACK=1 shows the traceback)\n"
         )
         raise SystemExit(2) from None

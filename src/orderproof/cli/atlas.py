@@ -1,4 +1,4 @@
-"""`orderproof atlas`: every architecture that transformers knows, audited tiny, one process each."""
+"""`orderproof atlas`: audit a tiny version of every architecture of transformers, one process each."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from orderproof.cli.console import report_console
 from orderproof.errors import UsageError
 
 if TYPE_CHECKING:
-    from orderproof.auditing.atlas import Asked
-    from orderproof.auditing.atlas_store import Store
+    from orderproof.atlas.document import AtlasDocument
 
 
 def atlas(
@@ -25,81 +24,97 @@ def atlas(
         list[str] | None, typer.Argument(metavar="NAME", help="Architectures by name. All by default.")
     ] = None,
     store: Annotated[
-        str, typer.Option("--store", metavar="PATH", help="Where finished rows are kept, one a line; it is resumed.")
+        str, typer.Option("--store", metavar="PATH", help="Finished rows, one a line. An existing store is resumed.")
     ] = "atlas.jsonl",
+    from_json: Annotated[
+        str | None,
+        typer.Option("--from-json", metavar="PATH", help="Read the rows from a file of --json; audit nothing."),
+    ] = None,
     json: Annotated[
-        str | None, typer.Option("--json", metavar="PATH", help="Write the rows as JSON; - for standard output.")
+        str | None,
+        typer.Option("--json", metavar="PATH", help="Write the rows as JSON; PATH.gz: compressed; - for stdout."),
     ] = None,
     markdown: Annotated[
         str | None, typer.Option("--markdown", metavar="PATH", help="Write the page; - for standard output.")
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", help="Architectures at a time.")] = 1,
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time for one architecture.")] = 300,
-    memory: Annotated[float, typer.Option("--memory", metavar="GIB", help="Address space for one architecture.")] = 4,
-    attention: options.Backend = None,
+    workers: Annotated[int, typer.Option("--workers", help="Number of processes.")] = 1,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time limit per architecture.")] = 300,
+    memory: Annotated[float, typer.Option("--memory", metavar="GIB", help="Address space per architecture.")] = 4,
+    attention: options.AttentionBackend = None,
     date: Annotated[
-        str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="The date on the page; that of the last row.")
+        str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Date on the page; by default of the last row.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress.")] = False,
 ) -> None:
-    """Audit every text and vision architecture of transformers, tiny and with random weights.
+    """Audit a tiny version of every text and vision architecture of transformers, with random weights.
 
-    Each is audited in a process of its own; one that crashes, hangs or eats memory costs one row. Killed at any
-    moment and started again with the same store, it goes on where it was.
+    Each architecture is audited in its own process. One that crashes, hangs or exceeds its memory costs one row. A run
+    that was killed continues with the same store.
 
     \b
     Examples:
-      orderproof atlas --workers 4 --markdown docs/atlas.md --json docs/atlas.json
+      orderproof atlas --workers 4 --markdown atlas.md --json atlas.json.gz
       orderproof atlas bert llama mamba
+      orderproof atlas --from-json docs/atlas.json.gz --markdown docs/atlas.md
     """
-    from orderproof.report.destination import check
+    from orderproof.report.file_output import check_writable
 
-    check(json, markdown)
-    checked(date)
-    with progress(quiet=quiet) as tell:
-        tell((), 0, 1)
-        from orderproof.auditing.atlas import Asked, run, wanted
-        from orderproof.auditing.atlas_child import Limits
-        from orderproof.auditing.atlas_store import Store
+    check_writable(json, markdown)
+    check_date(date)
+    if from_json is not None:
+        if names:
+            raise UsageError(f"expected no NAME with --from-json, which audits nothing; got {' '.join(names)}")
+        from orderproof.atlas.document import read_document
 
-        asked = Asked(
-            wanted(names or ()), attention=attention, workers=workers, limits=Limits(seconds=timeout, memory=memory)
+        document = read_document(from_json)
+        document = document if date is None else document.model_copy(update={"date": date})
+        _write_outputs(document, from_json, json=json, markdown=markdown, quiet=quiet)
+        return
+    with atlas_progress(quiet=quiet) as progress:
+        progress((), 0, 1)
+        from orderproof.atlas.runner import AtlasRequest, requested_document, select_architectures, update_store
+        from orderproof.atlas.store import AtlasStore
+        from orderproof.atlas.worker import Limits
+
+        request = AtlasRequest(
+            select_architectures(names or ()),
+            attention=attention,
+            workers=workers,
+            limits=Limits(seconds=timeout, memory_gib=memory),
         )
         interrupted = False
-        with Store(store) as kept:
+        with AtlasStore(store) as opened:
             try:
-                run(asked, kept, tell)
+                update_store(request, opened, progress)
             except KeyboardInterrupt:
                 interrupted = True
-    _written(asked, kept, json=json, markdown=markdown, date=date, quiet=quiet)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores"
+    document = requested_document(request, opened, date=date, machine=machine)
+    _write_outputs(document, str(opened.path), json=json, markdown=markdown, quiet=quiet)
     if interrupted:
         raise KeyboardInterrupt
 
 
-def _written(
-    asked: Asked, store: Store, *, json: str | None, markdown: str | None, date: str | None, quiet: bool
+def _write_outputs(
+    document: AtlasDocument, source: str, *, json: str | None, markdown: str | None, quiet: bool
 ) -> None:
-    from orderproof.auditing.atlas import rows_of, to_json
-    from orderproof.auditing.atlas_counts import summary
-    from orderproof.auditing.atlas_page import page
-    from orderproof.report.destination import write
+    from orderproof.atlas.counts import summary
+    from orderproof.atlas.page import page
+    from orderproof.report.file_output import write_file
 
-    rows, total = rows_of(asked, store)
-    day = date or max((row.finished for row in rows), default="no row yet")
-    machine = f"{platform.machine()}, {os.cpu_count()} cores"
     if json is not None:
-        write(to_json(rows, asked=total, date=day, machine=machine), json)
+        document.write(json)
     if markdown is not None:
-        write(page(rows, asked=total, date=day, machine=machine), markdown)
+        write_file(page(document), markdown)
     if not quiet:
         console = report_console([json, markdown])
-        console.print(summary(rows, asked=total))
+        console.print(summary(document), soft_wrap=True)
         written = [path for path in (json, markdown) if path not in (None, "-")]
-        console.print(f"rows: {store.path}" + "".join(f"\nwritten: {path}" for path in written), highlight=False)
+        console.print(f"rows: {source}" + "".join(f"\nwritten: {path}" for path in written), highlight=False)
 
 
-def checked(date: str | None) -> None:
-    """Raises `UsageError` where a date is none."""
+def check_date(date: str | None) -> None:
+    """Raises `UsageError` if the date is not in ISO format."""
     try:
         dt.date.fromisoformat(date or "2000-01-01")
     except ValueError:
@@ -107,8 +122,8 @@ def checked(date: str | None) -> None:
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Callable[[Sequence[str], int, int], None]]:
-    """A progress display on standard error, on terminals; elsewhere silence. It has no thread: this process forks."""
+def atlas_progress(*, quiet: bool) -> Iterator[Callable[[Sequence[str], int, int], None]]:
+    """A progress display on standard error if it is a terminal. It starts no thread, because this process forks."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -124,13 +139,13 @@ def progress(*, quiet: bool) -> Iterator[Callable[[Sequence[str], int, int], Non
         task = display.add_task("loading", total=None)
         counting = False
 
-        def tell(running: Sequence[str], done: int, total: int) -> None:
+        def show(running: Sequence[str], done: int, total: int) -> None:
             nonlocal task, counting
-            if not counting and running:  # a task of its own: what was done before this run says nothing of its speed
+            if not counting and running:  # a new task: rows of an earlier run do not count towards the speed
                 display.remove_task(task)
                 task, counting = display.add_task("", completed=done, total=total), True
             text = ", ".join(running) if counting else "loading"
             display.update(task, description=f"{text[:40]:<40}", completed=done, total=total if counting else None)
             display.refresh()
 
-        yield tell
+        yield show

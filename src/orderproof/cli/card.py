@@ -1,4 +1,4 @@
-"""`orderproof card`: a section for a model card, from a subject or a finished report."""
+"""`orderproof card`: a section for a model card, from a subject or a report."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from orderproof.cli import options
 from orderproof.cli.console import progress
 from orderproof.errors import UsageError
 
-SOURCE = f"A report written by audit --json, as NAME.json; or what to audit. {options.SUBJECT}"
-INTO = "The Markdown file to put the section into: in the place of the one it has, else at its end."
+SOURCE = f"A report of audit --json, as NAME.json; or a subject to audit. {options.SUBJECT}"
+INTO = "The Markdown file that gets the section: an existing section is replaced, else it is appended."
 
 
 def card(
@@ -24,54 +24,58 @@ def card(
     seed: options.Seed = 0,
     timeout: options.Timeout = 300,
     tiny: options.Tiny = False,
-    attention: options.Backend = None,
+    attention: options.AttentionBackend = None,
     token_axis: options.Axis = None,
-    allow_network: options.Network = False,
+    allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write what is known of a model's token order as a section for its card.
+    """Write how a model uses token order as a section for its model card.
 
-    The section stands between two marks, so that running this again on the same file replaces it. Nothing else of the
-    file is touched. The exit code is that of the report.
+    The section is between two marks, so that the next run on the same file replaces it. The rest of the file is not
+    changed. The exit code is that of the report.
 
     \b
     Examples:
-      orderproof card report.json                        on standard output
-      orderproof card report.json --into README.md       into the card
+      orderproof card report.json                        prints the section
+      orderproof card report.json --into README.md       writes it into the card
       orderproof card ./checkpoint --into README.md      audits first
     """
     text = None if into is None else _card(into)
     if source.endswith(".json"):
         if law or expect or length is not None:
-            raise UsageError("expected --law, --expect and --length beside a subject; a report is finished")
-        from orderproof.report.reading import read_report
+            raise UsageError(
+                "expected a subject with --law, --expect or --length; got a report, whose findings are fixed"
+            )
+        from orderproof.report.json_input import read_report
 
         report = read_report(source)
     else:
         from orderproof.auditing import audit
-        from orderproof.cli.loading import load_subject
+        from orderproof.cli.subject_argument import load_subject
 
-        with progress(quiet=quiet) as tell:
-            tell("loading", 0, 1)
+        with progress(quiet=quiet) as update:
+            update("loading", 0, 1)
             subject = load_subject(
                 source, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
             )
-            expected = options.expectations(expect)
-            report = audit(subject, laws=law, length=length, expect=expected, seed=seed, timeout=timeout, progress=tell)
-    from orderproof.report.card import placed, render_card
-    from orderproof.report.destination import write
+            expected = options.parse_expectations(expect)
+            report = audit(
+                subject, laws=law, length=length, expect=expected, seed=seed, timeout=timeout, progress=update
+            )
+    from orderproof.report.file_output import write_file
+    from orderproof.report.model_card import insert_section, render_card_section
 
-    section = render_card(report)
-    write(section if text is None else placed(section, text).encode(), "-" if into is None else into)
+    section = render_card_section(report)
+    write_file(section if text is None else insert_section(section, text).encode(), "-" if into is None else into)
     if into is not None and not quiet:
         typer.echo(f"written: {into}")
     raise typer.Exit(report.exit_code)
 
 
 def _card(path: Path) -> str:
-    """The text of the card, its line ends as they are."""
+    """The text of the card with its line ends unchanged."""
     try:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"expected --into to name a Markdown file that is there; {str(path)!r}: {why}") from None
+        raise UsageError(f"expected --into with an existing Markdown file; {str(path)!r}: {why}") from None

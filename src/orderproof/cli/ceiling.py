@@ -1,4 +1,4 @@
-"""`orderproof ceiling`: the best that a reader blind to order can score on a question."""
+"""`orderproof ceiling`: the best score on a question without token order."""
 
 from __future__ import annotations
 
@@ -8,89 +8,87 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import report_console
+from orderproof.cli.outputs import print_written, rendered, write_outputs
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
-    from orderproof.lab.ceilings import CeilingAt, Ceilings
+    from orderproof.lab.ceilings import CeilingReport, LengthCeiling
 
-LONGEST = 36
-"""The longest fraction that is printed, in characters; of a longer one how long it is."""
-BETTER = {
-    "accuracy": "share of the scored places that are right",
-    "exact_match": "share of the rows that are right at every place",
-    "nats": "cross-entropy a place [nats], where less is better",
+MAX_FRACTION_CHARACTERS = 36
+"""Longer fractions are printed as their numbers of digits."""
+MEASURE_TEXT = {
+    "accuracy": "share of the scored positions that are right",
+    "exact_match": "share of the rows that are right at every scored position",
+    "nats": "cross-entropy per position [nats], lower is better",
 }
 
 
 def ceiling(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question, as `orderproof list questions`.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="One of `orderproof list questions`.")],
     settings: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings of the question.")] = None,
     length: Annotated[
-        list[int] | None, typer.Option("--length", metavar="N", help="A length; may be repeated. Those tested at.")
+        list[int] | None, typer.Option("--length", metavar="N", help="A length; repeatable. Default: the test lengths.")
     ] = None,
     json: Annotated[
         str | None, typer.Option("--json", metavar="PATH", help="Write JSON; - for standard output.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; files only.")] = False,
 ) -> None:
-    """Work out the best score of a reader blind to order: exactly, before anything is trained.
+    """Compute the ceiling of a question: the exact best score of a predictor that ignores token order.
 
-    Such a reader knows, at a place, the token there and the bag of the others it sees. Who truly scores more knows
-    something of the order; who scores no more may only have counted. A decoder of two layers or more can find out
-    where tokens stand without being told.
+    The predictor knows, at a position, the token there and the bag of the tokens it sees. A model that scores above the
+    ceiling uses token order; a model at or below it may only count tokens. A decoder of two layers or more can compute
+    positions even without a position encoding.
 
     \b
     Examples:
       orderproof ceiling even_pairs --length 10 --length 200
       orderproof ceiling copy letters=100 --length 5 --json -
     """
-    from orderproof.lab.asking import make
-    from orderproof.lab.ceilings import ceilings
+    from orderproof.lab.ceilings import compute_ceilings
+    from orderproof.lab.registry import make_question
 
-    found = ceilings(make(question, options.settings(settings)), length)
-    if json is not None:
-        from orderproof.report.destination import write
-
-        write(found.to_json() + "\n", json)
+    report = compute_ceilings(make_question(question, options.parse_settings(settings)), length)
+    written = write_outputs((json, rendered(lambda: report.to_json() + "\n")))
     if not quiet:
-        _print(found, json)
+        console = report_console([json])
+        _print_report(report, console)
+        print_written(console, written)
 
 
-def _print(found: Ceilings, json: str | None) -> None:
+def _print_report(report: CeilingReport, console: Console) -> None:
     from rich.text import Text
 
-    from orderproof.report.printing import print_block
+    from orderproof.report.terminal_blocks import print_block
 
-    console = report_console([json])
-    given = "".join(f" {key}={value}" for key, value in found.settings.items())
-    print_block(console, Text(f"{found.question}{given}: {found.statement}"), indent=0)
-    print_block(console, Text(f"score: {BETTER[found.measure]}; asked of {found.asked_of}"), indent=0)
-    print_block(console, Text(f"reader: knows {found.reader}"), indent=0)
-    print_block(console, _table(found.lengths), indent=2)
-    for how in dict.fromkeys(at.how for at in found.lengths):
-        print_block(console, Text(f"worked out: {how}" if how else "no ceiling is known"), indent=0)
-    if json not in (None, "-"):
-        console.print(f"written: {json}", highlight=False)
+    settings = "".join(f" {key}={value}" for key, value in report.settings.items())
+    print_block(console, Text(f"{report.question}{settings}: {report.statement}"), indent=0)
+    print_block(console, Text(f"score: {MEASURE_TEXT[report.measure]}; for {report.model_kinds}"), indent=0)
+    print_block(console, Text(f"predictor: knows {report.observer}"), indent=0)
+    print_block(console, _table(report.lengths), indent=2)
+    for derivation in dict.fromkeys(at.derivation for at in report.lengths):
+        print_block(console, Text(f"derivation: {derivation}" if derivation else "the ceiling is unknown"), indent=0)
 
 
-def _table(lengths: tuple[CeilingAt, ...]) -> Table:
+def _table(lengths: tuple[LengthCeiling, ...]) -> Table:
     from rich.table import Table
 
     floors = any(at.floor is not None for at in lengths)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("length", "tokens", "ceiling", *(["floor"] if floors else [])):
         table.add_column(column, justify="right")
-    table.add_column("exactly", overflow="fold")
+    table.add_column("exact", overflow="fold")
     for at in lengths:
         numbers = [at.ceiling, *([at.floor] if floors else [])]
-        shown = ["-" if number is None else f"{number:.6g}" for number in numbers]
-        table.add_row(str(at.length), str(at.tokens), *shown, _short(at.fraction))
+        texts = ["-" if number is None else f"{number:.6g}" for number in numbers]
+        table.add_row(str(at.length), str(at.tokens), *texts, _shorten(at.fraction))
     return table
 
 
-def _short(fraction: str | None) -> str:
-    if fraction is None or len(fraction) <= LONGEST:
+def _shorten(fraction: str | None) -> str:
+    if fraction is None or len(fraction) <= MAX_FRACTION_CHARACTERS:
         return fraction or "-"
-    above, _, below = fraction.partition("/")
-    return f"{len(above)} digits / {len(below)} digits"
+    numerator, _, denominator = fraction.partition("/")
+    return f"{len(numerator)} digits / {len(denominator)} digits"

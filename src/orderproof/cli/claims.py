@@ -1,4 +1,4 @@
-"""`orderproof claims`: the arguments about token order that people make, put to the test."""
+"""`orderproof claims`: prove or refute common claims about attention and token order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
+from orderproof.cli.outputs import print_written, rendered, write_outputs
 
-NUMBERS = "The numbers of the claims; all without one."
+NUMBERS = "The numbers of the claims; all by default."
 
 
 def claims(
@@ -20,35 +21,33 @@ def claims(
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Prove or refute what people say about attention and the order of tokens.
+    """Prove or refute common claims about attention and token order.
 
-    Each claim is run: laws are proved or refuted on recorded graphs, identities checked with symbols, the rest looked
-    at in numbers. Exit code 0 where every claim has the verdict it documents, else 1.
+    Each claim is checked: laws are proved or refuted on exported graphs, identities are verified symbolically, other
+    statements numerically. Exit code 0 if every claim has its documented verdict, else 1.
 
     \b
     Examples:
       orderproof claims              all of them
       orderproof claims 1 4          two of them
-      orderproof claims --json -     as JSON, schema version 1
+      orderproof claims --json -     as JSON, schema version 2
     """
-    from orderproof.report.destination import check
+    from orderproof.report.file_output import check_writable
 
-    check(json, markdown)
-    with progress(quiet=quiet) as tell:
-        tell("loading", 0, 1)
-        from orderproof.claims import numbered, run_claims
+    check_writable(json, markdown)
+    with progress(quiet=quiet) as report_progress:
+        report_progress("loading", 0, 1)
+        from orderproof.claims import run_claims, select_claims
 
-        found = run_claims(numbered(numbers or ()), progress=tell)
+        report = run_claims(select_claims(numbers or ()), progress=report_progress)
     from orderproof.report.claims_markdown import render_claims_markdown
-    from orderproof.report.claims_text import render_claims
-    from orderproof.report.destination import write
+    from orderproof.report.claims_terminal import render_claims
 
-    for target, text in ((json, found.to_json() + "\n"), (markdown, render_claims_markdown(found))):
-        if target is not None:
-            write(text, target)
+    written = write_outputs(
+        (json, rendered(lambda: report.to_json() + "\n")), (markdown, rendered(lambda: render_claims_markdown(report)))
+    )
     if not quiet:
         console = report_console([json, markdown])
-        render_claims(found, console)
-        if written := [path for path in (json, markdown) if path not in (None, "-")]:
-            console.print(f"written: {', '.join(map(str, written))}", highlight=False)
-    raise typer.Exit(found.exit_code)
+        render_claims(report, console)
+        print_written(console, written)
+    raise typer.Exit(report.exit_code)

@@ -1,7 +1,7 @@
-"""Where things are printed: the report on standard output, progress on standard error.
+"""Consoles: the report on standard output, progress on standard error.
 
-Colour only on terminals, never with NO_COLOR; nothing but a machine format on standard output when one is
-written there.
+Colour only on terminals and never with NO_COLOR. Where a machine-readable format goes to standard output, nothing else
+does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def report_console(machine_outputs: Iterable[str | None]) -> Console:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress display on standard error, on terminals; elsewhere silence."""
+    """A progress display on standard error on terminals; elsewhere nothing is printed."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda text, done, total: None
@@ -29,7 +29,7 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     with Progress(*columns, console=console, transient=True) as display:
         task = display.add_task("loading", total=None)
 
-        def tell(text: str, done: int, total: int) -> None:
+        def update(text: str, done: int, total: int) -> None:
             display.update(task, description=text, completed=done, total=total)
 
-        yield tell
+        yield update

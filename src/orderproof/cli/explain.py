@@ -1,34 +1,40 @@
-"""`orderproof explain`: the page on which words are moved and the proof is watched."""
+"""`orderproof explain`: an interactive page on attention, positions and the proof of permutation equivariance."""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from orderproof.cli.extras import need
+from orderproof.cli.console import report_console
+from orderproof.cli.optional_packages import require_packages
+from orderproof.cli.outputs import print_written, write_outputs
 
 
 def explain(
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the page; - for standard output.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the page to a file; - for standard output."),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="A report to show, from audit --json.")
+        Path | None, typer.Option("--report", metavar="FILE", help="A report to show, written by audit --json.")
     ] = None,
     study: Annotated[
         Path | None,
-        typer.Option("--study", metavar="FILE", help="A study whose curves to show, as JSON; who_did_what by default."),
+        typer.Option(
+            "--study", metavar="FILE", help="A study to show, written by compare --json; default: who_did_what."
+        ),
     ] = None,
-    port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; 0 for any that is free.")] = 8642,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,
+    port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; 0 for any free port.")] = 8642,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address without opening a browser.")] = False,
 ) -> None:
-    """Open the page that explains: swap words, watch the proof, see which encoding repairs what.
+    """Open an interactive page: reorder words, follow the proof, and compare positional encodings.
 
-    With --output the page is one file that needs nothing else. Without, it is served on this machine only, until
-    Ctrl-C, and can also ask the bundled model.
+    With --output the page is one self-contained file. Without it a local server delivers the page until Ctrl-C; that
+    page can also run the bundled model.
 
     \b
     Examples:
@@ -36,24 +42,25 @@ def explain(
       orderproof explain --output order.html
       orderproof explain --report report.json --port 0 --no-open
     """
-    from orderproof.app import bundled_study, page, read_study, write_page
-    from orderproof.report.reading import read_report
+    from orderproof.explain import bundled_study, read_study, render_page, write_page
+    from orderproof.report.json_input import read_report
 
-    found = None if report is None else read_report(report)
-    curves = bundled_study() if study is None else read_study(study)
+    shown_report = None if report is None else read_report(report)
+    shown_study = bundled_study() if study is None else read_study(study)
     if output is not None:
-        write_page(output, report=found, study=curves)
+        write = partial(write_page, report=shown_report, study=shown_study)
+        print_written(report_console([output]), write_outputs((output, write)))
         return
-    need("the server", "starlette", "uvicorn", extra="app", otherwise="write the page with --output FILE")
-    from orderproof.app.server import listen, serve
+    require_packages("the server", "starlette", "uvicorn", extra="app", otherwise="write the page with --output FILE")
+    from orderproof.explain.server import local_socket, serve
 
-    text = page(report=found, study=curves, live=True)
-    with listen(port) as on:
-        address = f"http://127.0.0.1:{on.getsockname()[1]}/"
-        typer.echo(f"{address}  (Ctrl-C ends it)")
+    text = render_page(report=shown_report, study=shown_study, live=True)
+    with local_socket(port) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        typer.echo(f"{address}  (Ctrl-C stops the server)")
         sys.stdout.flush()
         if not no_open:
             import webbrowser
 
             webbrowser.open(address)
-        serve(text, on)
+        serve(text, listening)

@@ -1,4 +1,4 @@
-"""Options that several commands share, each defined once."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -8,30 +8,34 @@ from typing import Annotated, Literal, cast, get_args
 import typer
 
 from orderproof.errors import UsageError
-from orderproof.record import Expectation
+from orderproof.records.audit import Expectation
 
 SUBJECT = (
-    "A checkpoint folder or hub id; arch:NAME (an architecture of transformers, no weights; "
+    "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
     "arch:llama?num_hidden_layers=4 sets configuration values); or file.py:name / package.module:name "
-    "(a module, or a function returning one)."
+    "(a module, or a function that returns one)."
 )
-Attention = Literal["sdpa", "eager"]
+AttentionName = Literal["sdpa", "eager"]
 
-Laws = Annotated[
-    list[str] | None, typer.Option("--law", help="A law by name or code; may be repeated. All by default.")
+Laws = Annotated[list[str] | None, typer.Option("--law", help="A law by name or code; repeatable. All by default.")]
+Length = Annotated[
+    int | None,
+    typer.Option("--length", help="Number of tokens of the exported graph; by default chosen for the model."),
 ]
-Length = Annotated[int | None, typer.Option("--length", help="Tokens to export with; chosen by default.")]
 Expect = Annotated[
     list[str] | None,
     typer.Option(
-        "--expect", metavar="LAW=holds|fails|any", help="Override what is expected of a law; may be repeated."
+        "--expect",
+        metavar="LAW=holds|fails|any",
+        help="Set the expectation for a law, which makes it a check: permutation=fails; repeatable.",
     ),
 ]
 Json = Annotated[
-    str | None, typer.Option("--json", metavar="PATH", help="Write JSON (schema version 1); - for standard output.")
+    str | None, typer.Option("--json", metavar="PATH", help="Write JSON (schema version 2); - for standard output.")
 ]
 Html = Annotated[
-    str | None, typer.Option("--html", metavar="PATH", help="Write one self-contained page; - for standard output.")
+    str | None,
+    typer.Option("--html", metavar="PATH", help="Write one self-contained HTML page; - for standard output."),
 ]
 Junit = Annotated[
     str | None,
@@ -42,7 +46,9 @@ Junit = Annotated[
 Sarif = Annotated[
     str | None,
     typer.Option(
-        "--sarif", metavar="PATH", help="Write SARIF 2.1.0, a result for each unmet finding; - for standard output."
+        "--sarif",
+        metavar="PATH",
+        help="Write SARIF 2.1.0, a result for each failed or undecided check; - for standard output.",
     ),
 ]
 Markdown = Annotated[
@@ -51,44 +57,47 @@ Markdown = Annotated[
 ]
 Certificate = Annotated[
     str | None,
-    typer.Option(
-        "--certificate", metavar="PATH", help="Write the certificate of what is proved; - for standard output."
-    ),
+    typer.Option("--certificate", metavar="PATH", help="Write the certificates of all proofs; - for standard output."),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
 Timeout = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", help="Time for each law; one that takes longer is undecided.")
+    float,
+    typer.Option("--timeout", metavar="SECONDS", help="Time limit for each law; a law that exceeds it is undecided."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No report and no progress; files and the exit code only.")]
-Tiny = Annotated[bool, typer.Option("--tiny", help="Shrink an arch: subject and give it random weights.")]
-Backend = Annotated[Attention | None, typer.Option("--attention", help="Attention backend of a transformers model.")]
-Network = Annotated[bool, typer.Option("--allow-network", help="Let a hub id be downloaded (safetensors only).")]
-Axis = Annotated[
-    int | None, typer.Option("--token-axis", help="The axis of the inputs that runs over tokens (file.py:name).")
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print no report and no progress; files and exit code only.")
 ]
+Tiny = Annotated[bool, typer.Option("--tiny", help="Shrink an arch: subject and initialise it with random weights.")]
+AttentionBackend = Annotated[
+    AttentionName | None, typer.Option("--attention", help="Attention backend of a transformers model.")
+]
+AllowNetwork = Annotated[
+    bool, typer.Option("--allow-network", help="Allow the download of a hub id (safetensors only).")
+]
+Axis = Annotated[int | None, typer.Option("--token-axis", help="Index of the token axis of the inputs (file.py:name).")]
 
 
-def settings(given: Iterable[str] | None) -> dict[str, str]:
+def parse_settings(texts: Iterable[str] | None) -> dict[str, str]:
     """`["letters=2"]` as a mapping. Raises `UsageError`."""
-    found: dict[str, str] = {}
-    for text in given or ():
+    settings: dict[str, str] = {}
+    for text in texts or ():
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise UsageError(f"expected a setting as KEY=VALUE; got {text!r}")
-        if name in found:
-            raise UsageError(f"expected setting {name!r} once; got {name}={found[name]} and {text}")
-        found[name] = value
-    return found
+        if name in settings:
+            raise UsageError(f"expected setting {name!r} once; got {name}={settings[name]} and {text}")
+        settings[name] = value
+    return settings
 
 
-def expectations(given: Iterable[str] | None) -> dict[str, Expectation]:
+def parse_expectations(texts: Iterable[str] | None) -> dict[str, Expectation]:
     """`["causal=holds"]` as a mapping. Raises `UsageError`."""
-    from orderproof.laws.measured import find
+    from orderproof.laws import find_law
 
-    found: dict[str, Expectation] = {}
-    for text in given or ():
+    expectations: dict[str, Expectation] = {}
+    for text in texts or ():
         name, _, value = text.partition("=")
         if value not in get_args(Expectation):
-            raise UsageError(f"expected --expect law=holds, law=fails or law=any; got {text!r}")
-        found[find(name).name] = cast("Expectation", value)
-    return found
+            raise UsageError(f"expected --expect LAW=holds, LAW=fails or LAW=any; got {text!r}")
+        expectations[find_law(name).name] = cast("Expectation", value)
+    return expectations

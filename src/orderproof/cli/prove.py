@@ -1,14 +1,16 @@
-"""`orderproof prove`: one law, with the proof or the witness."""
+"""`orderproof prove`: one law with its proof, witness or measurement."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
+from orderproof.cli.outputs import print_written, write_outputs
 
 
 def prove(
@@ -17,14 +19,14 @@ def prove(
     length: options.Length = None,
     expect: options.Expect = None,
     weights: Annotated[
-        Literal["all", "these"], typer.Option("--weights", help="Prove it for all weights, or for these.")
+        Literal["all", "these"], typer.Option("--weights", help="Prove the law for all weights, or for the given ones.")
     ] = "all",
     uniform: Annotated[
         list[str] | None,
         typer.Option(
             "--uniform",
             metavar="PATTERN",
-            help="Make matching entries (by origin or module) uniform first: the model without those positions.",
+            help="First make matching entries (by origin or module) the same for every position; repeatable.",
         ),
     ] = None,
     json: options.Json = None,
@@ -33,53 +35,56 @@ def prove(
     sarif: options.Sarif = None,
     certificate: options.Certificate = None,
     check_nodes: Annotated[
-        bool, typer.Option("--check-nodes", help="Check every fact at every node against real runs.")
+        bool, typer.Option("--check-nodes", help="Compare every fact of the proof with real runs at every node.")
     ] = False,
     seed: options.Seed = 0,
     tiny: options.Tiny = False,
-    attention: options.Backend = None,
+    attention: options.AttentionBackend = None,
     token_axis: options.Axis = None,
-    allow_network: options.Network = False,
+    allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Prove or refute one law.
+    """Prove or refute one law, or measure it.
 
     \b
     Examples:
       orderproof prove arch:llama --law causal
-      orderproof prove "arch:gpt2?n_layer=1" --tiny --law prompt_blind --uniform wpe
+      orderproof prove "arch:gpt2?n_layer=1" --tiny --law prompt_permutation --uniform wpe
       orderproof prove "arch:llama?num_hidden_layers=126&hidden_size=16384&num_attention_heads=128&num_key_value_heads=8&intermediate_size=53248&vocab_size=128256" --law causal
       orderproof prove my_model.py:build --law causal --certificate causal.json
     """  # noqa: E501
-    from orderproof.report.destination import check
+    from orderproof.report.file_output import check_writable
 
-    check(json, html, junit, sarif, certificate)
+    check_writable(json, html, junit, sarif, certificate)
     began = time.perf_counter()
-    with progress(quiet=quiet) as tell:
-        tell("loading", 0, 3)
-        from orderproof.cli.loading import load_subject
+    with progress(quiet=quiet) as update:
+        update("loading", 0, 3)
+        from orderproof.cli.subject_argument import load_subject
 
-        expected = options.expectations(expect)
-        found = load_subject(
+        expected = options.parse_expectations(expect)
+        loaded = load_subject(
             subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
         )
-        from orderproof.auditing.api import examination, one_law
+        from orderproof.auditing.api import audit_context, report_on_law
 
-        tell(f"proving {law}", 1, 3)
-        exam = examination(found, length=length, seed=seed)
-        report = one_law(
-            exam, law, expect=expected, weights=weights, uniform=tuple(uniform or ()), check_nodes=check_nodes
+        update(f"proving {law}", 1, 3)
+        context = audit_context(loaded, length=length, seed=seed, keep_walks=certificate is not None)
+        report = report_on_law(
+            context, law, expect=expected, weights=weights, uniform=tuple(uniform or ()), check_nodes=check_nodes
         )
     report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
+    from orderproof.cli.certificate_output import write_certificates
     from orderproof.report import render_text, write_html, write_json, write_junit, write_sarif
 
-    for path, write in ((json, write_json), (html, write_html), (junit, write_junit), (sarif, write_sarif)):
-        if path is not None:
-            write(report, path)
-    if certificate is not None:
-        from orderproof.cli.certificates import write_all
-
-        write_all(exam, report, certificate, uniform=tuple(uniform or ()), weights=weights)
+    written = write_outputs(
+        (html, partial(write_html, report)),
+        (json, partial(write_json, report)),
+        (junit, partial(write_junit, report)),
+        (sarif, partial(write_sarif, report)),
+        (certificate, partial(write_certificates, context, report)),
+    )
     if not quiet:
-        render_text(report, report_console([json, html, junit, sarif, certificate]))
+        console = report_console([json, html, junit, sarif, certificate])
+        render_text(report, console)
+        print_written(console, written)
     raise typer.Exit(report.exit_code)

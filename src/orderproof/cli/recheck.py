@@ -1,4 +1,4 @@
-"""`orderproof recheck`: replay a certificate with code that shares nothing with the prover."""
+"""`orderproof recheck`: check certificates with code that is independent of the prover."""
 
 from __future__ import annotations
 
@@ -21,23 +21,34 @@ def recheck(
       orderproof prove arch:llama --tiny --law causal --certificate causal.json
       orderproof recheck causal.json
     """
-    from orderproof.prover.certificate import read
+    from orderproof.prover.recheck import read_certificates
     from orderproof.prover.recheck import recheck as check
+    from orderproof.report.phrases import escape_control_characters
 
+    def show(text: str, *, error: bool = False) -> None:
+        """Print a text that contains strings of the certificate, which must not control the terminal."""
+        typer.echo(escape_control_characters(text), err=error)
+
+    try:
+        certificates = read_certificates(certificate)
+    except CertificateError as error:
+        raise CertificateError(escape_control_characters(str(error))) from None
     refused = False
-    for k, each in enumerate(read(certificate)):
+    for number, each in enumerate(certificates, start=1):
         try:
-            done = check(each)
+            result = check(each)
         except CertificateError as error:
-            typer.echo(f"refused: certificate {k + 1}: {error}", err=True)
+            show(f"refused: certificate {number}: {error}", error=True)
             refused = True
             continue
-        if not quiet:
-            typer.echo(
-                f"accepted: {done.law} of {done.output} in {done.subject}, {done.steps} steps, {done.weights} weights"
-            )
-            for text in done.given:
-                typer.echo(f"  given {text}")
-            for text in done.assumptions:
-                typer.echo(f"  assuming {text}")
+        if quiet:
+            continue
+        show(
+            f"accepted: {result.law} of {result.output} in {result.subject}, "
+            f"{result.steps} steps, {result.weights} weights"
+        )
+        for text in result.premises:
+            show(f"  given {text}")
+        for text in result.assumptions:
+            show(f"  assuming {text}")
     raise typer.Exit(1 if refused else 0)

@@ -1,7 +1,8 @@
-"""`orderproof sensitivity`: how far a model's outputs move when the words of sentences change places."""
+"""`orderproof sensitivity`: how far the outputs of a model move when the words of sentences are reordered."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,38 +10,40 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
+from orderproof.cli.outputs import print_written, write_outputs
 
 MODEL = (
     "A checkpoint folder or hub id, with weights and a tokenizer. "
-    "Without one, or as -: the bundled all-MiniLM-L6-v2."
+    "Default, or with -: the bundled all-MiniLM-L6-v2."
 )  # fmt: skip
 FILE = (
-    "A text file, one sentence a line; a pair of words that may trade places is marked *so* and *so*. "
-    "Without one: 40 bundled sentences."
+    "A text file with one sentence per line; a pair of words to swap is marked *like* *this*. "
+    "Default: 40 bundled sentences."
 )  # fmt: skip
-POOLING = "How a sentence's vector is taken: mean, first or last. As the model's folder states by default."
+POOLING = "How a sentence vector is computed: mean, first or last token. Default: as the model's folder states."
 
 
 def sensitivity(
     model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help=MODEL)] = None,
     file: Annotated[str | None, typer.Argument(metavar="[FILE]", help=FILE)] = None,
     pooling: Annotated[str | None, typer.Option("--pooling", metavar="mean|first|last", help=POOLING)] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="SENTENCES", help="The most sentences to take.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", metavar="SENTENCES", help="Maximum number of sentences.")] = 100,
     json: Annotated[
         str | None, typer.Option("--json", metavar="PATH", help="Write JSON; - for standard output.")
     ] = None,
     plot: Annotated[
-        str | None, typer.Option("--plot", metavar="PATH", help="Draw it, as .svg or .png; needs orderproof[plots].")
+        str | None,
+        typer.Option("--plot", metavar="PATH", help="Write a figure, .svg or .png; needs orderproof[plots]."),
     ] = None,
     seed: options.Seed = 0,
-    attention: options.Backend = None,
-    allow_network: options.Network = False,
+    attention: options.AttentionBackend = None,
+    allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Move the words of sentences and measure how far the model's outputs move: how much it cares about order.
+    """Reorder the words of sentences and measure how far the model's outputs move.
 
-    Roles exchanged, neighbours exchanged, runs of words shuffled, the words reversed; against how far other sentences
-    lie apart; for every layer, for the sentence vector, and with the positions taken out of the recorded graph.
+    Roles and neighbours are swapped, spans of words shuffled, all words reversed. The distances are relative to those
+    between different sentences, for every layer and for the sentence vector, with positions and without them.
 
     \b
     Examples:
@@ -49,39 +52,39 @@ def sensitivity(
       orderproof sensitivity ./checkpoint --plot order.svg
       orderproof sensitivity ./checkpoint corpus.txt --json - --quiet
     """
-    from orderproof.report.destination import check
+    from orderproof.report.file_output import check_writable
 
-    check(json, plot)
+    check_writable(json, plot)
     if plot is not None:
-        from orderproof.report.drawing import check_plot
+        from orderproof.report.figures import check_plot_path
 
-        check_plot(plot)
-    with progress(quiet=quiet) as tell:
-        tell("loading", 0, 1)
-        from orderproof.auditing.sensitivity import BUNDLED
-        from orderproof.auditing.sensitivity import sensitivity as measured
-        from orderproof.auditing.sentences import read_sentences
-        from orderproof.cli.loading import load_subject
+        check_plot_path(plot)
+    with progress(quiet=quiet) as update:
+        update("loading", 0, 1)
+        from orderproof.cli.subject_argument import load_subject
+        from orderproof.word_order.sensitivity import BUNDLED_SOURCE, measure_sensitivity
+        from orderproof.word_order.sentences import read_sentences
 
         sentences = None if file is None else read_sentences(file)
         spec = None if model == "-" else model
         subject = load_subject(
             spec, tiny=False, attention=attention, seed=seed, token_axis=None, allow_network=allow_network
         )
-        source = BUNDLED if file is None else Path(file).name
-        found = measured(subject, sentences, source=source, pooling=pooling, limit=limit, seed=seed, progress=tell)
-    if json is not None:
-        from orderproof.report.destination import write
+        source = BUNDLED_SOURCE if file is None else Path(file).name
+        result = measure_sensitivity(
+            subject, sentences, source=source, pooling=pooling, limit=limit, seed=seed, progress=update
+        )
+    from orderproof.report.file_output import write_file
+    from orderproof.report.sensitivity_plot import write_sensitivity_plot
 
-        write(found.to_json() + "\n", json)
-    if plot is not None:
-        from orderproof.report.sensitivity_plot import write_plot
-
-        write_plot(found, plot)
+    written = write_outputs(
+        (json, partial(write_file, result.to_json() + "\n")), (plot, partial(write_sensitivity_plot, result))
+    )
     if not quiet:
-        from orderproof.report.sensitivity_text import render_sensitivity
+        from orderproof.report.sensitivity_terminal import render_sensitivity
 
         console = report_console([json])
-        render_sensitivity(found, console)
-        if written := [path for path in (json, plot) if path not in (None, "-")]:
-            console.print(f"\nwritten: {', '.join(str(p) for p in written)}", highlight=False)
+        render_sensitivity(result, console)
+        if written:
+            console.print()
+        print_written(console, written)

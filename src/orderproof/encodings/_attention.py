@@ -1,10 +1,10 @@
-"""Attention with any encoding, on any backend, with the same numbers.
+"""Attention with any encoding and backend; all backends agree up to rounding.
 
-    score[m, n] = scale * (R(m) q[m]) . (R(n) k[n]) + b(m, n)          where query m may see key n
+    score[m, n] = scale * (R(m) q[m]) . (R(n) k[n]) + b(m, n)          where key n is visible to query m
     out[m]      = sum_n softmax(score[m])[n] v[n]
 
-R is the encoding's rotation and b its bias, where it has one. Who may see whom stands in `sight`.
-A query that may see no key at all (a pad token on the left of a causal row) gets zeros.
+R is the encoding's rotation and b its bias, if it has one. `visibility_mask` defines which keys are visible.
+The output of a query without visible keys (a pad token on the left of a causal row) is zero.
 Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, section 3.2.1.
 """
 
@@ -17,16 +17,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from orderproof import positions as place
-from orderproof.encodings import _diagonal
-from orderproof.encodings._attention_arguments import Backend, check_encoding, check_operands, check_options
-from orderproof.encodings._documents import check_documents, check_order
-from orderproof.encodings._encoding import Content, PositionalEncoding
-from orderproof.encodings._flex import flex
-from orderproof.encodings._offset import OffsetBias
-from orderproof.encodings._operands import working_dtype
-from orderproof.encodings.sight import check_masks, sight
+from orderproof.encodings import _toeplitz_attention
+from orderproof.encodings._encoding import AttentionContent, PositionalEncoding
+from orderproof.encodings._flex_attention import flex_attention_with_bias
+from orderproof.encodings._relative_bias import RelativeBias
+from orderproof.encodings.attention_arguments import AttentionBackend, check_encoding, check_operands, check_options
+from orderproof.encodings.checks import working_dtype
+from orderproof.encodings.packed_documents import check_causal_positions, check_document_ids
+from orderproof.encodings.visibility_mask import check_masks, visibility_mask
 from orderproof.errors import PositionError
+from orderproof.positions import validate as validate_positions
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -42,39 +42,47 @@ def attention(
     k_positions: Int[Tensor, "*axes_and_batch key"] | None = None,
     causal: bool,
     window: tuple[int, int] | None = None,
-    q_documents: Int[Tensor, "*batch query"] | None = None,
-    k_documents: Int[Tensor, "*batch key"] | None = None,
+    q_document_ids: Int[Tensor, "*batch query"] | None = None,
+    k_document_ids: Int[Tensor, "*batch key"] | None = None,
     padding_mask: Bool[Tensor, "batch key"] | None = None,
     mask: Bool[Tensor, "*batch_and_head query key"] | None = None,
-    notes: Float[Tensor, "batch head key note"] | None = None,
+    token_state: Float[Tensor, "batch head key state"] | None = None,
     lengths: Int[Tensor, " batch"] | int | None = None,
     scale: float | None = None,
-    backend: Backend = "sdpa",
+    backend: AttentionBackend = "sdpa",
 ) -> Float[Tensor, "batch head query value_width"]:
-    """Attend from each query to the keys it may see.
+    """Attend from each query to the keys visible to it.
 
-    Keys take the queries' positions where theirs are not given. ``window`` (back, ahead) lets a query see keys at
-    most so many positions before and after it. ``q_documents`` and ``k_documents`` number the documents that are packed
-    in one row (see `positions.documents`): a query sees the keys of its own; keys take the queries' where theirs are
-    not given. ``padding_mask`` is True at real keys. ``mask``, True where a query may look, of shape [query, key],
-    [batch, query, key] or [batch, head, query, key], narrows the rest further. Causal order goes by positions, so
-    those of the keys that start again in what a query sees are refused (on a GPU and while tracing torch asserts it,
-    and beside a ``mask`` it is not looked at).
-    ``notes`` is what the encoding's `notes` made of the keys' tokens, ``lengths`` the length each row is read at;
-    both are for encodings that say so in their claims. ``scale`` is the encoding's own by default, 1 /
-    sqrt(head_width) for most. Where there are fewer key heads than query heads, neighbouring query heads share one.
-    Backend "flex" is FlexAttention: it has no gradient on the CPU, and a bias without content is rounded to float32 for
-    it. An encoding that adds to the values needs the weights themselves, which only "eager" has: it is used whatever
-    the backend.
+    Positions are integers, [token] or [batch, token], with a leading dimension for encodings of several axes;
+    ``k_positions`` defaults to ``q_positions``. ``window`` (back, ahead) limits visibility to keys at most that many
+    positions before and after the query. ``q_document_ids`` and ``k_document_ids`` are the documents of packed rows
+    (see `positions.document_ids`): a query sees only keys of its own document; ``k_document_ids`` defaults to
+    ``q_document_ids``. ``padding_mask`` is True at real keys. ``mask``, of shape [query, key], [batch, query, key] or
+    [batch, head, query, key], is True where a query may attend to a key, and narrows the rest further.
+
+    Causal order is defined by positions, so key positions that restart among the visible keys of a query raise
+    `PositionError` (on a GPU and while tracing, torch asserts it; with a ``mask`` it is then not checked).
+
+    ``token_state`` is the encoding's `token_state` of the keys' tokens, and ``lengths`` the context length of each row
+    [tokens]; both only for encodings whose claims require them. ``scale`` defaults to the encoding's own, mostly
+    1 / sqrt(head_width). With fewer key heads than query heads, neighbouring query heads share a key head.
+
+    Backend "flex" is FlexAttention: it has no gradient on the CPU, and rounds a bias that does not depend on content
+    to float32. An encoding that adds to the values needs attention weights, which only "eager" computes: it is then
+    used for every backend.
+
+    Raises `UsageError`, `EncodingError` or `PositionError` for arguments that do not fit.
     """
     check_options(causal=causal, window=window, scale=scale, backend=backend)
     check_operands(q, k, v)
-    check_encoding(encoding, q, causal=causal, notes=notes, lengths=lengths)
+    check_encoding(encoding, q, causal=causal, token_state=token_state, lengths=lengths)
     batch, heads, queries, keys = *q.shape[:3], k.shape[2]
     check_masks(padding_mask, mask, batch=batch, heads=heads, queries=queries, keys=keys, device=q.device)
-    documents = check_documents(q_documents, k_documents, batch=batch, queries=queries, keys=keys, device=q.device)
-    p, s = _positions(encoding, q, k, q_positions, k_positions)
-    scale = encoding.scale(q.shape[-1]) if scale is None else scale
+    document_ids = check_document_ids(
+        q_document_ids, k_document_ids, batch=batch, queries=queries, keys=keys, device=q.device
+    )
+    p, s = _check_positions(encoding, q, k, q_positions, k_positions)
+    scale = encoding.default_scale(q.shape[-1]) if scale is None else scale
 
     content_q, content_k = q, k
     if encoding.claims.site == "rotate":
@@ -82,71 +90,75 @@ def attention(
     if k.shape[1] != heads:
         k, v, content_k = (x.repeat_interleave(heads // x.shape[1], dim=1) for x in (k, v, content_k))
 
-    order = (p, s) if encoding.claims.ndim == 1 else (p[0], s[0])
-    if backend == "sdpa" and documents is None and padding_mask is None and mask is None:
-        mixed = _by_distance(q, k, v, encoding, order, causal=causal, window=window, scale=scale)
+    positions = (p, s) if encoding.claims.ndim == 1 else (p[0], s[0])
+    if backend == "sdpa" and document_ids is None and padding_mask is None and mask is None:
+        mixed = _toeplitz_attention_or_none(q, k, v, encoding, positions, causal=causal, window=window, scale=scale)
         if mixed is not None:
             return mixed
-    visible = sight(*order, causal=causal, window=window, documents=documents, padding_mask=padding_mask, mask=mask)
+    visible = visibility_mask(
+        *positions, causal=causal, window=window, document_ids=document_ids, padding_mask=padding_mask, mask=mask
+    )
     if causal:
-        narrowed = None if mask is None else visible
-        check_order(s, axes=encoding.claims.ndim, documents=documents, padding_mask=padding_mask, visible=narrowed)
+        checked_mask = None if mask is None else visible
+        check_causal_positions(
+            s, axes=encoding.claims.ndim, document_ids=document_ids, padding_mask=padding_mask, visible=checked_mask
+        )
     bias = None
-    by_score = backend == "flex" and not (encoding.claims.content or encoding.claims.values)
-    if encoding.claims.site == "bias" and not by_score:
+    uses_score_mod = backend == "flex" and not (encoding.claims.content_dependent or encoding.claims.adds_to_values)
+    if encoding.claims.site == "bias" and not uses_score_mod:
         content = None
-        if encoding.claims.content:
-            content = Content(q=content_q, k=content_k, scale=scale, visible=visible, notes=notes)
+        if encoding.claims.content_dependent:
+            content = AttentionContent(q=content_q, k=content_k, scale=scale, visible=visible, token_state=token_state)
         bias = encoding.bias(p, s, content=content, dtype=working_dtype(q))
-    blind = None
-    if visible is not None and any(x is not None for x in (documents, padding_mask, mask, window)):
-        blind = ~visible.any(dim=-1, keepdim=True)
-        visible = visible | blind
-    if backend == "eager" or encoding.claims.values:
-        mixed = _eager(q, k, v, bias, visible, scale=scale, encoding=encoding, order=(p, s))
+    sees_nothing = None
+    if visible is not None and any(x is not None for x in (document_ids, padding_mask, mask, window)):
+        sees_nothing = ~visible.any(dim=-1, keepdim=True)
+        visible = visible | sees_nothing
+    if backend == "eager" or encoding.claims.adds_to_values:
+        mixed = _eager(q, k, v, bias, visible, scale=scale, encoding=encoding, positions=(p, s))
     elif backend == "flex":
         score_mod = encoding.score_mod(p, s) if encoding.claims.site == "bias" and bias is None else None
-        mixed = flex(q, k, v, bias, visible, score_mod=score_mod, scale=scale)
+        mixed = flex_attention_with_bias(q, k, v, bias, visible, score_mod=score_mod, scale=scale)
     else:
         mixed = _sdpa(q, k, v, bias, visible, scale=scale)
-    return mixed if blind is None else mixed.masked_fill(blind, 0.0)
+    return mixed if sees_nothing is None else mixed.masked_fill(sees_nothing, 0.0)
 
 
-def _by_distance(
+def _toeplitz_attention_or_none(
     q: Tensor,
     k: Tensor,
     v: Tensor,
     encoding: PositionalEncoding,
-    order: tuple[Tensor, Tensor],
+    positions: tuple[Tensor, Tensor],
     *,
     causal: bool,
     window: tuple[int, int] | None,
     scale: float,
 ) -> Tensor | None:
-    """The same without a matrix for what may be seen or is added; None where it takes one."""
-    if not isinstance(encoding, OffsetBias) and (encoding.claims.site == "bias" or not (causal or window)):
+    """Attention without a dense mask or bias matrix; None if the positions or the encoding require one."""
+    if not isinstance(encoding, RelativeBias) and (encoding.claims.site == "bias" or not (causal or window)):
         return None
-    reach = _diagonal.reach_of(*order, causal=causal, window=window)
-    if reach is None:
+    distances = _toeplitz_attention.distance_window(*positions, causal=causal, sliding_window=window)
+    if distances is None:
         return None
     queries, keys = q.shape[2], k.shape[2]
-    first, last = _diagonal.distances(reach, queries, keys)
-    if isinstance(encoding, OffsetBias):
-        vector = encoding.diagonals(first, last, dtype=working_dtype(q), device=q.device)
-    elif not reach.hides_somebody(queries, keys):
+    first, last = _toeplitz_attention.distance_range(distances, queries, keys)
+    if isinstance(encoding, RelativeBias):
+        vector = encoding.bias_for_distances(first, last, dtype=working_dtype(q), device=q.device)
+    elif not distances.masks_any(queries, keys):
         return functional.scaled_dot_product_attention(q, k, v, scale=scale)
-    elif window is None and queries == keys and reach.offset == 0:
+    elif window is None and queries == keys and distances.offset == 0:
         return functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
     else:
         vector = torch.zeros(1, last - first + 1, dtype=q.dtype, device=q.device)
-    return _diagonal.attend(q, k, v, vector, reach, scale=scale)
+    return _toeplitz_attention.toeplitz_attention(q, k, v, vector, distances, scale=scale)
 
 
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor | None, *, scale: float) -> Tensor:
-    added = visible if bias is None else bias
+    attn_mask = visible if bias is None else bias
     if bias is not None and visible is not None:
-        added = bias.masked_fill(~visible, -math.inf)
-    return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
+        attn_mask = bias.masked_fill(~visible, -math.inf)
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, scale=scale)
 
 
 def _eager(
@@ -158,29 +170,29 @@ def _eager(
     *,
     scale: float,
     encoding: PositionalEncoding,
-    order: tuple[Tensor, Tensor],
+    positions: tuple[Tensor, Tensor],
 ) -> Tensor:
-    wide = working_dtype(q)
-    scores = (q.to(wide) @ k.to(wide).mT) * scale
+    compute_dtype = working_dtype(q)
+    scores = (q.to(compute_dtype) @ k.to(compute_dtype).mT) * scale
     if bias is not None:
         scores = scores + bias
     if visible is not None:
         scores = scores.masked_fill(~visible, -math.inf)
     weights = scores.softmax(dim=-1)
-    mixed = weights @ v.to(wide)
-    if encoding.claims.values:
-        mixed = mixed + encoding.values(weights, *order)
+    mixed = weights @ v.to(compute_dtype)
+    if encoding.claims.adds_to_values:
+        mixed = mixed + encoding.value_bias(weights, *positions)
     return mixed.to(q.dtype)
 
 
-def _positions(
+def _check_positions(
     encoding: PositionalEncoding, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     axes = None if encoding.claims.ndim == 1 else encoding.claims.ndim
     batch, queries, keys = q.shape[0], q.shape[2], k.shape[2]
-    p = place.check(q_positions, name="q_positions", axes=axes, batch=batch, tokens=queries, device=q.device)
+    p = validate_positions(q_positions, name="q_positions", axes=axes, batch=batch, tokens=queries, device=q.device)
     if k_positions is None:
         if queries != keys:
-            raise PositionError(f"k_positions: expected those of {keys} keys, got none; there are {queries} queries")
+            raise PositionError(f"k_positions: expected positions of {keys} keys, got none for {queries} queries")
         return p, p
-    return p, place.check(k_positions, name="k_positions", axes=axes, batch=batch, tokens=keys, device=k.device)
+    return p, validate_positions(k_positions, name="k_positions", axes=axes, batch=batch, tokens=keys, device=k.device)

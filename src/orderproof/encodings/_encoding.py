@@ -1,16 +1,16 @@
-"""The contract of a positional encoding: claims as data, and one hook.
+"""The base class of positional encodings: declared properties, and one hook.
 
-An encoding is a function of positions without state. It acts at one site, through the hook of that name:
+An encoding is a stateless function of positions. It acts at one site, through the hook of that name:
 
-    embed    x[m] + e(m)                          added to the embeddings, once, before the first layer
-    rotate   R(m) q[m],  R(n) k[n]                turns queries and keys, in every layer
-    bias     q[m] . k[n] / sqrt(width) + b(m, n)  added to the scores, in every layer
-    none     nothing at all
+    embed    x[m] + e(m)                               added to the embeddings, once, before the first layer
+    rotate   R(m) q[m],  R(n) k[n]                     rotates queries and keys, in every layer
+    bias     q[m] . k[n] / sqrt(head_width) + b(m, n)  added to the scores, in every layer
+    none     no effect
 
-A bias that depends on what the tokens hold (`Claims.content`) is given their queries and keys as `Content`; one that
-also needs something of each token besides its key (a gate) makes it with `notes`, which decoding keeps beside the
-keys; one that adds to the values too does so in `values`.
-What it says of itself stands in its `claims`, and the audit checks every one of them.
+A content-dependent bias (`Claims.content_dependent`) receives queries and keys as `AttentionContent`. If it needs data
+of each token besides its key (such as a gate), it computes them in `token_state`, and decoding caches them with the
+keys. An encoding that adds to the values does so in `value_bias`.
+Its properties are declared in `claims`; the tests and the audit check each of them.
 """
 
 from __future__ import annotations
@@ -29,101 +29,101 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 Site = Literal["embed", "rotate", "bias", "none"]
-State = Literal["none", "length", "notes"]
+DecodeState = Literal["none", "length", "token_state"]
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claims:
-    """What an encoding says of itself."""
+    """The declared properties of an encoding."""
 
     site: Site
-    """The hook it acts through."""
+    """The hook through which it acts."""
     relative: bool
     """Adding one constant to all positions changes no score."""
     symmetric: bool
     """Swapping the positions of a query and a key changes no score."""
     causal_only: bool = False
-    """Defined only for keys that do not come after the query."""
-    relative_within: int | None = None
-    """`relative` and `symmetric` hold up to this position only; None: everywhere."""
-    content: bool = False
-    """What it does to a score depends on what the tokens hold, not on their positions alone."""
-    values: bool = False
-    """It adds to the values that are mixed, not to the scores alone."""
+    """It is defined only for keys at or before the query."""
+    relative_up_to: int | None = None
+    """The last position for which `relative` and `symmetric` hold; None: all positions."""
+    content_dependent: bool = False
+    """Its effect on a score depends on queries and keys, not only on positions."""
+    adds_to_values: bool = False
+    """It adds to the attention output, not only to the scores."""
     mixes_heads: bool = False
-    """What it does to a score of one head depends on what tokens hold in the other heads."""
-    state: State = "none"
-    """What decoding must carry besides keys, values and positions: nothing, the length, or notes on each token."""
+    """Its effect on a score of one head depends on the queries and keys of other heads."""
+    decode_state: DecodeState = "none"
+    """Data that decoding needs besides keys, values and positions: none, the context length, or a state per token."""
     max_position: int | None = None
-    """The largest position it can tell from the others; None: no limit."""
+    """The largest position that it distinguishes from the others; None: no limit."""
     ndim: int = 1
-    """The number of axes of a position."""
+    """Number of axes of a position."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """The sizes of a transformer, from which an encoding takes those it needs."""
+class ModelSizes:
+    """The sizes of a transformer from which an encoding can be built."""
 
     width: int
-    """Features of a token."""
+    """Features per token."""
     heads: int
     causal: bool
     length: int | None = None
-    """The number of positions a table must hold; None: not stated."""
+    """Number of positions that a table must hold; None: unknown."""
 
     @property
     def head_width(self) -> int:
-        """Features of a token in one head."""
+        """Features per token and head. Raises `EncodingError` if heads do not divide the width."""
         if self.width % self.heads:
-            raise EncodingError(f"Sizes: heads must divide width={self.width}, got {self.heads}")
+            raise EncodingError(f"ModelSizes: heads must divide width={self.width}, got {self.heads}")
         return self.width // self.heads
 
 
 @dataclass(frozen=True, kw_only=True)
-class Content:
-    """What the tokens hold, for a bias that depends on it."""
+class AttentionContent:
+    """Queries, keys and mask, for a content-dependent bias."""
 
     q: Float[Tensor, "batch head query head_width"]
     k: Float[Tensor, "batch head key head_width"]
     scale: float
-    """What q . k is multiplied by."""
+    """The factor on q . k."""
     visible: Bool[Tensor, "batch head query key"] | None = None
-    """True where a query may see a key; batch and head may be 1; None: everywhere."""
-    notes: Float[Tensor, "batch head key note"] | None = None
-    """What the encoding's `notes` made of each key's token."""
+    """True where a query may attend to a key; batch and head may be 1; None: everywhere."""
+    token_state: Float[Tensor, "batch head key state"] | None = None
+    """The encoding's `token_state` of the keys' tokens."""
 
 
-class _ClaimsOfTheBuilt:
-    """What stands in the place of claims where they depend on how the encoding is built."""
+class _PerInstanceSpec:
+    """The class attribute `claims` of an encoding whose claims depend on its arguments: reading it is an error."""
 
     def __get__(self, encoding: object, owner: type) -> NoReturn:
         raise AttributeError(
-            f"{owner.__name__}: what it claims depends on its arguments; ask a built one, "
-            f"such as {owner.__name__}.for_model(Sizes(...)).claims"
+            f"{owner.__name__}: its claims depend on its arguments; read them from an instance, "
+            f"such as {owner.__name__}.for_model(ModelSizes(...)).claims"
         )
 
 
 class PositionalEncoding(nn.Module):
-    """What every encoding is: claims, a way to build it from a transformer's sizes, and the hook of its site."""
+    """Base class of encodings: claims, a constructor from model sizes, and the hook of its site."""
 
     name: ClassVar[str] = ""
-    """The name it is registered under."""
+    """The registered name."""
     if TYPE_CHECKING:
         claims: Claims
     else:
-        claims = _ClaimsOfTheBuilt()
+        claims = _PerInstanceSpec()
 
     @classmethod
-    def for_model(cls, sizes: Sizes) -> Self:
-        """The encoding with the options a transformer of these sizes would choose."""
-        raise NotImplementedError(f"{cls.__name__} does not say how it is built for a model: define for_model")
+    def for_model(cls, sizes: ModelSizes) -> Self:
+        """The encoding with default options for a transformer of these sizes."""
+        raise NotImplementedError(f"{cls.__name__} cannot be built from model sizes: define for_model")
 
     def embed(
         self, x: Float[Tensor, "batch token width"], positions: Int[Tensor, "*batch token"]
     ) -> Float[Tensor, "batch token width"]:
-        """Add the encoding of each token's position to its features, in the dtype of ``x``."""
-        self._refuse("embed")
+        """Add the encoding of each token's position to its features. The result has the dtype of ``x``."""
+        self._raise_missing_hook("embed")
 
     def rotate(
         self,
@@ -135,62 +135,63 @@ class PositionalEncoding(nn.Module):
         lengths: Int[Tensor, " batch"] | int | None = None,
         out: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Float[Tensor, "batch head query head_width"], Float[Tensor, "batch head key head_width"]]:
-        """Turn queries and keys by their positions; keys take the queries' positions where theirs are not given.
+        """Rotate queries and keys by their positions; ``k_positions`` defaults to ``q_positions``.
 
-        ``lengths`` is the length at which each row is read, for encodings of state "length"; others refuse it.
-        ``out`` is a pair of buffers to write into, shaped as ``q`` and ``k``; it records no gradient.
+        ``lengths`` is the context length of each row [tokens], for encodings whose `Claims.decode_state` is "length";
+        others raise `EncodingError`. ``out`` is a pair of output buffers shaped like ``q`` and ``k``; it records no
+        gradient.
         """
-        self._refuse("rotate")
+        self._raise_missing_hook("rotate")
 
     def bias(
         self,
         q_positions: Int[Tensor, "*batch query"],
         k_positions: Int[Tensor, "*batch key"],
         *,
-        content: Content | None = None,
+        content: AttentionContent | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Float[Tensor, "batch head query key"]:
-        """The numbers to add to the scores, in ``dtype``; the batch is 1 where no positions have one.
+        """The bias to add to the scores, in ``dtype``; the batch is 1 if the positions have no batch.
 
-        ``content`` is needed where the claims say so, and refused nowhere.
+        ``content`` is required if the bias is content-dependent, and ignored otherwise.
         """
-        self._refuse("bias")
+        self._raise_missing_hook("bias")
 
     def score_mod(self, q_positions: Int[Tensor, "*batch query"], k_positions: Int[Tensor, "*batch key"]) -> ScoreMod:
-        """The same addition as a function (score, batch, head, query, key) -> score, for FlexAttention.
+        """The bias as a function (score, batch, head, query, key) -> score, for FlexAttention.
 
-        A bias that depends on content has none: FlexAttention is given its matrix.
+        A content-dependent bias has none: FlexAttention receives its matrix.
         """
-        self._refuse("score_mod")
+        self._raise_missing_hook("score_mod")
 
-    def scale(self, head_width: int) -> float:
-        """What scores are multiplied by unless the caller says otherwise."""
+    def default_scale(self, head_width: int) -> float:
+        """The default factor on q . k."""
         return 1 / math.sqrt(head_width)
 
-    def notes(self, x: Float[Tensor, "batch token width"]) -> Float[Tensor, "batch head token note"] | None:
-        """What must be known of each token besides its key, from what the layer reads; None: nothing."""
+    def token_state(self, x: Float[Tensor, "batch token width"]) -> Float[Tensor, "batch head token state"] | None:
+        """Data of each token besides its key, computed from the layer's input; None if the bias needs none."""
         del x
         return None
 
-    def values(
+    def value_bias(
         self,
         weights: Float[Tensor, "batch head query key"],
         q_positions: Int[Tensor, "*batch query"],
         k_positions: Int[Tensor, "*batch key"],
     ) -> Float[Tensor, "batch head query value_width"]:
-        """What to add to the mixed values, given the attention weights; only where the claims say so."""
-        self._refuse("values")
+        """The term to add to the attention output, given the attention weights, if claims.adds_to_values."""
+        self._raise_missing_hook("value_bias")
 
-    def refuse_lengths(self) -> NoReturn:
-        """Say that lengths mean nothing here."""
+    def reject_lengths(self) -> NoReturn:
+        """Raise the error for context lengths passed to an encoding that does not use them."""
         raise EncodingError(
-            f"{type(self).__name__}: lengths change nothing here, its state is not 'length'; leave them out"
+            f"{type(self).__name__}: expected no lengths, its claims.decode_state is not 'length'; leave them out"
         )
 
-    def _refuse(self, hook: str) -> NoReturn:
+    def _raise_missing_hook(self, hook: str) -> NoReturn:
         site = self.claims.site
         if hook == "score_mod" and site == "bias":
-            raise EncodingError(f"{type(self).__name__} has no score_mod: its bias depends on content; use its bias")
-        if hook == "values" and site == "bias":
-            raise EncodingError(f"{type(self).__name__} has no values: it adds to the scores alone")
+            raise EncodingError(f"{type(self).__name__} has no score_mod: its bias is content-dependent; use bias")
+        if hook == "value_bias" and site == "bias":
+            raise EncodingError(f"{type(self).__name__} has no value_bias: it adds only to the scores")
         raise EncodingError(f"{type(self).__name__} has no {hook}: it acts at the site '{site}'")

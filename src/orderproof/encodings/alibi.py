@@ -1,13 +1,13 @@
-"""ALiBi: lower each score in proportion to the distance, at a rate of the head's own.
+"""ALiBi: a bias proportional to the distance, with one slope per head.
 
     b[h](m, n) = -slope[h] * |m - n|
 
-    slope[h] = 2 ** (-8h / H),  h = 1 .. H           where the number of heads H is a power of two
+    slope[h] = 2 ** (-8h / H),  h = 1 .. H           if the number of heads H is a power of two
     otherwise the slopes of the next lower power of two, P, then every second slope of 2P, until there are H
 
-The distance is taken first, in integers, so that near keys stay exact however far out they are (a slope times
-an absolute position does not: in bfloat16 the nearest keys tie). b sees the distance only, so it is relative;
-it does not see the direction, so a bidirectional encoder cannot tell a sentence from its reverse (mirror-blind).
+The distance is computed first, in integers, so near keys stay exact at any position (a slope times an absolute
+position does not: in bfloat16 the nearest keys get equal scores). The bias depends only on the distance, so it is
+relative; it is the same in both directions, so a bidirectional encoder cannot tell a sentence from its reverse.
 Source: Press et al. 2021, "Train Short, Test Long", arXiv:2108.12409, section 3 and the authors' get_slopes.
 """
 
@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Self
 
 from torch import Tensor
 
-from orderproof.encodings._encoding import Claims, Sizes
-from orderproof.encodings._offset import OffsetBias
-from orderproof.encodings._operands import check_size, constant
+from orderproof.encodings._encoding import Claims, ModelSizes
 from orderproof.encodings._registry import register
+from orderproof.encodings._relative_bias import RelativeBias
+from orderproof.encodings.checks import check_size, device_constant
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
 @register("alibi")
-class ALiBi(OffsetBias):
-    """A penalty that grows with the distance."""
+class ALiBi(RelativeBias):
+    """A penalty proportional to the distance."""
 
     claims = Claims(site="bias", relative=True, symmetric=True)
 
@@ -38,17 +38,17 @@ class ALiBi(OffsetBias):
         self.slopes = slopes(heads)
 
     @classmethod
-    def for_model(cls, sizes: Sizes) -> Self:
-        """One slope a head."""
+    def for_model(cls, sizes: ModelSizes) -> Self:
+        """One slope per head."""
         return cls(sizes.heads)
 
-    def at(self, distance: Int[Tensor, "*any"]) -> Float[Tensor, "#head *any"]:
+    def bias_at_distance(self, distance: Int[Tensor, "*any"]) -> Float[Tensor, "#head *any"]:
         """The penalties, in float64."""
-        rates = constant([-slope for slope in self.slopes], distance.device)
+        rates = device_constant([-slope for slope in self.slopes], distance.device)
         return rates.view(-1, *(1,) * distance.dim()) * distance.abs()
 
     def extra_repr(self) -> str:
-        """The arguments it was made with."""
+        """The constructor arguments."""
         return f"{self.heads}"
 
 

@@ -1,10 +1,10 @@
-"""No encoding (NoPE): nothing is added and nothing is turned.
+"""No encoding (NoPE): positions are not used.
 
     score[m, n] = q[m] . k[n] / sqrt(width)
 
-so attention sees the set of tokens and not their order: f(PX) = P f(X) for every permutation P. Under a causal
-mask that is true of one layer's last token only; from two layers on, how many tokens a token could see tells
-its place. What does not follow: that a causal decoder without encodings is blind to order.
+Attention without a mask is permutation-equivariant: f(PX) = P f(X) for every permutation P. Under a causal mask this
+holds only for the last token of a single layer; from two layers on, the number of visible tokens gives a token its
+position. A causal decoder without encoding therefore does see token order.
 Source: Haviv et al. 2022, "Transformer Language Models without Positional Encodings Still Learn Positional
 Information", arXiv:2203.16634; Kazemnejad et al. 2023, arXiv:2305.19466.
 """
@@ -13,18 +13,18 @@ from __future__ import annotations
 
 from typing import Self
 
-from orderproof.encodings._encoding import Claims, PositionalEncoding, Sizes
+from orderproof.encodings._encoding import Claims, ModelSizes, PositionalEncoding
 from orderproof.encodings._registry import register
 
 
-@register("none", called=("nope",))
+@register("none", aliases=("nope",))
 class NoEncoding(PositionalEncoding):
-    """Order left out on purpose."""
+    """No positional encoding."""
 
     claims = Claims(site="none", relative=True, symmetric=True)
 
     @classmethod
-    def for_model(cls, sizes: Sizes) -> Self:
-        """The same for every model."""
+    def for_model(cls, sizes: ModelSizes) -> Self:
+        """The encoding has no options."""
         del sizes
         return cls()

@@ -1,13 +1,13 @@
-"""The ceiling of a question by looking at every row: slow, generic, and the judge of every closed form.
+"""The ceiling of a question by enumerating every row: slow and generic; the tests check closed forms against it.
 
-The reader that counts knows, at a place, the token there and the bag of the tokens it sees: those of the whole row, or
-those up to the place where only a decoder can be asked. Places that look alike to it form a group, and in a group it
-says one thing.
+A bag-of-tokens predictor knows, at a position, the token there and the bag of the tokens it sees: those of the whole
+row, or those up to the position if only a decoder can answer. Positions that look alike to it form a group, and it
+gives one answer per group.
 
-    accuracy      in each group the target that weighs most
-    exact_match   a row is right if all its places are, so two rows cannot both be right if in one group they have
-                  different targets; a set of rows no two of which are at odds can: the heaviest such set
-    nats          in each group the distribution of its targets, whose cross-entropy is its entropy
+    accuracy      in each group, the target with the largest weight
+    exact_match   a row is right if all its positions are, so two rows with different targets in one group conflict;
+                  the best set of rows is a maximum-weight independent set of the conflict graph
+    nats          in each group, the entropy of its distribution of targets
 """
 
 from __future__ import annotations
@@ -18,61 +18,63 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
 
-from orderproof.lab.question import UNSCORED, Question, Row
+from orderproof.lab.question import UNSCORED, Question, WeightedRow
 
-Group = tuple[int, tuple[int, ...]]
+ObservationKey = tuple[int, tuple[int, ...]]
 
 
-def brute_force(question: Question, length: int) -> Fraction | float:
-    """The best score of the reader that counts, over every row of this length."""
-    rows = list(question.everything(length))
-    causal = question.causal is True
+def brute_force_ceiling(question: Question, length: int) -> Fraction | float:
+    """The best score of a bag-of-tokens predictor over every row of this length; a float [nats] for `nats`."""
+    rows = list(question.enumerate_rows(length))
+    causal = question.requires_causal is True
     if question.measure == "exact_match":
-        return _heaviest(frozenset(range(len(rows))), [row.weight for row in rows], _at_odds(rows, causal=causal))
-    groups: dict[Group, dict[int, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+        return _max_weight_independent_set(
+            frozenset(range(len(rows))), [row.weight for row in rows], _conflicts(rows, causal=causal)
+        )
+    groups: dict[ObservationKey, dict[int, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     for row in rows:
-        for group, target in _places(row, causal=causal):
+        for group, target in _scored_positions(row, causal=causal):
             groups[group][target] += row.weight
-    asked = sum((sum(targets.values(), Fraction(0)) for targets in groups.values()), Fraction(0))
+    scored = sum((sum(targets.values(), Fraction(0)) for targets in groups.values()), Fraction(0))
     if question.measure == "accuracy":
-        return sum((max(targets.values()) for targets in groups.values()), Fraction(0)) / asked
-    return sum(_nats(list(targets.values())) for targets in groups.values()) / float(asked)
+        return sum((max(targets.values()) for targets in groups.values()), Fraction(0)) / scored
+    return sum(_group_cross_entropy(list(targets.values())) for targets in groups.values()) / float(scored)
 
 
-def _places(row: Row, *, causal: bool) -> Iterator[tuple[Group, int]]:
-    """The scored places: what the reader knows there, and the target."""
-    for place, target in enumerate(row.targets):
+def _scored_positions(row: WeightedRow, *, causal: bool) -> Iterator[tuple[ObservationKey, int]]:
+    """For each scored position, the predictor's observation and the target."""
+    for position, target in enumerate(row.targets):
         if target != UNSCORED:
-            seen = row.tokens[: place + 1] if causal else row.tokens
-            yield (row.tokens[place], tuple(sorted(seen))), target
+            visible = row.tokens[: position + 1] if causal else row.tokens
+            yield (row.tokens[position], tuple(sorted(visible))), target
 
 
-def _nats(weights: list[Fraction]) -> float:
+def _group_cross_entropy(weights: list[Fraction]) -> float:
     """The weight of a group times the entropy of its targets."""
     total = sum(weights)
     return -sum(float(weight) * math.log(weight / total) for weight in weights)
 
 
-def _at_odds(rows: list[Row], *, causal: bool) -> list[set[int]]:
-    """For each row those that cannot be right together with it."""
-    groups: dict[Group, list[tuple[int, int]]] = defaultdict(list)
+def _conflicts(rows: list[WeightedRow], *, causal: bool) -> list[set[int]]:
+    """For each row, the rows that cannot be right together with it."""
+    groups: dict[ObservationKey, list[tuple[int, int]]] = defaultdict(list)
     for number, row in enumerate(rows):
-        for group, target in _places(row, causal=causal):
+        for group, target in _scored_positions(row, causal=causal):
             groups[group].append((number, target))
-    found: list[set[int]] = [set() for _ in rows]
+    conflicts: list[set[int]] = [set() for _ in rows]
     for members in groups.values():
-        for (one, its), (other, others) in combinations(members, 2):
-            if its != others:
-                found[one].add(other)
-                found[other].add(one)
-    return found
+        for (first, first_target), (second, second_target) in combinations(members, 2):
+            if first_target != second_target:
+                conflicts[first].add(second)
+                conflicts[second].add(first)
+    return conflicts
 
 
-def _heaviest(rows: frozenset[int], weights: list[Fraction], at_odds: list[set[int]]) -> Fraction:
-    """The weight of the heaviest set of rows no two of which are at odds: with or without the one most at odds."""
-    worst = max(rows, key=lambda row: len(at_odds[row] & rows), default=None)
-    if worst is None or not at_odds[worst] & rows:
+def _max_weight_independent_set(rows: frozenset[int], weights: list[Fraction], conflicts: list[set[int]]) -> Fraction:
+    """The largest weight of a set of rows without conflicts: branch on the row with the most conflicts."""
+    branch = max(rows, key=lambda row: len(conflicts[row] & rows), default=None)
+    if branch is None or not conflicts[branch] & rows:
         return sum((weights[row] for row in rows), Fraction(0))
-    rest = rows - {worst}
-    without = _heaviest(rest, weights, at_odds)
-    return max(without, weights[worst] + _heaviest(rest - at_odds[worst], weights, at_odds))
+    rest = rows - {branch}
+    without = _max_weight_independent_set(rest, weights, conflicts)
+    return max(without, weights[branch] + _max_weight_independent_set(rest - conflicts[branch], weights, conflicts))

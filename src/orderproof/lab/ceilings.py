@@ -1,4 +1,4 @@
-"""The ceilings of a question at some lengths, as a record to print or to keep."""
+"""The ceilings of a question at several lengths, as a record to print or to store."""
 
 from __future__ import annotations
 
@@ -12,86 +12,87 @@ from pydantic import BaseModel, ConfigDict, Field
 from orderproof.errors import UsageError
 from orderproof.lab.question import Measure, Question
 
-SCHEMA = 1
-ASKED_OF = {None: "encoders, decoders", False: "encoders", True: "decoders"}
-"""Of whom a question is asked, by its `causal`."""
-READERS = {
-    None: "the token at the place and the bag of the row, as an encoder without positions does",
-    False: "the token at the place and the bag of the row, as an encoder without positions does",
-    True: "the token at the place and the bag of those before, as one layer of a decoder without positions does",
+SCHEMA_VERSION = 2
+MODEL_KINDS = {None: "encoders, decoders", False: "encoders", True: "decoders"}
+"""The models that can be asked a question, by its `requires_causal`."""
+OBSERVER_DESCRIPTIONS = {
+    None: "the token at the position and the bag of the row, like an encoder without positions",
+    False: "the token at the position and the bag of the row, like an encoder without positions",
+    True: "the token at the position and the bag of those before, like one decoder layer without positions",
 }
-"""What the reader that counts knows."""
+"""The information of the bag-of-tokens predictor, by `requires_causal`."""
 
 
-class CeilingAt(BaseModel):
+class LengthCeiling(BaseModel):
     """The ceiling at one length."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     length: int
     tokens: int
-    """How many tokens a row has."""
+    """Tokens in a row of this length."""
     ceiling: float | None
-    """The best score of a reader blind to order; None where nobody knows it."""
+    """The best score of a bag-of-tokens predictor; None if it is unknown."""
     fraction: str | None
-    """The same exactly; None where it is not known as a fraction."""
-    how: str | None
+    """The same as an exact fraction; None if it is not known as one."""
+    derivation: str | None
+    """The formula behind the ceiling, in one line; None without a ceiling."""
     floor: float | None
-    """The least nats that any reader can pay, where that is known."""
+    """The lowest cross-entropy [nats] of any predictor, if it is known."""
 
 
-class Ceilings(BaseModel):
-    """A question, and its ceilings."""
+class CeilingReport(BaseModel):
+    """A question and its ceilings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: int = Field(default=SCHEMA, alias="schema", serialization_alias="schema")
+    schema_version: int = Field(default=SCHEMA_VERSION, alias="schema", serialization_alias="schema")
     question: str
     settings: dict[str, Any]
     measure: Measure
-    asked_of: str
-    reader: str
-    """What the reader knows whose best score is the ceiling."""
+    model_kinds: str
+    observer: str
+    """The information of the predictor whose best score is the ceiling."""
     statement: str
     source: str
-    lengths: tuple[CeilingAt, ...]
+    lengths: tuple[LengthCeiling, ...]
 
     def to_json(self) -> str:
-        """The record as JSON, schema version 1."""
+        """The record as JSON, schema version 2."""
         return self.model_dump_json(by_alias=True, indent=2)
 
 
-def ceilings(question: Question, lengths: Sequence[int] | None = None) -> Ceilings:
-    """The ceilings at these lengths; by default at those the question is tested at. Raises `UsageError`."""
+def compute_ceilings(question: Question, lengths: Sequence[int] | None = None) -> CeilingReport:
+    """The ceilings at these lengths, by default the question's test lengths. Raises `UsageError`."""
     lengths = lengths or question.test_lengths
     if short := [length for length in lengths if length < 1]:
-        raise UsageError(f"expected lengths from 1 on; got {short[0]}")
-    return Ceilings(
+        raise UsageError(f"expected lengths of 1 or more; got {short[0]}")
+    return CeilingReport(
         question=question.name,
         settings=question.model_dump(),
         measure=question.measure,
-        asked_of=ASKED_OF[question.causal],
-        reader=READERS[question.causal],
+        model_kinds=MODEL_KINDS[question.requires_causal],
+        observer=OBSERVER_DESCRIPTIONS[question.requires_causal],
         statement=question.statement,
         source=question.source,
-        lengths=tuple(_at(question, length) for length in lengths),
+        lengths=tuple(_at_length(question, length) for length in lengths),
     )
 
 
-def _at(question: Question, length: int) -> CeilingAt:
-    found = question.ceiling(length)
-    value = None if found is None else found.value
-    return CeilingAt(
+def _at_length(question: Question, length: int) -> LengthCeiling:
+    ceiling = question.ceiling(length)
+    value = None if ceiling is None else ceiling.value
+    return LengthCeiling(
         length=length,
-        tokens=question.tokens(length),
+        tokens=question.row_length(length),
         ceiling=None if value is None else float(value),
-        fraction=_written(value) if isinstance(value, Fraction) else None,
-        how=None if found is None else found.how,
+        fraction=_format_fraction(value) if isinstance(value, Fraction) else None,
+        derivation=None if ceiling is None else ceiling.derivation,
         floor=question.floor(length),
     )
 
 
-def _written(value: Fraction) -> str:
-    """All digits: of a decimal there may be more than Python writes of an integer."""
-    above = str(Decimal(value.numerator))
-    return above if value.denominator == 1 else f"{above}/{Decimal(value.denominator)}"
+def _format_fraction(value: Fraction) -> str:
+    """All digits, through Decimal: Python refuses to convert integers of more than 4300 digits to text."""
+    numerator = str(Decimal(value.numerator))
+    return numerator if value.denominator == 1 else f"{numerator}/{Decimal(value.denominator)}"

@@ -1,8 +1,7 @@
-"""Which code made a result: a digest of the sources that it depends on, and torch's version.
+"""The version of the code behind a result: a digest of the source files that it depends on, and torch's version.
 
-Results of different code are not put into one study. Only what a run's numbers can depend on counts: the lab's training
-and questions, the blocks and the encodings with their kernels; and the text that a question is about, where it has one.
-A proof depends on every line of the package.
+A study does not mix results of different code. A result depends on the lab's training and questions, the blocks, the
+encodings and their kernels, and on the text that a question reads, if any. A proof depends on the whole package.
 """
 
 from __future__ import annotations
@@ -17,51 +16,49 @@ import torch
 import orderproof
 
 ROOT = Path(orderproof.__file__).parent
-PARTS = ("lab/questions", "blocks", "encodings")
-FILES = (
+SOURCE_FOLDERS = ("lab/questions", "blocks", "encodings")
+SOURCE_FILES = (
     "positions.py",
     "lab/checkpoints.py",
-    "lab/choices.py",
-    "lab/configuration.py",
-    "lab/letter_counts.py",
-    "lab/network.py",
+    "lab/choice_question.py",
+    "lab/evaluation.py",
+    "lab/mode_share.py",
+    "lab/model.py",
     "lab/question.py",
     "lab/result.py",
-    "lab/scoring.py",
-    "lab/stretching.py",
-    "lab/strings.py",
-    "lab/training.py",
-    "lab/transcription.py",
+    "lab/rope_extension.py",
+    "lab/run_config.py",
+    "lab/string_question.py",
+    "lab/trainer.py",
+    "lab/transcription_question.py",
 )
-SOURCES = (".py", ".c", ".h")
+SOURCE_SUFFIXES = (".py", ".c", ".h")
 
 
 @cache
-def code_version(edition: str = "") -> str:
-    """What a run's numbers depend on: twelve digits for our sources, torch's version without its build, and the text.
-
-    ``edition`` is that of the question (`Question.edition`).
-    """
-    text = f"-text{hashlib.sha256(edition.encode()).hexdigest()[:8]}" if edition else ""
-    return _of_sources() + text
+def code_version(dataset_version: str = "") -> str:
+    """Digits of the source digest, torch's version without its build, and a digest of the dataset version."""
+    text = f"-text{hashlib.sha256(dataset_version.encode()).hexdigest()[:8]}" if dataset_version else ""
+    return _training_version() + text
 
 
 @cache
-def _of_sources() -> str:
-    return _digest([*(ROOT / name for name in FILES), *(file for part in PARTS for file in _sources(ROOT / part))])
+def _training_version() -> str:
+    folders = (file for folder in SOURCE_FOLDERS for file in _source_files(ROOT / folder))
+    return _version_of([*(ROOT / name for name in SOURCE_FILES), *folders])
 
 
 @cache
 def prover_version() -> str:
-    """The same for proofs."""
-    return _digest(_sources(ROOT))
+    """The version of the code behind a proof, in the same form."""
+    return _version_of(_source_files(ROOT))
 
 
-def _sources(folder: Path) -> Iterator[Path]:
-    return (file for file in folder.rglob("*") if file.suffix in SOURCES)
+def _source_files(folder: Path) -> Iterator[Path]:
+    return (file for file in folder.rglob("*") if file.suffix in SOURCE_SUFFIXES)
 
 
-def _digest(files: Iterable[Path]) -> str:
+def _version_of(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for name, file in sorted((file.relative_to(ROOT).as_posix(), file) for file in files):
         digest.update(name.encode() + file.read_bytes())

@@ -1,10 +1,10 @@
-"""The contract of a question: rows of tokens, what is to be said at some of them, and how well that can be done blind.
+"""The interface of a question: a synthetic task with rows of tokens, targets at some of them, and a known ceiling.
 
-A reader that is blind to order knows, at a place, the token there and the bag of all the others; its **ceiling** is
-the best score that any function of these two reaches. A question that can work it out exactly does so.
+A bag-of-tokens predictor knows, at a position, the token there and the bag of the tokens it sees, but not their order.
+The **ceiling** is the best score of any such predictor, exact where the question can compute it.
 
-A question is drawn for a *length*, its own measure of size (the words of a sentence, the letters to copy); the tokens
-of a row follow from it.
+A question is sampled at a *length*, its own measure of size (the words of a sentence, the letters to copy); the number
+of tokens in a row follows from it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from jaxtyping import Int
 
 UNSCORED = -100
-"""The target of a place at which nothing is asked, as torch's losses have it."""
+"""The target of a position that is not scored: the default `ignore_index` of torch's losses."""
 
 Measure = Literal["accuracy", "exact_match", "nats"]
-"""The share of the scored places that are right; of the rows with every place right; or the cross-entropy a place."""
+"""The share of right positions; the share of rows with every position right; or the cross-entropy per position."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +35,12 @@ class Batch:
 
     tokens: Int[Tensor, "row token"]
     targets: Int[Tensor, "row token"]
-    """What is to be said at each token; `UNSCORED` where nothing is asked."""
+    """The target at each token; `UNSCORED` where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One row and how often it comes, for sums over all rows."""
+class WeightedRow:
+    """One row and its probability."""
 
     tokens: tuple[int, ...]
     targets: tuple[int, ...]
@@ -49,84 +49,79 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """The best that a reader blind to order can score."""
+    """The best score of a bag-of-tokens predictor."""
 
     value: Fraction | float
-    """A fraction where it is known exactly."""
-    how: str
-    """How it was worked out, in one line."""
+    """A fraction if it is known exactly."""
+    derivation: str
+    """The formula behind it, in one line."""
 
     @property
     def exact(self) -> bool:
-        """Whether it is a fraction, not a number rounded."""
+        """True if the value is a fraction rather than a rounded number."""
         return isinstance(self.value, Fraction)
 
 
 class Question(BaseModel, ABC):
-    """A task, with its settings as fields."""
+    """A synthetic task; its fields are its settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: ClassVar[str]
     statement: ClassVar[str]
-    """What is asked, in one sentence."""
+    """The task in one sentence."""
     source: ClassVar[str]
-    """Authors year, title, identifier; ours where it is ours."""
+    """Authors year, title, identifier; "ours" for tasks of this project."""
     measure: ClassVar[Measure] = "accuracy"
-    causal: ClassVar[bool | None] = None
-    """Whether only a decoder (True) or only an encoder (False) can be asked; None: either."""
+    requires_causal: ClassVar[bool | None] = None
+    """True if only a decoder can answer, False if only an encoder can, None if both can."""
     needs_order: ClassVar[bool] = True
-    """False for a control: a bag of tokens is enough."""
+    """False for a control, which the bag of tokens is sufficient to answer."""
     balanced: ClassVar[bool] = False
-    """Every blind reader, not only the best, scores exactly the ceiling on the test set."""
+    """Every bag-of-tokens predictor, not only the best, scores exactly the ceiling on the test set."""
     train_lengths: ClassVar[tuple[int, int]]
-    """The shortest and the longest length to train at, unless a study says otherwise."""
+    """The default range of training lengths, both ends included."""
     test_lengths: ClassVar[tuple[int, ...]]
 
     @property
     @abstractmethod
     def vocabulary(self) -> int:
-        """How many different tokens there are, answers included."""
+        """The number of different tokens, answers included."""
 
     @property
-    def answers(self) -> tuple[int, ...] | None:
-        """The tokens among which an answer is chosen; None: all of them."""
+    def answer_tokens(self) -> tuple[int, ...] | None:
+        """The tokens that can be an answer; None for all."""
         return None
 
     @property
-    def words(self) -> tuple[str, ...] | None:
-        """How the tokens are written, where they are words."""
-        return None
-
-    @property
-    def edition(self) -> str:
-        """Which text it is about, where that differs from machine to machine; runs of several do not compare."""
+    def dataset_version(self) -> str:
+        """The version of a text that is read from the machine; results of different versions are not compared."""
         return ""
 
     @abstractmethod
-    def tokens(self, length: int) -> int:
-        """How many tokens a row of this length has. Raises `UsageError` where there are no such rows."""
+    def row_length(self, length: int) -> int:
+        """The number of tokens in a row of this length. Raises `UsageError` if there are no such rows."""
 
     @abstractmethod
-    def draw(self, length: int, rows: int, generator: torch.Generator) -> Batch:
-        """Rows to train on."""
+    def sample(self, length: int, rows: int, generator: torch.Generator) -> Batch:
+        """Random rows, for training."""
 
-    def test(self, length: int, rows: int, generator: torch.Generator) -> Batch:
-        """Rows to test on: about so many, in whole orbits (every order of each bag) where the question can."""
-        return self.draw(length, rows, generator)
+    def test_batch(self, length: int, rows: int, generator: torch.Generator) -> Batch:
+        """Rows to test on: about ``rows`` of them, or every row there is if the question can enumerate them."""
+        return self.sample(length, rows, generator)
 
-    def exhausts(self, length: int, rows: int) -> bool:
-        """Whether the test set of so many rows holds every row as often as it is drawn: nobody is lucky on it."""
+    def is_exhaustive(self, length: int, rows: int) -> bool:
+        """True if a test batch of this size contains every row with its probability, so that no score is luck."""
         return False
 
     def ceiling(self, length: int) -> Ceiling | None:
-        """The best score of a reader blind to order on rows of this length; None where nobody knows it exactly."""
+        """The best score of a bag-of-tokens predictor on rows of this length; None if it is unknown."""
         return None
 
     def floor(self, length: int) -> float | None:
-        """The least nats a place that any reader can pay, blind or not; None where nobody knows them."""
+        """The lowest cross-entropy per position [nats] of any predictor; None if it is unknown."""
         return None
 
-    def everything(self, length: int) -> Iterator[Row]:
-        """Every row of this length, the weights adding up to 1: for small sizes, to check a ceiling by brute force."""
-        raise NotImplementedError(f"{type(self).__name__} does not list its rows")
+    def enumerate_rows(self, length: int) -> Iterator[WeightedRow]:
+        """Every row of this length, with weights that sum to 1: for brute force at small sizes."""
+        raise NotImplementedError(f"{type(self).__name__} does not enumerate its rows")

@@ -1,4 +1,4 @@
-"""What one run found: plain data, as it is stored."""
+"""The result of one run: plain data, as the store keeps it."""
 
 from __future__ import annotations
 
@@ -7,45 +7,46 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 
-class _Record(BaseModel):
+class _StoredModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Point(_Record):
+class TrainingPoint(_StoredModel):
     """A point of the learning curve."""
 
     step: int
     loss: float
-    """Of the batch of that step [nats]."""
+    """Of that step's batch [nats]."""
     score: float
     """At the longest trained length, on a few rows."""
 
 
-class LengthScore(_Record):
+class LengthScore(_StoredModel):
     """The score at one length."""
 
     length: int
     trained: bool
-    """Whether the length lies within the trained ones."""
+    """True if the length is within the trained range."""
     score: float
     right: int | None
+    """Right answers among those scored; None for nats."""
     scored: int
     ceiling: float | None
-    """Of a reader blind to order, as the number nearest to it."""
+    """Of a bag-of-tokens predictor, as the nearest float."""
 
 
-class RunResult(_Record):
-    """Everything a run gives; but for the times, a function of its configuration."""
+class RunResult(_StoredModel):
+    """The result of a run; except for the times, it is a function of the configuration."""
 
     id: str
     config: dict[str, Any]
     edition: str = ""
-    """Which text the question was about, where it has one of the machine it is asked on."""
-    curve: list[Point]
+    """`Question.dataset_version`: the text the question reads from the machine, if any."""
+    curve: list[TrainingPoint]
     lengths: list[LengthScore]
     parameters: int
     digest: str
     """SHA-256 of the trained weights."""
     seconds: float
-    """Spent training."""
+    """Training time."""
     tokens_per_second: float

@@ -1,31 +1,32 @@
-"""Statistics of a few runs: what to say of five seeds, and whether one accuracy is above a ceiling.
+"""Statistics of a few runs: estimates over seeds, and the comparison of an accuracy with a ceiling.
 
-*Interquartile mean.* Of n scores in order, s_1 <= ... <= s_n, the floor(n/4) lowest and as many highest are left out:
+*Interquartile mean.* Of n sorted scores s_1 <= ... <= s_n, the floor(n/4) lowest and highest are dropped:
 
     IQM = mean(s_(k+1), ..., s_(n-k)),        k = floor(n / 4)
 
-One seed that fails does not move it as it moves a mean; with 3 seeds or fewer it is the mean.
+It is more robust to one failed seed than the mean; with 3 seeds or fewer it is the mean.
 
-*Stratified bootstrap.* Runs are drawn again, with replacement, as many as there are, separately in each stratum, and
-the statistic is worked out anew; the 2.5% and 97.5% quantiles of many such draws are the interval. There a stratum
-is a task, whose runs have nothing to do with those of another task. Here one run is scored at every length, so a
-run is drawn whole, with all its scores, and the strata are the configurations. A percentile interval over few runs
-is too narrow: it cannot reach past the best and the worst of them.
+*Stratified bootstrap.* The runs of each stratum are resampled with replacement and the statistic is recomputed; the
+2.5% and 97.5% quantiles over many resamples are the interval. In the source a stratum is a task, whose runs are
+independent of those of other tasks. Here one run is scored at every length, so a run is resampled with all its scores,
+and the strata are the configurations. A percentile interval over few runs is too narrow: it cannot extend beyond the
+best and the worst run.
 
-*Probability of improvement.* That a run of X scores better than a run of Y, where m tasks (here lengths) count alike:
+*Probability of improvement.* The probability that a run of X scores better than a run of Y, averaged over m tasks (here
+lengths):
 
     P(X > Y) = 1/m sum_t 1/(N M) sum_(i,j) S(x_(t,i), y_(t,j)),      S = 1 if x > y,  1/2 if x = y,  0 if x < y
 
 Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice", arXiv:2108.13264,
 sections 4.1 to 4.3.
 
-*Clopper and Pearson.* With x right among n independent trials, the accuracies p that are not rejected by either
-one-sided test at level a/2. With B(q; a, b) the q-quantile of the beta distribution:
+*Clopper-Pearson interval.* With x right of n independent trials, the accuracies p that neither one-sided test at level
+a/2 rejects. With B(q; a, b) the q-quantile of the beta distribution:
 
     low = B(a/2; x, n - x + 1)  (0 if x = 0),        high = B(1 - a/2; x + 1, n - x)  (1 if x = n)
 
-It covers the true accuracy at least as often as it says. Several places of one row are no independent trials, nor are
-the same rows read by several seeds: it is for one run.
+Its coverage is at least the nominal one. Several positions of one row are not independent trials, nor are the same rows
+for several seeds: it applies to one run.
 Source: Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the case of the binomial",
 Biometrika 26(4), 404-413.
 """
@@ -48,7 +49,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A statistic with an interval; one number each, or one for each column of the scores."""
+    """A statistic with an interval: scalars, or one entry per column of the scores."""
 
     value: Array
     low: Array
@@ -56,11 +57,11 @@ class Interval:
 
 
 def interquartile_mean(scores: ArrayLike, *, axis: int = 0) -> Array:
-    """The mean of the middle half along an axis. Raises `UsageError` where there are no scores."""
-    ordered = np.sort(_scores(scores), axis=axis)
-    runs = ordered.shape[axis]
-    cut = runs // 4
-    return np.asarray(np.take(ordered, range(cut, runs - cut), axis=axis).mean(axis=axis))
+    """The mean of the middle half along an axis. Raises `UsageError` without scores."""
+    sorted_scores = np.sort(_finite_scores(scores), axis=axis)
+    runs = sorted_scores.shape[axis]
+    dropped = runs // 4
+    return np.asarray(np.take(sorted_scores, range(dropped, runs - dropped), axis=axis).mean(axis=axis))
 
 
 def bootstrap(
@@ -73,57 +74,57 @@ def bootstrap(
 ) -> Interval:
     """The statistic of the strata with its stratified bootstrap interval.
 
-    Each stratum has a run a row. The statistic is called with the strata, each with draws in front:
-    ``[draw, run, ...]``, and returns ``[draw, ...]``. Raises `UsageError` where a stratum is empty or not finite.
+    Each stratum has one run per row. The statistic is called with the resampled strata, ``[draw, run, ...]``, and
+    returns ``[draw, ...]``. Raises `UsageError` if a stratum is empty or not finite.
     """
-    given = [_scores(stratum) for stratum in strata]
+    arrays = [_finite_scores(stratum) for stratum in strata]
     generator = np.random.default_rng(seed)
-    again = [runs[generator.integers(len(runs), size=(draws, len(runs)))] for runs in given]
+    resampled = [runs[generator.integers(len(runs), size=(draws, len(runs)))] for runs in arrays]
     tail = (1 - confidence) / 2
-    low, high = np.quantile(statistic(*again), (tail, 1 - tail), axis=0)
-    return Interval(value=statistic(*(runs[None] for runs in given))[0], low=low, high=high)
+    low, high = np.quantile(statistic(*resampled), (tail, 1 - tail), axis=0)
+    return Interval(value=statistic(*(runs[None] for runs in arrays))[0], low=low, high=high)
 
 
 def interquartile_interval(scores: ArrayLike, *, seed: int = 0, draws: int = DRAWS) -> Interval:
-    """The interquartile mean over runs (the rows), of each column apart, with its bootstrap interval."""
+    """The interquartile mean of each column over the runs (rows), with its bootstrap interval."""
     return bootstrap([scores], lambda runs: interquartile_mean(runs, axis=1), seed=seed, draws=draws)
 
 
 def probability_of_improvement(first: ArrayLike, second: ArrayLike, *, seed: int = 0, draws: int = DRAWS) -> Interval:
-    """How probably a run of the first scores higher than one of the second, over the columns they share.
+    """The probability that a run of the first scores higher than a run of the second, averaged over the columns.
 
-    Raises `UsageError` where they have not the same columns.
+    Raises `UsageError` if they have different columns.
     """
-    one, other = _scores(first), _scores(second)
-    if one.shape[1:] != other.shape[1:]:
-        raise UsageError(f"expected scores at the same lengths; got {one.shape[1:]} and {other.shape[1:]} of them")
-    # every pair of runs is compared once; a draw weighs the pairs by how often it has drawn either run
-    won = _won(one, other)
-    chosen = bootstrap(
-        [np.eye(len(one)), np.eye(len(other))],
-        lambda a, b: np.einsum("di,ij,dj->d", a.mean(axis=1), won, b.mean(axis=1), optimize=True),
+    x, y = _finite_scores(first), _finite_scores(second)
+    if x.shape[1:] != y.shape[1:]:
+        raise UsageError(f"expected scores at the same lengths; got {x.shape[1:]} and {y.shape[1:]} of them")
+    # each pair of runs is compared once; a resample weights the pairs by the counts of both runs
+    win_rates = _win_rates(x, y)
+    interval = bootstrap(
+        [np.eye(len(x)), np.eye(len(y))],
+        lambda a, b: np.einsum("di,ij,dj->d", a.mean(axis=1), win_rates, b.mean(axis=1), optimize=True),
         seed=seed,
         draws=draws,
     )
-    return Interval(value=won.mean(), low=chosen.low, high=chosen.high)
+    return Interval(value=win_rates.mean(), low=interval.low, high=interval.high)
 
 
-def _won(one: Array, other: Array) -> Array:
-    """For each pair of runs, the share of columns at which the first is higher; equal ones count half."""
-    x, y = one.reshape(len(one), 1, -1), other.reshape(1, len(other), -1)
+def _win_rates(first: Array, second: Array) -> Array:
+    """For each pair of runs, the share of columns in which the first is higher; ties count half."""
+    x, y = first.reshape(len(first), 1, -1), second.reshape(1, len(second), -1)
     return np.asarray(((x > y) + 0.5 * (x == y)).mean(axis=-1))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accuracy:
-    """How many were right of those scored."""
+class BinomialAccuracy:
+    """The right answers among those scored, as a binomial count."""
 
     right: int
     scored: int
 
     def __post_init__(self) -> None:
         if not 0 <= self.right <= self.scored or self.scored < 1:
-            raise UsageError(f"expected 0 <= right <= scored and one scored; got {self.right} of {self.scored}")
+            raise UsageError(f"expected 0 <= right <= scored and scored >= 1; got {self.right} of {self.scored}")
 
     def interval(self, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """The Clopper-Pearson interval of the accuracy. Needs scipy."""
@@ -135,12 +136,12 @@ class Accuracy:
         return low, high
 
     def exceeds(self, ceiling: float, *, confidence: float = CONFIDENCE) -> bool:
-        """Whether the whole interval lies above the ceiling."""
+        """True if the whole interval is above the ceiling."""
         return self.interval(confidence=confidence)[0] > ceiling
 
 
-def _scores(given: ArrayLike) -> Array:
-    array: NDArray[Any] = np.asarray(given, dtype=np.float64)
+def _finite_scores(scores: ArrayLike) -> Array:
+    array: NDArray[Any] = np.asarray(scores, dtype=np.float64)
     if array.ndim == 0 or array.size == 0 or not np.isfinite(array).all():
         raise UsageError(f"expected at least one run with finite scores; got {array.tolist()}")
     return array

@@ -1,8 +1,7 @@
-"""Finished runs in one SQLite file: appended, never changed, shared by processes (write-ahead log).
+"""Finished runs in one SQLite file: append-only, shared by processes (write-ahead log).
 
-A study's folder holds `results.sqlite` and, in `checkpoints/`, one file for each run under way. A run is in the store
-or it is not: a result is written in one transaction, after which its checkpoint is removed. Two processes may finish
-the same run; the first one's result stays.
+The folder holds `results.sqlite` and, in `checkpoints/`, one file for each unfinished run. A result is written in one
+transaction, after which its checkpoint is deleted. If two processes finish the same run, the first result stays.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orderproof.errors import StoreError
-from orderproof.lab.configuration import fingerprint
 from orderproof.lab.result import RunResult
+from orderproof.lab.run_config import config_digest
 
-SCHEMA = 1
-BROKEN = "move the file away, and put back a copy or start anew"
+SCHEMA_VERSION = 1
+CORRUPT_FILE_HINT = "move the file away, then restore a copy or start again"
 TABLES = (
     "CREATE TABLE runs (id TEXT PRIMARY KEY, code TEXT NOT NULL, finished TEXT NOT NULL, result TEXT NOT NULL)",
     "CREATE TABLE proofs (cell TEXT, code TEXT, laws TEXT NOT NULL, PRIMARY KEY (cell, code))",
 )
 
 
-class Store:
-    """The results of one folder. Raises `StoreError` where the file cannot be read or written."""
+class ResultStore:
+    """The results in one folder. Raises `StoreError` if the file cannot be read or written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,74 +38,78 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
-                f"cannot make the folder {str(folder)!r}: {error.strerror}; give another --store"
+                f"cannot create the folder {str(folder)!r}: {error.strerror}; pass another --store"
             ) from error
-        with self._open() as held:
-            if not self._made(held):
-                held.execute("PRAGMA journal_mode = WAL")
-                held.execute("BEGIN IMMEDIATE")  # one of several processes makes it, whole or not at all
-                if not self._made(held):
+        with self._connect() as connection:
+            if not self._has_schema(connection):
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("BEGIN IMMEDIATE")  # one of several processes creates the tables, in one transaction
+                if not self._has_schema(connection):
                     for table in TABLES:
-                        held.execute(table)
-                    held.execute(f"PRAGMA user_version = {SCHEMA}")
+                        connection.execute(table)
+                    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def _made(self, held: sqlite3.Connection) -> bool:
-        """Whether the file holds our table; if not, it is empty. Raises `StoreError` for a file of other things."""
-        (version,) = held.execute("PRAGMA user_version").fetchone()
-        tables = [name for (name,) in held.execute("SELECT name FROM sqlite_master")]
-        if version == SCHEMA and "runs" in tables:
+    def _has_schema(self, connection: sqlite3.Connection) -> bool:
+        """True if the file holds our tables; False if it is empty. Raises `StoreError` for any other content."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+        if version == SCHEMA_VERSION and "runs" in tables:
             return True
         if version == 0 and not tables:
             return False
-        what = f"schema {version}" if version else "tables of something else"
-        raise StoreError(f"{self.file} has {what}, this version reads schema {SCHEMA}; give another --store")
+        content = f"schema {version}" if version else "tables of another program"
+        raise StoreError(f"{self.file}: expected schema {SCHEMA_VERSION}, got {content}; pass another --store")
 
     def results(self) -> dict[str, tuple[str, RunResult]]:
-        """Every finished run by its name: the code that made it, and what it found."""
-        found = {}
-        with self._open() as held:
-            for name, code, text in held.execute("SELECT id, code, result FROM runs ORDER BY id"):
+        """Every finished run by its id: the version of the code, and the result."""
+        results = {}
+        with self._connect() as connection:
+            for run_id, code, text in connection.execute("SELECT id, code, result FROM runs ORDER BY id"):
                 try:
-                    found[name] = code, RunResult.model_validate_json(text)
+                    results[run_id] = code, RunResult.model_validate_json(text)
                 except ValidationError as error:
-                    raise StoreError(f"{self.file}: the result of run {name} cannot be read; {BROKEN}") from error
-                if name != fingerprint(found[name][1].config):
-                    raise StoreError(f"{self.file}: the result of run {name} is of another run; {BROKEN}")
-        return found
+                    raise StoreError(
+                        f"{self.file}: the result of run {run_id} cannot be read; {CORRUPT_FILE_HINT}"
+                    ) from error
+                if run_id != config_digest(results[run_id][1].config):
+                    raise StoreError(f"{self.file}: the result of run {run_id} is of another run; {CORRUPT_FILE_HINT}")
+        return results
 
     def add(self, result: RunResult, *, code: str) -> None:
-        """Keep a result, then remove the checkpoint it came from."""
+        """Store a result, then delete the checkpoint of its run."""
         text = json.dumps(result.model_dump(mode="json"), allow_nan=False)
-        with self._open() as held:
+        with self._connect() as connection:
             row = (result.id, code, datetime.now(UTC).isoformat(timespec="seconds"), text)
-            held.execute("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)", row)
-        for file in self.checkpoints.glob(f"*{result.id}.safetensors*"):  # with what a killed worker was writing
+            connection.execute("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)", row)
+        self.delete_checkpoint(result.id)
+
+    def delete_checkpoint(self, run_id: str) -> None:
+        """Delete the checkpoint of a stored run, which an interruption during `add` can leave."""
+        for file in self.checkpoints.glob(f"*{run_id}.safetensors*"):  # and the partial file of a killed worker
             file.unlink(missing_ok=True)
 
     def laws(self, *, code: str) -> dict[str, tuple[str, ...]]:
-        """For each cell, the laws this code proved of its model."""
-        with self._open() as held:
-            found = held.execute("SELECT cell, laws FROM proofs WHERE code = ?", (code,))
-            return {cell: tuple(json.loads(text)) for cell, text in found}
+        """For each cell id, the names of the laws that this code proved of its model."""
+        with self._connect() as connection:
+            rows = connection.execute("SELECT cell, laws FROM proofs WHERE code = ?", (code,))
+            return {cell_id: tuple(json.loads(text)) for cell_id, text in rows}
 
-    def add_laws(self, cell: str, laws: tuple[str, ...], *, code: str) -> None:
-        """Keep what was proved."""
-        with self._open() as held:
-            held.execute("INSERT OR REPLACE INTO proofs VALUES (?, ?, ?)", (cell, code, json.dumps(laws)))
+    def add_proved_laws(self, cell_id: str, laws: tuple[str, ...], *, code: str) -> None:
+        """Store the laws proved of a cell."""
+        with self._connect() as connection:
+            connection.execute("INSERT OR REPLACE INTO proofs VALUES (?, ?, ?)", (cell_id, code, json.dumps(laws)))
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _connect(self) -> Iterator[sqlite3.Connection]:
         try:
-            held = sqlite3.connect(self.file, timeout=60)
+            connection = sqlite3.connect(self.file, timeout=60)
             try:
-                held.execute("PRAGMA synchronous = FULL")  # what is said to be stored outlives a power cut
-                with held:
-                    yield held
+                connection.execute("PRAGMA synchronous = FULL")  # a stored result survives a power failure
+                with connection:
+                    yield connection
             finally:
-                held.close()
+                connection.close()
         except sqlite3.OperationalError as error:
-            raise StoreError(
-                f"{self.file}: {error}; see that it can be read and written, and that there is room"
-            ) from error
+            raise StoreError(f"{self.file}: {error}; check its permissions and the free space on the disk") from error
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self.file}: {error}; {BROKEN}") from error
+            raise StoreError(f"{self.file}: {error}; {CORRUPT_FILE_HINT}") from error

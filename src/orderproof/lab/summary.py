@@ -1,8 +1,8 @@
-"""From finished runs to a study: runs that differ in nothing but the seed make a cell, and a cell gets its statistics.
+"""The record of a study from its finished runs: runs that differ only in the seed form a cell.
 
-At each length and each point of the curve a cell has the interquartile mean of its runs and a bootstrap interval. Over
-several lengths each run is first averaged over them, so that a run stays one draw. Cells are compared over the lengths
-beyond the longest trained one, where there are any; for a cross-entropy the lower score is the better one.
+At each length and at each point of the learning curve, a cell has the interquartile mean of its runs and a bootstrap
+interval. A mean over lengths is taken within each run first, because a run is the unit of resampling. Cells are
+compared over the lengths longer than any in training, if there are any; for a cross-entropy, lower is better.
 """
 
 from __future__ import annotations
@@ -18,16 +18,24 @@ from pydantic import JsonValue
 
 import orderproof
 from orderproof.errors import UsageError
-from orderproof.lab.published import published
+from orderproof.lab.literature_results import literature_results
+from orderproof.lab.proof_consistency import proved_invariances
 from orderproof.lab.question import Question
-from orderproof.lab.statistics import Accuracy, Array, Interval, interquartile_interval, probability_of_improvement
-from orderproof.study_record import Cell, CurvePoint, Improvement, LengthPoint, Over, Study
+from orderproof.lab.run_config import NAME_KEY, QUESTION_KEY, SEED_KEY
+from orderproof.lab.statistics import (
+    Array,
+    BinomialAccuracy,
+    Interval,
+    interquartile_interval,
+    probability_of_improvement,
+)
+from orderproof.records.study import Cell, CurvePoint, Improvement, LengthPoint, MeanScore, Study
 
 Run = Mapping[str, Any]
 """A finished run as plain data: id, config, curve, lengths, seconds and tokens_per_second."""
 
-SEED, NAME = "seed", "question.name"
-NAMED = ("encoding", "causal", "layers")  # what every cell tells, varied or not
+FLAT_NAME_KEY = f"{QUESTION_KEY}.{NAME_KEY}"
+CELL_FIELDS = ("encoding", "causal", "layers")  # have a field of their own in every cell
 
 
 def summarise(
@@ -40,78 +48,80 @@ def summarise(
     versions: Mapping[str, str] | None = None,
     machine: Mapping[str, str] | None = None,
 ) -> Study:
-    """The study of these runs; ``proved`` has the laws proved of a cell by its label. Raises `UsageError`."""
-    grouped = cells(runs)
+    """The record of these runs; ``proved`` maps the label of a cell to the laws proved of it. Raises `UsageError`."""
+    grouped = group_cells(runs)
     laws = {label: tuple(names) for label, names in (proved or {}).items()}
     if unknown := sorted(laws.keys() - grouped.keys()):
         raise UsageError(f"expected laws for cells named {', '.join(grouped)}; got some for {', '.join(unknown)}")
     for run in runs:
         _check(run, question.name)
-    varied = _varied(runs)
+    varied = _varied_keys(runs)
     longest = {label: _longest_trained(group, question) for label, group in grouped.items()}
-    made = tuple(
+    cells = tuple(
         _cell(label, group, varied, laws.get(label, ()), longest=longest[label]) for label, group in grouped.items()
     )
     ranges = [run["config"].get("train_lengths") or question.train_lengths for run in runs]
     return Study(
         orderproof=orderproof.__version__,
-        study=study,
+        name=study,
         question=question.name,
         statement=question.statement,
         measure=question.measure,
         command=command,
-        cells=made,
+        cells=cells,
         improvements=tuple(_improvements(grouped, longest, lower_is_better=question.measure == "nats")),
         trained_lengths=(min(low for low, _ in ranges), max(high for _, high in ranges)),
-        published=published(question.name),
+        published=literature_results(question.name),
         versions=dict(versions or {}),
         machine=dict(machine or {}),
         seconds=math.fsum(run["seconds"] for run in runs),
     )
 
 
-def cells(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """The runs of each cell by its label, cells in the order they come, runs by seed. Raises `UsageError`."""
+def group_cells(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """The runs of each cell by its label: cells in order of appearance, runs by seed. Raises `UsageError`."""
     if not runs:
         raise UsageError("expected at least one finished run; got none: run the study first")
-    varied = _varied(runs)
+    varied = _varied_keys(runs)
     grouped: dict[str, list[Run]] = {}
     for run in runs:
-        grouped.setdefault(_label(flat(run["config"]), varied), []).append(run)
+        grouped.setdefault(_label(flatten_config(run["config"]), varied), []).append(run)
     for label, group in grouped.items():
-        group.sort(key=lambda run: run["config"][SEED])
-        for one, other in pairwise(group):
-            if one["config"][SEED] == other["config"][SEED]:
-                who = f"{one['id']} and {other['id']}"
-                raise UsageError(f"expected each seed of '{label}' once; {who} have seed {one['config'][SEED]}")
+        group.sort(key=lambda run: run["config"][SEED_KEY])
+        for run, following in pairwise(group):
+            if (seed := run["config"][SEED_KEY]) == following["config"][SEED_KEY]:
+                ids = f"{run['id']} and {following['id']}"
+                raise UsageError(f"expected each seed of '{label}' once; {ids} have seed {seed}")
     return grouped
 
 
-def flat(config: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """A configuration as one level of keys, with dots for the inner ones."""
-    found: dict[str, JsonValue] = {}
+def flatten_config(config: Mapping[str, Any]) -> dict[str, JsonValue]:
+    """A nested configuration as one level of dotted keys."""
+    flat: dict[str, JsonValue] = {}
     for key, value in config.items():
         if isinstance(value, Mapping):
-            found.update({f"{key}.{inner}": each for inner, each in flat(value).items()})
+            flat.update({f"{key}.{inner}": each for inner, each in flatten_config(value).items()})
         else:
-            found[key] = list(value) if isinstance(value, tuple) else value
-    return found
+            flat[key] = list(value) if isinstance(value, tuple) else value
+    return flat
 
 
-def _varied(runs: Sequence[Run]) -> tuple[str, ...]:
-    """The keys of which the runs have several values: what every cell tells first, then the others in order."""
-    configs = [flat(run["config"]) for run in runs]
-    keys = dict.fromkeys((*NAMED, *(key for config in configs for key in config)))
-    return tuple(key for key in keys if key != SEED and len({json.dumps(config.get(key)) for config in configs}) > 1)
+def _varied_keys(runs: Sequence[Run]) -> tuple[str, ...]:
+    """The keys with several values among the runs: those of `CELL_FIELDS` first, then the others in order."""
+    configs = [flatten_config(run["config"]) for run in runs]
+    keys = dict.fromkeys((*CELL_FIELDS, *(key for config in configs for key in config)))
+    return tuple(
+        key for key in keys if key != SEED_KEY and len({json.dumps(config.get(key)) for config in configs}) > 1
+    )
 
 
 def _label(config: Mapping[str, JsonValue], varied: Sequence[str]) -> str:
-    """What sets the cell apart; nothing for what it does without."""
-    said = [_said(key, config[key]) for key in varied if config.get(key) is not None]
-    return ", ".join(said) or str(config["encoding"])
+    """The varied settings of the cell, without those that are None."""
+    settings = [_format_setting(key, config[key]) for key in varied if config.get(key) is not None]
+    return ", ".join(settings) or str(config["encoding"])
 
 
-def _said(key: str, value: JsonValue) -> str:
+def _format_setting(key: str, value: JsonValue) -> str:
     """``rotary``, ``causal``, ``2 layers``, ``width 64``."""
     if key == "encoding":
         return str(value)
@@ -123,15 +133,15 @@ def _said(key: str, value: JsonValue) -> str:
 
 
 def _check(run: Run, question: str) -> None:
-    asked = flat(run["config"])[NAME]
-    if asked != question:
-        raise UsageError(f"expected runs of the question {question}; run {run['id']} was asked {asked}")
+    name = flatten_config(run["config"])[FLAT_NAME_KEY]
+    if name != question:
+        raise UsageError(f"expected runs of the question {question}; run {run['id']} has {name}")
     for kind, key in (("curve", "step"), ("lengths", "length")):
         for point in run[kind]:
             score = point["score"]  # None: JSON has no NaN
             if score is None or not math.isfinite(score):
-                why = f"it diverged at {key} {point[key]}; leave its configuration out or lower its learning rate"
-                raise UsageError(f"expected finite scores; run {run['id']} has {score}: {why}")
+                advice = f"it diverged at {key} {point[key]}; remove its configuration or lower its learning rate"
+                raise UsageError(f"expected finite scores; run {run['id']} has {score}: {advice}")
 
 
 def _longest_trained(runs: Sequence[Run], question: type[Question]) -> int:
@@ -139,7 +149,7 @@ def _longest_trained(runs: Sequence[Run], question: type[Question]) -> int:
 
 
 def _cell(label: str, runs: Sequence[Run], varied: Sequence[str], proved: tuple[str, ...], *, longest: int) -> Cell:
-    config = flat(runs[0]["config"])
+    config = flatten_config(runs[0]["config"])
     lengths = _lengths(label, runs)
     scores = _scores(runs, "lengths")
     return Cell(
@@ -147,30 +157,35 @@ def _cell(label: str, runs: Sequence[Run], varied: Sequence[str], proved: tuple[
         encoding=str(config["encoding"]),
         causal=bool(config["causal"]),
         layers=runs[0]["config"]["layers"],
-        varied={key: config.get(key) for key in varied if key not in NAMED},
+        grid_values={key: config.get(key) for key in varied if key not in CELL_FIELDS},
         seeds=len(runs),
         curve=_curve(label, runs),
         lengths=lengths,
-        trained=_over(scores, lengths, [k for k, point in enumerate(lengths) if point.trained]),
-        beyond=_over(scores, lengths, [k for k, point in enumerate(lengths) if point.length > longest]),
-        proved=proved,
+        trained_lengths_score=_mean_over_lengths(
+            scores, lengths, [k for k, point in enumerate(lengths) if point.in_training_range]
+        ),
+        longer_lengths_score=_mean_over_lengths(
+            scores, lengths, [k for k, point in enumerate(lengths) if point.length > longest]
+        ),
+        proved_laws=proved,
+        proved_invariances=proved_invariances(proved),
         seconds=math.fsum(run["seconds"] for run in runs),
         tokens_per_second=float(np.median([run["tokens_per_second"] for run in runs])),
     )
 
 
 def _curve(label: str, runs: Sequence[Run]) -> tuple[CurvePoint, ...]:
-    steps = _alike(label, runs, "curve", "step")
+    steps = _shared_steps(label, runs, "curve", "step")
     if not steps:
         return ()
-    found = interquartile_interval(_scores(runs, "curve"))
-    return tuple(CurvePoint(step=step, **_ends(found, k)) for k, step in enumerate(steps))
+    interval = interquartile_interval(_scores(runs, "curve"))
+    return tuple(CurvePoint(step=step, **_interval_fields(interval, k)) for k, step in enumerate(steps))
 
 
 def _lengths(label: str, runs: Sequence[Run]) -> tuple[LengthPoint, ...]:
-    lengths = _alike(label, runs, "lengths", "length")
-    found = interquartile_interval(_scores(runs, "lengths"))
-    made = []
+    lengths = _shared_steps(label, runs, "lengths", "length")
+    interval = interquartile_interval(_scores(runs, "lengths"))
+    length_points = []
     for k, length in enumerate(lengths):
         points = [run["lengths"][k] for run in runs]
         ceiling = points[0]["ceiling"]
@@ -178,51 +193,53 @@ def _lengths(label: str, runs: Sequence[Run]) -> tuple[LengthPoint, ...]:
         right = sum(point["right"] for point in points) if counted else None
         above = None
         if counted and ceiling is not None:
-            above = sum(Accuracy(right=p["right"], scored=p["scored"]).exceeds(ceiling) for p in points)
+            above = sum(BinomialAccuracy(right=p["right"], scored=p["scored"]).exceeds(ceiling) for p in points)
         scored = sum(point["scored"] for point in points)
-        made.append(
+        length_points.append(
             LengthPoint(
-                length=length, trained=points[0]["trained"], **_ends(found, k), ceiling=ceiling, right=right,
-                scored=scored, above=above,
+                length=length, in_training_range=points[0]["trained"], **_interval_fields(interval, k), ceiling=ceiling,
+                correct_count=right, scored_count=scored, seeds_above_ceiling=above,
             )
         )  # fmt: skip
-    return tuple(made)
+    return tuple(length_points)
 
 
-def _over(scores: Array, lengths: Sequence[LengthPoint], chosen: Sequence[int]) -> Over | None:
-    """The runs' means over some of the lengths."""
+def _mean_over_lengths(scores: Array, lengths: Sequence[LengthPoint], chosen: Sequence[int]) -> MeanScore | None:
+    """The score averaged over some of the lengths in each run, over the runs."""
     if not chosen:
         return None
     ceilings = [lengths[k].ceiling for k in chosen]
     known = [ceiling for ceiling in ceilings if ceiling is not None]
     ceiling = math.fsum(known) / len(known) if len(known) == len(ceilings) else None
-    return Over(**_ends(interquartile_interval(scores[:, chosen].mean(axis=1, keepdims=True)), 0), ceiling=ceiling)
+    return MeanScore(
+        **_interval_fields(interquartile_interval(scores[:, chosen].mean(axis=1, keepdims=True)), 0), ceiling=ceiling
+    )
 
 
 def _improvements(
     grouped: Mapping[str, Sequence[Run]], longest: Mapping[str, int], *, lower_is_better: bool
 ) -> Iterable[Improvement]:
-    """Every pair of cells, over the lengths both were tested at: those beyond what either was trained at, if any."""
-    for (first, ones), (second, others) in combinations(grouped.items(), 2):
-        one, other = ([p["length"] for p in runs[0]["lengths"]] for runs in (ones, others))
-        shared = [length for length in one if length in other]
+    """Every pair of cells, over their common test lengths beyond both training ranges, or over all common ones."""
+    for (first, first_runs), (second, second_runs) in combinations(grouped.items(), 2):
+        tested, other_tested = ([p["length"] for p in runs[0]["lengths"]] for runs in (first_runs, second_runs))
+        shared = [length for length in tested if length in other_tested]
         lengths = [length for length in shared if length > max(longest[first], longest[second])] or shared
         if not lengths:
             continue
         sign = -1.0 if lower_is_better else 1.0
-        a, b = (sign * _at(runs, lengths) for runs in (ones, others))
-        found = probability_of_improvement(a, b)
+        a, b = (sign * _score_matrix(runs, lengths) for runs in (first_runs, second_runs))
+        interval = probability_of_improvement(a, b)
         yield Improvement(
             first=first,
             second=second,
             lengths=tuple(lengths),
-            probability=float(found.value),
-            low=float(found.low),
-            high=float(found.high),
+            probability=float(interval.value),
+            low=float(interval.low),
+            high=float(interval.high),
         )
 
 
-def _at(runs: Sequence[Run], lengths: Sequence[int]) -> Array:
+def _score_matrix(runs: Sequence[Run], lengths: Sequence[int]) -> Array:
     by_length = [{p["length"]: p["score"] for p in run["lengths"]} for run in runs]
     return np.array([[scores[length] for length in lengths] for scores in by_length], dtype=np.float64)
 
@@ -231,19 +248,19 @@ def _scores(runs: Sequence[Run], kind: str) -> Array:
     return np.array([[point["score"] for point in run[kind]] for run in runs], dtype=np.float64)
 
 
-def _alike(label: str, runs: Sequence[Run], kind: str, key: str) -> list[int]:
-    """The steps or lengths, which all runs of a cell share."""
+def _shared_steps(label: str, runs: Sequence[Run], kind: str, key: str) -> list[int]:
+    """The steps or lengths, which must be the same in all runs of a cell. Raises `UsageError`."""
     first, *rest = ([point[key] for point in run[kind]] for run in runs)
-    for run, found in zip(runs[1:], rest, strict=True):
-        if found != first:
-            what = f"{runs[0]['id']} and {run['id']} of '{label}'"
-            raise UsageError(f"expected every run of a cell to have the same {key}s; {what} differ: run them again")
+    for run, values in zip(runs[1:], rest, strict=True):
+        if values != first:
+            ids = f"{runs[0]['id']} and {run['id']} of '{label}'"
+            raise UsageError(f"expected every run of a cell to have the same {key}s; {ids} differ: run them again")
     return list(first)
 
 
-def _ends(found: Interval, column: int) -> dict[str, float]:
+def _interval_fields(interval: Interval, column: int) -> dict[str, float]:
     return {
-        "iqm": float(found.value[column]),
-        "low": float(found.low[column]),
-        "high": float(found.high[column]),
+        "iqm": float(interval.value[column]),
+        "low": float(interval.low[column]),
+        "high": float(interval.high[column]),
     }

@@ -1,6 +1,6 @@
-"""Sending finished runs to a tracker besides the store: wandb, or trackio, which has the same interface.
+"""Experiment trackers that receive each newly finished run in addition to the store.
 
-A run that was finished before is not sent again.
+wandb and trackio have the same interface.
 """
 
 from __future__ import annotations
@@ -8,31 +8,31 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from orderproof.errors import UsageError
-from orderproof.lab.configuration import RunConfig
+from orderproof.errors import UsageError, first_line
 from orderproof.lab.result import RunResult
+from orderproof.lab.run_config import RunConfig
 
-KNOWN = ("wandb", "trackio")
+SUPPORTED_TRACKERS = ("wandb", "trackio")
 
 
 class Tracker:
-    """One of the known trackers. Raises `UsageError` for another one, and where its package is missing."""
+    """A supported tracker. Raises `UsageError` for an unknown name or a missing package."""
 
     def __init__(self, name: str, *, study: str) -> None:
-        if name not in KNOWN:
-            raise UsageError(f"expected --tracker {' or '.join(KNOWN)}; got {name!r}")
+        if name not in SUPPORTED_TRACKERS:
+            raise UsageError(f"expected --tracker {' or '.join(SUPPORTED_TRACKERS)}; got {name!r}")
         try:
             self.module: Any = importlib.import_module(name)
         except ModuleNotFoundError as error:
             raise UsageError(f"--tracker {name} needs the package {error.name}: pip install {name}") from error
         self.study = study
 
-    def send(self, run: RunConfig, result: RunResult) -> str | None:
-        """Send a run, its learning curve, and its scores by length; why that failed, if it did: no reason to stop."""
+    def log_run(self, run: RunConfig, result: RunResult) -> str | None:
+        """Send a run with its learning curve and its scores by length; return a message if that fails, else None."""
         try:
             self._send(run, result)
-        except Exception as error:  # noqa: BLE001 - a tracker's network, disk or account is no matter of the study
-            return f"{self.module.__name__} did not take it: {type(error).__name__}: {' '.join(str(error).split())}"
+        except Exception as error:  # noqa: BLE001 - no failure of a tracker stops the study
+            return f"{self.module.__name__} failed: {first_line(error)}"
         return None
 
     def _send(self, run: RunConfig, result: RunResult) -> None:
@@ -40,7 +40,7 @@ class Tracker:
         try:
             for point in result.curve:
                 self.module.log({"loss": point.loss, "score": point.score}, step=point.step)
-            last = {f"length {at.length}": at.score for at in result.lengths}
-            self.module.log(last, step=run.steps + 1)
-        finally:  # a run left open could take in the next one
+            final = {f"length {at.length}": at.score for at in result.lengths}
+            self.module.log(final, step=run.steps + 1)
+        finally:  # the next run would be logged to a run left open
             self.module.finish()

@@ -1,10 +1,13 @@
-"""The laws of order: one file each."""
+"""The laws: one file per law."""
 
-from orderproof.laws.law import Axis as Axis
-from orderproof.laws.law import Change as Change
-from orderproof.laws.law import InfluenceLaw as InfluenceLaw
-from orderproof.laws.law import Law as Law
-from orderproof.laws.law import PermutationLaw as PermutationLaw
-from orderproof.laws.law import TokenDim as TokenDim
-from orderproof.laws.registry import get as get
-from orderproof.laws.registry import laws as laws
+from orderproof.laws.proved.proved_law import EquivarianceLaw as EquivarianceLaw
+from orderproof.laws.proved.proved_law import IndependenceLaw as IndependenceLaw
+from orderproof.laws.proved.proved_law import InputChange as InputChange
+from orderproof.laws.proved.proved_law import ProvedLaw as ProvedLaw
+from orderproof.laws.proved.proved_law import TokenAxis as TokenAxis
+from orderproof.laws.proved.proved_law import TokenDim as TokenDim
+from orderproof.laws.registry import entry_map_law as entry_map_law
+from orderproof.laws.registry import find_law as find_law
+from orderproof.laws.registry import find_proved_law as find_proved_law
+from orderproof.laws.registry import measured_laws as measured_laws
+from orderproof.laws.registry import proved_laws as proved_laws

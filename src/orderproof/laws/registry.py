@@ -1,34 +1,51 @@
-"""Every law, found by listing this folder: one file, one law, in a variable named LAW."""
+"""All laws, found by listing `laws/proved` and `laws/measured`: each file defines one law in a variable `LAW`."""
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import pkgutil
+from collections.abc import Sequence
 from functools import cache
+from typing import TypeVar
 
-from orderproof.errors import UsageError
+from orderproof import registry
 from orderproof.laws.law import Law
+from orderproof.laws.measured.measured_law import MeasuredLaw
+from orderproof.laws.proved.proved_law import ProvedLaw
+
+L = TypeVar("L", bound=Law)
 
 
 @cache
-def laws() -> tuple[Law, ...]:
-    """Every law, in the order of the codes."""
-    package = importlib.import_module("orderproof.laws")
-    found = []
-    for info in pkgutil.iter_modules(package.__path__):
-        law = getattr(importlib.import_module(f"{package.__name__}.{info.name}"), "LAW", None)
-        if isinstance(law, Law):
-            found.append(law)
+def proved_laws() -> tuple[ProvedLaw, ...]:
+    """The laws that are proved on a graph, in the order of their codes."""
+    found = registry.discover("orderproof.laws.proved", "LAW", ProvedLaw)  # type: ignore[type-abstract]
     return tuple(sorted(found, key=lambda law: law.code))
 
 
-def get(name: str) -> Law:
-    """The law with this name or code. Raises `UsageError`."""
-    for law in laws():
-        if name in (law.name, law.code) or name.upper() == law.code:
-            return law
-    names = [law.name for law in laws()]
-    close = difflib.get_close_matches(name, [*names, *(law.code for law in laws())], n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise UsageError(f"expected a law, one of {', '.join(names)}; got {name!r}{hint}")
+@cache
+def measured_laws() -> tuple[MeasuredLaw, ...]:
+    """The laws that are measured, in the order of their codes."""
+    found = registry.discover("orderproof.laws.measured", "LAW", MeasuredLaw)  # type: ignore[type-abstract]
+    return tuple(sorted(found, key=lambda law: law.code))
+
+
+def find_law(name: str) -> ProvedLaw | MeasuredLaw:
+    """The law with this name or code, proved or measured. Raises `UsageError`."""
+    laws: list[ProvedLaw | MeasuredLaw] = [*proved_laws(), *measured_laws()]
+    return _find(name, laws, "a law")
+
+
+def find_proved_law(name: str) -> ProvedLaw:
+    """The proved law with this name or code. Raises `UsageError`."""
+    return _find(name, proved_laws(), "a proved law")
+
+
+def entry_map_law() -> ProvedLaw:
+    """The law whose breaks are the entry map: the places where order enters a model."""
+    return next(law for law in proved_laws() if law.maps_entries)
+
+
+def _find(name: str, laws: Sequence[L], what: str) -> L:
+    """The law with this name, or with this code in upper or lower case. Raises `UsageError`."""
+    names, codes = {law.name: law for law in laws}, {law.code: law for law in laws}
+    key = name.upper() if name.upper() in codes else name
+    return registry.lookup(key, {**names, **codes}, what, listed=names)

@@ -1,21 +1,22 @@
-"""A certificate: a proof as data, complete enough to be checked without this package's interpreter.
+"""A certificate: a proof as data, complete enough to be checked without this package's analysis.
 
-    {"certificate": 1, "law", "code", "family": "permutation" | "influence",
+    {"certificate": 2, "law", "code", "family": "permutation" | "independence",
      "relation": {"tokens": n, "generators": [[...], ...], "last_only": bool},
      "output": {"name", "node", "dims": [[dim, offset], ...]},
      "inputs": {node: token axis or null},
      "subject", "weights": "all" | "these", "assumptions": [...],
-     "values": {buffer name: array},                 every stored value a step rests on
-     "steps": [{"node", "operator", "args", "kwargs", "shape", "dtype", "lemma", "fact", "as"}, ...],
-     "graph": SHA-256 of the steps without lemma, fact and as,
+     "values": {buffer name: array},                 every stored tensor whose values a step uses
+     "steps": [{"node", "operator", "args", "kwargs", "shape", "dtype", "lemma", "fact", "repeats"}, ...],
+     "graph": SHA-256 of the steps without lemma, fact and repeats,
      "digest": SHA-256 of everything above}
 
-One step for each node of the graph, in order. A fact is {"moves": [...], "level": array, "known": null or
+One step for each node of the graph, in order. A fact is {"moves": [...], "dependence": array, "known": null or
 {"status": array, "value": array}}; a step with several results has a list in "shape", "dtype" and "fact"; a
 node without a tensor has "fact": null. A step that repeats an earlier one (the same operator and literals on the same
-facts) names it in "as". A move is "still", "free", or one permutation for each generator. An
+facts) names it in "repeats". A move is "identity", "uniform", or one permutation for each generator. An
 array is {"shape": [...], "runs": [[value, count], ...]} in row-major order, each dimension full or 1.
-A level of -1 is NEVER, of 2**40 ALWAYS; status: 0 unknown, 1 exact, 2 masked, 3 unsure, 4 low.
+A dependence of -1 is NEVER, of 2**40 ALWAYS; a status is a number of `RangeKind`: 0 ordinary, 1 exact, 2 masking,
+3 unbounded, 4 at most ordinary.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,17 +33,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.errors import CertificateError
-from orderproof.prover.capture import Captured
-from orderproof.prover.fact import Fact
-from orderproof.prover.interpret import Walk
-from orderproof.prover.move import FREE, STILL, Move
+from orderproof.prover.analysis import Analysis
+from orderproof.prover.domain.fact import Fact
+from orderproof.prover.domain.move import FREE, STILL, Move
+from orderproof.prover.export.capture import CapturedGraph
 
-VERSION = 1
+VERSION = 2
 
 
-def graph_steps(captured: Captured, needed: set[Node] | None = None) -> list[dict[str, Any]]:
-    """The graph as data: one record for each node, without lemmas and facts."""
+def graph_records(captured: CapturedGraph, needed: set[Node] | None = None) -> list[dict[str, Any]]:
+    """The graph as data: one record for each node (of the needed ones), without lemmas and facts."""
     steps = []
     for node in captured.graph.nodes:
         if node.op == "output" or (needed is not None and node not in needed):
@@ -58,7 +57,7 @@ def graph_steps(captured: Captured, needed: set[Node] | None = None) -> list[dic
             kind = "input" if stored is None else "parameter" if stored in captured.parameters else "buffer"
             operator, args = kind, [stored] if stored is not None else []
         else:
-            operator, args = _operator(node), [_argument(x) for x in node.args]
+            operator, args = _operator_name(node), [_argument(x) for x in node.args]
         steps.append(
             {
                 "node": node.name,
@@ -72,15 +71,15 @@ def graph_steps(captured: Captured, needed: set[Node] | None = None) -> list[dic
     return steps
 
 
-def fingerprint(steps: Iterable[Mapping[str, Any]]) -> str:
-    """SHA-256 of a graph's records: the same graph always has the same one."""
-    kept = [{k: v for k, v in s.items() if k not in ("lemma", "fact", "as")} for s in steps]
+def graph_fingerprint(steps: Iterable[Mapping[str, Any]]) -> str:
+    """SHA-256 of a graph's records; equal graphs have equal fingerprints."""
+    kept = [{k: v for k, v in s.items() if k not in ("lemma", "fact", "repeats")} for s in steps]
     return hashlib.sha256(_canonical(kept)).hexdigest()
 
 
-def make(
-    captured: Captured,
-    walk: Walk,
+def build_certificate(
+    captured: CapturedGraph,
+    analysis: Analysis,
     *,
     law: str,
     code: str,
@@ -94,23 +93,23 @@ def make(
     needed: set[Node],
 ) -> dict[str, Any]:
     """The certificate of one proved law about one output."""
-    unread = {n for n in inputs if n.op == "placeholder"}  # an input that the output does not read is told too
-    steps = graph_steps(captured, needed | unread)
+    unread = {n for n in inputs if n.op == "placeholder"}  # inputs that the output does not read are listed too
+    steps = graph_records(captured, needed | unread)
     by_name = {n.name: n for n in captured.graph.nodes}
     first: dict[Node, Node] = {}
     for step in steps:
         node = by_name[step["node"]]
-        step["lemma"] = walk.lemmas.get(node, "")
-        kind = walk.same.get(node, node)  # the first of its kind may not be needed for this output
-        if kind in walk.made and walk.facts[node] is walk.made[kind]:
+        step["lemma"] = analysis.lemmas.get(node, "")
+        kind = analysis.first_occurrence.get(node, node)  # which may not be needed for this output
+        if kind in analysis.shared_facts and analysis.facts[node] is analysis.shared_facts[kind]:
             if kind in first:
-                step["as"] = first[kind].name
+                step["repeats"] = first[kind].name
             first.setdefault(kind, node)
-        facts = walk.facts.get(node)
+        facts = analysis.facts.get(node)
         step["fact"] = (
             None if facts is None else [_fact(f) for f in facts] if isinstance(facts, tuple) else _fact(facts)
         )
-    made: dict[str, Any] = {
+    certificate: dict[str, Any] = {
         "certificate": VERSION,
         "law": law,
         "code": code,
@@ -120,35 +119,21 @@ def make(
         "inputs": {n.name: list(a) if isinstance(a, tuple) else a for n, a in inputs.items()},
         "subject": subject,
         "weights": weights,
-        "assumptions": list(walk.assumptions),
-        "values": _values(captured, walk, steps, weights),
+        "assumptions": list(analysis.assumptions),
+        "values": _stored_values(captured, analysis, steps, weights),
         "steps": steps,
-        "graph": fingerprint(steps),
+        "graph": graph_fingerprint(steps),
     }
-    made["digest"] = digest(made)
-    return made
+    certificate["digest"] = digest(certificate)
+    return certificate
 
 
 def digest(certificate: Mapping[str, Any]) -> str:
-    """SHA-256 of everything but the digest."""
+    """SHA-256 of a certificate without its digest."""
     return hashlib.sha256(_canonical({k: v for k, v in certificate.items() if k != "digest"})).hexdigest()
 
 
-def read(path: str | Path) -> list[dict[str, Any]]:
-    """Read the certificates in a file (one, or a list of them). Raises `CertificateError`."""
-    try:
-        made = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CertificateError(f"expected a certificate file; {path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise CertificateError(f"expected a certificate (JSON); {path} is not JSON: {error}") from error
-    found = made if isinstance(made, list) else [made]
-    if not found or any(not isinstance(c, dict) or c.get("certificate") != VERSION for c in found):
-        raise CertificateError(f"expected a certificate of version {VERSION}; {path} holds something else")
-    return found
-
-
-def _operator(node: Node) -> str:
+def _operator_name(node: Node) -> str:
     return "getitem" if getattr(node.target, "__name__", "") == "getitem" else str(node.target)
 
 
@@ -160,7 +145,7 @@ def _argument(x: Any) -> Any:
     if isinstance(x, torch.dtype):
         return {"dtype": str(x).removeprefix("torch.")}
     if isinstance(x, torch.device):
-        return {"device": "cpu"}  # constants are computed on the CPU wherever the graph was recorded
+        return {"device": "cpu"}  # constants are evaluated on the CPU, independent of the device of the export
     if isinstance(x, float) and not math.isfinite(x):
         return {"float": str(x)}
     if x is None or isinstance(x, bool | int | float | str):
@@ -169,19 +154,19 @@ def _argument(x: Any) -> Any:
 
 
 def _fact(fact: Fact) -> dict[str, Any]:
-    known = fact.known
+    ranges = fact.ranges
     return {
         "moves": [_move(m) for m in fact.moves],
-        "level": _array(fact.level),
-        "known": None if known is None else {"status": _array(known.status), "value": _array(known.value)},
+        "dependence": _array(fact.dependence),
+        "known": None if ranges is None else {"status": _array(ranges.kind), "value": _array(ranges.value)},
     }
 
 
 def _move(move: Move) -> Any:
     if move is STILL:
-        return "still"
+        return "identity"
     if move is FREE:
-        return "free"
+        return "uniform"
     assert move.permutations is not None
     return move.permutations.tolist()
 
@@ -202,19 +187,21 @@ def _number(x: Any) -> Any:
     return {"float": str(x)} if isinstance(x, float) and not math.isfinite(x) else x
 
 
-def _values(captured: Captured, walk: Walk, steps: list[dict[str, Any]], weights: str) -> dict[str, Any]:
-    """Every stored tensor whose value some step may use."""
-    found = {}
+def _stored_values(
+    captured: CapturedGraph, analysis: Analysis, steps: list[dict[str, Any]], weights: str
+) -> dict[str, Any]:
+    """Every stored tensor whose values some step may use."""
+    stored = {}
     for step in steps:
         if step["operator"] not in ("buffer", "parameter"):
             continue
         name = step["args"][0]
         allowed = step["operator"] == "buffer" or weights == "these"
         value = captured.values.get(name)
-        if name in walk.consulted and allowed and value is not None and not value.is_meta:
+        if name in analysis.used_names and allowed and value is not None and not value.is_meta:
             array = (value.float() if value.dtype is torch.bfloat16 else value).detach().numpy()
-            found[name] = {**_array(array), "dtype": str(value.dtype).removeprefix("torch.")}
-    return found
+            stored[name] = {**_array(array), "dtype": str(value.dtype).removeprefix("torch.")}
+    return stored
 
 
 def _canonical(data: Any) -> bytes:

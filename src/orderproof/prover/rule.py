@@ -1,62 +1,64 @@
 """Rules: for a family of operators, the fact about the result that follows from facts about the operands.
 
-A rule is a function from an `Application` (one operator applied at one node) to a fact, registered under
-the names of its operators and under the name of its lemma. Where nothing follows it raises
-`NothingFollows` with the reason; it never guesses.
+A rule is a function from an `OperatorCall` (one operator applied at one node) to a fact. It is registered under the
+names of its operators and the name of its lemma. If its lemma does not cover the call, it raises `RuleNotApplicable`
+with the reason; it never guesses.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Node
 from torch.utils._pytree import tree_leaves
 
-from orderproof.prover.fact import FLOAT16_LARGE, Fact, Shape, may_mask
+from orderproof.prover.domain.fact import Fact, Shape
+from orderproof.prover.domain.values import ORDINARY_LIMIT, may_be_masking_or_infinite
 
 if TYPE_CHECKING:
-    from orderproof.prover.constants import Constants
-    from orderproof.prover.move import Move
+    from orderproof.prover.domain.constants import Constants
+    from orderproof.prover.domain.move import Move
 
-_ORDERS = {"p", "ord"}  # numbers that are no elements: of a norm
+_NORM_ORDER_ARGUMENTS = {"p", "ord"}  # numbers that are not combined with the elements
 Facts = Fact | tuple[Fact, ...]
-Place = int | str | tuple[int, int] | None  # which argument of a node: its index, its name, or an index in a list
+ArgumentRef = (
+    int | str | tuple[int, int] | None
+)  # an argument of a node: its index, its name, or (index, index within a list)
 
 
-class NothingFollows(Exception):
+class RuleNotApplicable(Exception):
     """No lemma covers this operator on these facts; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
-    """A place where the relation between the runs is lost: an operand that does not move as it must."""
+class RelationBreak:
+    """A node at which the relation between the two runs is lost: an operand does not move as the lemma requires."""
 
     node: Node
-    operand: Node | None  # the operand at fault; None where it is the operator itself
-    argument: Place  # where that operand stands among the node's arguments
+    operand: Node | None  # the operand that breaks the relation; None if it is the operator itself
+    argument: ArgumentRef  # of that operand
     dims: tuple[int, ...]  # the operand's dimensions that would have to be uniform
-    moves: tuple[Move, ...]  # how they would have to move
-    constant: bool
+    moves: tuple[Move, ...]  # the moves that these dimensions would need
+    constant: bool  # the operand is a constant
     reason: str
 
 
 @dataclass(slots=True)
-class Application:
-    """One operator applied at one node: its arguments, their facts, and a place to report to."""
+class OperatorCall:
+    """One operator applied at one node: its arguments, the facts about them, and the breaks that it reports."""
 
     node: Node
     facts: dict[Node, Facts]
     constants: Constants
-    repairing: bool  # go on after a break as if the operand had moved as it must
-    breaks: list[Break]
-    assume: Callable[[str], None]
-    lemma: str = ""
-    broken: bool = field(default=False)
+    continue_after_break: bool  # assume after a break that the operand moved as required
+    breaks: list[RelationBreak]
+    assume: Callable[[str], None]  # adds an assumption to the proof
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -64,17 +66,17 @@ class Application:
         return self.node.args
 
     def argument(self, index: int, name: str, default: Any = None) -> Any:
-        """An argument given by place or by name."""
+        """A positional or keyword argument of the node; `default` if it is absent."""
         if index < len(self.node.args):
             return self.node.args[index]
         return self.node.kwargs.get(name, default)
 
     def fact(self, node: Node) -> Fact:
         """The fact about one tensor operand."""
-        found = self.facts[node]
-        if isinstance(found, tuple):
-            raise NothingFollows(f"{node.name} is several tensors where one was expected")
-        return found
+        fact = self.facts[node]
+        if isinstance(fact, tuple):
+            raise RuleNotApplicable(f"{node.name} is several tensors where one was expected")
+        return fact
 
     @property
     def shape(self) -> Shape:
@@ -87,17 +89,12 @@ class Application:
         return str(self.node.target)
 
     def may_mask(self, node: Node) -> bool:
-        """Whether an operand may hold entries as negative as a mask, or infinite."""
-        if node in self.constants and not self.constants.opaque(node):
-            return self.constants.is_large(node)
-        found = self.facts.get(node)
-        facts = found if isinstance(found, tuple) else (found,)
-        return any(f is not None and may_mask(f.known) for f in facts)
-
-    def report(self, found: Break) -> None:
-        """Note a break; the caller decides what the result then is."""
-        self.broken = True
-        self.breaks.append(found)
+        """True if an operand may hold entries as negative as a mask, or infinite."""
+        if node in self.constants and not self.constants.is_opaque(node):
+            return self.constants.has_masking_magnitude(node)
+        known = self.facts.get(node)
+        facts = known if isinstance(known, tuple) else (known,)
+        return any(f is not None and may_be_masking_or_infinite(f.ranges) for f in facts)
 
 
 def shape_of(node: Node) -> Shape:
@@ -112,22 +109,24 @@ def dtype_of(node: Node) -> torch.dtype:
     return dtype
 
 
-def has_large_number(node: Node) -> bool:
-    """Whether a number that is combined with the elements is as large as a mask, infinite, or none."""
+def has_large_literal(node: Node) -> bool:
+    """True if a number that is combined with the elements is as large as a mask, infinite or NaN."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return False
-    given = [(x.name, str(x.type)) for x in schema.arguments]
-    values = {name: v for (name, _), v in zip(given, node.args, strict=False)} | node.kwargs
+    parameters = [(x.name, str(x.type)) for x in schema.arguments]
+    values = {name: v for (name, _), v in zip(parameters, node.args, strict=False)} | node.kwargs
     if "max_pool" in str(node.target) and set(tree_leaves(values.get("dilation", 1))) != {1}:
-        return True  # of a window that holds border alone, minus infinity
+        return True  # the maximum of a window that contains padding only is -inf
     numbers = [
-        values.get(name) for name, kind in given if name not in _ORDERS and ("number" in kind or "float" in kind)
+        values.get(name)
+        for name, kind in parameters
+        if name not in _NORM_ORDER_ARGUMENTS and ("number" in kind or "float" in kind)
     ]
-    return any(isinstance(v, int | float) and not abs(v) < FLOAT16_LARGE for v in numbers)
+    return any(isinstance(v, int | float) and not abs(v) < ORDINARY_LIMIT for v in numbers)
 
 
-Function = Callable[[Application], Facts]
+RuleFunction = Callable[[OperatorCall], Facts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ class Rule:
 
     lemma: str
     operators: tuple[str, ...]
-    apply: Function
+    apply: RuleFunction
     module: str
 
 
@@ -145,17 +144,17 @@ _rules: list[Rule] = []
 _loaded = False
 
 
-def rule(lemma: str, *operators: str) -> Callable[[Function], Function]:
+def rule(lemma: str, *operators: str) -> Callable[[RuleFunction], RuleFunction]:
     """Register a function as the rule of these operators (``softmax.int``, or ``softmax`` for every overload)."""
 
-    def register(function: Function) -> Function:
-        made = Rule(lemma, operators, function, function.__module__)
+    def register(function: RuleFunction) -> RuleFunction:
+        registered = Rule(lemma, operators, function, function.__module__)
         for name in operators:
             key = name if name.startswith("transformers.") else f"aten.{name}"
             if key in _by_operator:
                 raise ValueError(f"{key} has a rule already: {_by_operator[key].lemma} in {_by_operator[key].module}")
-            _by_operator[key] = made
-        _rules.append(made)
+            _by_operator[key] = registered
+        _rules.append(registered)
         return function
 
     return register
@@ -176,31 +175,34 @@ def rules() -> Iterator[Rule]:
     yield from _rules
 
 
-def find(target: object) -> Rule | None:
+def find_rule(target: object) -> Rule | None:
     """The rule of an operator: by its full name, then by the name of its overload packet, then by its tag."""
     _load()
     name = str(target)
-    found = _by_operator.get(name)
-    if found is None and name.startswith("aten."):
-        found = _by_operator.get(".".join(name.split(".")[:2]))
-    if found is None and torch.Tag.pointwise in getattr(target, "tags", ()):
-        found = _by_operator["aten.<pointwise>"]
-    return found
+    matching = _by_operator.get(name)
+    if matching is None and name.startswith("aten."):
+        matching = _by_operator.get(".".join(name.split(".")[:2]))
+    if matching is None and torch.Tag.pointwise in getattr(target, "tags", ()):
+        matching = _by_operator["aten.<pointwise>"]
+    return matching
 
 
-# Lemmas of the walk itself, which need no file of their own.
-PLAIN = {
-    "given": "Given: the relation between the inputs.",
+# Lemmas of the analysis itself, without a rule file.
+ANALYSIS_LEMMAS = {
+    "given": "The assumed relation between the inputs of the two runs.",
     "same_in_both_runs": "A value that depends on no input is the same in both runs.",
-    "part_of_a_tuple": "One of several results.",
-    "pure_function_of_unmoved": "A deterministic operator that reads nothing that moves gives nothing that moves.",
+    "part_of_a_tuple": "One of several results of an operator.",
+    "pure_function_of_unmoved": "The result of a deterministic operator whose operands do not move does not move.",
 }
 
 
-def sentences() -> dict[str, str]:
-    """Each lemma in one sentence: the first line of its file."""
-    found = dict(PLAIN)
-    for made in rules():
-        text = importlib.import_module(made.module).__doc__ or ""
-        found.setdefault(made.lemma, text.strip().splitlines()[0])
-    return found
+def lemma_summaries() -> dict[str, str]:
+    """Each lemma in one sentence: the first line of the rule file that states it ("Lemma (name). ...")."""
+    summaries = dict(ANALYSIS_LEMMAS)
+    for module in {rule.module: None for rule in rules()}:
+        text = importlib.import_module(module).__doc__ or ""
+        for name in re.findall(r"^Lemma \((\w+)\)\.", text, flags=re.MULTILINE):
+            summaries[name] = text.strip().splitlines()[0]
+    for each in rules():  # a lemma that its file does not state in this form
+        summaries.setdefault(each.lemma, (importlib.import_module(each.module).__doc__ or each.lemma).splitlines()[0])
+    return summaries

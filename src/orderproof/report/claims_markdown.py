@@ -1,39 +1,52 @@
-"""Claims as Markdown: a table of verdicts, then each with what is true exactly and what shows it."""
+"""Claims as Markdown: a table of verdicts, then a section for each with the exact statement and its checks."""
 
 from __future__ import annotations
 
-from orderproof.claim_record import ClaimRecord, ClaimsRecord, GroundRecord
-from orderproof.report.claims_text import VERDICTS, how, surprise
-from orderproof.report.markdown import escaped
+from orderproof.records.claims import ClaimCheckRecord, ClaimRecord, ClaimsReport
+from orderproof.report.claims_terminal import CLAIM_VERDICT_LABELS, method_text, unexpected_text
+from orderproof.report.markdown import escape_markdown
 
 
-def render_claims_markdown(found: ClaimsRecord) -> str:
-    """The claims as text."""
-    rows = [f"| {claim.number} | {escaped(claim.statement)} | {_verdict(claim)} |" for claim in found.claims]
-    table = "\n".join(["| claim | as people say it | verdict |", "| --- | --- | --- |", *rows])
-    versions = ", ".join(f"{escaped(name)} {escaped(version)}" for name, version in found.versions.items())
-    parts = ["# Claims about token order", table, *map(_claim, found.claims), f"Versions: {versions}"]
+def render_claims_markdown(report: ClaimsReport) -> str:
+    """The report as Markdown."""
+    rows = [f"| {claim.number} | {escape_markdown(claim.statement)} | {_verdict(claim)} |" for claim in report.claims]
+    table = "\n".join(["| claim | common form | verdict |", "| --- | --- | --- |", *rows])
+    versions = ", ".join(
+        f"{escape_markdown(name)} {escape_markdown(version)}" for name, version in report.versions.items()
+    )
+    parts = ["# Claims about token order", table, *map(_claim_section, report.claims), f"Versions: {versions}"]
     return "\n\n".join(parts) + "\n"
 
 
 def _verdict(claim: ClaimRecord) -> str:
-    word = VERDICTS[claim.verdict].lower()
-    return word if claim.met else f"**{word}** (documented: {VERDICTS[claim.documented].lower()})"
+    label = CLAIM_VERDICT_LABELS[claim.verdict].lower()
+    return (
+        label
+        if claim.matches_documentation
+        else f"**{label}** (documented: {CLAIM_VERDICT_LABELS[claim.documented_verdict].lower()})"
+    )
 
 
-def _claim(claim: ClaimRecord) -> str:
-    lines = [f"## {claim.number}. {escaped(claim.statement)}", f"**{VERDICTS[claim.verdict].capitalize()}.** "]
-    lines[-1] += escaped(claim.exact)
-    lines.append("\n".join(f"- {escaped(each)}" for each in claim.conditions))
-    lines.append("\n".join(map(_ground, claim.grounds)))
-    lines.append(f"Source: {escaped(claim.source)}")
+def _claim_section(claim: ClaimRecord) -> str:
+    lines = [
+        f"## {claim.number}. {escape_markdown(claim.statement)}",
+        f"**{CLAIM_VERDICT_LABELS[claim.verdict].capitalize()}.** ",
+    ]
+    lines[-1] += escape_markdown(claim.exact_statement)
+    lines.append("\n".join(f"- {escape_markdown(each)}" for each in claim.conditions))
+    lines.append("\n".join(map(_check_item, claim.checks)))
+    lines.append(f"Source: {escape_markdown(claim.source)}")
     return "\n\n".join(line for line in lines if line)
 
 
-def _ground(ground: GroundRecord) -> str:
-    why = surprise(ground)
-    found = VERDICTS[ground.found].lower()
-    head = f"- {escaped(ground.what)}: {found if not why else f'**{found}**, {why}'} ({escaped(how(ground))})"
+def _check_item(check: ClaimCheckRecord) -> str:
+    label, unexpected = CLAIM_VERDICT_LABELS[check.verdict].lower(), unexpected_text(check)
+    verdict = f"**{label}**, {unexpected}" if unexpected else label
+    head = f"- {escape_markdown(check.statement)}: {verdict} ({escape_markdown(method_text(check))})"
     return "\n".join(
-        [head, f"    - {escaped(ground.subject)}", *(f"    - {escaped(each)}" for each in ground.evidence)]
+        [
+            head,
+            f"    - {escape_markdown(check.subject)}",
+            *(f"    - {escape_markdown(each)}" for each in check.evidence),
+        ]
     )

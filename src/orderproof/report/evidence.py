@@ -1,43 +1,43 @@
-"""What supports a finding, as lines of plain text: the same in a failed test, an XML file and an alert.
+"""The evidence of a finding as lines of plain text: the same in a failed test, an XML file and an alert.
 
-Every text that comes from a model is spelt out where it holds control characters (`words.visible`), so that a
-line stays a line and XML stays XML.
+Control characters in texts that come from a model become escape sequences (`phrases.escape_control_characters`), so
+that a line stays one line and XML stays well-formed.
 """
 
 from __future__ import annotations
 
-from orderproof.record import Entry, Finding, Measurement, Witness
-from orderproof.report import words
+from orderproof.records.audit import Entry, Finding, Measurement, Witness
+from orderproof.report import phrases
 
 TOKENS_SHOWN = 64
-_SHOULD = {"holds": "should hold", "fails": "should fail", "any": "may hold or fail"}
 
 
-def headline(finding: Finding) -> str:
-    """``OP201 causal should hold and is REFUTED``."""
-    return words.visible(f"{words.name(finding)} {_SHOULD[finding.expected]} and is {words.VERDICTS[finding.verdict]}")
+def finding_headline(finding: Finding) -> str:
+    """``OP201 causal FAIL: expected to hold, it does not hold (witness)``."""
+    return phrases.escape_control_characters(phrases.expectation_text(finding))
 
 
-def evidence(finding: Finding) -> list[tuple[str, str]]:
-    """Names and values, a line each: the law, the witness before and after, where it is first seen, the reason."""
+def evidence_rows(finding: Finding) -> list[tuple[str, str]]:
+    """Names and values, one line each: the law, the witness, the comparisons, the proof, the entries and the remedy."""
     rows = [("law", finding.statement), ("output", finding.output), ("length", str(finding.scope.length))]
     if finding.witness is not None:
-        rows += _witness(finding, finding.witness)
+        rows += _witness_rows(finding, finding.witness)
     if finding.measurement is not None:
-        rows += _measured(finding, finding.measurement)
+        rows += _measurement_rows(finding, finding.measurement)
     if finding.proof is not None:
-        rows.append(("proof", f"{words.count(finding.proof.steps, 'step')}, {words.consulted(finding.scope, limit=3)}"))
+        steps = phrases.pluralize(finding.proof.step_count, "step")
+        rows.append(("proof", f"{steps}, {phrases.values_used_text(finding.scope, limit=3)}"))
     if finding.vacuous:
         rows.append(("vacuous", "no token can see another"))
     rows += [("entry", entry_line(entry)) for entry in finding.entries]
-    told = finding.witness is not None and finding.witness.change == finding.reason
-    rows += [("reason", "" if told else finding.reason), ("to do", finding.fix)]
-    rows += [("as code", line) for line in finding.diff.splitlines()]
-    return [(name, words.visible(value)) for name, value in rows if value]
+    repeated = finding.witness is not None and finding.witness.change == finding.reason
+    rows += [("reason", "" if repeated else finding.reason), ("to do", finding.remedy)]
+    rows += [("as code", line) for line in finding.remedy_diff.splitlines()]
+    return [(name, phrases.escape_control_characters(value)) for name, value in rows if value]
 
 
-def aligned(rows: list[tuple[str, str]], *, indent: int = 2) -> list[str]:
-    """The rows as lines, their values under each other."""
+def align_rows(rows: list[tuple[str, str]], *, indent: int = 2) -> list[str]:
+    """The rows as lines with aligned values."""
     width = max((len(name) for name, _ in rows), default=0)
     return [f"{' ' * indent}{name:<{width}}  {value}" for name, value in rows]
 
@@ -47,38 +47,47 @@ def entry_line(entry: Entry) -> str:
     place = f"{entry.operator} in {entry.module or '(the model itself)'}"
     if entry.source:
         place += f" ({entry.source})"
-    if entry.sites > 1:
-        place += f" at {entry.sites:,} sites"
+    if entry.node_count > 1:
+        place += f" at {entry.node_count:,} sites"
     return f"{place}: {entry.reason}" if entry.reason else place
 
 
-def _witness(finding: Finding, witness: Witness) -> list[tuple[str, str]]:
-    marked = words.changed(witness)
-    ladder = finding.deviation
-    measured = f"float32 {words.size(ladder.float32)}, float64 {words.size(ladder.float64)}"
-    drawn = "" if witness.weights == "given" else f"drawn anew with seed {witness.seed}"
+def _witness_rows(finding: Finding, witness: Witness) -> list[tuple[str, str]]:
+    marked = phrases.changed_positions(witness)
+    deviation = finding.deviation
+    by_dtype = (
+        f"float32 {phrases.format_difference(deviation.float32)}, "
+        f"float64 {phrases.format_difference(deviation.float64)}"
+    )
+    outcome = phrases.witness_outcome(witness, finding.output)
+    difference = phrases.format_difference(witness.relative_difference)
+    random_weights = "" if witness.weights == "given" else f"random, seed {witness.seed}"
     return [
         ("compared" if finding.measurement is not None else "change", witness.change),
-        ("before", _tokens(witness.before, marked)),
-        ("after", _tokens(witness.after, marked)),
-        ("differs", f"{words.outcome(witness, finding.output)}, by {words.size(witness.difference)} ({measured})"),
-        ("first seen", witness.module),
-        ("weights", drawn),
+        ("before", _marked_tokens(witness.tokens_before, marked)),
+        ("after", _marked_tokens(witness.tokens_after, marked)),
+        ("differs", f"{outcome}, by {difference} ({by_dtype})"),
+        ("first seen", witness.first_violating_module),
+        ("weights", random_weights),
     ]
 
 
-def _measured(finding: Finding, measurement: Measurement) -> list[tuple[str, str]]:
-    """A line for each comparison, what difference is allowed and how far the control moved it."""
+def _measurement_rows(finding: Finding, measurement: Measurement) -> list[tuple[str, str]]:
+    """One row for each comparison, then the tolerance and how far the control moved the output."""
     rows = []
-    for trial in measurement.trials:
-        double = words.double(trial)
-        sizes = f"float32 {words.single(trial)}" + (f", float64 {double}" if double else "")
-        why = words.doubt(trial)
-        rows.append(("trial", f"{trial.what}: {sizes}" + (f" ({why})" if why else "")))
-    return [*rows, ("tolerance", words.size(measurement.tolerance)), ("control", words.control(finding))]
+    for comparison in measurement.comparisons:
+        float64 = phrases.float64_text(comparison)
+        differences = f"float32 {phrases.float32_text(comparison)}" + (f", float64 {float64}" if float64 else "")
+        note = phrases.comparison_note(comparison)
+        rows.append(("comparison", f"{comparison.description}: {differences}" + (f" ({note})" if note else "")))
+    return [
+        *rows,
+        ("tolerance", phrases.format_difference(measurement.tolerance)),
+        ("control", phrases.control_text(finding)),
+    ]
 
 
-def _tokens(tokens: tuple[str, ...], marked: frozenset[int]) -> str:
+def _marked_tokens(tokens: tuple[str, ...], marked: frozenset[int]) -> str:
     shown = [f"«{token}»" if i in marked else token for i, token in enumerate(tokens[:TOKENS_SHOWN])]
     if len(tokens) > TOKENS_SHOWN:
         shown.append(f"and {len(tokens) - TOKENS_SHOWN:,} more tokens")

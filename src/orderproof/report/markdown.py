@@ -1,7 +1,7 @@
-"""The report as a short section of Markdown for a model card: what holds, on what it rests, with which versions.
+"""The report as a short section of Markdown for a model card: checks, properties, assumptions and versions.
 
-Names that come from a model are written as code, every other text with what Markdown or HTML could read escaped, so
-that none can start a tag, a link, a list or a new cell.
+Names that come from a model are written as code spans. In every other text the characters that are active in Markdown
+or HTML are escaped, so that no text starts a tag, a link, a list or a new cell.
 """
 
 from __future__ import annotations
@@ -10,136 +10,139 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from orderproof.record import Finding, Report
-from orderproof.report import destination, words
+from orderproof.records.audit import Finding, Report
+from orderproof.report import file_output, phrases
 
 ASSUMPTIONS_SHOWN = 8
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _ACTIVE = re.compile(r"[\\`*_\[\]{}|~#$!@^=&<>]")
-_LINK = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)  # what some readers make a link of by itself
+_LINK = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)  # some renderers turn bare addresses into links
 
 
 def write_markdown(report: Report, target: str | Path) -> None:
     """Write the section to a file in one step, or to standard output when the target is ``-``."""
-    destination.write(render_markdown(report), target)
+    file_output.write_file(render_markdown(report), target)
 
 
 def render_markdown(report: Report) -> str:
     """The section as text."""
-    parts = [f"## Token order of {code(report.subject.name)}", _about(report), *_table(report.findings)]
-    parts += _list("Proved", [_proved(f, _name(f, report)) for f in report.findings if f.verdict == "proved"])
-    parts += _list("Measured", [f"{_name(f, report)}: {_short(f)}" for f in report.findings if f.verdict == "held"])
-    parts += _list("Not as expected", [_unmet(f, _name(f, report)) for f in (*report.violations, *report.undecided)])
-    assumed = [escaped(text) + _of(codes) for text, codes in words.assumptions(report).items()]
+    parts = [f"## Token order of {code_span(report.subject.name)}", _summary(report)]
+    parts += _table("Checks", ("check", "result"), [(_law(f), _result(f), f) for f in phrases.checks(report.findings)])
+    described = [
+        (escape_markdown(phrases.property_name(f)), _result(f), f) for f in phrases.properties(report.findings)
+    ]
+    parts += _table("Properties", ("property", "answer"), described)
+    excluded = phrases.not_applicable(report.findings)
+    lines = [f"{escape_markdown(', '.join(titles))}: {escape_markdown(why)}" for why, titles in excluded.items()]
+    parts += _bullet_section("Not applicable", lines)
+    proved = [_proved_line(f, _name(f, report)) for f in report.findings if f.verdict == "proved"]
+    parts += _bullet_section("Scope of the proofs", proved)
+    unmet = [_unmet_line(f, _name(f, report)) for f in (*report.violations, *report.undecided)]
+    parts += _bullet_section("Failed and undecided checks", unmet)
+    assumed = [escape_markdown(text) + _codes_suffix(codes) for text, codes in phrases.assumptions(report).items()]
     if len(assumed) > ASSUMPTIONS_SHOWN:
         assumed[ASSUMPTIONS_SHOWN:] = [f"{len(assumed) - ASSUMPTIONS_SHOWN:,} more in the JSON"]
-    parts += _list("Assumptions", assumed)
-    versions = {"orderproof": report.orderproof, **report.versions}
-    parts.append("Versions: " + ", ".join(f"{escaped(name)} {escaped(version)}" for name, version in versions.items()))
+    parts += _bullet_section("Assumptions", assumed)
+    versions = {"orderproof": report.orderproof_version, **report.versions}
+    parts.append(
+        "Versions: "
+        + ", ".join(f"{escape_markdown(name)} {escape_markdown(version)}" for name, version in versions.items())
+    )
     return "\n\n".join(parts) + "\n"
 
 
-def code(text: str) -> str:
-    """The text as a code span, with a fence longer than any in it; a bar in it does not end a table's cell."""
-    shown = " ".join(words.visible(text).split()) or "-"
+def code_span(text: str) -> str:
+    """The text as a code span, with a fence longer than any in it; in a table its bars need `_escape_bars`."""
+    shown = " ".join(phrases.escape_control_characters(text).split()) or "-"
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def escaped(text: str) -> str:
-    """The text on one line, with every character that Markdown or HTML could read as more than itself escaped."""
-    shown = " ".join(words.visible(text).split())
-    shown = _ACTIVE.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), shown)
-    return _LINK.sub(lambda found: f"\\{found[0]}", shown)
+def escape_markdown(text: str) -> str:
+    """The text on one line, with every character that is active in Markdown or HTML escaped."""
+    shown = " ".join(phrases.escape_control_characters(text).split())
+    shown = _ACTIVE.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), shown)
+    return _LINK.sub(lambda match: f"\\{match[0]}", shown)
 
 
-def _about(report: Report) -> str:
-    return f"Audited: {escaped(words.subject_line(report.subject))}. {_ending(report)}"
+def _summary(report: Report) -> str:
+    """The summary sentence with the subject as code, then what was audited."""
+    sentence = phrases.summary_sentence(report).removeprefix(report.subject.name)
+    return f"{code_span(report.subject.name)}{escape_markdown(sentence)} {_audited(report)}"
 
 
-def _ending(report: Report) -> str:
-    bad, still_open = len(report.violations), len(report.undecided)
-    if not bad and not still_open:
-        return "Every law is as expected."
-    parts = [f"{bad:,} {'is' if bad == 1 else 'are'} not as expected"] if bad else []
-    parts += [f"{still_open:,} could not be decided"] if still_open else []
-    return f"Of {words.count(len(report.findings), 'finding')}, {' and '.join(parts)}."
+def _audited(report: Report) -> str:
+    return f"Audited: {escape_markdown(phrases.subject_line(report.subject))}."
 
 
-def _table(findings: tuple[Finding, ...]) -> Iterator[str]:
-    if not findings:
+def _result(finding: Finding) -> str:
+    label = phrases.OUTCOME_LABELS[finding.outcome].lower()
+    return f"**{label}**" if finding.kind == "check" and finding.outcome != "pass" else label
+
+
+def _table(title: str, columns: tuple[str, str], rows: list[tuple[str, str, Finding]]) -> Iterator[str]:
+    """A heading and a table of name, outcome and evidence; with the output where there are several."""
+    if not rows:
         return
-    several = _several(findings)
-    head = ["code", "law", *(["output"] if several else []), "verdict", "expected", "met", "says"]
-    rows = []
-    for f in findings:
-        output = [_cell(code(f.output)) if f.output else ""] if several else []
-        verdict = words.VERDICTS[f.verdict].lower()
-        verdict = verdict if f.met else f"**{verdict}**"
-        met = "yes" if f.met else "**no**"
-        cells = [
-            escaped(f.code),
-            _cell(_law(f)),
-            *output,
-            verdict,
-            words.EXPECTED[f.expected],
-            met,
-            escaped(f.statement),
-        ]
-        rows.append(f"| {' | '.join(cells)} |")
-    yield "\n".join([f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |", *rows])
+    several = _several_outputs(f for _, _, f in rows)
+    head = ["code", columns[0], *(["output"] if several else []), columns[1], "how it is known", "law"]
+    lines = [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |"]
+    for name, result, f in rows:
+        output = [_escape_bars(code_span(f.output)) if f.output else ""] if several else []
+        known = escape_markdown(phrases.evidence_text(f))
+        cells = [escape_markdown(f.code), _escape_bars(name), *output, result, known, escape_markdown(f.statement)]
+        lines.append(f"| {' | '.join(cells)} |")
+    yield f"### {title}"
+    yield "\n".join(lines)
 
 
-def _cell(span: str) -> str:
+def _escape_bars(span: str) -> str:
     """A code span in a table: there, and only there, a backslash keeps a bar from ending the cell."""
     return span.replace("|", "\\|")
 
 
-def _proved(finding: Finding, name: str) -> str:
-    scope = words.verdict_of(finding.verdict, finding.scope).removeprefix(words.VERDICTS["proved"]).strip()
-    consulted = f"; {_consulted(finding)}" if finding.scope.consulted else ""
+def _proved_line(finding: Finding, name: str) -> str:
+    scope = phrases.verdict_text(finding.verdict, finding.scope).removeprefix(phrases.PROOF_LABELS["proved"]).strip()
+    values = f"; {_values_used(finding)}" if finding.scope.tensors_read else ""
     vacuous = "; vacuous: no token can see another" if finding.vacuous else ""
-    return f"{name}: {scope}, {words.at_length(finding.scope)}{consulted}{vacuous}"
+    return f"{name}: {scope}, {phrases.length_text(finding.scope)}{values}{vacuous}"
 
 
-def _consulted(finding: Finding, limit: int = 3) -> str:
-    names = finding.scope.consulted
+def _values_used(finding: Finding, limit: int = 3) -> str:
+    names = finding.scope.tensors_read
     rest = f" and {len(names) - limit:,} more" if len(names) > limit else ""
-    return f"values used: {', '.join(code(n) for n in names[:limit])}{rest}"
+    return f"values used: {', '.join(code_span(n) for n in names[:limit])}{rest}"
 
 
-def _unmet(finding: Finding, name: str) -> str:
-    told = f"{name} is {words.VERDICTS[finding.verdict].lower()}: {_short(finding)}"
-    return f"{told}. To do: {escaped(finding.fix)}" if finding.fix else told
-
-
-def _short(finding: Finding) -> str:
-    return escaped(words.in_short(finding))
+def _unmet_line(finding: Finding, name: str) -> str:
+    label = "failed" if finding.outcome == "fail" else "undecided"
+    text = f"{name} {label}: {escape_markdown(phrases.summary_clause(finding))}"
+    return f"{text}. To do: {escape_markdown(finding.remedy)}" if finding.remedy else text
 
 
 def _name(finding: Finding, report: Report) -> str:
     """Code and law; with the output, where the report has several."""
-    output = f" of {code(finding.output)}" if finding.output and _several(report.findings) else ""
-    return f"{escaped(finding.code)} {_law(finding)}{output}"
+    output = f" of {code_span(finding.output)}" if finding.output and _several_outputs(report.findings) else ""
+    return f"{escape_markdown(finding.code)} {_law(finding)}{output}"
 
 
 def _law(finding: Finding) -> str:
-    setting = f" ({escaped(finding.setting)})" if finding.setting in words.SEVERAL else ""
-    return f"{code(finding.law)}{setting}"
+    mode = f" ({escape_markdown(finding.call_mode)})" if finding.call_mode in phrases.NAMED_CALL_MODES else ""
+    return f"{code_span(finding.law)}{mode}"
 
 
-def _several(findings: tuple[Finding, ...]) -> bool:
+def _several_outputs(findings: Iterable[Finding]) -> bool:
     return len({f.output for f in findings if f.output}) > 1
 
 
-def _of(codes: Iterable[str]) -> str:
-    named = ", ".join(escaped(c) for c in dict.fromkeys(codes))
+def _codes_suffix(codes: Iterable[str]) -> str:
+    named = ", ".join(escape_markdown(c) for c in dict.fromkeys(codes))
     return f" ({named})" if named else ""
 
 
-def _list(title: str, lines: Iterable[str]) -> Iterator[str]:
-    made = "\n".join(f"- {line}" for line in lines)
-    if made:
+def _bullet_section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    text = "\n".join(f"- {line}" for line in lines)
+    if text:
         yield f"### {title}"
-        yield made
+        yield text

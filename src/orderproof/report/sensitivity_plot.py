@@ -1,4 +1,4 @@
-"""How far outputs move when words change places, drawn: each kind of change, and each layer. Needs matplotlib."""
+"""The figure of `orderproof sensitivity`: effects by kind of reordering and by layer. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -6,26 +6,34 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from orderproof.report import destination, words
-from orderproof.report.drawing import COLOURS, MARKS, check_plot, encoded, new_figure, plain, steady
-from orderproof.report.sensitivity_text import POOLINGS
-from orderproof.sensitivity_record import OTHER, SAME, Moved, Sensitivity
+from orderproof.records.sensitivity import OTHER_SENTENCE, SAME_SENTENCE, PerturbationEffect, WordOrderSensitivity
+from orderproof.report import file_output, phrases
+from orderproof.report.figures import (
+    COLOURS,
+    MARKERS,
+    check_plot_path,
+    escape_mathtext,
+    figure_bytes,
+    new_figure,
+    reproducible_style,
+)
+from orderproof.report.sensitivity_terminal import POOLINGS
 
 
-def write_plot(found: Sensitivity, target: str | Path) -> None:
-    """Write the plot as SVG or PNG, by the name's ending. Raises `UsageError`."""
-    check_plot(target)
-    with steady():
+def write_sensitivity_plot(found: WordOrderSensitivity, target: str | Path) -> None:
+    """Write the figure as SVG or PNG, according to the suffix. Raises `UsageError`."""
+    check_plot_path(target)
+    with reproducible_style():
         figure = new_figure(11, 4.6)
         left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
-        figure.suptitle(plain(f"{found.subject.name}: how far a sentence moves when its words change places"))
+        figure.suptitle(escape_mathtext(f"{found.subject.name}: sensitivity to word order"))
         _by_kind(left, found)
         _by_layer(right, found)
-        destination.write(encoded(figure, Path(target).suffix), target)
+        file_output.write_file(figure_bytes(figure, Path(target).suffix), target)
 
 
-def _kinds(moved: Sequence[Moved]) -> list[str]:
-    return [m.kind for m in moved if m.kind not in (OTHER, SAME)]
+def _kinds(effects: Sequence[PerturbationEffect]) -> list[str]:
+    return [m.perturbation for m in effects if m.perturbation not in (OTHER_SENTENCE, SAME_SENTENCE)]
 
 
 def _percent(axis: Any) -> None:
@@ -34,44 +42,49 @@ def _percent(axis: Any) -> None:
     axis.set_major_formatter(PercentFormatter(xmax=1.0))
 
 
-def _by_kind(axes: Any, found: Sensitivity) -> None:
-    """Each kind with its interval: with positions, and without."""
-    kinds = _kinds(found.moved)
-    for moved, colour, mark, shift, name in (
-        (found.moved, "#222222", "o", -0.12, "with positions"),
-        (found.without.moved, "#888888", "D", 0.12, "without positions"),
+def _by_kind(axes: Any, found: WordOrderSensitivity) -> None:
+    """The share of each kind with its interval, with positions and without."""
+    kinds = _kinds(found.effects)
+    for effects, colour, mark, shift, name in (
+        (found.effects, "#222222", "o", -0.12, "with positions"),
+        (found.without_positions.effects, "#888888", "D", 0.12, "without positions"),
     ):
-        shares = {m.kind: m.share for m in moved if m.share is not None}
-        places = [k + shift for k, kind in enumerate(kinds) if kind in shares]
-        spreads = [shares[kind] for kind in kinds if kind in shares]
-        if not spreads:
+        shares = {m.perturbation: m.share_of_unrelated for m in effects if m.share_of_unrelated is not None}
+        heights = [k + shift for k, kind in enumerate(kinds) if kind in shares]
+        intervals = [shares[kind] for kind in kinds if kind in shares]
+        if not intervals:
             continue
-        middle = [s.median for s in spreads]
-        around = [[s.median - s.low for s in spreads], [s.high - s.median for s in spreads]]
-        axes.errorbar(middle, places, xerr=around, fmt=mark, color=colour, capsize=3, label=name)
+        middle = [s.median for s in intervals]
+        around = [[s.median - s.low for s in intervals], [s.high - s.median for s in intervals]]
+        axes.errorbar(middle, heights, xerr=around, fmt=mark, color=colour, capsize=3, label=name)
     axes.set_yticks(range(len(kinds)), kinds)
     axes.invert_yaxis()
     axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
     _percent(axes.xaxis)
     axes.grid(axis="x", alpha=0.3)
-    axes.set_xlabel("cosine distance moved, share of the distance\nto another sentence (median, 95% interval)")
-    axes.set_title(plain(f"the sentence vector ({POOLINGS[found.pooling]})"), fontsize=10)
+    axes.set_xlabel("cosine distance as a share of the distance\nto another sentence (median, 95% interval)")
+    axes.set_title(escape_mathtext(f"sentence vector ({POOLINGS[found.pooling]})"), fontsize=10)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="best", fontsize=9)
 
 
-def _by_layer(axes: Any, found: Sensitivity) -> None:
-    """A line for each kind over the layers, its interval around it."""
-    for kind, colour, mark in zip(_kinds(found.moved), COLOURS, MARKS, strict=False):
-        shares = [(x.layer, m.share) for x in found.layers for m in x.moved if m.kind == kind and m.share is not None]
+def _by_layer(axes: Any, found: WordOrderSensitivity) -> None:
+    """The share of each kind over the layers, as a line in its interval."""
+    for kind, colour, mark in zip(_kinds(found.effects), COLOURS, MARKERS, strict=False):
+        shares = [
+            (x.layer, m.share_of_unrelated)
+            for x in found.layers
+            for m in x.effects
+            if m.perturbation == kind and m.share_of_unrelated is not None
+        ]
         layers = [layer for layer, _ in shares]
         axes.plot(layers, [s.median for _, s in shares], marker=mark, markersize=5, color=colour, label=kind)
         axes.fill_between(layers, [s.low for _, s in shares], [s.high for _, s in shares], color=colour, alpha=0.12)
-    axes.set_xlabel("layer (0: what goes into the first)")
+    axes.set_xlabel("layer (0: input of the first)")
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     axes.xaxis.get_major_locator().set_params(integer=True)
     _percent(axes.yaxis)
     axes.grid(alpha=0.3)
-    axes.set_title(plain(f"layer by layer, over {words.count(found.sentences, 'sentence')}"), fontsize=10)
+    axes.set_title(escape_mathtext(f"by layer, {phrases.pluralize(found.sentences, 'sentence')}"), fontsize=10)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="best", fontsize=9)

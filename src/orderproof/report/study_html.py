@@ -1,45 +1,39 @@
-"""A study as one HTML page that needs nothing but itself: its pictures are inside, and it has no script."""
+"""A study as one self-contained HTML page, with embedded plots and without scripts."""
 
 from __future__ import annotations
 
 import base64
 from functools import cache
-from pathlib import Path
 
 import jinja2
 
-from orderproof.report import destination, study_words
-from orderproof.report.html import environment, source
-from orderproof.report.study_plot import Picture, draw
-from orderproof.study_record import Study
+from orderproof.records.study import Study
+from orderproof.report import study_phrases
+from orderproof.report.html_page import read_asset, template_environment
+from orderproof.report.study_plot import Picture, study_plot_bytes
 
-PICTURES: dict[Picture, str] = {"lengths": "The score by length", "curves": "The score in training"}
-
-
-def write_study_html(study: Study, target: str | Path) -> None:
-    """Write the page to a file in one step, or to standard output when the target is ``-``. Needs matplotlib."""
-    destination.write(render_study_html(study), target)
+PICTURES: dict[Picture, str] = {"lengths": "Score by length", "curves": "Score during training"}
 
 
 def render_study_html(study: Study) -> str:
     """The page as text. Needs matplotlib."""
     return _template().render(
         study=study,
-        says=study_words,
-        pairs=study_words.pairs(study),
-        lengths=study_words.lengths(study),
-        counted=study_words.counted(study),
-        beyond=any(cell.beyond for cell in study.cells),
-        pictures={title: _inside(draw(study, picture=picture)) for picture, title in PICTURES.items()},
-        style=source("style.css"),
+        phrases=study_phrases,
+        improvements=study_phrases.improvement_matrix(study),
+        lengths=study_phrases.shown_lengths(study),
+        has_ceiling_test=study_phrases.has_ceiling_test(study),
+        has_longer_lengths=any(cell.longer_lengths_score for cell in study.cells),
+        pictures={title: _data_uri(study_plot_bytes(study, picture=picture)) for picture, title in PICTURES.items()},
+        style=read_asset("page.css"),
     )
 
 
-def _inside(svg: bytes) -> str:
-    """A picture as the address of itself: an image runs nothing, whatever it says."""
+def _data_uri(svg: bytes) -> str:
+    """A plot as a data URI: an image cannot run scripts."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 @cache
 def _template() -> jinja2.Template:
-    return environment().from_string(source("study.html"))
+    return template_environment().from_string(read_asset("study_page.html"))

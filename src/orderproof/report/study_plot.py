@@ -1,8 +1,8 @@
-"""A study, drawn: how the score grows in training, and what it is at each length. Needs matplotlib.
+"""Plots of a study: the learning curves, and the score by length. Needs matplotlib.
 
-Up to six cells share one panel. More are drawn one panel an encoding, with every other cell behind it in grey, so that
-no panel has more lines than can be told apart. A band is the 95% interval over seeds, a dashed line the best that a
-reader blind to order can score, and lengths that are trained are shaded.
+Up to six cells share one panel. More cells get one panel per encoding, with all other cells in grey in the background,
+so that the lines of a panel stay distinguishable. A band is the 95% interval over seeds, a dashed line the best score
+without token order, and trained lengths are shaded.
 """
 
 from __future__ import annotations
@@ -13,156 +13,158 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from orderproof.report import destination
-from orderproof.report.drawing import (
+from orderproof.records.study import Cell, CurvePoint, Estimate, LengthPoint, Study
+from orderproof.report import file_output
+from orderproof.report.figures import (
     COLOURS,
     DASHES,
-    MARKS,
-    check_matplotlib,
-    check_plot,
-    encoded,
+    MARKERS,
+    check_plot_path,
+    escape_mathtext,
+    figure_bytes,
     new_figure,
-    plain,
-    steady,
+    reproducible_style,
+    require_matplotlib,
 )
-from orderproof.study_record import Cell, CurvePoint, Estimate, LengthPoint, Study
 
 Picture = Literal["curves", "lengths"]
-TOGETHER = 6  # cells that share one panel
-ACROSS = 4  # panels in a row
-AXES = {"accuracy": "accuracy", "exact_match": "exact match", "nats": "cross-entropy [nats]"}
-WIDE = 12  # from the smallest to the largest: beyond it an axis is logarithmic
-BLIND, TRAINED = "best without order", "trained lengths"
-QUIET = "#c9c9c9"
-SERIES = tuple(COLOURS[k] for k in (4, 0, 5, 1, 3, 2))  # the strongest first; black is for the ceiling
+CELLS_PER_PANEL = 6
+PANELS_PER_ROW = 4
+MEASURE_LABELS = {"accuracy": "accuracy", "exact_match": "exact match", "nats": "cross-entropy [nats]"}
+LOG_SCALE_RATIO = 12  # largest / smallest value above which an axis is logarithmic
+CEILING_LABEL, TRAINED_LABEL = "best without order", "trained lengths"
+BACKGROUND_COLOUR = "#c9c9c9"
+SERIES = tuple(COLOURS[k] for k in (4, 0, 5, 1, 3, 2))  # the strongest colours first; the ceiling is black
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Some cells that are drawn together, each with what sets it apart from the others there."""
+class PlotPanel:
+    """Cells drawn together, by the part of their label that distinguishes them."""
 
     title: str
     series: dict[str, Cell]
 
 
-def write_plot(study: Study, target: str | Path, *, picture: Picture = "lengths") -> None:
-    """Write a picture as SVG or PNG, by the name's ending. Raises `UsageError`."""
-    check_plot(target)
-    destination.write(draw(study, picture=picture, suffix=Path(target).suffix), target)
+def write_study_plot(study: Study, target: str | Path, *, picture: Picture = "lengths") -> None:
+    """Write a plot as SVG or PNG, by the suffix of the name. Raises `UsageError`."""
+    check_plot_path(target)
+    file_output.write_file(study_plot_bytes(study, picture=picture, suffix=Path(target).suffix), target)
 
 
-def draw(study: Study, *, picture: Picture, suffix: str = ".svg") -> bytes:
-    """The picture as a file's content; the same study gives the same bytes. Raises `UsageError`."""
-    check_matplotlib("a picture of a study")
-    with steady():
+def study_plot_bytes(study: Study, *, picture: Picture, suffix: str = ".svg") -> bytes:
+    """The content of the file; the same study gives the same bytes. Raises `UsageError`."""
+    require_matplotlib("a picture of a study")
+    with reproducible_style():
         if picture == "lengths" and all(len(cell.lengths) <= 1 for cell in study.cells):
-            return encoded(_ladder(study), suffix)
-        title, one = ("learning curves", _curve) if picture == "curves" else ("score by length", _by_length)
-        return encoded(_panels(study, title, one), suffix)
+            return figure_bytes(_single_length_figure(study), suffix)
+        title, draw = ("learning curves", _draw_curve) if picture == "curves" else ("score by length", _draw_lengths)
+        return figure_bytes(_panels_figure(study, title, draw), suffix)
 
 
-def panels(study: Study) -> list[Panel]:
-    """How the cells are shared out."""
-    if len(study.cells) <= TOGETHER:
-        return [Panel("", {cell.label: cell for cell in study.cells})]
+def panels(study: Study) -> list[PlotPanel]:
+    """The distribution of the cells over panels."""
+    if len(study.cells) <= CELLS_PER_PANEL:
+        return [PlotPanel("", {cell.label: cell for cell in study.cells})]
     encodings = dict.fromkeys(cell.encoding for cell in study.cells)
     if len(encodings) == 1:
-        return [Panel(cell.label, {"": cell}) for cell in study.cells]
-    shared = []
+        return [PlotPanel(cell.label, {"": cell}) for cell in study.cells]
+    by_encoding = []
     for encoding in encodings:
-        mine = [cell for cell in study.cells if cell.encoding == encoding]
-        shared.append(Panel(encoding, {cell.label.removeprefix(encoding).removeprefix(", "): cell for cell in mine}))
-    return shared
+        cells = [cell for cell in study.cells if cell.encoding == encoding]
+        by_encoding.append(
+            PlotPanel(encoding, {cell.label.removeprefix(encoding).removeprefix(", "): cell for cell in cells})
+        )
+    return by_encoding
 
 
-def _panels(study: Study, title: str, one: Callable[[Any, Study, Cell, dict[str, Any]], None]) -> Any:
+def _panels_figure(study: Study, title: str, draw: Callable[[Any, Study, Cell, dict[str, Any]], None]) -> Any:
     """A figure with all panels and one legend."""
     parts = panels(study)
     names = list(dict.fromkeys(name for part in parts for name in part.series))
-    across = 3 if len(parts) in (5, 6, 9) else min(ACROSS, len(parts))
-    down = math.ceil(len(parts) / across)
-    figure = new_figure(9 if across == 1 else max(2.7 * across, 6.5), 4.4 if across == 1 else 2.3 * down + 1.2)
-    every = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
-    for k, (axes, part) in enumerate(zip(every, parts, strict=False)):
+    columns = 3 if len(parts) in (5, 6, 9) else min(PANELS_PER_ROW, len(parts))
+    rows = math.ceil(len(parts) / columns)
+    figure = new_figure(9 if columns == 1 else max(2.7 * columns, 6.5), 4.4 if columns == 1 else 2.3 * rows + 1.2)
+    all_axes = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+    for k, (axes, part) in enumerate(zip(all_axes, parts, strict=False)):
         for cell in study.cells if len(parts) > 1 else ():
-            one(axes, study, cell, {"color": QUIET, "linewidth": 0.7, "zorder": 1})
+            draw(axes, study, cell, {"color": BACKGROUND_COLOUR, "linewidth": 0.7, "zorder": 1})
         for name, cell in part.series.items():
-            one(axes, study, cell, {**_style(names.index(name)), "label": plain(name)})
-        axes.set_title(plain(part.title), fontsize=10, loc="left")
+            draw(axes, study, cell, {**_style(names.index(name)), "label": escape_mathtext(name)})
+        axes.set_title(escape_mathtext(part.title), fontsize=10, loc="left")
         axes.grid(alpha=0.25)
         _limits(axes, study)
-        if k % across == 0:
-            axes.set_ylabel(AXES[study.measure])
-        if k + across >= len(parts):  # nothing stands below it
-            axes.set_xlabel("step of training" if one is _curve else "length")
+        if k % columns == 0:
+            axes.set_ylabel(MEASURE_LABELS[study.measure])
+        if k + columns >= len(parts):  # the lowest panel of its column
+            axes.set_xlabel("training step" if draw is _draw_curve else "length")
             axes.tick_params(labelbottom=True)
-    for axes in every[len(parts) :]:
+    for axes in all_axes[len(parts) :]:
         axes.set_visible(False)
-    figure.suptitle(plain(f"{study.study}: {title}"), fontsize=12)
-    _legend(figure, every, "outside lower center" if len(parts) > 1 else "outside right upper")
+    figure.suptitle(escape_mathtext(f"{study.name}: {title}"), fontsize=12)
+    _legend(figure, all_axes, "outside lower center" if len(parts) > 1 else "outside right upper")
     return figure
 
 
-def _legend(figure: Any, every: Sequence[Any], place: str) -> None:
-    """One legend for all panels: below small ones, beside a single one."""
+def _legend(figure: Any, all_axes: Sequence[Any], location: str) -> None:
+    """One legend for all panels."""
     from matplotlib.lines import Line2D
 
-    found: dict[str, Any] = {}
-    for axes in every:
+    entries: dict[str, Any] = {}
+    for axes in all_axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if any(line.get_color() == QUIET for axes in every for line in axes.lines):
-        found["all other cells"] = Line2D([], [], color=QUIET, linewidth=0.7)
-    last = {label: found.pop(label) for label in (BLIND, TRAINED) if label in found}
-    handles, labels = [*found.values(), *last.values()], [*found, *last]
+            entries.setdefault(label, handle)
+    if any(line.get_color() == BACKGROUND_COLOUR for axes in all_axes for line in axes.lines):
+        entries["all other cells"] = Line2D([], [], color=BACKGROUND_COLOUR, linewidth=0.7)
+    last = {label: entries.pop(label) for label in (CEILING_LABEL, TRAINED_LABEL) if label in entries}
+    handles, labels = [*entries.values(), *last.values()], [*entries, *last]
     if not labels:
         return
-    columns = 1 if "right" in place else min(len(labels), 4 if max(map(len, labels)) < 24 else 3)
-    figure.legend(handles, labels, loc=place, ncols=columns, fontsize=9, frameon=False, handlelength=3.4)
+    columns = 1 if "right" in location else min(len(labels), 4 if max(map(len, labels)) < 24 else 3)
+    figure.legend(handles, labels, loc=location, ncols=columns, fontsize=9, frameon=False, handlelength=3.4)
 
 
 def _style(k: int) -> dict[str, Any]:
-    """Colour, mark and line of the k-th series: two of them differ in more than the colour."""
+    """Colour, marker and line style of the k-th series; two series differ in more than the colour."""
     line = DASHES[(k + k // len(SERIES)) % len(DASHES)]
     return {
-        "color": SERIES[k % len(SERIES)], "marker": MARKS[k % len(MARKS)], "linestyle": line, "linewidth": 1.6,
+        "color": SERIES[k % len(SERIES)], "marker": MARKERS[k % len(MARKERS)], "linestyle": line, "linewidth": 1.6,
         "markersize": 4.5, "zorder": 3 + k,
     }  # fmt: skip
 
 
-def _line(axes: Any, at: Sequence[int], points: Sequence[Estimate], style: dict[str, Any]) -> None:
-    if not at:
+def _draw_line(axes: Any, x: Sequence[int], points: Sequence[Estimate], style: dict[str, Any]) -> None:
+    if not x:
         return
-    if "label" not in style:  # in the background every point would be too many
-        at, points = at[:: 1 + len(at) // 40], points[:: 1 + len(at) // 40]
-    every = max(1, len(at) // 7)
-    axes.plot(at, [p.iqm for p in points], markevery=(style.get("zorder", 0) % every, every), **style)
+    if "label" not in style:  # the background needs fewer points
+        x, points = x[:: 1 + len(x) // 40], points[:: 1 + len(x) // 40]
+    every = max(1, len(x) // 7)
+    axes.plot(x, [p.iqm for p in points], markevery=(style.get("zorder", 0) % every, every), **style)
     if "label" in style:
         low, high = [p.low for p in points], [p.high for p in points]
-        axes.fill_between(at, low, high, color=style["color"], alpha=0.16, linewidth=0, zorder=2)
+        axes.fill_between(x, low, high, color=style["color"], alpha=0.16, linewidth=0, zorder=2)
 
 
-def _curve(axes: Any, study: Study, cell: Cell, style: dict[str, Any]) -> None:
+def _draw_curve(axes: Any, study: Study, cell: Cell, style: dict[str, Any]) -> None:
     points: Sequence[CurvePoint] = cell.curve
-    _line(axes, [p.step for p in points], points, style)
-    longest = max((p for p in cell.lengths if p.trained), key=lambda p: p.length, default=None)
-    measured = longest is not None and longest.length == study.trained_lengths[1]  # the curve's own length
-    if "label" in style and longest is not None and measured and longest.ceiling is not None:
-        _blind(
+    _draw_line(axes, [p.step for p in points], points, style)
+    longest = max((p for p in cell.lengths if p.in_training_range), key=lambda p: p.length, default=None)
+    same_length = longest is not None and longest.length == study.trained_lengths[1]  # as on the curve
+    if "label" in style and longest is not None and same_length and longest.ceiling is not None:
+        _plot_ceiling(
             axes, [min(p.step for p in points), max(p.step for p in points)] if points else [], [longest.ceiling] * 2
         )
 
 
-def _by_length(axes: Any, study: Study, cell: Cell, style: dict[str, Any]) -> None:
+def _draw_lengths(axes: Any, study: Study, cell: Cell, style: dict[str, Any]) -> None:
     points: Sequence[LengthPoint] = sorted(cell.lengths, key=lambda p: p.length)
-    _line(axes, [p.length for p in points], points, style)
+    _draw_line(axes, [p.length for p in points], points, style)
     if "label" not in style:
         return
     known = [p for p in points if p.ceiling is not None]
-    _blind(axes, [p.length for p in known], [p.ceiling for p in known])
-    _shade(axes, *study.trained_lengths)
-    lengths = [p.length for each in study.cells for p in each.lengths]
-    if max(lengths) > WIDE * min(lengths):
+    _plot_ceiling(axes, [p.length for p in known], [p.ceiling for p in known])
+    _shade_trained_lengths(axes, *study.trained_lengths)
+    lengths = [p.length for other in study.cells for p in other.lengths]
+    if max(lengths) > LOG_SCALE_RATIO * min(lengths):
         from matplotlib.ticker import NullLocator, ScalarFormatter
 
         axes.set_xscale("log", base=2)
@@ -170,22 +172,24 @@ def _by_length(axes: Any, study: Study, cell: Cell, style: dict[str, Any]) -> No
         axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _shade(axes: Any, low: int, high: int) -> None:
-    """The trained lengths, once a panel; a single one as a broad line."""
-    look = {"color": "#8db6d9", "alpha": 0.25, "zorder": 0, "label": TRAINED}
-    if TRAINED in axes.get_legend_handles_labels()[1]:
+def _shade_trained_lengths(axes: Any, low: int, high: int) -> None:
+    """Shade the trained lengths once per panel; a single length is a broad line."""
+    style = {"color": "#8db6d9", "alpha": 0.25, "zorder": 0, "label": TRAINED_LABEL}
+    if TRAINED_LABEL in axes.get_legend_handles_labels()[1]:
         return
     if low < high:
-        axes.axvspan(low, high, linewidth=0, **look)
+        axes.axvspan(low, high, linewidth=0, **style)
     else:
-        axes.axvline(low, linewidth=12, **look)
+        axes.axvline(low, linewidth=12, **style)
 
 
-def _blind(axes: Any, at: Sequence[int], ceilings: Sequence[float | None]) -> None:
-    """The dashed line of the ceiling, once where several cells of a panel have the same."""
-    drawn = [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines if line.get_label() == BLIND]
-    if at and (list(at), list(ceilings)) not in drawn:
-        axes.plot(at, ceilings, color="#222222", linestyle="--", linewidth=1.3, zorder=99, label=BLIND)
+def _plot_ceiling(axes: Any, x: Sequence[int], ceilings: Sequence[float | None]) -> None:
+    """The dashed line of the ceiling, once if several cells of a panel have the same."""
+    drawn = [
+        (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines if line.get_label() == CEILING_LABEL
+    ]
+    if x and (list(x), list(ceilings)) not in drawn:
+        axes.plot(x, ceilings, color="#222222", linestyle="--", linewidth=1.3, zorder=99, label=CEILING_LABEL)
 
 
 def _limits(axes: Any, study: Study) -> None:
@@ -193,41 +197,47 @@ def _limits(axes: Any, study: Study) -> None:
         axes.set_ylim(-0.03, 1.03)
         return
     scores = [p.iqm for cell in study.cells for p in (*cell.curve, *cell.lengths)]
-    if scores and min(scores) > 0 and max(scores) > WIDE * min(scores):
+    if scores and min(scores) > 0 and max(scores) > LOG_SCALE_RATIO * min(scores):
         axes.set_yscale("log")
 
 
-def _ladder(study: Study) -> Any:
-    """One length only: a row for each cell with its score and interval, the ceiling, and the blindness proved of it."""
+def _single_length_figure(study: Study) -> Any:
+    """A single length: a row for each cell with its score, its interval, the ceiling and the proved invariances."""
     figure = new_figure(9, 0.27 * len(study.cells) + 1.7)
     axes = figure.subplots()
     encodings = list(dict.fromkeys(cell.encoding for cell in study.cells))
     for row, cell in enumerate(study.cells):
         style = _style(encodings.index(cell.encoding))
         for point in cell.lengths:
-            around = [[max(point.iqm - point.low, 0.0)], [max(point.high - point.iqm, 0.0)]]
-            look = {"fmt": style["marker"], "color": style["color"], "capsize": 3, "markersize": 6, "clip_on": False}
-            axes.errorbar([point.iqm], [row], xerr=around, zorder=3, **look)
+            errors = [[max(point.iqm - point.low, 0.0)], [max(point.high - point.iqm, 0.0)]]
+            marker = {"fmt": style["marker"], "color": style["color"], "capsize": 3, "markersize": 6, "clip_on": False}
+            axes.errorbar([point.iqm], [row], xerr=errors, zorder=3, **marker)
             if point.ceiling is not None:
-                label = None if BLIND in axes.get_legend_handles_labels()[1] else BLIND
-                at = [row - 0.5, row + 0.5]
-                axes.plot([point.ceiling] * 2, at, color="#222222", linestyle="--", linewidth=1.3, label=label)
-        if blind := [law for law in cell.proved if law.endswith("_blind")]:
-            where: dict[str, Any] = {
+                label = None if CEILING_LABEL in axes.get_legend_handles_labels()[1] else CEILING_LABEL
+                axes.plot(
+                    [point.ceiling] * 2,
+                    [row - 0.5, row + 0.5],
+                    color="#222222",
+                    linestyle="--",
+                    linewidth=1.3,
+                    label=label,
+                )
+        if cell.proved_invariances:
+            text_style: dict[str, Any] = {
                 "transform": axes.get_yaxis_transform(),
                 "va": "center",
                 "fontsize": 9,
                 "color": "#444444",
             }
-            axes.text(1.02, row, plain(f"proved {', '.join(blind)}"), **where)
+            axes.text(1.02, row, escape_mathtext(f"proved {', '.join(cell.proved_invariances)}"), **text_style)
         if row and cell.encoding != study.cells[row - 1].encoding:
             axes.axhline(row - 0.5, color="#dddddd", linewidth=0.7)
-    axes.set_yticks(range(len(study.cells)), [plain(cell.label) for cell in study.cells])
+    axes.set_yticks(range(len(study.cells)), [escape_mathtext(cell.label) for cell in study.cells])
     axes.set_ylim(len(study.cells) - 0.5, -0.5)
     if study.measure != "nats":
         axes.set_xlim(-0.03, 1.03)
     axes.grid(axis="x", alpha=0.25)
-    axes.set_xlabel(f"{AXES[study.measure]} (interquartile mean, 95% interval)")
-    figure.suptitle(plain(f"{study.study}: score of each cell"), fontsize=12)
+    axes.set_xlabel(f"{MEASURE_LABELS[study.measure]} (interquartile mean, 95% interval)")
+    figure.suptitle(escape_mathtext(f"{study.name}: score of each cell"), fontsize=12)
     _legend(figure, [axes], "outside lower center")
     return figure

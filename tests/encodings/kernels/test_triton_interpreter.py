@@ -1,4 +1,4 @@
-"""The kernel for a GPU, where there is none: what it computes, by Triton's interpreter; and what stands around it."""
+"""The GPU kernel without a GPU: its results in Triton's interpreter, and the code around it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from orderproof.encodings import kernels
-from orderproof.encodings.kernels import _on_gpu
+from orderproof.encodings.kernels import _rotary_gpu
 
-TESTS = Path(__file__).with_name("test_triton_turn.py")
+TESTS = Path(__file__).with_name("test_triton_rotate.py")
 CPU = torch.device("cpu")
 
 
@@ -26,7 +26,7 @@ import itertools
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from orderproof.encodings.kernels._triton_turn import _turn_block as turn
+from orderproof.encodings.kernels._rotary_triton import _turn_block as turn
 
 fixed = dict(PAIRS=48, COLUMNS=64, TOKENS=16, EACH=4, x_feature=1, out_feature=1)
 for dtype, interleaved, back, rest in itertools.product(("fp32", "bf16", "fp16"), (False, True), (False, True), (0, 5)):
@@ -44,7 +44,7 @@ for dtype, interleaved, back, rest in itertools.product(("fp32", "bf16", "fp16")
 
 @pytest.mark.slow
 @needs_triton
-def test_interpreted_it_passes_the_tests_of_a_gpu() -> None:
+def test_it_passes_the_gpu_tests_in_the_interpreter() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(TESTS)],
         env=os.environ | {"TRITON_INTERPRET": "1"},
@@ -58,7 +58,7 @@ def test_interpreted_it_passes_the_tests_of_a_gpu() -> None:
 
 @pytest.mark.slow
 @needs_triton
-def test_it_can_be_compiled_for_a_gpu_that_is_not_there(tmp_path: Path) -> None:
+def test_it_compiles_for_a_gpu_without_one(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", COMPILED],
         env={k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)},
@@ -74,42 +74,44 @@ def test_importing_the_package_imports_no_triton_of_its_own() -> None:
     code = (
         "import sys, torch; before = 'triton' in sys.modules; import orderproof.encodings; "
         "print(before == ('triton' in sys.modules), "
-        "'orderproof.encodings.kernels._triton_turn' in sys.modules)"
+        "'orderproof.encodings.kernels._rotary_triton' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "False"]
 
 
-def test_tensors_on_the_cpu_are_not_its_own() -> None:
+def test_tensors_on_the_cpu_are_not_accepted() -> None:
     q = torch.ones(1, 1, 1, 2)
-    assert not kernels.serves_on_gpu(q, q)
+    assert not kernels.can_rotate_on_gpu(q, q)
 
 
-def test_a_kernel_that_cannot_be_made_or_is_wrong_is_told_once_and_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_fails_or_is_wrong_warns_once_and_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_compiler(*_: object, **__: object) -> None:
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC environment variable.")
 
-    for turn_into, reason in (
+    for rotate_into, reason in (
         (no_compiler, r"\(RuntimeError: Failed to find C compiler.\)"),
         (lambda out, *_, **__: out.zero_(), r"\(a quarter turn of \(1, 1\) gave \[0.0, 0.0\]\)"),
     ):
-        _on_gpu._works.cache_clear()
-        monkeypatch.setattr(_on_gpu, "_triton_turn", lambda turn_into=turn_into: SimpleNamespace(turn_into=turn_into))
+        _rotary_gpu._kernel_works.cache_clear()
+        monkeypatch.setattr(
+            _rotary_gpu, "_rotary_triton", lambda rotate_into=rotate_into: SimpleNamespace(rotate_into=rotate_into)
+        )
         with pytest.warns(UserWarning, match=r"rotations on cpu run through torch: Triton's kernel fails.*" + reason):
-            assert not _on_gpu._works(CPU)
-        assert not _on_gpu._works(CPU)
-    _on_gpu._works.cache_clear()
+            assert not _rotary_gpu._kernel_works(CPU)
+        assert not _rotary_gpu._kernel_works(CPU)
+    _rotary_gpu._kernel_works.cache_clear()
 
 
-def test_without_triton_or_with_the_switch_off_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_triton_or_with_kernels_disabled_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
-    monkeypatch.delitem(sys.modules, "orderproof.encodings.kernels._triton_turn", raising=False)
-    _on_gpu._triton_turn.cache_clear()
-    assert _on_gpu._triton_turn() is None
-    _on_gpu._works.cache_clear()
-    assert not _on_gpu._works(CPU)
+    monkeypatch.delitem(sys.modules, "orderproof.encodings.kernels._rotary_triton", raising=False)
+    _rotary_gpu._rotary_triton.cache_clear()
+    assert _rotary_gpu._rotary_triton() is None
+    _rotary_gpu._kernel_works.cache_clear()
+    assert not _rotary_gpu._kernel_works(CPU)
     monkeypatch.setenv("ORDERPROOF_KERNELS", "0")
-    _on_gpu._triton_turn.cache_clear()
-    assert _on_gpu._triton_turn() is None
-    _on_gpu._triton_turn.cache_clear()
-    _on_gpu._works.cache_clear()
+    _rotary_gpu._rotary_triton.cache_clear()
+    assert _rotary_gpu._rotary_triton() is None
+    _rotary_gpu._rotary_triton.cache_clear()
+    _rotary_gpu._kernel_works.cache_clear()

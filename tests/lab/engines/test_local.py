@@ -1,4 +1,4 @@
-"""The process pool: the same results, and none lost with a worker."""
+"""The process pool: the death of a worker loses no result and changes none."""
 
 from __future__ import annotations
 
@@ -11,60 +11,60 @@ from pathlib import Path
 import pytest
 
 from orderproof.lab.engines import local
-from orderproof.lab.engines.engine import ATTEMPTS, Failure
-from orderproof.lab.engines.local import Local
+from orderproof.lab.engines.engine import MAX_ATTEMPTS, RunFailure
+from orderproof.lab.engines.local import LocalEngine
 from orderproof.lab.result import RunResult
-from tests.lab.running import ended, one, tiny, told
+from tests.lab.small_study import has_ended, reproducible_part, tiny_run, tiny_study
 
 
-def test_a_killed_worker_costs_no_result_and_changes_none(tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:
+def test_a_killed_worker_loses_and_changes_no_result(tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:
     found, killed = {}, []
-    with closing(Local(2).compute(tiny().runs()[:3], tmp_path)) as results:  # type: ignore[type-var]
+    with closing(LocalEngine(2).run(tiny_study().runs()[:3], tmp_path)) as results:  # type: ignore[type-var]
         for result in results:
             assert isinstance(result, RunResult)
-            found[result.id] = told(result)
+            found[result.id] = reproducible_part(result)
             if not killed:
                 killed = [multiprocessing.active_children()[0].pid]
                 os.kill(killed[0], signal.SIGKILL)
     assert killed
-    assert found == {run.id: told(undisturbed[run.id]) for run in tiny().runs()[:3]}
+    assert found == {run.id: reproducible_part(undisturbed[run.id]) for run in tiny_study().runs()[:3]}
 
 
 def test_closing_the_results_ends_the_workers(tmp_path: Path) -> None:
-    results = Local(1).compute([one(steps=30), one(steps=100_000)], tmp_path)
+    results = LocalEngine(1).run([tiny_run(steps=30), tiny_run(steps=100_000)], tmp_path)
     next(results)
     workers = [child.pid for child in multiprocessing.active_children()]
     results.close()  # type: ignore[attr-defined]
     assert workers
-    assert all(ended(worker) for worker in workers)
+    assert all(has_ended(worker) for worker in workers)
 
 
-class _Pools:
-    """In place of the pool: some runs kill whatever computes them."""
+class _FakePool:
+    """Replaces the pool: the workers of some runs die."""
 
     def __init__(self, deadly: set[str]) -> None:
         self.deadly = deadly
-        self.sent: list[list[str]] = []
+        self.batches: list[list[str]] = []
 
-    def __call__(self, workers, waiting, checkpoints, lost):  # type: ignore[no-untyped-def]
+    def __call__(self, workers, waiting, checkpoints, interrupted):  # type: ignore[no-untyped-def]
         waiting = list(waiting)
         while waiting:
             together, waiting = waiting[:workers], waiting[workers:]
-            self.sent.append([run.id for run in together])
+            self.batches.append([run.id for run in together])
             if self.deadly & {run.id for run in together}:
-                lost.extend(run.id for run in together)
+                interrupted.extend(run.id for run in together)
                 return
             for run in together:
-                yield Failure(id=run.id, reason="told")
+                yield RunFailure(id=run.id, reason="executed")
 
 
-def test_only_the_run_that_kills_its_worker_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = tiny().runs()
-    pools = _Pools({runs[1].id})
-    monkeypatch.setattr(local, "_in_a_pool", pools)
-    came = {each.id: each.reason for each in Local(2).compute(runs, tmp_path)}
-    assert list(came) == [runs[0].id, runs[1].id, runs[2].id, runs[3].id]
-    assert came.pop(runs[1].id) == f"its worker died {ATTEMPTS} times (out of memory?)"
-    assert set(came.values()) == {"told"}
-    alone = [sent for sent in pools.sent if sent == [runs[1].id]]
-    assert len(alone) == ATTEMPTS
+def test_only_the_run_that_kills_its_worker_is_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = tiny_study().runs()
+    pool = _FakePool({runs[1].id})
+    monkeypatch.setattr(local, "_run_pool", pool)
+    reasons = {each.id: each.reason for each in LocalEngine(2).run(runs, tmp_path)}
+    assert list(reasons) == [runs[0].id, runs[1].id, runs[2].id, runs[3].id]
+    assert reasons.pop(runs[1].id) == f"its worker died {MAX_ATTEMPTS} times (out of memory?)"
+    assert set(reasons.values()) == {"executed"}
+    alone = [batch for batch in pool.batches if batch == [runs[1].id]]
+    assert len(alone) == MAX_ATTEMPTS

@@ -10,31 +10,33 @@ from pathlib import Path
 import pytest
 
 from orderproof.errors import StoreError
-from orderproof.lab.engines.slurm import Slurm
+from orderproof.lab.engines.slurm import SlurmEngine
 from orderproof.lab.result import RunResult
-from tests.lab.running import descendants, tiny, told, until
+from tests.lab.small_study import descendants, reproducible_part, tiny_study, wait_until
 
 
-def test_a_killed_job_is_sent_again_and_the_results_are_the_same(
+def test_a_killed_job_is_submitted_again_with_the_same_result(
     tmp_path: Path, undisturbed: dict[str, RunResult]
 ) -> None:
-    runs = tiny().runs()[1:3]
+    runs = tiny_study().runs()[1:3]
     checkpoints = tmp_path / "checkpoints"
     killed: list[int] = []
 
     def kill() -> None:
-        until(lambda: list(checkpoints.glob("*.safetensors")))
+        wait_until(lambda: list(checkpoints.glob("*.safetensors")))
         killed.extend(pid for pid in descendants(os.getpid()) if b"submitit.core._submit" in _line(pid))
         for pid in killed[:1]:
             os.kill(pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    found = {result.id: result for result in Slurm(None, 2).compute(runs, checkpoints)}
+    found = {result.id: result for result in SlurmEngine(None, 2).run(runs, checkpoints)}
     killer.join()
     assert killed
     assert all(isinstance(result, RunResult) for result in found.values()), found
-    assert {name: told(result) for name, result in found.items()} == {run.id: told(undisturbed[run.id]) for run in runs}  # type: ignore[arg-type]
+    assert {name: reproducible_part(result) for name, result in found.items()} == {
+        run.id: reproducible_part(undisturbed[run.id]) for run in runs
+    }  # type: ignore[arg-type]
     assert not list((tmp_path / "jobs").iterdir())
     assert not [pid for pid in descendants(os.getpid()) if b"submitit" in _line(pid)]
 
@@ -46,24 +48,29 @@ def _line(pid: int) -> bytes:
         return b""
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text("in the way")
-    with pytest.raises(StoreError, match=r"cannot write in '.*jobs': .*; give another --store"):
-        next(iter(Slurm(None, 1).compute(tiny().runs(), tmp_path / "checkpoints")))
+    with pytest.raises(StoreError, match=r"cannot write in '.*jobs': .*; pass another --store"):
+        next(iter(SlurmEngine(None, 1).run(tiny_study().runs(), tmp_path / "checkpoints")))
 
 
-def test_what_slurm_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parameters_of_slurm_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "srun").write_text("#!/bin/sh\n")
     (tmp_path / "srun").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    executor = Slurm("short", 3)._executor(tmp_path)
+    executor = SlurmEngine("short", 3)._executor(tmp_path)
     assert executor.cluster == "slurm"
-    asked = executor._executor.parameters
-    assert (asked["partition"], asked["array_parallelism"], asked["cpus_per_task"], asked["time"]) == (
+    parameters = executor._executor.parameters
+    assert (
+        parameters["partition"],
+        parameters["array_parallelism"],
+        parameters["cpus_per_task"],
+        parameters["time"],
+    ) == (
         "short",
         3,
         1,
         60,
     )
-    assert Slurm(None, None).workers is None
+    assert SlurmEngine(None, None).workers is None
     assert executor._executor.max_num_timeout > 100

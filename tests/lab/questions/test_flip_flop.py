@@ -1,17 +1,17 @@
-"""Bits written, read and ignored."""
+"""Bits that are written, read and ignored."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from orderproof.lab.questions.flip_flop import ASKED, IGNORE, READ, WRITE, FlipFlop
+from orderproof.lab.questions.flip_flop import IGNORE, READ, READ_QUERY, WRITE, FlipFlop
 
 
 def test_every_read_repeats_the_last_write_and_so_does_the_answer():
-    made = FlipFlop(ignored=0.3).draw(12, 100, torch.Generator().manual_seed(0))
-    for tokens, targets in zip(made.tokens.tolist(), made.targets.tolist(), strict=True):
-        assert tokens[-1] == ASKED
+    batch = FlipFlop(ignored=0.3).sample(12, 100, torch.Generator().manual_seed(0))
+    for tokens, targets in zip(batch.tokens.tolist(), batch.targets.tolist(), strict=True):
+        assert tokens[-1] == READ_QUERY
         last = None
         for does, bit in (divmod(token, 2) for token in tokens[:-1]):
             assert last is not None or does == WRITE
@@ -20,13 +20,13 @@ def test_every_read_repeats_the_last_write_and_so_does_the_answer():
         assert targets[-1] == last
 
 
-def test_pairs_are_ignored_as_often_as_said():
-    tokens = FlipFlop(ignored=0.6).draw(102, 400, torch.Generator().manual_seed(0)).tokens[:, 1:-1] // 2
+def test_pairs_are_ignored_with_the_configured_probability():
+    tokens = FlipFlop(ignored=0.6).sample(102, 400, torch.Generator().manual_seed(0)).tokens[:, 1:-1] // 2
     for does, share in ((IGNORE, 0.6), (READ, 0.2), (WRITE, 0.2)):
         assert float((tokens == does).double().mean()) == pytest.approx(share, abs=0.01)
 
 
-def test_a_bag_does_better_the_more_is_ignored():
+def test_the_ceiling_rises_with_the_probability_of_ignoring():
     found = [FlipFlop(ignored=share).ceiling(40).value for share in (0.0, 0.1, 0.5, 0.8, 0.98)]
     assert found == sorted(found)
     assert found[0] < 0.6 < 0.9 < found[-1]

@@ -1,179 +1,191 @@
-"""The rotation of one layer of a model."""
+"""The rotary encoding of one layer of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from orderproof.encodings._encoding import PositionalEncoding
-from orderproof.encodings._pairs import Layout
-from orderproof.encodings.axial import Axial
-from orderproof.encodings.configs._models import ATTENTION_LAYERS, OTHER_LAYERS, Model
-from orderproof.encodings.configs._read import Values, attribute, entry, head_width, number, refusal
-from orderproof.encodings.configs._schedules import schedule_of
+from orderproof.encodings._rotary_pairs import RotaryLayout
+from orderproof.encodings.axial_rotary import AxialRotary
+from orderproof.encodings.configs._config_values import (
+    Values,
+    config_error,
+    head_width,
+    per_layer_value,
+    required_attribute,
+    required_number,
+)
+from orderproof.encodings.configs._model_types import ATTENTION_LAYERS, NON_ATTENTION_LAYERS, RopeModelType
+from orderproof.encodings.configs._rope_scaling import schedule_of
 from orderproof.encodings.mrope import MRope
 from orderproof.encodings.none import NoEncoding
 from orderproof.encodings.rotary import Rotary
 
 _GRID_KEYS = frozenset({"rope_type", "type", "rope_theta"})
-_STREAM_KEYS = frozenset({"mrope_section", "mrope_interleaved"})
+_MROPE_KEYS = frozenset({"mrope_section", "mrope_interleaved"})
 
 
-def rotary_of(config: object, layer: int, model: Model) -> PositionalEncoding:
-    """How a layer turns its queries and keys; `NoEncoding` where the model lets it see no positions."""
-    _check_attends(config, layer)
-    if not _turns(config, layer, model):
+def rotary_of(config: object, layer: int, model: RopeModelType) -> PositionalEncoding:
+    """The rotary encoding of a layer; `NoEncoding` if the layer does not use positions."""
+    _check_self_attention(config, layer)
+    if not _layer_uses_rope(config, layer, model):
         return NoEncoding()
     rope = _parameters(config, layer, model)
     if rope is None:
         return NoEncoding()
     kind = rope.get("rope_type", rope.get("type"))
     if kind is None:
-        raise refusal(config, "expected rope_parameters to have a rope_type")
+        raise config_error(config, "expected rope_parameters to have a rope_type")
     if rope.get("type", kind) != kind:
-        raise refusal(
+        raise config_error(
             config, f"rope_parameters has rope_type {kind!r} and type {rope['type']!r}; expected one of the two"
         )
-    if model.only_default and kind != "default":
-        raise refusal(config, f"it has rules of its own for rope_type {kind!r}, which are not in any schedule")
+    if model.default_rope_type_only and kind != "default":
+        raise config_error(config, f"its rules for rope_type {kind!r} differ from every schedule")
     if model.grid is not None:
         return _axial(config, rope, kind, model, model.grid)
-    also = _STREAM_KEYS if model.streams else frozenset[str]()
-    schedule = schedule_of(config, rope, kind=kind, sharpens=model.sharpens, also=also)
-    whole, turned = _widths(_of_layer(config, layer), rope, kind, model)
-    base = number(config, rope, "rope_theta")
-    if model.turns == "layer_rope_theta":
-        base = float(entry(config, layer, "layer_rope_theta"))
+    other_keys = _MROPE_KEYS if model.mrope_layout else frozenset[str]()
+    schedule = schedule_of(config, rope, kind=kind, scales_scores=model.scales_scores_by_mscale, other_keys=other_keys)
+    whole, rotated = _widths(_layer_config(config, layer), rope, kind, model)
+    base = required_number(config, rope, "rope_theta")
+    if model.rotary_layers == "layer_rope_theta":
+        base = float(per_layer_value(config, layer, "layer_rope_theta"))
     layout = _layout(config, model)
-    if model.streams is None:
-        return Rotary(whole, base=base, layout=layout, rotary_width=turned, schedule=schedule)
+    if model.mrope_layout is None:
+        return Rotary(whole, base=base, layout=layout, rotary_width=rotated, schedule=schedule)
     sections = _sections(config, rope, model)
     return MRope(
         whole,
         sections=sections,
-        order=model.streams,
+        section_layout=model.mrope_layout,
         base=base,
         layout=layout,
-        rotary_width=turned,
+        rotary_width=rotated,
         schedule=schedule,
     )
 
 
-def _check_attends(config: object, layer: int) -> None:
-    """Refuse a layer that has no self-attention."""
+def _check_self_attention(config: object, layer: int) -> None:
+    """Reject a layer without self-attention."""
     kinds = getattr(config, "layer_types", None)
     if kinds is not None:
-        kind = entry(config, layer, "layer_types")
-        if kind in OTHER_LAYERS:
-            raise refusal(config, f"layer {layer} is of type {kind!r} and has no attention")
+        kind = per_layer_value(config, layer, "layer_types")
+        if kind in NON_ATTENTION_LAYERS:
+            raise config_error(config, f"layer {layer} is of type {kind!r}, which has no attention")
         if kind not in ATTENTION_LAYERS:
-            raise refusal(config, f"layer {layer} is of type {kind!r}, which is not known here")
-    elif layer >= attribute(config, "num_hidden_layers"):
-        raise refusal(
-            config,
-            f"expected layer to be under num_hidden_layers={attribute(config, 'num_hidden_layers')}, got {layer}",
-        )
+            raise config_error(config, f"layer {layer} is of the unknown type {kind!r}")
+    elif layer >= (layers := required_attribute(config, "num_hidden_layers")):
+        raise config_error(config, f"expected layer to be under num_hidden_layers={layers}, got {layer}")
     if layer in (getattr(config, "cross_attention_layers", None) or ()):
-        raise refusal(config, f"layer {layer} attends to another sequence, not to its own")
+        raise config_error(config, f"layer {layer} is cross-attention, expected self-attention")
 
 
-def _turns(config: object, layer: int, model: Model) -> bool:
-    """Whether this layer turns at all."""
-    if model.needs is not None:
-        name, wanted = model.needs
+def _layer_uses_rope(config: object, layer: int, model: RopeModelType) -> bool:
+    """True if this layer is rotated."""
+    if model.required_attribute is not None:
+        name, wanted = model.required_attribute
         if not hasattr(config, name):
-            raise refusal(config, f"expected an attribute {name}")
+            raise config_error(config, f"expected an attribute {name}")
         if getattr(config, name) != wanted:
             return False
-    if model.may_lack:
+    if model.rope_optional:
         return (getattr(config, "rope_parameters", None) or {}).get("rope_theta") is not None
-    if model.turns == "no_rope_layers":
-        return bool(entry(config, layer, "no_rope_layers"))
-    if model.turns == "layer_rope_theta":
-        return bool(entry(config, layer, "layer_rope_theta"))
-    if model.turns == "all":
+    if model.rotary_layers == "no_rope_layers":
+        return bool(per_layer_value(config, layer, "no_rope_layers"))
+    if model.rotary_layers == "layer_rope_theta":
+        return bool(per_layer_value(config, layer, "layer_rope_theta"))
+    if model.rotary_layers == "all":
         return True
-    sliding = entry(config, layer, "layer_types") == "sliding_attention"
+    sliding = per_layer_value(config, layer, "layer_types") == "sliding_attention"
     window = getattr(config, "sliding_window", None)
-    return (sliding and window is not None) if model.turns == "sliding" else (sliding or window is None)
+    return (sliding and window is not None) if model.rotary_layers == "sliding" else (sliding or window is None)
 
 
-def _parameters(config: object, layer: int, model: Model) -> Values | None:
-    """The rope parameters of this layer; None where they say that it has none."""
-    found = getattr(config, "rope_parameters", None)
-    if not isinstance(found, Mapping) or not found:
-        raise refusal(config, f"expected rope_parameters, got {found!r}")
+def _parameters(config: object, layer: int, model: RopeModelType) -> Values | None:
+    """The rope parameters of this layer; None if it has none."""
+    parameters = getattr(config, "rope_parameters", None)
+    if not isinstance(parameters, Mapping) or not parameters:
+        raise config_error(config, f"expected rope_parameters, got {parameters!r}")
     if not model.nested:
-        nested = [key for key, value in found.items() if isinstance(value, Mapping)]
+        nested = [key for key, value in parameters.items() if isinstance(value, Mapping)]
         if nested:
-            raise refusal(config, f"expected rope_parameters of one kind, got some for each of {', '.join(nested)}")
-        return found
-    kind = entry(config, layer, "layer_types")
-    if kind not in found:
-        raise refusal(config, f"expected rope_parameters to have an entry for {kind!r}, the type of layer {layer}")
-    inner = found[kind]
+            raise config_error(
+                config, f"expected rope_parameters without layer types, got entries for {', '.join(nested)}"
+            )
+        return parameters
+    kind = per_layer_value(config, layer, "layer_types")
+    if kind not in parameters:
+        raise config_error(config, f"expected rope_parameters to have an entry for {kind!r}, the type of layer {layer}")
+    inner = parameters[kind]
     if inner is not None and not isinstance(inner, Mapping):
-        raise refusal(config, f"expected rope_parameters[{kind!r}] to be parameters, got {inner!r}")
+        raise config_error(config, f"expected rope_parameters[{kind!r}] to be parameters, got {inner!r}")
     return inner
 
 
-def _of_layer(config: object, layer: int) -> object:
-    """The configuration as this layer sees it, where layers have sizes of their own."""
+def _layer_config(config: object, layer: int) -> object:
+    """The configuration of this layer, if layers differ in size."""
     if getattr(config, "is_heterogeneous", False):
         return config.per_layer_config[layer]  # type: ignore[attr-defined]
     return config
 
 
-def _widths(config: object, rope: Values, kind: str, model: Model) -> tuple[int, int | None]:
-    """The width of what is turned, and how many of its features are, where not all."""
+def _widths(config: object, rope: Values, kind: str, model: RopeModelType) -> tuple[int, int | None]:
+    """The head width, and the number of rotated features if not all are."""
     whole = head_width(config)
-    share = 1.0 if rope.get("partial_rotary_factor") is None else number(config, rope, "partial_rotary_factor")
+    share = 1.0 if rope.get("partial_rotary_factor") is None else required_number(config, rope, "partial_rotary_factor")
     if kind == "proportional":
         return whole, None
-    turned = int(whole * share)
-    if model.latent:
-        part = int(attribute(config, "qk_rope_head_dim"))
-        if turned != part:
-            raise refusal(
+    rotated = int(whole * share)
+    if model.mla:
+        part = int(required_attribute(config, "qk_rope_head_dim"))
+        if rotated != part:
+            raise config_error(
                 config, f"head_dim={whole} and partial_rotary_factor={share} disagree with qk_rope_head_dim={part}"
             )
         return part, None
-    if turned == whole:
+    if rotated == whole:
         return whole, None
     if not model.partial:
-        raise refusal(config, f"partial_rotary_factor is {share}, which the model does not heed")
-    if turned % 2 or turned < 2:
-        raise refusal(
+        raise config_error(config, f"partial_rotary_factor is {share}, which the model does not support")
+    if rotated % 2 or rotated < 2:
+        raise config_error(
             config,
-            f"expected an even number of features to turn, got {share} of {whole}, which is {turned}",
+            f"expected an even number of rotated features, got {share} of {whole}, which is {rotated}",
         )
-    return whole, turned
+    return whole, rotated
 
 
-def _layout(config: object, model: Model) -> Layout:
+def _layout(config: object, model: RopeModelType) -> RotaryLayout:
     if model.layout != "rope_interleave":
         return model.layout
-    found = attribute(config, "rope_interleave")
-    if not isinstance(found, bool):
-        raise refusal(config, f"expected rope_interleave to be True or False, got {found!r}")
-    return "interleaved" if found else "half"
+    interleaved = required_attribute(config, "rope_interleave")
+    if not isinstance(interleaved, bool):
+        raise config_error(config, f"expected rope_interleave to be True or False, got {interleaved!r}")
+    return "interleaved" if interleaved else "half"
 
 
-def _axial(config: object, rope: Values, kind: str, model: Model, order: tuple[int, int]) -> PositionalEncoding:
-    """Rows and columns of a picture, each in half of the pairs."""
+def _axial(
+    config: object, rope: Values, kind: str, model: RopeModelType, axis_order: tuple[int, int]
+) -> PositionalEncoding:
+    """Axial rotary encoding of image rows and columns."""
     if kind != "axial":
-        raise refusal(config, f"expected rope_type to be axial, got {kind!r}")
+        raise config_error(config, f"expected rope_type to be axial, got {kind!r}")
     for key in rope.keys() - _GRID_KEYS:
-        raise refusal(config, f"rope_parameters has the key {key!r}, which rope_type 'axial' does not know")
+        raise config_error(config, f"rope_parameters has the key {key!r}, which rope_type 'axial' does not support")
     whole = head_width(config, model.width)
-    return Axial(whole, base=number(config, rope, "rope_theta"), layout=_layout(config, model), order=order)
+    return AxialRotary(
+        whole, base=required_number(config, rope, "rope_theta"), layout=_layout(config, model), axis_order=axis_order
+    )
 
 
-def _sections(config: object, rope: Values, model: Model) -> tuple[int, int, int]:
-    """How many pairs time, row and column turn."""
-    found = rope.get("mrope_section")
-    if not isinstance(found, list | tuple) or len(found) != 3 or not all(type(n) is int for n in found):
-        raise refusal(config, f"expected rope_parameters['mrope_section'] to be three whole numbers, got {found!r}")
+def _sections(config: object, rope: Values, model: RopeModelType) -> tuple[int, int, int]:
+    """The numbers of pairs of time, row and column."""
+    sections = rope.get("mrope_section")
+    if not isinstance(sections, list | tuple) or len(sections) != 3 or not all(type(n) is int for n in sections):
+        raise config_error(config, f"expected rope_parameters['mrope_section'] to be three integers, got {sections!r}")
     alternate = rope.get("mrope_interleaved")
-    if alternate is not None and alternate != (model.streams == "interleaved"):
-        raise refusal(config, f"mrope_interleaved is {alternate!r}, but the model's streams are {model.streams}")
-    return found[0], found[1], found[2]
+    if alternate is not None and alternate != (model.mrope_layout == "interleaved"):
+        raise config_error(
+            config, f"mrope_interleaved is {alternate!r}, but the model's sections are {model.mrope_layout}"
+        )
+    return sections[0], sections[1], sections[2]

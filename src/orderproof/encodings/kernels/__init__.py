@@ -1,12 +1,12 @@
-"""Compiled kernels: plain C for the CPU, loaded through ctypes, and Triton for a GPU; everything works without them."""
+"""Compiled kernels: C for the CPU, loaded through ctypes, and Triton for the GPU. Both are optional."""
 
-from orderproof.encodings.kernels._library import available as available
-from orderproof.encodings.kernels._on_gpu import serves_on_gpu as serves_on_gpu
-from orderproof.encodings.kernels._on_gpu import turn_on_gpu as turn_on_gpu
-from orderproof.encodings.kernels._table import table as table
-from orderproof.encodings.kernels._turn import Plan as Plan
-from orderproof.encodings.kernels._turn import plan_of as plan_of
-from orderproof.encodings.kernels._turn import serves as serves
-from orderproof.encodings.kernels._turn import turn as turn
-from orderproof.encodings.kernels._turn import turn_few as turn_few
-from orderproof.encodings.kernels._turn import unseen as unseen
+from orderproof.encodings.kernels._cos_sin_table import cos_sin_table as cos_sin_table
+from orderproof.encodings.kernels._library import kernels_available as kernels_available
+from orderproof.encodings.kernels._rotary_cpu import RotaryPlan as RotaryPlan
+from orderproof.encodings.kernels._rotary_cpu import can_rotate_on_cpu as can_rotate_on_cpu
+from orderproof.encodings.kernels._rotary_cpu import is_plain_eager as is_plain_eager
+from orderproof.encodings.kernels._rotary_cpu import rotary_plan as rotary_plan
+from orderproof.encodings.kernels._rotary_cpu import rotate as rotate
+from orderproof.encodings.kernels._rotary_cpu import rotate_small as rotate_small
+from orderproof.encodings.kernels._rotary_gpu import can_rotate_on_gpu as can_rotate_on_gpu
+from orderproof.encodings.kernels._rotary_gpu import rotate_on_gpu as rotate_on_gpu

@@ -1,4 +1,4 @@
-"""The compiled library, where the package was built with one."""
+"""The compiled kernel library; None where the package was built without one."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from pathlib import Path
 
 from torch import Tensor
 
-SWITCH = "ORDERPROOF_KERNELS"
-_FILE = Path(__file__).with_name("turn.so")
-# From here on a buffer holds a large page of 2 MiB wherever it begins; and past the last, large pages that a virtual
-# machine has to ask back from its host took longer than small ones.
-_LARGE_BYTES = range(1 << 22, (1 << 25) + 1)
+KERNELS_ENV_VARIABLE = "ORDERPROOF_KERNELS"
+_FILE = Path(__file__).with_name("rotary.so")
+# From the first size on, a buffer contains a whole huge page of 2 MiB wherever it starts. Above the last, huge pages
+# that a virtual machine has to request from its host were slower than small ones.
+_HUGE_PAGE_BYTES = range(1 << 22, (1 << 25) + 1)
 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The library; None where there is none for this version, or ORDERPROOF_KERNELS=0 asks for the torch path."""
-    if os.environ.get(SWITCH) == "0":
+    """The loaded library; None if it is missing, was built for another version, or ORDERPROOF_KERNELS=0 is set."""
+    if os.environ.get(KERNELS_ENV_VARIABLE) == "0":
         return None
     number, address = ctypes.c_int64, ctypes.c_void_p
     try:
-        found = ctypes.CDLL(str(_FILE))
-        found.turn.argtypes = (address, ctypes.c_char_p)
-        found.turn.restype = ctypes.c_int
-        found.turn_few.argtypes = (address, number, *(address,) * 5, *(number,) * 4)
-        found.turn_few.restype = ctypes.c_int
-        found.table.argtypes = (address, address, number, address, address)
-        found.table.restype = None
-        found.large_pages.argtypes = (address, number)
-        found.large_pages.restype = None
+        lib = ctypes.CDLL(str(_FILE))
+        lib.rotate.argtypes = (address, ctypes.c_char_p)
+        lib.rotate.restype = ctypes.c_int
+        lib.rotate_small.argtypes = (address, number, *(address,) * 5, *(number,) * 4)
+        lib.rotate_small.restype = ctypes.c_int
+        lib.cos_sin_table.argtypes = (address, address, number, address, address)
+        lib.cos_sin_table.restype = None
+        lib.advise_huge_pages.argtypes = (address, number)
+        lib.advise_huge_pages.restype = None
     except (OSError, AttributeError):
         return None
-    return found
+    return lib
 
 
 @cache
-def few() -> Callable[..., int] | None:
-    """`turn_few` as a function of Python's own, or through ctypes where the library was built without its header."""
-    found = library()
-    if found is None or not hasattr(found, "PyInit_turn"):
-        return None if found is None else found.turn_few
-    loader = ExtensionFileLoader("turn", str(_FILE))
-    spec = spec_from_loader("turn", loader)
+def small_rotate() -> Callable[..., int] | None:
+    """`rotate_small` as a native function, or through ctypes if the library was built without Python's header."""
+    lib = library()
+    if lib is None or not hasattr(lib, "PyInit_rotary"):
+        return None if lib is None else lib.rotate_small
+    loader = ExtensionFileLoader("rotary", str(_FILE))
+    spec = spec_from_loader("rotary", loader)
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
-    return module.few  # type: ignore[no-any-return]
+    return module.rotate_small  # type: ignore[no-any-return]
 
 
-def on_large_pages(found: ctypes.CDLL, *fresh: Tensor) -> None:
-    """Ask for large pages under buffers that nothing was written to yet."""
-    for x in fresh:
-        if (size := x.numel() * x.element_size()) in _LARGE_BYTES:
-            found.large_pages(x.data_ptr(), size)
+def advise_huge_pages(lib: ctypes.CDLL, *buffers: Tensor) -> None:
+    """Request huge pages for new, unwritten buffers."""
+    for x in buffers:
+        if (size := x.numel() * x.element_size()) in _HUGE_PAGE_BYTES:
+            lib.advise_huge_pages(x.data_ptr(), size)
 
 
-def available() -> bool:
-    """Whether the compiled kernels are there."""
+def kernels_available() -> bool:
+    """True if the compiled kernels are available."""
     return library() is not None

@@ -1,9 +1,9 @@
-"""Slow pairs dropped (HoPE, high-frequency rotary): pairs that never finish a turn in training stand still.
+"""High-frequency rotary (HoPE): pairs that do not complete a period within the training length are not rotated.
 
-    frequency[i] = f[i]  where f[i] >= 2 pi / length,  else 0          f[i] = base ** (-2i / width)
+    frequency[i] = f[i]  if f[i] >= 2 pi / length,  else 0          f[i] = base ** (-2i / width)
 
-A pair slower than that shows angles past the trained length that it never showed in training; standing still it
-carries content alone. (At least three encodings are called HoPE; two others are hyperbolic, and for video.)
+A lower frequency reaches angles beyond the training length that it never had in training; not rotated, the pair carries
+content only. (At least three encodings are called HoPE; the other two are hyperbolic, and for video.)
 Source: Chen et al. 2024, "HoPE: A Novel Positional Encoding Without Long-Term Decay for Enhanced Context Awareness and
 Extrapolation", arXiv:2410.21216.
 """
@@ -15,21 +15,21 @@ from dataclasses import dataclass
 
 from orderproof.encodings._frequencies import Spectrum
 from orderproof.encodings.schedules._numbers import check_length
-from orderproof.encodings.schedules.geometric import geometric
+from orderproof.encodings.schedules.geometric import geometric_frequencies
 
 
 @dataclass(frozen=True)
-class DropSlow:
-    """Pairs whose wave is longer than the trained length stand still."""
+class DropLowFrequencies:
+    """Zero the frequencies whose period exceeds the training length."""
 
     length: int
-    """The length the model is trained on [tokens]."""
+    """The training length [tokens]."""
 
     def __post_init__(self) -> None:
-        check_length("DropSlow", length=self.length)
+        check_length("DropLowFrequencies", length=self.length)
 
     def __call__(self, *, width: int, base: float) -> Spectrum:
-        """The frequencies, 0 for those that are too slow."""
-        plain = geometric(width=width, base=base).frequencies
+        """The frequencies; 0 for dropped ones."""
+        plain = geometric_frequencies(width=width, base=base).frequencies
         slowest = 2 * math.pi / self.length
         return Spectrum(frequencies=tuple(f if f >= slowest else 0.0 for f in plain))

@@ -1,9 +1,9 @@
-"""Llama 3.1 scaling: stretch pairs whose wave is longer than the original sequence, leave the short waves.
+"""Llama 3.1 scaling: lower the frequencies whose period exceeds the original length.
 
-    f = base ** (-2i / width),   wave = 2 pi / f
-    frequency = f                                         where wave < original / high
-              = f / factor                                where wave > original / low
-              = (1 - s) f / factor + s f                  between,  s = (original / wave - low) / (high - low)
+    f = base ** (-2i / width),   period = 2 pi / f
+    frequency = f                                         if period < original / high
+              = f / factor                                if period > original / low
+              = (1 - s) f / factor + s f                  between,  s = (original / period - low) / (high - low)
 
 Source: Grattafiori et al. 2024, "The Llama 3 Herd of Models", arXiv:2407.21783, section 3.2; the formula is that of
 Meta's llama-models reference code.
@@ -16,21 +16,21 @@ from dataclasses import dataclass
 
 from orderproof.encodings._frequencies import Spectrum
 from orderproof.encodings.schedules._numbers import check_factor, check_length, check_positive
-from orderproof.encodings.schedules.geometric import geometric
+from orderproof.encodings.schedules.geometric import geometric_frequencies
 from orderproof.errors import EncodingError
 
 
 @dataclass(frozen=True)
 class Llama3:
-    """Long waves stretched by the factor, short ones not at all; the defaults are those of Llama 3.1."""
+    """Divide low frequencies by the factor and keep high ones; the defaults are those of Llama 3.1."""
 
     factor: float = 8.0
     low: float = 1.0
-    """Waves that fit fewer times into the original length are stretched whole."""
+    """Frequencies with fewer periods in the original length are divided by the factor."""
     high: float = 4.0
-    """Waves that fit more often are not stretched."""
+    """Frequencies with more periods are not changed."""
     original: int = 8192
-    """The length the model was trained on [tokens]."""
+    """The training length [tokens]."""
 
     def __post_init__(self) -> None:
         check_factor("Llama3", self.factor)
@@ -40,15 +40,15 @@ class Llama3:
             raise EncodingError(f"Llama3: high must be above low={self.low}, got {self.high}")
 
     def __call__(self, *, width: int, base: float) -> Spectrum:
-        """The stretched frequencies."""
-        plain = geometric(width=width, base=base).frequencies
-        return Spectrum(frequencies=tuple(self._stretched(frequency) for frequency in plain))
+        """The scaled frequencies."""
+        plain = geometric_frequencies(width=width, base=base).frequencies
+        return Spectrum(frequencies=tuple(self._scaled(frequency) for frequency in plain))
 
-    def _stretched(self, frequency: float) -> float:
-        wave = 2 * math.pi / frequency
-        if wave < self.original / self.high:
+    def _scaled(self, frequency: float) -> float:
+        period = 2 * math.pi / frequency
+        if period < self.original / self.high:
             return frequency
-        if wave > self.original / self.low:
+        if period > self.original / self.low:
             return frequency / self.factor
-        share = (self.original / wave - self.low) / (self.high - self.low)
+        share = (self.original / period - self.low) / (self.high - self.low)
         return (1 - share) * frequency / self.factor + share * frequency

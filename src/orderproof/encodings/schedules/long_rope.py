@@ -1,13 +1,13 @@
-"""LongRoPE: a divisor for each pair, found by search; one set up to the original length and one past it.
+"""LongRoPE: a searched divisor for each frequency, with one set for short and one for long rows.
 
-    frequency[i] = base ** (-2i / width) / divisor[i]       divisor = long  where length > original, else short
-    gain         = sqrt(1 + ln(maximum / original) / ln(original))        1 where maximum <= original
+    frequency[i] = base ** (-2i / width) / divisor[i]       divisor = long  if length > original, else short
+    attention_scaling = sqrt(1 + ln(maximum / original) / ln(original))        1 if maximum <= original
 
-What does not follow: that a cache of turned keys stays true when a row grows past the original length. The length is
-data: the same declared length gives the same angles whether a row is read at once or token by token, alone or beside
-longer ones. Where none is given it is `maximum`.
+A cache of rotated keys becomes invalid when a row grows past the original length. Therefore the length is an input: the
+same length gives the same angles whether a row is processed at once or token by token, alone or in a batch with longer
+rows. The default is `maximum`.
 Source: Ding et al. 2024, "LongRoPE", arXiv:2402.13753, section 3; Abdin et al. 2024, "Phi-3 Technical Report",
-arXiv:2404.14219; a gain for each set is Phi-3.5-MoE's (short_mscale, long_mscale).
+arXiv:2404.14219; one scaling per set is Phi-3.5-MoE's (short_mscale, long_mscale).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from orderproof.encodings._frequencies import RowSpectra, Spectrum
-from orderproof.encodings._operands import constant
+from orderproof.encodings._frequencies import PerRowSpectrum, Spectrum
+from orderproof.encodings.checks import device_constant
 from orderproof.encodings.schedules._numbers import check_length, check_positive
-from orderproof.encodings.schedules.geometric import geometric
+from orderproof.encodings.schedules.geometric import geometric_frequencies
 from orderproof.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LongRope:
-    """Each frequency divided by a number of its own, which depends on whether the row is long."""
+    """Divide each frequency by its own number, from the short or the long set."""
 
     short: tuple[float, ...]
-    """The divisors up to the original length, one a pair."""
+    """The divisors up to the original length, one per pair."""
     long: tuple[float, ...]
-    """The divisors past it."""
+    """The divisors beyond the original length."""
     original: int
-    """The length the model was trained on [tokens]."""
+    """The training length [tokens]."""
     maximum: int
-    """The longest row, and the length to assume where none is given [tokens]."""
-    short_gain: float | None = None
-    """The gain up to the original length; None: by the formula."""
-    long_gain: float | None = None
+    """The maximum and default context length [tokens]."""
+    short_mscale: float | None = None
+    """The attention scaling up to the original length; None: the formula."""
+    long_mscale: float | None = None
 
     def __post_init__(self) -> None:
         check_length("LongRope", original=self.original, maximum=self.maximum)
@@ -53,38 +53,43 @@ class LongRope:
         for name in ("short", "long"):
             divisors: object = getattr(self, name)
             if not isinstance(divisors, Sequence) or isinstance(divisors, str):
-                raise EncodingError(f"LongRope: {name} must be divisors, one a pair, got {divisors!r}")
+                raise EncodingError(f"LongRope: {name} must be divisors, one per pair, got {divisors!r}")
             object.__setattr__(self, name, tuple(divisors))
             for i, divisor in enumerate(divisors):
                 check_positive("LongRope", **{f"{name}[{i}]": divisor})
-        for name in ("short_gain", "long_gain"):
+        for name in ("short_mscale", "long_mscale"):
             if getattr(self, name) is not None:
                 check_positive("LongRope", **{name: getattr(self, name)})
 
     def __call__(self, *, width: int, base: float) -> Spectrum:
-        """The frequencies at the declared maximum."""
+        """The frequencies at the maximum length."""
         short, long = self._spectra(width, base)
         return long if self.maximum > self.original else short
 
-    def at(self, lengths: Int[Tensor, " row"], *, width: int, base: float) -> RowSpectra:
+    def spectrum_at(self, lengths: Int[Tensor, " row"], *, width: int, base: float) -> PerRowSpectrum:
         """The frequencies of each row at its length."""
         is_long = lengths > self.original
-        (short, long), (short_gain, long_gain) = (
-            tuple(constant(numbers, lengths.device) for numbers in pair)
-            for pair in zip(*((s.frequencies, s.gain) for s in self._spectra(width, base)), strict=True)
+        (short, long), (short_scaling, long_scaling) = (
+            tuple(device_constant(numbers, lengths.device) for numbers in pair)
+            for pair in zip(*((s.frequencies, s.attention_scaling) for s in self._spectra(width, base)), strict=True)
         )
-        return RowSpectra(torch.where(is_long.unsqueeze(-1), long, short), torch.where(is_long, long_gain, short_gain))
+        return PerRowSpectrum(
+            torch.where(is_long.unsqueeze(-1), long, short), torch.where(is_long, long_scaling, short_scaling)
+        )
 
     def _spectra(self, width: int, base: float) -> tuple[Spectrum, Spectrum]:
-        """The spectrum up to the original length, and the one past it."""
-        plain = geometric(width=width, base=base).frequencies
+        """The spectra up to and beyond the original length."""
+        plain = geometric_frequencies(width=width, base=base).frequencies
         ratio = self.maximum / self.original
         formula = math.sqrt(1 + math.log(ratio) / math.log(self.original)) if ratio > 1 else 1.0
-        found = []
-        for name, divisors, gain in (("short", self.short, self.short_gain), ("long", self.long, self.long_gain)):
+        spectra = []
+        for name, divisors, scaling in (
+            ("short", self.short, self.short_mscale),
+            ("long", self.long, self.long_mscale),
+        ):
             if len(divisors) != len(plain):
                 came = len(divisors)
-                raise EncodingError(f"LongRope: {name} must have {len(plain)} divisors, one a pair, got {came}")
+                raise EncodingError(f"LongRope: {name} must have {len(plain)} divisors, one per pair, got {came}")
             frequencies = tuple(f / divisor for f, divisor in zip(plain, divisors, strict=True))
-            found.append(Spectrum(frequencies=frequencies, gain=formula if gain is None else gain))
-        return found[0], found[1]
+            spectra.append(Spectrum(frequencies=frequencies, attention_scaling=formula if scaling is None else scaling))
+        return spectra[0], spectra[1]

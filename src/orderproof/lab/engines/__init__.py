@@ -1,1 +1,1 @@
-"""Where runs are computed: processes of this machine, Ray, Slurm."""
+"""The execution engines: local processes, Ray, Slurm."""

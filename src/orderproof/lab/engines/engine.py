@@ -1,8 +1,8 @@
-"""What an engine is: it takes runs and gives back their results, in whatever order they finish.
+"""The interface of an engine, which executes runs and yields their results in the order they finish.
 
-A run is sent as its configuration in JSON, and what came of it is told in JSON, so that nothing but text has to travel.
-Every engine calls the same function, `compute`: the results cannot depend on the engine. An engine survives the death
-of a worker: it sends the run again, which goes on from its checkpoint where the folder is shared.
+A run is sent as JSON and its outcome returns as JSON, so that workers exchange only text. Every engine calls the same
+function, `run_job`, so results do not depend on the engine. If a worker dies, the engine submits its run again, which
+resumes from its checkpoint if the folder is shared.
 """
 
 from __future__ import annotations
@@ -14,71 +14,72 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orderproof.errors import OrderproofError, StoreError
-from orderproof.lab.configuration import RunConfig
+from orderproof.errors import OrderproofError, StoreError, first_line
 from orderproof.lab.result import RunResult
+from orderproof.lab.run_config import RunConfig
 
-ATTEMPTS = 3  # for a run whose worker died
+MAX_ATTEMPTS = 3
+"""Attempts for a run whose worker dies."""
 RESULT, FAILED, STOP = "result", "failed", "stop"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure:
-    """A run that came to nothing, and why."""
+class RunFailure:
+    """A run without a result, and the reason."""
 
     id: str
     reason: str
 
 
-Told = RunResult | Failure
+RunOutcome = RunResult | RunFailure
 
 
 class Engine(ABC):
-    """Where runs are computed."""
+    """Executes runs."""
 
     workers: int | None
-    """Runs at the same time; None: as many as there is room for."""
+    """Concurrent runs; None for as many as there is room for."""
 
     @abstractmethod
-    def compute(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[Told]:
-        """The result of each run, or why there is none, as they finish. Raises `StoreError` where nothing can be kept.
+    def run(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[RunOutcome]:
+        """Yield the outcome of each run as it finishes. Raises `StoreError` if no checkpoint can be written.
 
-        Closing the iterator ends what is under way; checkpoints stay.
+        Closing the iterator stops the unfinished runs; their checkpoints stay.
         """
 
 
-def compute(text: str, checkpoints: str) -> str:
-    """One run, from JSON to JSON: what every worker of every engine does."""
-    from orderproof.lab.training import train
+def run_job(text: str, checkpoints: str) -> str:
+    """Execute one run, from JSON to JSON; the function that every worker of every engine calls."""
+    from orderproof.lab.trainer import train
 
-    told: dict[str, Any]
+    outcome: dict[str, Any]
     try:
         run = RunConfig.model_validate(json.loads(text))
-        told = {RESULT: train(run, Path(checkpoints)).model_dump(mode="json")}
+        outcome = {RESULT: train(run, Path(checkpoints)).model_dump(mode="json")}
     except StoreError as error:
-        told = {STOP: str(error)}
+        outcome = {STOP: str(error)}
     except OrderproofError as error:
-        told = {FAILED: str(error)}
-    except Exception as error:  # noqa: BLE001 - one run that fails is one failure, whatever it raised
-        told = {FAILED: f"{type(error).__name__}: {' '.join(str(error).split())}"}
-    return json.dumps(told)
+        outcome = {FAILED: str(error)}
+    except Exception as error:  # noqa: BLE001 - any exception fails this run only
+        outcome = {FAILED: first_line(error)}
+    return json.dumps(outcome)
 
 
-def read(text: str, *, name: str) -> Told:
-    """What `compute` told of the run with this name. Raises `StoreError` where it could keep nothing."""
-    told = json.loads(text)
-    if STOP in told:
-        raise StoreError(told[STOP])
-    if FAILED in told:
-        return Failure(id=name, reason=told[FAILED])
-    return RunResult.model_validate(told[RESULT])
+def parse_outcome(text: str, *, run_id: str) -> RunOutcome:
+    """The outcome that `run_job` returned for this run. Raises `StoreError` if it could not write a checkpoint."""
+    outcome = json.loads(text)
+    if STOP in outcome:
+        raise StoreError(outcome[STOP])
+    if FAILED in outcome:
+        return RunFailure(id=run_id, reason=outcome[FAILED])
+    return RunResult.model_validate(outcome[RESULT])
 
 
-def text_of(run: RunConfig) -> str:
-    """The run as `compute` takes it."""
-    return json.dumps(run.plain())
+def serialise_run(run: RunConfig) -> str:
+    """The run as `run_job` expects it."""
+    return json.dumps(run.to_dict())
 
 
-def died(name: str) -> Failure:
-    """The failure of a run whose worker died every time."""
-    return Failure(id=name, reason=f"its worker died {ATTEMPTS} times (out of memory?)")
+def worker_died(run_id: str) -> RunFailure:
+    """The failure of a run whose worker died at every attempt."""
+    return RunFailure(id=run_id, reason=f"its worker died {MAX_ATTEMPTS} times (out of memory?)")

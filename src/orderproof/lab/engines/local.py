@@ -1,10 +1,10 @@
-"""Processes of this machine: started afresh (spawn), one torch thread each.
+"""Worker processes on this machine, started with spawn, with one torch thread each.
 
-A worker that dies (killed, out of memory) breaks the pool, and with it goes whatever the others were at. A new pool
-takes the runs that are left, each going on from its checkpoint. Those that were under way come first, one at a time, so
-that the next death has one culprit; a run whose worker dies three times with nothing beside it is given up.
+A worker that dies (killed, out of memory) breaks the pool and stops the other workers. A new pool takes the remaining
+runs, which resume from their checkpoints. The interrupted runs are then executed one at a time, so that the next death
+identifies its run; a run whose worker dies three times while it runs alone is abandoned.
 
-A worker ends with its parent, however that ends: a thread of it waits for the parent's death.
+A worker ends with its parent: a thread in the worker waits for the end of the parent process.
 """
 
 from __future__ import annotations
@@ -20,62 +20,72 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
-from orderproof.lab.configuration import RunConfig
-from orderproof.lab.engines.engine import ATTEMPTS, Engine, Told, compute, died, read, text_of
+from orderproof.lab.engines.engine import (
+    MAX_ATTEMPTS,
+    Engine,
+    RunOutcome,
+    parse_outcome,
+    run_job,
+    serialise_run,
+    worker_died,
+)
+from orderproof.lab.run_config import RunConfig
 
 
-class Local(Engine):
-    """A pool of processes."""
+class LocalEngine(Engine):
+    """A pool of local processes."""
 
     workers: int
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
 
-    def compute(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[Told]:
-        left = {run.id: run for run in runs}
+    def run(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[RunOutcome]:
+        remaining = {run.id: run for run in runs}
         suspects: list[str] = []
         deaths: Counter[str] = Counter()
-        while left:
-            waiting = [left[name] for name in suspects] or list(left.values())
-            lost: list[str] = []
-            for told in _in_a_pool(1 if suspects else self.workers, waiting, checkpoints, lost):
-                del left[told.id]
-                yield told
-            deaths.update(lost if len(lost) == 1 else [])
-            for name in [name for name in lost if deaths[name] == ATTEMPTS]:
-                del left[name]
-                yield died(name)
-            suspects = [name for name in dict.fromkeys([*suspects, *lost]) if name in left]
+        while remaining:
+            waiting = [remaining[run_id] for run_id in suspects] or list(remaining.values())
+            interrupted: list[str] = []
+            for outcome in _run_pool(1 if suspects else self.workers, waiting, checkpoints, interrupted):
+                del remaining[outcome.id]
+                yield outcome
+            deaths.update(interrupted if len(interrupted) == 1 else [])
+            for run_id in [run_id for run_id in interrupted if deaths[run_id] == MAX_ATTEMPTS]:
+                del remaining[run_id]
+                yield worker_died(run_id)
+            suspects = [run_id for run_id in dict.fromkeys([*suspects, *interrupted]) if run_id in remaining]
 
 
-def _in_a_pool(workers: int, waiting: list[RunConfig], checkpoints: Path, lost: list[str]) -> Iterator[Told]:
-    """What comes of the runs; should a worker die, ``lost`` gets the names of those under way."""
+def _run_pool(
+    workers: int, waiting: list[RunConfig], checkpoints: Path, interrupted: list[str]
+) -> Iterator[RunOutcome]:
+    """Yield the outcomes of the runs; if a worker dies, append the ids of the unfinished runs to ``interrupted``."""
     pool = ProcessPoolExecutor(
-        min(workers, len(waiting)), mp_context=multiprocessing.get_context("spawn"), initializer=_begin
+        min(workers, len(waiting)), mp_context=multiprocessing.get_context("spawn"), initializer=_initialise_worker
     )
-    under_way: dict[Future[str], str] = {}
+    running: dict[Future[str], str] = {}
     try:
-        while waiting or under_way:
-            while waiting and len(under_way) < workers:
-                with _interrupts_later():
-                    sent = pool.submit(compute, text_of(waiting[0]), str(checkpoints))
-                under_way[sent] = waiting.pop(0).id
-            done = wait(under_way, return_when=FIRST_COMPLETED).done
-            whole = [one for one in done if not isinstance(one.exception(), BrokenProcessPool)]
-            for one in whole:
-                yield read(one.result(), name=under_way.pop(one))
-            if len(whole) < len(done):
+        while waiting or running:
+            while waiting and len(running) < workers:
+                with _sigint_blocked():
+                    future = pool.submit(run_job, serialise_run(waiting[0]), str(checkpoints))
+                running[future] = waiting.pop(0).id
+            done = wait(running, return_when=FIRST_COMPLETED).done
+            finished = [future for future in done if not isinstance(future.exception(), BrokenProcessPool)]
+            for future in finished:
+                yield parse_outcome(future.result(), run_id=running.pop(future))
+            if len(finished) < len(done):
                 break
     except BrokenProcessPool:  # from submit: a worker died between two runs
         pass
     finally:
-        _end(pool)
-    lost.extend(under_way.values())
+        _kill_pool(pool)
+    interrupted.extend(running.values())
 
 
-def _begin() -> None:
-    """In a worker: one thread, none of the terminal's interrupts, which are the parent's to handle, and no orphan."""
+def _initialise_worker() -> None:
+    """In a worker: use one thread, leave Ctrl-C to the parent, and end with the parent."""
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -91,8 +101,8 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Keep the terminal's interrupts back: a process that is started meanwhile never sees one before `_begin`."""
+def _sigint_blocked() -> Iterator[None]:
+    """Block SIGINT: a process started in this context cannot receive it before `_initialise_worker` ignores it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -103,8 +113,8 @@ def _interrupts_later() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
-    """Leave no process behind, whatever they are at."""
+def _kill_pool(pool: ProcessPoolExecutor) -> None:
+    """Kill all workers and wait for their end."""
     processes = list((pool._processes or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:

@@ -1,7 +1,7 @@
-"""Slurm, through submitit: runs as the jobs of an array; where there is no `srun`, as processes of this machine.
+"""Slurm through submitit: runs as jobs of an array, or without `srun`, as processes on this machine.
 
-A job that its cluster ends early (its hour is over, something else goes first) is queued again and goes on from its
-checkpoint: the folder of the store must be one that the nodes share. A job that died is sent again.
+A job that the cluster ends early (time limit, preemption) is queued again and resumes from its checkpoint, so the nodes
+must share the folder of the store. A job that dies is submitted again.
 Source: submitit, https://github.com/facebookincubator/submitit.
 """
 
@@ -21,55 +21,67 @@ from submitit.core.utils import FailedJobError, UncompletedJobError
 from submitit.helpers import Checkpointable
 
 from orderproof.errors import StoreError
-from orderproof.lab.configuration import RunConfig
-from orderproof.lab.engines.engine import ATTEMPTS, Engine, Failure, Told, compute, died, read, text_of
+from orderproof.lab.engines.engine import (
+    MAX_ATTEMPTS,
+    Engine,
+    RunFailure,
+    RunOutcome,
+    parse_outcome,
+    run_job,
+    serialise_run,
+    worker_died,
+)
+from orderproof.lab.run_config import RunConfig
 
-MINUTES = 60  # of a job, after which it is queued again
-TIMES = 1000  # that it may be
-TOGETHER = 1000  # jobs of one array, the most that Slurm takes unless told otherwise
+JOB_MINUTES = 60  # time limit, after which a job is queued again
+MAX_REQUEUES = 1000  # per job
+MAX_ARRAY_SIZE = 1000  # the default limit of Slurm
 
 
-class Slurm(Engine):
+class SlurmEngine(Engine):
     """Jobs of Slurm."""
 
     def __init__(self, partition: str | None, workers: int | None) -> None:
         self.partition = partition
-        self.here = shutil.which("srun") is None
-        self.workers = workers or (os.cpu_count() if self.here else None)
+        self.is_local = shutil.which("srun") is None
+        self.workers = workers or (os.cpu_count() if self.is_local else None)
 
-    def compute(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[Told]:
+    def run(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[RunOutcome]:
         folder = _folder(checkpoints.parent / "jobs")
         executor = self._executor(folder)
-        # An array holds its jobs back by itself; processes of this machine would all start at once.
-        room = (self.workers or 1) if self.here else TOGETHER
+        # Slurm limits the concurrent jobs of an array; local processes would all start at once.
+        slots = (self.workers or 1) if self.is_local else MAX_ARRAY_SIZE
         waiting, deaths = list(runs), Counter[str]()
-        under_way: dict[Any, RunConfig] = {}
-        task = _Task()  # type: ignore[no-untyped-call]
+        running: dict[Any, RunConfig] = {}
+        job_function = _Job()  # type: ignore[no-untyped-call]
         try:
-            while waiting or under_way:
-                sent, waiting = waiting[: room - len(under_way)], waiting[room - len(under_way) :]
-                if sent:
-                    texts = [text_of(run) for run in sent]
-                    jobs = executor.map_array(task, texts, [str(checkpoints)] * len(sent))
-                    under_way.update(zip(jobs, sent, strict=True))
-                time.sleep(0.1 if self.here else 2)
-                for job in [job for job in under_way if job.done()]:
-                    run = under_way.pop(job)
-                    told = _given(job, run.id)
-                    if told is None:
+            while waiting or running:
+                free = slots - len(running)
+                submitted, waiting = waiting[:free], waiting[free:]
+                if submitted:
+                    texts = [serialise_run(run) for run in submitted]
+                    jobs = executor.map_array(job_function, texts, [str(checkpoints)] * len(submitted))
+                    running.update(zip(jobs, submitted, strict=True))
+                time.sleep(0.1 if self.is_local else 2)
+                for job in [job for job in running if job.done()]:
+                    run = running.pop(job)
+                    outcome = _outcome(job, run.id)
+                    if outcome is None:
                         deaths[run.id] += 1
-                        if deaths[run.id] < ATTEMPTS:
+                        if deaths[run.id] < MAX_ATTEMPTS:
                             waiting.append(run)
                             continue
-                        told = died(run.id)
-                    yield told
+                        outcome = worker_died(run.id)
+                    yield outcome
             shutil.rmtree(folder, ignore_errors=True)
         finally:
-            _cancel(list(under_way))
+            _cancel(list(running))
 
     def _executor(self, folder: Path) -> Any:
-        executor = submitit.AutoExecutor(folder, cluster="local" if self.here else None, slurm_max_num_timeout=TIMES)
-        executor.update_parameters(name="orderproof", timeout_min=MINUTES, cpus_per_task=1)
+        executor = submitit.AutoExecutor(
+            folder, cluster="local" if self.is_local else None, slurm_max_num_timeout=MAX_REQUEUES
+        )
+        executor.update_parameters(name="orderproof", timeout_min=JOB_MINUTES, cpus_per_task=1)
         if self.partition is not None:
             executor.update_parameters(slurm_partition=self.partition)
         if self.workers is not None:
@@ -77,34 +89,34 @@ class Slurm(Engine):
         return executor
 
 
-class _Task(Checkpointable):
-    """`compute`, which submitit may queue again with the same arguments."""
+class _Job(Checkpointable):
+    """`run_job`, which submitit can queue again with the same arguments."""
 
     def __call__(self, text: str, checkpoints: str) -> str:
-        return compute(text, checkpoints)
+        return run_job(text, checkpoints)
 
 
-def _given(job: Any, name: str) -> Told | None:
-    """What came of a job; None where it died."""
+def _outcome(job: Any, run_id: str) -> RunOutcome | None:
+    """The outcome of a job; None if it died."""
     try:
-        return read(job.result(), name=name)
-    except FailedJobError as error:  # `compute` raises nothing: it was not reached
-        return Failure(id=name, reason=" ".join(str(error).split())[-300:])
+        return parse_outcome(job.result(), run_id=run_id)
+    except FailedJobError as error:  # `run_job` raises no errors of a run, so the job failed before it
+        return RunFailure(id=run_id, reason=" ".join(str(error).split())[-300:])
     except UncompletedJobError:
         return None
 
 
 def _folder(jobs: Path) -> Path:
-    """A new folder for what submitit writes: it names files by numbers that come again."""
+    """A new folder for the files of submitit, whose names are job numbers that can repeat."""
     try:
         jobs.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix="study-", dir=jobs)).resolve()
     except OSError as error:
-        raise StoreError(f"cannot write in {str(jobs)!r}: {error.strerror}; give another --store") from error
+        raise StoreError(f"cannot write in {str(jobs)!r}: {error.strerror}; pass another --store") from error
 
 
 def _cancel(jobs: list[Any]) -> None:
-    """End what is under way, and see it ended."""
+    """Cancel the jobs and wait until they have ended."""
     for job in jobs:
         job.cancel()
     while not all(job.done() for job in jobs):

@@ -1,1 +1,1 @@
-"""One question a file, found by its being here."""
+"""The questions, one per file; `orderproof.lab.registry` lists this folder."""

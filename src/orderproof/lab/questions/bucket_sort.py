@@ -1,10 +1,10 @@
 """bucket_sort: the letters in ascending order, at empty tokens.
 
-    s_1 ... s_n  e ... e          answer at the i-th e: the i-th smallest of s_1 ... s_n
+    s_1 ... s_n  e ... e          target at the i-th e: the i-th smallest of s_1 ... s_n
 
-What is asked is a function of the bag, so the order of the *string* is not needed. But the empty tokens are all alike:
-who cannot tell the first from the last says one letter at all of them, and the share of the commonest is the ceiling
-(`orderproof.lab.letter_counts`).
+The answer is a function of the bag, so the order of the *string* is irrelevant. But the empty tokens are identical: a
+predictor without positions gives one letter at all of them, and the ceiling is the share of the most frequent letter
+(`orderproof.lab.mode_share`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import ClassVar
 import torch
 from pydantic import Field
 
-from orderproof.lab.strings import LetterByLetter
+from orderproof.lab.string_question import RearrangementQuestion
 
 
-class BucketSort(LetterByLetter):
+class BucketSort(RearrangementQuestion):
     """The letters sorted."""
 
     name: ClassVar[str] = "bucket_sort"
@@ -25,7 +25,7 @@ class BucketSort(LetterByLetter):
 
     letters: int = Field(default=5, ge=2)
 
-    def answer(self, chosen: torch.Tensor) -> torch.Tensor:
+    def target_letters(self, chosen: torch.Tensor) -> torch.Tensor:
         return chosen.sort(dim=1).values
 
 

@@ -1,9 +1,9 @@
-"""copy: write the string again.
+"""copy: copy the string.
 
-    x_1 ... x_n  SEP  x_1 ... x_n  END          the argument and the ceiling are in `orderproof.lab.transcription`
+    x_1 ... x_n  SEP  x_1 ... x_n  END
 
-With `same` all letters of a string are one letter (the authors' rsc). What is left is to count: how
-many there were. One order is all there is, so the ceiling is 1.
+`orderproof.lab.transcription_question` has the protocol and the ceiling. With `same`, all letters of a string are equal
+(`rsc` in the source), so that only their number matters: each bag has one permutation and the ceiling is 1.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import ClassVar
 import torch
 
 from orderproof.lab.question import Ceiling
-from orderproof.lab.transcription import TranscriptionQuestion
+from orderproof.lab.transcription_question import TranscriptionQuestion
 
 
 class Copy(TranscriptionQuestion):
-    """The string as it was."""
+    """The string itself."""
 
     name: ClassVar[str] = "copy"
-    statement: ClassVar[str] = "Write the string again, letter by letter, and stop."
+    statement: ClassVar[str] = "Copy the string letter by letter, then stop."
 
     same: bool = False
 
-    def ways(self, length: int) -> tuple[int, ...]:
-        return (self.letters,) if self.same else super().ways(length)
+    def choice_counts(self, length: int) -> tuple[int, ...]:
+        return (self.letters,) if self.same else super().choice_counts(length)
 
     def string(self, chosen: torch.Tensor, length: int) -> torch.Tensor:
         return chosen.expand(-1, length)
 
-    def written(self, string: torch.Tensor) -> torch.Tensor:
+    def target_string(self, string: torch.Tensor) -> torch.Tensor:
         return string
 
     def ceiling(self, length: int) -> Ceiling:
         if self.same:
-            return Ceiling(value=Fraction(1), how="every bag has one order only; what is left is to count")
+            return Ceiling(value=Fraction(1), derivation="every bag has one permutation only; the task is to count")
         return super().ceiling(length)
 
 

@@ -1,8 +1,8 @@
-"""cycle_navigation: where on a ring of five one is after steps back, stays and steps on.
+"""cycle_navigation: the position on a ring of five after steps of -1, 0 and 1.
 
-    a_1 ... a_n  e          a_i in {0, 1, 2}; answer at e: (a_1 - 1) + ... + (a_n - 1) mod 5
+    a_1 ... a_n  e          a_i in {0, 1, 2}; target at e: (a_1 - 1) + ... + (a_n - 1) mod 5
 
-A control: steps add up in any order, so the bag is enough and the ceiling is 1.
+A control: the sum does not depend on the order of the steps, so the bag is sufficient and the ceiling is 1.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from typing import ClassVar
 import torch
 
 from orderproof.lab.question import Ceiling
-from orderproof.lab.strings import StringQuestion
+from orderproof.lab.string_question import StringQuestion
 
-RING = 5
+RING_SIZE = 5
 
 
 class CycleNavigation(StringQuestion):
-    """Where the steps lead."""
+    """The sum of the steps modulo the size of the ring."""
 
     name: ClassVar[str] = "cycle_navigation"
     statement: ClassVar[str] = "Where on a ring of five do these steps of -1, 0 and 1 lead?"
     needs_order: ClassVar[bool] = False
 
     @property
-    def alphabet(self) -> int:
+    def alphabet_size(self) -> int:
         return 3
 
     @property
-    def answers(self) -> tuple[int, ...]:
-        return tuple(range(RING))
+    def answer_tokens(self) -> tuple[int, ...]:
+        return tuple(range(RING_SIZE))
 
-    def answer(self, chosen: torch.Tensor) -> torch.Tensor:
-        return (chosen - 1).sum(dim=1, keepdim=True) % RING
+    def target_letters(self, chosen: torch.Tensor) -> torch.Tensor:
+        return (chosen - 1).sum(dim=1, keepdim=True) % RING_SIZE
 
     def ceiling(self, length: int) -> Ceiling:
-        return Ceiling(value=Fraction(1), how="the answer is a sum over the bag")
+        return Ceiling(value=Fraction(1), derivation="the answer is a sum over the bag")
 
 
 QUESTION = CycleNavigation

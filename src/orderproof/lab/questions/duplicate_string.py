@@ -1,9 +1,9 @@
 """duplicate_string: the string twice, at empty tokens.
 
-    s_1 ... s_n  e ... e          2n of e, and the answer at them: s_1 ... s_n s_1 ... s_n
+    s_1 ... s_n  e ... e          2n tokens e, with the targets s_1 ... s_n s_1 ... s_n
 
-Each letter comes twice as often as in the string, so its share is as it was there: that of the commonest is the
-ceiling (`orderproof.lab.letter_counts`).
+Each letter occurs twice as often as in the string, so its share is the same: the ceiling is the share of the most
+frequent letter (`orderproof.lab.mode_share`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import ClassVar
 
 import torch
 
-from orderproof.lab.strings import LetterByLetter
+from orderproof.lab.string_question import RearrangementQuestion
 
 
-class DuplicateString(LetterByLetter):
-    """The string and the string again."""
+class DuplicateString(RearrangementQuestion):
+    """The string, twice."""
 
     name: ClassVar[str] = "duplicate_string"
-    statement: ClassVar[str] = "What is the string, said twice?"
+    statement: ClassVar[str] = "What is the string, repeated twice?"
 
-    def answer(self, chosen: torch.Tensor) -> torch.Tensor:
+    def target_letters(self, chosen: torch.Tensor) -> torch.Tensor:
         return chosen.repeat(1, 2)
 
 

@@ -1,9 +1,9 @@
-"""odds_first: the letters of odd places, then those of even places.
+"""odds_first: the letters at odd positions, then those at even positions.
 
-    s_1 ... s_n  e ... e          answer at the e: s_1 s_3 s_5 ... s_2 s_4 s_6 ...
+    s_1 ... s_n  e ... e          targets at the e: s_1 s_3 s_5 ... s_2 s_4 s_6 ...
 
-The answer is an order of the string; who is blind to order says the commonest letter everywhere, and its share of the
-string is the ceiling (`orderproof.lab.letter_counts`).
+The answer is a permutation of the string, so the ceiling is the share of the most frequent letter
+(`orderproof.lab.mode_share`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import ClassVar
 
 import torch
 
-from orderproof.lab.strings import LetterByLetter
+from orderproof.lab.string_question import RearrangementQuestion
 
 
-class OddsFirst(LetterByLetter):
-    """Every other letter, then the others."""
+class OddsFirst(RearrangementQuestion):
+    """Every second letter, then the others."""
 
     name: ClassVar[str] = "odds_first"
-    statement: ClassVar[str] = "What are the letters of odd places, and after them those of even places?"
+    statement: ClassVar[str] = "What are the letters at odd positions, followed by those at even positions?"
 
-    def answer(self, chosen: torch.Tensor) -> torch.Tensor:
+    def target_letters(self, chosen: torch.Tensor) -> torch.Tensor:
         return torch.cat([chosen[:, 0::2], chosen[:, 1::2]], dim=1)
 
 

@@ -1,8 +1,9 @@
 """reverse: write the string backwards.
 
-    x_1 ... x_n  SEP  x_n ... x_1  END          the argument and the ceiling are in `orderproof.lab.transcription`
+    x_1 ... x_n  SEP  x_n ... x_1  END
 
-The last letter read is the first to be written: unlike in `copy`, what comes next is not always as far back.
+`orderproof.lab.transcription_question` has the protocol and the ceiling. Unlike in `copy`, the distance to the letter
+to be written is not constant.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from typing import ClassVar
 
 import torch
 
-from orderproof.lab.transcription import TranscriptionQuestion
+from orderproof.lab.transcription_question import TranscriptionQuestion
 
 
 class Reverse(TranscriptionQuestion):
-    """The string from its end."""
+    """The reversed string."""
 
     name: ClassVar[str] = "reverse"
-    statement: ClassVar[str] = "Write the string backwards, letter by letter, and stop."
+    statement: ClassVar[str] = "Write the string backwards, letter by letter, then stop."
 
-    def written(self, string: torch.Tensor) -> torch.Tensor:
+    def target_string(self, string: torch.Tensor) -> torch.Tensor:
         return string.flip(1)
 
 

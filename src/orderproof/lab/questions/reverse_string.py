@@ -1,9 +1,8 @@
 """reverse_string: the string backwards, at empty tokens.
 
-    s_1 ... s_n  e ... e          answer at the i-th e: s_{n+1-i}
+    s_1 ... s_n  e ... e          target at the i-th e: s_{n+1-i}
 
-Who is blind to order says the commonest letter everywhere: its share of the string is the ceiling
-(`orderproof.lab.letter_counts`).
+The ceiling is the share of the most frequent letter (`orderproof.lab.mode_share`).
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from typing import ClassVar
 
 import torch
 
-from orderproof.lab.strings import LetterByLetter
+from orderproof.lab.string_question import RearrangementQuestion
 
 
-class ReverseString(LetterByLetter):
-    """The string from its end."""
+class ReverseString(RearrangementQuestion):
+    """The reversed string."""
 
     name: ClassVar[str] = "reverse_string"
     statement: ClassVar[str] = "What is the string, read backwards?"
 
-    def answer(self, chosen: torch.Tensor) -> torch.Tensor:
+    def target_letters(self, chosen: torch.Tensor) -> torch.Tensor:
         return chosen.flip(1)
 
 

@@ -1,9 +1,7 @@
-"""Laws that are arithmetic or need several calls: one file each."""
+"""The laws that are measured by calling the model: one file per law."""
 
-from orderproof.laws.measured.bench import Bench as Bench
-from orderproof.laws.measured.law import MeasuredLaw as MeasuredLaw
-from orderproof.laws.measured.law import Noted as Noted
-from orderproof.laws.measured.law import Sides as Sides
-from orderproof.laws.measured.law import Trial as Trial
-from orderproof.laws.measured.registry import find as find
-from orderproof.laws.measured.registry import measured_laws as measured_laws
+from orderproof.laws.measured.cached_calls import CachedCalls as CachedCalls
+from orderproof.laws.measured.measured_law import Comparison as Comparison
+from orderproof.laws.measured.measured_law import MeasuredLaw as MeasuredLaw
+from orderproof.laws.measured.measured_law import NotedOutputs as NotedOutputs
+from orderproof.laws.measured.measured_law import OutputPair as OutputPair

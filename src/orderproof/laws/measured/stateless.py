@@ -1,82 +1,71 @@
-"""OP406 stateless: the same call gives the same answer after any other call.
+"""OP406 stateless: a call gives the same output after any other call.
 
-    f(a), f(b), f(a): the first and the last are the same, whatever b is: longer, shorter, another batch, a decode.
+    f(a), f(b), f(a): the first and the last are equal for every b: longer, shorter, another batch size, decoding.
 
-Source: elementary; broken by tables, masks and offsets that are kept from the call before.
+Source: elementary; broken by tables, masks and offsets that are kept from an earlier call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
-import torch
-from torch import Tensor
+from orderproof.adapter import ModelAdapter
+from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.controls import replace_last_token
+from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 
-from orderproof.blocks.driving import TransformerDriver, decoder
-from orderproof.driver import Answer, Driver
-from orderproof.laws.measured.bench import Bench
-from orderproof.laws.measured.controls import other_last_token
-from orderproof.laws.measured.law import MeasuredLaw, Sides, Trial
-
-MOST = 600  # [tokens] a longer call is not made for this
-
-
-class Remembering(TransformerDriver):
-    """The same, with positions spread by the longest call so far."""
-
-    most = 0
-
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> Answer:
-        self.most = max(self.most, tokens.shape[1])
-        if positions is None and given.get("past") is None and not given.get("keep"):
-            positions = (torch.arange(tokens.shape[1]) * self.most).expand(tokens.shape[:2])
-        return super().call(tokens, positions=positions, **given)
+MAX_TOKENS = 600  # of a call between the two calls that are compared
 
 
 class Stateless(MeasuredLaw):
-    """See the module's text."""
+    """The law of this module."""
 
-    ladder = False  # both sides are one call, made twice: they round alike, and a copy in float64 would remember too
+    confirm_in_float64 = False  # both outputs are of the same call, so they round alike
+    refutation_changes_model = True
 
-    def trials(self, bench: Bench) -> Iterator[Trial]:
-        driver = bench.driver
-        for tokens in _lengths(driver, bench.length):
-            yield Trial(f"after a call with {tokens} token{'s' * (tokens != 1)}", partial(_after, tokens=tokens))
-        yield Trial("after a call with one row", partial(_after, tokens=bench.length, rows=1))
-        if "cache" in driver.takes:
-            yield Trial("after decoding", partial(_after, tokens=bench.length, keep=True))
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        adapter = calls.adapter
+        for tokens in _lengths(adapter, calls.default_length):
+            yield Comparison(
+                f"after a call with {tokens} token{'s' * (tokens != 1)}", partial(_compare_after_call, tokens=tokens)
+            )
+        yield Comparison("after a call with one row", partial(_compare_after_call, tokens=calls.default_length, rows=1))
+        if "cache" in adapter.supported_inputs:
+            yield Comparison("after decoding", partial(_compare_after_call, tokens=calls.default_length, keep=True))
 
-    def control(self, bench: Bench) -> Sides:
-        return other_last_token(bench)
-
-
-def _lengths(driver: Driver, usual: int) -> list[int]:
-    """Other lengths to call it with: longer, past the one that its configuration states, and one token."""
-    if not driver.tokens_run:
-        return [usual]
-    most = driver.longest or MOST
-    past = [driver.stated + 1] if driver.stated is not None and driver.stated < MOST else []
-    return list(dict.fromkeys(min(n, most) for n in (2 * usual + 1, *past, 1)))
+    def control(self, calls: CachedCalls) -> OutputPair:
+        return replace_last_token(calls)
 
 
-def _after(bench: Bench, *, tokens: int, rows: int = 2, keep: bool = False) -> Sides:
-    first = bench.call(bench.tokens, keep=False).output.clone()
-    between = bench.draw(tokens, rows=rows, other=2)
+def _lengths(adapter: ModelAdapter, default: int) -> list[int]:
+    """The lengths of other calls: longer, beyond the length that the configuration states, and a single token."""
+    if not adapter.has_token_axis:
+        return [default]
+    most = adapter.max_positions or MAX_TOKENS
+    past = (
+        [adapter.config_max_positions + 1]
+        if adapter.config_max_positions is not None and adapter.config_max_positions < MAX_TOKENS
+        else []
+    )
+    return list(dict.fromkeys(min(n, most) for n in (2 * default + 1, *past, 1)))
+
+
+def _compare_after_call(calls: CachedCalls, *, tokens: int, rows: int = 2, keep: bool = False) -> OutputPair:
+    first = calls.uncached_call(calls.default_tokens, keep=False).output.clone()
+    between = calls.sample_tokens(tokens, rows=rows, other=2)
     if keep:
-        bench.steps(between, [tokens - 2, 1, 1])
+        calls.incremental_forward(between, [tokens - 2, 1, 1])
     else:
-        bench.call(between, keep=False)
-    return first, bench.call(bench.tokens, keep=False).output
+        calls.uncached_call(between, keep=False)
+    return first, calls.uncached_call(calls.default_tokens, keep=False).output
 
 
 LAW = Stateless(
     code="OP406",
     name="stateless",
-    statement="The same call gives the same answer after any other call.",
+    statement="A call gives the same output after any other call.",
+    trait="keeps no state between calls",
     expectation=dict.fromkeys(("causal_lm", "encoder", "vision", "module"), "holds"),
-    fix="Work out tables, masks and offsets in the call that uses them, or key what is kept by all they depend on.",
-    honest=decoder,
-    faulty=lambda: decoder(of=Remembering),
+    remedy="Compute tables, masks and offsets in the call that uses them, or cache them by all values they depend on.",
 )

@@ -1,85 +1,90 @@
-"""What a step of a certificate says of a tensor, as a rechecker knows it; and reading it.
+"""A fact: the statement of a certificate about one tensor in the two runs that a law compares.
 
-How its elements move, and for each element the first case that can change it (`level`) and the ends between which it
-lies (`low`, `high`).
+`moves` says how the second run's tensor is permuted relative to the first. `dependence` bounds, for each element, the
+cases of the law that can change it. `low` and `high` bound its value in both runs.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
-from orderproof.errors import CertificateError
+from orderproof.prover.recheck.reading import digest_of
 
-STILL, FREE, NEVER, ALWAYS = "still", "free", -1, 2**40  # any other move: a permutation for each generator
-INF, LARGE, LARGEST, DIMS = math.inf, 6e4, 1 << 26, "0123456789"  # no ordinary number is LARGE, no array LARGEST
-END = 2**63 - 1  # what a slice ends at that has no end
+Array: TypeAlias = NDArray[Any]  # of bool, int, float or complex numbers
+BoolArray: TypeAlias = NDArray[np.bool_]
+Permutation: TypeAlias = tuple[int, ...]
+Move: TypeAlias = str | tuple[Permutation, ...]  # IDENTITY, UNIFORM, or one permutation for each generator
+
+IDENTITY = "identity"  # elements along this dimension stay where they are
+UNIFORM = "uniform"  # the tensor is constant along this dimension, so that any permutation leaves it unchanged
+INDEPENDENT = -1  # dependence of an element that no case changes
+TOP = 2**40  # dependence of an element that any case may change
+
+INF = math.inf
+ORDINARY_LIMIT = 6e4  # an ordinary number is smaller than this: below the largest float16
+DIMENSION_LABELS = "0123456789"  # one einsum label for each dimension
+
+
+class IndexCoverage(NamedTuple):
+    """Positions that an index tensor contains for certain."""
+
+    dim: int  # the dimension that it indexes
+    covered: BoolArray
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One tensor."""
+    """One tensor. `dependence`, `low` and `high` have the full size or size 1 along each dimension.
+
+    The symbolic bounds -1 and 1 stand for any ordinary number. Infinite bounds allow any value, NaN too.
+    """
 
     shape: tuple[int, ...]
     dtype: str
-    moves: tuple[Any, ...]
-    level: Any  # this and the next two: every dimension full or 1
-    low: Any  # -1 and 1 are the ends of any ordinary number, infinities those of anything
-    high: Any
-    status: Any = None  # in what a step says: 0 ordinary, 1 exact, 2 masked, 3 anything, 4 ordinary or as low as a mask
-    constant: bool = False
-    tensor: Any = None  # the value of a constant that can be computed
-    key: str = ""  # of all that was said and derived
-    among: Any = None  # of places of lines: along which dimension, and which places are among them for certain
+    moves: tuple[Move, ...]
+    dependence: Array
+    low: Array
+    high: Array
+    is_constant: bool = False  # it does not depend on the inputs
+    constant_value: Tensor | None = None  # the value of a constant, if the certificate determines it
+    key: str = ""  # a digest of everything claimed and derived
+    index_coverage: IndexCoverage | None = None
 
     @property
-    def ordinary(self) -> Any:
-        """Elements that are no mask and no infinity."""
-        most = INF if self.dtype[:3] in ("int", "uin", "boo") else LARGE / 10 if self.dtype == "float16" else LARGE
-        return (abs(self.low) < most) & (abs(self.high) < most)
+    def is_ordinary(self) -> BoolArray:
+        """Elements that are neither a masking value nor infinite."""
+        if self.dtype.startswith(("int", "uint", "bool")):
+            limit = INF
+        else:
+            limit = ORDINARY_LIMIT / 10 if self.dtype == "float16" else ORDINARY_LIMIT
+        ordinary: BoolArray = (abs(self.low) < limit) & (abs(self.high) < limit)
+        return ordinary
 
     @property
-    def mask(self) -> float:
-        """What is at most this hides, in its dtype."""
-        return -LARGE if self.dtype == "float16" else -1e8
+    def masking_threshold(self) -> float:
+        """A score of at most this is masked."""
+        return -ORDINARY_LIMIT if self.dtype == "float16" else -1e8
 
-    def content(self, said: Any) -> str:
-        """A digest of all that is said and derived."""
-        ends = [[a.shape, a.dtype.str, a.tobytes().hex()] for a in (self.low, self.high)]
-        among = self.among and [self.among[0], self.among[1].shape, self.among[1].tobytes().hex()]
-        return digest_of([said, self.moves, self.constant, self.tensor is None, ends, among])
-
-
-def need(condition: object, message: str) -> None:
-    """Raise `CertificateError` where the condition fails."""
-    if not condition:
-        raise CertificateError(message)
+    def digest(self, claimed: object) -> str:
+        """A digest of everything claimed and derived."""
+        bounds = [[a.shape, a.dtype.str, a.tobytes().hex()] for a in (self.low, self.high)]
+        coverage = None
+        if self.index_coverage is not None:
+            dim, covered = self.index_coverage
+            coverage = [dim, covered.shape, covered.tobytes().hex()]
+        return digest_of([claimed, self.moves, self.is_constant, self.constant_value is None, bounds, coverage])
 
 
-def digest_of(data: object) -> str:
-    """SHA-256 of data as JSON."""
-    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def array_of(data: Mapping[str, Any], shape: Sequence[int], kinds: str = "bif") -> Any:
-    """An array, from its runs. Raises `CertificateError` where it does not fit the tensor\'s shape."""
-    sizes, counts = data["shape"], [count for _, count in data["runs"]]
-    fits = all(type(a) is int and a in (1, b) for a, b in zip(sizes, shape, strict=True))
-    fits = fits and all(type(k) is int and k > 0 for k in counts) and sum(counts) == math.prod(sizes) <= LARGEST
-    values = np.array([float(x["float"]) if isinstance(x, dict) else x for x, _ in data["runs"]] or np.zeros(0, int))
-    need(fits and values.dtype.kind in kinds, "an array that does not fit its tensor, or of another kind of number")
-    return np.repeat(values, np.array(counts, int)).reshape(sizes)
-
-
-def compressed(array: Any) -> Any:
-    """An array of size 1 along each dimension on which it does not depend."""
+def drop_constant_axes(array: Array) -> Array:
+    """The array with size 1 along each dimension on which it does not depend; NaN equals NaN."""
     for d in range(array.ndim):
         first = array.take([0], d) if array.shape[d] > 1 else array
-        array = first if ((array == first) | ((array != array) & (first != first))).all() else array
+        if ((array == first) | ((array != array) & (first != first))).all():
+            array = first
     return array

@@ -1,11 +1,11 @@
-"""Scaled dot-product attention, as the operators it is made of.
+"""Scaled dot-product attention as a composition of the operators it consists of.
 
 Lemma (attention_equivariant). softmax(Q K^T / s + M) V is a contraction, a sum, a softmax along the keys and
 a contraction. So for a permutation P of the tokens with Q' = PQ, K' = PK, V' = PV and P M P^T = M:
     Q'K'^T + M = P (Q K^T + M) P^T,   softmax(P S P^T) = P softmax(S) P^T,   (P A P^T)(P V) = P (A V).
 Proof. contraction_equivariant, pointwise_equivariant, softmax_equivariant, contraction_equivariant.
-A mask that is not symmetric under P breaks it at the second step; one that is symmetric on some rows only
-keeps it on those rows. A row hidden throughout by -inf gives zeros: torch's softmax here is the safe one.
+A mask that is not symmetric under P breaks the relation at the second step; a mask that is symmetric on some rows
+keeps it on those rows. A row masked by -inf throughout gives zeros: this operator's softmax is a safe softmax.
 """
 
 from __future__ import annotations
@@ -14,149 +14,138 @@ import numpy as np
 import torch
 from torch.fx import Node
 
-from orderproof.prover.fact import (
-    EXACT,
-    FLOAT16_LARGE,
-    LOW,
-    MASKED,
-    NEVER,
-    UNKNOWN,
-    UNSURE,
-    Fact,
-    Known,
-    with_known,
-)
-from orderproof.prover.labelled import Operand, align, common_moves, highest, settle
-from orderproof.prover.masking import mask_like
-from orderproof.prover.move import STILL
-from orderproof.prover.rule import Application, Break, NothingFollows, dtype_of, rule
+from orderproof.prover.domain.axis_labels import align_to_labels, broadcast_labels, join, labels_of
+from orderproof.prover.domain.fact import NEVER, Fact, constant_dependence, fact_with_ranges
+from orderproof.prover.domain.move import STILL
+from orderproof.prover.domain.values import ORDINARY_LIMIT, RangeKind, ValueRanges, masking_elements
+from orderproof.prover.operands import Operand, elementwise_dependence
+from orderproof.prover.rule import OperatorCall, RelationBreak, RuleNotApplicable, dtype_of, rule
 from orderproof.prover.rules.contraction import contract
-from orderproof.prover.rules.fibre import softmax_along
-from orderproof.prover.rules.pointwise import broadcast_labels
 from orderproof.prover.rules.reindexing import reindex
+from orderproof.prover.rules.softmax import softmax_along
 
 
 @rule("attention_equivariant", "scaled_dot_product_attention")
-def attention(a: Application) -> Fact:
+def attention(call: OperatorCall) -> Fact:
     """softmax(Q K^T scale + mask) V."""
-    query, key, value = (a.fact(n) for n in a.args[:3])
-    mask, causal = a.argument(3, "attn_mask"), a.argument(5, "is_causal", False)
-    if float(a.argument(4, "dropout_p", 0.0)) > 0:
-        raise NothingFollows("attention with dropout is random")
+    query, key, value = (call.fact(n) for n in call.args[:3])
+    mask, causal = call.argument(3, "attn_mask"), call.argument(5, "is_causal", False)
+    if float(call.argument(4, "dropout_p", 0.0)) > 0:
+        raise RuleNotApplicable("attention with dropout is random")
     rank = len(query.shape)
     if len(key.shape) != rank or len(value.shape) != rank:
-        raise NothingFollows("attention whose operands have different ranks has no lemma")
-    if bool(a.argument(7, "enable_gqa", False)):
+        raise RuleNotApplicable("attention whose operands have different ranks has no lemma")
+    if bool(call.argument(7, "enable_gqa", False)):
         key, value = _repeat_heads(query, key), _repeat_heads(query, value)
     leading = [str(d) for d in range(rank - 2)]
-    dtype = dtype_of(a.args[0])
+    dtype = dtype_of(call.args[0])
     scores = contract(
-        a,
-        [_operand(query, [*leading, "i", "d"], a.args[0], 0), _operand(key, [*leading, "j", "d"], a.args[1], 1)],
+        call,
+        [_operand(query, [*leading, "i", "d"], call.args[0], 0), _operand(key, [*leading, "j", "d"], call.args[1], 1)],
         (*leading, "i", "j"),
-        (*_leading_shape(query, key), query.shape[-2], key.shape[-2]),
+        (*np.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2]),
     )
     if causal:
-        scores = _masked(a, scores, _triangle(scores.shape), "is_causal", dtype)
+        scores = _add_mask(call, scores, _causal_mask_fact(scores.shape), "is_causal", dtype)
     if mask is not None:
-        scores = _masked(a, scores, mask, 3 if len(a.args) > 3 else "attn_mask", dtype)
-    weights = softmax_along(a, scores, rank - 1, dtype, safe=True)
+        scores = _add_mask(call, scores, mask, 3 if len(call.args) > 3 else "attn_mask", dtype)
+    weights = softmax_along(call, scores, rank - 1, dtype, safe=True)
     return contract(
-        a,
-        [_operand(weights, [*leading, "i", "j"]), _operand(value, [*leading, "j", "e"], a.args[2], 2)],
+        call,
+        [_operand(weights, [*leading, "i", "j"]), _operand(value, [*leading, "j", "e"], call.args[2], 2)],
         (*leading, "i", "e"),
-        a.shape,
+        call.shape,
     )
 
 
-def _operand(fact: Fact, labels: list[str], node: Node | None = None, place: int | None = None) -> Operand:
-    named = tuple(x if s > 1 else "" for x, s in zip(labels, fact.shape, strict=True))
-    return Operand(fact, named, node, place, derived=node is None)
-
-
-def _leading_shape(query: Fact, key: Fact) -> tuple[int, ...]:
-    return tuple(np.broadcast_shapes(query.shape[:-2], key.shape[:-2]))
+def _operand(fact: Fact, labels: list[str], node: Node | None = None, argument: int | None = None) -> Operand:
+    return Operand(fact, labels_of(fact.shape, labels), node, argument, is_intermediate=node is None)
 
 
 def _repeat_heads(query: Fact, fact: Fact) -> Fact:
-    heads, own = query.shape[-3], fact.shape[-3]
-    if heads == own:
+    """Grouped-query attention: each key or value head repeated for its group of query heads."""
+    query_heads, heads = query.shape[-3], fact.shape[-3]
+    if query_heads == heads:
         return fact
-    source = np.repeat(np.arange(own), heads // own)
-    return reindex([fact], len(fact.shape) - 3, source, (*fact.shape[:-3], heads, *fact.shape[-2:]))
+    source = np.repeat(np.arange(heads), query_heads // heads)
+    return reindex([fact], len(fact.shape) - 3, source, (*fact.shape[:-3], query_heads, *fact.shape[-2:]))
 
 
-def _triangle(shape: tuple[int, ...]) -> Fact:
-    keep = np.tril(np.ones(shape[-2:], dtype=bool))
-    level = np.full((1, 1), NEVER, dtype=np.int64)
-    return Fact(keep.shape, (STILL, STILL), level, Known(np.full((1, 1), EXACT, np.uint8), keep))
+def _causal_mask_fact(shape: tuple[int, ...]) -> Fact:
+    visible = np.tril(np.ones(shape[-2:], dtype=bool))
+    return Fact(visible.shape, (STILL, STILL), constant_dependence(2, NEVER), ValueRanges.of_constant(visible))
 
 
-def _masked(a: Application, scores: Fact, mask: Node | Fact, place: int | str, dtype: torch.dtype) -> Fact:
+def _add_mask(call: OperatorCall, scores: Fact, mask: Node | Fact, argument: int | str, dtype: torch.dtype) -> Fact:
     """Scores with a boolean mask (True: visible) or an additive one."""
     rank = len(scores.shape)
     node = mask if isinstance(mask, Node) else None
-    fact = a.fact(mask) if isinstance(mask, Node) else mask
-    operand = Operand(fact, broadcast_labels(fact.shape, rank), node, place)
+    fact = call.fact(mask) if isinstance(mask, Node) else mask
+    operand = Operand(fact, broadcast_labels(fact.shape, rank), node, argument)
+    intermediate = Operand(scores, broadcast_labels(scores.shape, rank), is_intermediate=True)
+    before = len(call.breaks)
+    moves, (scores_dependence, mask_dependence) = elementwise_dependence(call, [intermediate, operand], rank)
+    if node is None and len(call.breaks) > before:  # the constant that breaks the relation is the flag itself
+        call.breaks[before:] = [_causal_flag_break(b) for b in call.breaks[before:]]
+    dependence = join([scores_dependence, mask_dependence])
+    ranges = fact.ranges
+    if ranges is None and node is not None and node in call.constants:
+        array = call.constants.array(node)
+        if array is None:  # a constant whose values may not be used
+            return Fact(scores.shape, moves, dependence, scores.ranges)
+        call.constants.mark_used(node)
+        ranges = ValueRanges.of_constant(array)
+    if ranges is None:
+        ranges = ValueRanges.filled(len(fact.shape), RangeKind.UNBOUNDED)
     order = [str(d) for d in range(rank)]
-    both = [Operand(scores, broadcast_labels(scores.shape, rank), derived=True), operand]
-    moves = common_moves(a, both)
-    out_moves = tuple(moves.get(x, STILL) for x in order)
-    before = len(a.breaks)
-    scores_level = align(settle(a, both[0], moves), both[0].labels, order)
-    mask_level = align(settle(a, operand, moves), operand.labels, order)
-    if node is None and len(a.breaks) > before:  # the flag itself is the constant at fault
-        a.breaks[before:] = [_flag(b) for b in a.breaks[before:]]
-    level = highest([scores_level, mask_level])  # type: ignore[list-item]
-    known = fact.known
-    if known is None and node is not None and node in a.constants:
-        array = a.constants.array(node)
-        if array is not None:
-            a.constants.consult(node)
-            known = Known(np.full((1,) * array.ndim, EXACT, np.uint8), array)
-    boolean = node is None or dtype_of(node) is torch.bool
-    one = (1,) * rank
-    before_mask = scores.known or Known(np.full(one, UNKNOWN, np.uint8), np.zeros(one))
-    if known is None and (node is None or node in a.constants):  # a constant whose values may not be used
-        return Fact(scores.shape, out_moves, level, scores.known)
-    if known is None:
-        known = Known(np.full((1,) * len(fact.shape), UNSURE, np.uint8), np.zeros((1,) * len(fact.shape)))
-    status, value = (align(x, operand.labels, order) for x in (known.status, known.value))
-    mask_known = Known(status.astype(np.uint8), value)
-    combined = _visible_or_hidden(before_mask, mask_known) if boolean else _added(before_mask, mask_known, dtype)
-    return with_known(scores.shape, out_moves, level, combined)
-
-
-def _visible_or_hidden(scores: Known, mask: Known) -> Known:
-    """A boolean mask: what it hides is -inf, what it shows is as it was, what is not known is as it was or -inf."""
-    hidden, visible = mask.where(EXACT) & (mask.value == 0), mask.where(EXACT) & (mask.value != 0)
-    high = scores.status == UNSURE
-    if scores.where(EXACT).any():
-        high = high | (scores.where(EXACT) & ~(scores.value < FLOAT16_LARGE))
-    # torch adds -inf where the mask hides: to a score that may be +inf that gives no number.
-    status = np.where(hidden, EXACT, np.where(visible, scores.status, LOW))
-    status = np.where(high & ~visible, UNSURE, status).astype(np.uint8)
-    return Known(status, np.where(hidden & ~high, -np.inf, np.where(visible, scores.value, 0.0)))
-
-
-def _added(scores: Known, mask: Known, dtype: torch.dtype) -> Known:
-    """An additive mask: -inf stays -inf, a large negative number stays a mask, what was unsure stays unsure."""
-    unsure = (scores.status == UNSURE) | (mask.status == UNSURE)
-    infinite = [k.where(EXACT) & (k.value == -np.inf) for k in (scores, mask)]
-    masks = [mask_like(k, dtype) for k in (scores, mask)]
-    large = mask.where(EXACT) & ~(np.abs(mask.value.astype(np.float64)) < FLOAT16_LARGE)
-    status = np.where(
-        unsure, UNSURE, np.where(infinite[0] | infinite[1], EXACT, np.where(masks[0] | masks[1], MASKED, UNKNOWN))
+    kind, value = (align_to_labels(x, operand.labels, order) for x in (ranges.kind, ranges.value))
+    aligned = ValueRanges(kind.astype(np.uint8), value)
+    before_mask = scores.ranges or ValueRanges.filled(rank, RangeKind.ORDINARY)
+    is_boolean = node is None or dtype_of(node) is torch.bool
+    masked = (
+        _apply_boolean_mask(before_mask, aligned) if is_boolean else _apply_additive_mask(before_mask, aligned, dtype)
     )
-    low = (scores.status == LOW) | (mask.status == LOW)
-    status = np.where(low & (status == UNKNOWN), LOW, status)
-    status = np.where(large & ((status == UNKNOWN) | (status == LOW)), UNSURE, status).astype(np.uint8)
-    bound = np.minimum(np.where(masks[0], scores.value, 0.0), np.where(masks[1], mask.value, 0.0))
-    return Known(status, np.where(status == EXACT, -np.inf, np.where(status == MASKED, bound, 0.0)))
+    return fact_with_ranges(scores.shape, moves, dependence, masked)
 
 
-def _flag(found: Break) -> Break:
-    return Break(
+def _apply_boolean_mask(scores: ValueRanges, mask: ValueRanges) -> ValueRanges:
+    """A boolean mask: hidden scores are -inf, visible ones unchanged, unknown ones one of the two."""
+    hidden, visible = mask.exact & (mask.value == 0), mask.exact & (mask.value != 0)
+    may_be_high = scores.unbounded
+    if scores.exact.any():
+        may_be_high = may_be_high | (scores.exact & ~(scores.value < ORDINARY_LIMIT))
+    # torch adds -inf to a hidden score: NaN if the score is +inf.
+    kind = np.where(hidden, RangeKind.EXACT, np.where(visible, scores.kind, RangeKind.AT_MOST_ORDINARY))
+    kind = np.where(may_be_high & ~visible, RangeKind.UNBOUNDED, kind).astype(np.uint8)
+    return ValueRanges(kind, np.where(hidden & ~may_be_high, -np.inf, np.where(visible, scores.value, 0.0)))
+
+
+def _apply_additive_mask(scores: ValueRanges, mask: ValueRanges, dtype: torch.dtype) -> ValueRanges:
+    """An additive mask: -inf gives -inf, a large negative number masks, and UNBOUNDED remains so."""
+    unbounded = scores.unbounded | mask.unbounded
+    infinite = [r.exact & (r.value == -np.inf) for r in (scores, mask)]
+    masking = [masking_elements(r, dtype) for r in (scores, mask)]
+    large = mask.exact & ~(np.abs(mask.value.astype(np.float64)) < ORDINARY_LIMIT)
+    kind = np.where(
+        unbounded,
+        RangeKind.UNBOUNDED,
+        np.where(
+            infinite[0] | infinite[1],
+            RangeKind.EXACT,
+            np.where(masking[0] | masking[1], RangeKind.MASKING, RangeKind.ORDINARY),
+        ),
+    )
+    low = scores.at_most_ordinary | mask.at_most_ordinary
+    kind = np.where(low & (kind == RangeKind.ORDINARY), RangeKind.AT_MOST_ORDINARY, kind)
+    at_most_ordinary = (kind == RangeKind.ORDINARY) | (kind == RangeKind.AT_MOST_ORDINARY)
+    kind = np.where(large & at_most_ordinary, RangeKind.UNBOUNDED, kind).astype(np.uint8)
+    bound = np.minimum(np.where(masking[0], scores.value, 0.0), np.where(masking[1], mask.value, 0.0))
+    value = np.where(kind == RangeKind.EXACT, -np.inf, np.where(kind == RangeKind.MASKING, bound, 0.0))
+    return ValueRanges(kind, value)
+
+
+def _causal_flag_break(found: RelationBreak) -> RelationBreak:
+    return RelationBreak(
         node=found.node, operand=None, argument="is_causal", dims=found.dims, moves=found.moves, constant=True,
         reason="is_causal=True: a causal mask is not the same for every token",
     )  # fmt: skip

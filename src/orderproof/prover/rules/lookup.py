@@ -1,7 +1,7 @@
-"""Lookups: a table read at an index follows the index.
+"""A table read at an index follows the index.
 
 Lemma (lookup_equivariant). Let C[e, :] = W[I[e], :] with W the same in both runs. If I'[m(e)] = I[e], then
-C'[m(e), :] = C[e, :]. If the table moves too, nothing follows.
+C'[m(e), :] = C[e, :]. If the table moves too, C is not determined.
 Proof. C'[m(e), :] = W[I'[m(e)], :] = W[I[e], :] = C[e, :]. Arithmetic: none; exact.
 """
 
@@ -13,119 +13,125 @@ from typing import Any
 import numpy as np
 import torch
 
-from orderproof.prover.fact import Fact, Levels
-from orderproof.prover.labelled import Operand, align, common_moves, highest, refined, settle
-from orderproof.prover.move import FREE, STILL, is_moved
-from orderproof.prover.rule import Application, NothingFollows, dtype_of, rule, shape_of
-from orderproof.prover.rules.movement import regroup, rename
-from orderproof.prover.rules.pointwise import broadcast_labels
+from orderproof.prover.domain.axis_labels import align_to_labels, broadcast_labels, join
+from orderproof.prover.domain.fact import DependenceArray, Fact
+from orderproof.prover.domain.move import FREE, STILL, is_permuted
+from orderproof.prover.operands import (
+    Operand,
+    common_moves,
+    dependence_under_moves,
+    labelled_operand,
+    with_uniform_axes_of_constant,
+)
+from orderproof.prover.rule import OperatorCall, RuleNotApplicable, dtype_of, rule, shape_of
+from orderproof.prover.rules.movement import permute_dims, reshape_fact
 from orderproof.prover.rules.reindexing import reindex
 
 LEMMA = "lookup_equivariant"
 
 
 @rule(LEMMA, "embedding")
-def embedding(a: Application) -> Fact:
+def embedding(call: OperatorCall) -> Fact:
     """Rows of a weight, by index."""
-    table, index = a.fact(a.args[0]), refined(a, a.args[1])
-    if not table.unmoved:
-        raise NothingFollows("the rows of the table that is looked up move")
-    level = np.maximum(index.level[..., None], table.level.max())
-    return Fact(a.shape, (*index.moves, STILL), level)
+    table, index = call.fact(call.args[0]), with_uniform_axes_of_constant(call, call.args[1])
+    if not table.has_no_moves:
+        raise RuleNotApplicable("the rows of the embedding table move")
+    dependence = np.maximum(index.dependence[..., None], table.dependence.max())
+    return Fact(call.shape, (*index.moves, STILL), dependence)
 
 
 @rule(LEMMA, "index.Tensor", "_unsafe_index.Tensor")
-def index(a: Application) -> Fact:
+def index(call: OperatorCall) -> Fact:
     """Some dimensions read at index tensors."""
-    fact, indices = a.fact(a.args[0]), list(a.args[1])
-    places = [d for d, i in enumerate(indices) if i is not None]
-    if any(dtype_of(indices[d]) in (torch.bool, torch.uint8) for d in places):
-        raise NothingFollows("a boolean index takes a number of elements that depends on the data")
-    if all(indices[d] in a.constants for d in places):
-        made = _at_fixed(a, fact, indices, places)
-        if made is not None:
-            return made
-    if any(is_moved(fact.moves[d]) for d in places):
-        raise NothingFollows("a dimension whose elements move is read at indices that depend on place")
-    return _read(a, fact, indices, places)
+    fact, indices = call.fact(call.args[0]), list(call.args[1])
+    indexed = [d for d, i in enumerate(indices) if i is not None]
+    if any(dtype_of(indices[d]) in (torch.bool, torch.uint8) for d in indexed):
+        raise RuleNotApplicable("a boolean index takes a number of elements that depends on the data")
+    if all(indices[d] in call.constants for d in indexed):
+        result = _read_at_constants(call, fact, indices, indexed)
+        if result is not None:
+            return result
+    if any(is_permuted(fact.moves[d]) for d in indexed):
+        raise RuleNotApplicable("a dimension whose elements move is read at indices that depend on position")
+    return _read_at_indices(call, fact, indices, indexed)
 
 
-def _at_fixed(a: Application, fact: Fact, indices: list[Any], places: list[int]) -> Fact | None:
-    """Neighbouring dimensions read at constant indices: as one dimension read at fixed places."""
-    arrays = [a.constants.array(indices[d]) for d in places]
-    first, count = places[0], len(places)
-    if any(x is None for x in arrays) or places != list(range(first, first + count)):
+def _read_at_constants(call: OperatorCall, fact: Fact, indices: list[Any], indexed: list[int]) -> Fact | None:
+    """Neighbouring dimensions read at constant indices: as one dimension read at fixed indexed."""
+    arrays = [call.constants.array(indices[d]) for d in indexed]
+    first, count = indexed[0], len(indexed)
+    if any(x is None for x in arrays) or indexed != list(range(first, first + count)):
         return None
     sizes = fact.shape[first : first + count]
     wanted = np.broadcast_arrays(*[x.astype(np.int64) % s for x, s in zip(arrays, sizes, strict=True)])
     source = np.ravel_multi_index(tuple(wanted), sizes).reshape(-1)
     before, after = fact.shape[:first], fact.shape[first + count :]
     try:
-        merged = fact if count == 1 else regroup(fact, (*before, math.prod(sizes), *after))
+        merged = fact if count == 1 else reshape_fact(fact, (*before, math.prod(sizes), *after))
         read = reindex([merged], first, source, (*before, len(source), *after))
-        made = read if len(a.shape) == len(read.shape) else regroup(read, a.shape)
-    except NothingFollows:
+        result = read if len(call.shape) == len(read.shape) else reshape_fact(read, call.shape)
+    except RuleNotApplicable:
         return None
-    for d in places:
-        a.constants.consult(indices[d])
-    return made
+    for d in indexed:
+        call.constants.mark_used(indices[d])
+    return result
 
 
-def _read(a: Application, fact: Fact, indices: list[Any], places: list[int]) -> Fact:
-    """Unmoved dimensions read at index tensors, which lead the result (or stand where they were)."""
-    shapes = [shape_of(indices[d]) for d in places]
+def _read_at_indices(call: OperatorCall, fact: Fact, indices: list[Any], indexed: list[int]) -> Fact:
+    """Unmoved dimensions read at index tensors; the index dimensions come first, or replace adjacent dimensions."""
+    shapes = [shape_of(indices[d]) for d in indexed]
     shape = np.broadcast_shapes(*shapes)
     rank = len(shape)
     operands = [
-        Operand(a.fact(indices[d]), broadcast_labels(s, rank), indices[d], (1, d))
-        for d, s in zip(places, shapes, strict=True)
+        Operand(call.fact(indices[d]), broadcast_labels(s, rank), indices[d], (1, d))
+        for d, s in zip(indexed, shapes, strict=True)
     ]
-    moves = common_moves(a, operands)
+    moves = common_moves(call, operands)
     order = [str(d) for d in range(rank)]
-    level = highest([align(settle(a, o, moves), o.labels, order) for o in operands])  # type: ignore[misc]
+    dependence = join([align_to_labels(dependence_under_moves(call, o, moves), o.labels, order) for o in operands])  # type: ignore[misc]
     head = tuple(moves.get(x, STILL if shape[d] == 1 else FREE) for d, x in enumerate(order))
-    rest = [d for d in range(len(fact.shape)) if d not in places]
-    inner: Levels = fact.level.max(axis=tuple(places), keepdims=True)
-    together = places == list(range(places[0], places[0] + len(places)))
-    at = places[0] if together else 0
-    kept = rename(Fact(inner.shape, (STILL,) * inner.ndim, inner), inner.shape, rest).level
+    rest = [d for d in range(len(fact.shape)) if d not in indexed]
+    inner: DependenceArray = fact.dependence.max(axis=tuple(indexed), keepdims=True)
+    adjacent = indexed == list(range(indexed[0], indexed[0] + len(indexed)))
+    at = indexed[0] if adjacent else 0
+    kept = permute_dims(Fact(inner.shape, (STILL,) * inner.ndim, inner), inner.shape, rest).dependence
     before = kept.reshape(kept.shape[:at] + (1,) * rank + kept.shape[at:])
-    wide = level.reshape((1,) * at + level.shape + (1,) * (len(rest) - at))
+    after = dependence.reshape((1,) * at + dependence.shape + (1,) * (len(rest) - at))
     rest_moves = tuple(fact.moves[d] for d in rest)
-    return Fact(a.shape, rest_moves[:at] + head + rest_moves[at:], np.maximum(before, wide))
+    return Fact(call.shape, rest_moves[:at] + head + rest_moves[at:], np.maximum(before, after))
 
 
 @rule(LEMMA, "index_select")
-def index_select(a: Application) -> Fact:
+def index_select(call: OperatorCall) -> Fact:
     """One dimension read at the entries of one index tensor."""
-    fact = a.fact(a.args[0])
-    if not fact.shape or not shape_of(a.args[2]):
-        raise NothingFollows("index_select of, or with, a single number has no lemma")
-    dim = int(a.args[1]) % len(fact.shape)
-    places = [*(None for _ in range(dim)), a.args[2]]
-    made = _at_fixed(a, fact, places, [dim]) if a.args[2] in a.constants else None
-    if made is not None:
-        return made
-    if is_moved(fact.moves[dim]):
-        raise NothingFollows("a dimension whose elements move is read at indices that depend on place")
-    return _read(a, fact, places, [dim])
+    fact = call.fact(call.args[0])
+    if not fact.shape or not shape_of(call.args[2]):
+        raise RuleNotApplicable("index_select of, or with, a single number has no lemma")
+    dim = int(call.args[1]) % len(fact.shape)
+    indexed = [*(None for _ in range(dim)), call.args[2]]
+    result = _read_at_constants(call, fact, indexed, [dim]) if call.args[2] in call.constants else None
+    if result is not None:
+        return result
+    if is_permuted(fact.moves[dim]):
+        raise RuleNotApplicable("a dimension whose elements move is read at indices that depend on position")
+    return _read_at_indices(call, fact, indexed, [dim])
 
 
 @rule(LEMMA, "gather")
-def gather(a: Application) -> Fact:
+def gather(call: OperatorCall) -> Fact:
     """One dimension read at an index for every element."""
-    fact, index = a.fact(a.args[0]), a.fact(a.args[2])
+    fact, index = call.fact(call.args[0]), call.fact(call.args[2])
     rank = len(fact.shape)
-    dim = int(a.args[1]) % rank
-    if is_moved(fact.moves[dim]):
-        raise NothingFollows("a dimension whose elements move is read at indices that depend on place")
+    dim = int(call.args[1]) % rank
+    if is_permuted(fact.moves[dim]):
+        raise RuleNotApplicable("a dimension whose elements move is read at indices that depend on position")
     if any(index.shape[d] != fact.shape[d] for d in range(rank) if d != dim):
-        raise NothingFollows("gather with an index shorter than its source has no lemma")
-    source = Operand(fact, tuple(str(d) if d != dim and s > 1 else "" for d, s in enumerate(fact.shape)), a.args[0], 0)
-    where = Operand(index, tuple(str(d) if s > 1 else "" for d, s in enumerate(index.shape)), a.args[2], 2)
-    both = [source, where]
-    moves = common_moves(a, both)
+        raise RuleNotApplicable("gather with an index shorter than its source has no lemma")
+    labels = [str(d) for d in range(rank)]
+    source = labelled_operand(call, call.args[0], [x if d != dim else "" for d, x in enumerate(labels)], 0)
+    positions = labelled_operand(call, call.args[2], labels, 2)
+    moves = common_moves(call, [source, positions])
     moves.setdefault(str(dim), STILL)
-    first, second = settle(a, source, moves), settle(a, where, moves)
-    level = np.maximum(first.max(axis=dim, keepdims=True), second)
-    return Fact(a.shape, tuple(moves.get(str(d), STILL) for d in range(rank)), level)
+    first, second = dependence_under_moves(call, source, moves), dependence_under_moves(call, positions, moves)
+    dependence = np.maximum(first.max(axis=dim, keepdims=True), second)
+    return Fact(call.shape, tuple(moves.get(str(d), STILL) for d in range(rank)), dependence)

@@ -1,10 +1,10 @@
-"""Pointwise operators: what moves alike in the operands moves alike in the result.
+"""Pointwise operators: operands that move alike give a result that moves alike.
 
 Lemma (pointwise_equivariant). Let C[e] = h(A[e], B[e], ...) elementwise, with broadcasting.
   1. If A'[m(e)] = A[e] and B'[m(e)] = B[e] for the same move m, then C'[m(e)] = C[e].
   2. A constant satisfies the premise wherever its values do: B[m(e)] = B[e].
-  3. An operand that moves otherwise: nothing follows. A = [1, 2], B = [1, 2] still, swap A: A + B is
-     [2, 4], then [3, 3].
+  3. If the operands move differently, C is not determined. A = [1, 2] with its ends exchanged and B = [1, 2]
+     unchanged: A + B is [2, 4], then [3, 3].
   4. An element that one operand alone decides depends on that operand alone: 0 x, -inf + x, False and x,
      True or x, and the branch that `where` does not take.
 Proof. 1: C'[m(e)] = h(A'[m(e)], B'[m(e)]) = h(A[e], B[e]). 2 is 1. 4: h is constant in the other operands.
@@ -13,6 +13,7 @@ Arithmetic: exact in floating point too; case 4 needs finite x.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -23,183 +24,154 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.prover.fact import (
-    EXACT,
-    LOW,
-    MASKED,
-    NEVER,
-    UNKNOWN,
-    UNSURE,
-    Fact,
-    Known,
-    Levels,
-    with_known,
+from orderproof.prover.domain.axis_labels import align_to_labels, broadcast_labels, join
+from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact, constant_dependence, fact_with_ranges
+from orderproof.prover.domain.move import STILL
+from orderproof.prover.domain.values import (
+    RangeKind,
+    ValueRanges,
+    at_most_ordinary_elements,
+    masking_elements,
+    out_of_ordinary_range,
 )
-from orderproof.prover.labelled import Labels, Operand, align, common_moves, highest, refined, settle
-from orderproof.prover.masking import (
-    ABSORBING,
+from orderproof.prover.operands import Operand, elementwise_dependence, with_uniform_axes_of_constant
+from orderproof.prover.rule import OperatorCall, RuleNotApplicable, dtype_of, rule
+from orderproof.prover.value_transfer import (
     MULTIPLY,
-    bounds,
-    decided_by_one,
-    is_huge,
-    is_large,
-    mask_like,
-    not_high,
+    OPERATORS_WITH_ABSORBING_VALUES,
+    absorbed_elements,
+    has_masking_magnitude_operand,
+    transfer_values,
 )
-from orderproof.prover.move import STILL
-from orderproof.prover.rule import Application, NothingFollows, dtype_of, rule
 
-PLACES = (torch.int32, torch.int64)  # that hold every place of a line
+INDEX_DTYPES = (torch.int32, torch.int64)  # wide enough for every position of a row
 
 
 @rule(
-    "pointwise_equivariant",
-    "<pointwise>",
-    "_to_copy",
-    "to",
-    "type_as",
-    "contiguous",
-    "alias",
-    "lift_fresh_copy",
-    "detach",
-    "masked_fill",
-    "where",
-    "dropout",
-    "feature_dropout",
-    "alpha_dropout",
-    "__and__",
-    "__or__",
-    "__xor__",
-    "multiply",
-    "softplus",
-    "silu",
-    "gelu",
-    "log_sigmoid",
-    "square",
-    "relu",
-    "_prelu_kernel",
-    "tril",
-    "triu",
-)
-def pointwise(a: Application) -> Fact:
+    "pointwise_equivariant", "<pointwise>", "_to_copy", "to", "type_as", "contiguous", "alias",
+    "lift_fresh_copy", "detach", "masked_fill", "where", "dropout", "feature_dropout", "alpha_dropout",
+    "__and__", "__or__", "__xor__", "multiply", "softplus", "silu", "gelu", "log_sigmoid", "square", "relu",
+    "_prelu_kernel", "tril", "triu", "real", "imag", "conj", "_conj", "resolve_conj", "resolve_neg", "polar",
+    "complex",
+)  # fmt: skip
+def pointwise(call: OperatorCall) -> Fact:
     """The fact about an elementwise operator's result."""
-    name = a.target.split(".")[1]
+    name = call.target.split(".")[1]
     if name in ("tril", "triu"):
-        return _triangle(a, name)
-    if name in ("_to_copy", "to") and dtype_of(a.node) in PLACES and dtype_of(a.args[0]) in PLACES:
-        return replace(_combined(a, name), among=a.fact(a.args[0]).among)
-    return _combined(a, name)
+        return _tril_triu(call, name)
+    result = _elementwise_fact(call, name)
+    if name in ("_to_copy", "to") and dtype_of(call.node) in INDEX_DTYPES and dtype_of(call.args[0]) in INDEX_DTYPES:
+        return replace(result, index_coverage=call.fact(call.args[0]).index_coverage)
+    return result
 
 
-def _combined(a: Application, name: str) -> Fact:
-    if not isinstance(a.node.meta["val"], Tensor):
-        raise NothingFollows("an elementwise operator with several results has no lemma")
-    rank = len(a.shape)
-    operands = list(_operands(a, rank))
-    moves = common_moves(a, operands)
-    order = [str(d) for d in range(rank)]
-    levels: list[Levels] = [align(settle(a, o, moves), o.labels, order) for o in operands]  # type: ignore[misc]
-    out_moves = tuple(moves.get(label, STILL) for label in order)
-    if name in ABSORBING or any(o.fact.known is not None for o in operands) or is_large(a, operands):
-        return with_known(a.shape, out_moves, *_with_known(a, name, operands, levels, order))
-    return Fact(a.shape, out_moves, highest(levels))
+def _elementwise_fact(call: OperatorCall, name: str) -> Fact:
+    if not isinstance(call.node.meta["val"], Tensor):
+        raise RuleNotApplicable("an elementwise operator with several results has no lemma")
+    operands = list(_broadcast_operands(call, len(call.shape)))
+    moves, dependences = elementwise_dependence(call, operands, len(call.shape))
+    if (
+        name in OPERATORS_WITH_ABSORBING_VALUES
+        or any(o.fact.ranges is not None for o in operands)
+        or has_masking_magnitude_operand(call, operands)
+    ):
+        return fact_with_ranges(call.shape, moves, *_dependence_and_ranges(call, name, operands, dependences))
+    return Fact(call.shape, moves, join(dependences))
 
 
-def _operands(a: Application, rank: int) -> Any:
-    named: list[tuple[int | str, Any]] = [*enumerate(a.args), *a.node.kwargs.items()]
-    if a.target.startswith(("aten.type_as", "aten.to.other")):
-        named = named[:1]  # the other tensor lends its type, not its values
-    for place, argument in named:
+def _broadcast_operands(call: OperatorCall, rank: int) -> Iterator[Operand]:
+    named: list[tuple[int | str, Any]] = [*enumerate(call.args), *call.node.kwargs.items()]
+    if call.target.startswith(("aten.type_as", "aten.to.other")):
+        named = named[:1]  # of the other tensor only the dtype is used
+    for key, argument in named:
         if isinstance(argument, Node):
-            fact = refined(a, argument) if a.node in a.constants else a.fact(argument)
-            yield Operand(fact, broadcast_labels(fact.shape, rank), argument, place)
+            fact = with_uniform_axes_of_constant(call, argument) if call.node in call.constants else call.fact(argument)
+            yield Operand(fact, broadcast_labels(fact.shape, rank), argument, key)
 
 
-def broadcast_labels(shape: tuple[int, ...], rank: int) -> Labels:
-    """Labels of an operand that broadcasts against a result of this rank: '' where it has size 1."""
-    shift = rank - len(shape)
-    return tuple(str(d + shift) if size > 1 else "" for d, size in enumerate(shape))
-
-
-def _with_known(
-    a: Application, name: str, operands: list[Operand], levels: list[Levels], order: list[str]
-) -> tuple[Levels, Known | None]:
-    """Levels and known elements of the result, using what is known of the operands' values."""
-    knowns = [_known(a, o, order, table=name in MULTIPLY) for o in operands]
-    level = highest(levels)
-    if not any(k.status.any() for k in knowns) and not is_large(a, operands):
-        return level, None
+def _dependence_and_ranges(
+    call: OperatorCall, name: str, operands: list[Operand], dependences: list[DependenceArray]
+) -> tuple[DependenceArray, ValueRanges | None]:
+    """Dependence and value ranges of the result, from the value ranges of the operands."""
+    ranges = [_operand_ranges(call, o, table=name in MULTIPLY) for o in operands]
+    dependence = join(dependences)
+    if not any(r.kind.any() for r in ranges) and not has_masking_magnitude_operand(call, operands):
+        return dependence, None
     if name in ("where", "masked_fill"):
-        _consult(a, operands, knowns)
-        return _select(a, name, knowns, levels)
-    status, bound = bounds(a, name, operands, knowns)
-    exact = reduce(np.logical_and, [k.status == EXACT for k in knowns])
+        _mark_used(call, operands, ranges)
+        return _where(call, name, ranges, dependences)
+    kind, bound = transfer_values(call, name, operands, ranges)
+    exact = reduce(np.logical_and, [r.exact for r in ranges])
     value: NDArray[Any] = bound
     if exact.any():
-        found = _evaluate(a, operands, knowns)
-        if found is None:
+        evaluated = _evaluate(call, operands, ranges)
+        if evaluated is None:
             exact = np.zeros_like(exact)
         else:
-            value = np.where(exact, found, bound) if bound.any() else found
-    status = np.where(exact, EXACT, status)
-    decided, decision = decided_by_one(a, name, knowns)
-    if decided is not None:
-        status = np.where(decided, EXACT, status)
-        value = np.where(decided, decision, value)
-    if not status.any():
-        return level, None
-    _consult(a, operands, knowns)
-    return level, Known(status.astype(np.uint8), value)
+            value = np.where(exact, evaluated, bound) if bound.any() else evaluated
+    kind = np.where(exact, RangeKind.EXACT, kind)
+    absorbed, absorbing_value = absorbed_elements(call, name, ranges)
+    if absorbed is not None:
+        kind = np.where(absorbed, RangeKind.EXACT, kind)
+        value = np.where(absorbed, absorbing_value, value)
+    if not kind.any():
+        return dependence, None
+    _mark_used(call, operands, ranges)
+    return dependence, ValueRanges(kind.astype(np.uint8), value)
 
 
-def _consult(a: Application, operands: list[Operand], knowns: list[Known]) -> None:
-    """Note which stored values the result's known elements rest on."""
-    for operand, known in zip(operands, knowns, strict=True):
-        if known.status.any() and operand.node is not None and operand.node in a.constants:
-            a.constants.consult(operand.node)
+def _mark_used(call: OperatorCall, operands: list[Operand], ranges: list[ValueRanges]) -> None:
+    """Record the stored values that the ranges of the result depend on."""
+    for operand, one in zip(operands, ranges, strict=True):
+        if one.kind.any() and operand.node is not None and operand.node in call.constants:
+            call.constants.mark_used(operand.node)
 
 
-def _known(a: Application, operand: Operand, order: list[str], *, table: bool = False) -> Known:
-    known = operand.fact.known
-    usable = operand.node is not None and operand.node in a.constants
-    if known is None and operand.node is not None and usable and (not table or a.constants.is_mask(operand.node)):
-        array = a.constants.array(operand.node)
-        if array is not None:
-            known = Known(np.full((1,) * array.ndim, EXACT, dtype=np.uint8), array)
-    if known is None:
-        one = (1,) * len(order)
-        return Known(np.zeros(one, dtype=np.uint8), np.zeros(one))
-    labels = operand.labels
-    return Known(align(known.status, labels, order), align(known.value, labels, order))  # type: ignore[arg-type]
+def _operand_ranges(call: OperatorCall, operand: Operand, *, table: bool = False) -> ValueRanges:
+    """The value ranges of an operand, aligned to the result; of a factor that is a `table`, none."""
+    ranges, node, rank = operand.fact.ranges, operand.node, len(call.shape)
+    if ranges is None and node is not None and node in call.constants:
+        if not table or call.constants.is_multiplicative_mask(node):
+            array = call.constants.array(node)
+            ranges = None if array is None else ValueRanges.of_constant(array)
+    if ranges is None:
+        return ValueRanges.filled(rank, RangeKind.ORDINARY)
+    order = [str(d) for d in range(rank)]
+    kind, value = (align_to_labels(x, operand.labels, order) for x in (ranges.kind, ranges.value))
+    return ValueRanges(kind, value)  # type: ignore[arg-type]
 
 
-def _select(a: Application, name: str, knowns: list[Known], levels: list[Levels]) -> tuple[Levels, Known | None]:
-    """`where` and `masked_fill`: where the condition is known, only the branch it takes matters."""
-    rank = len(a.shape)
-    branches = _branches(a, name, knowns, levels, rank)
+def _where(
+    call: OperatorCall, name: str, ranges: list[ValueRanges], dependences: list[DependenceArray]
+) -> tuple[DependenceArray, ValueRanges | None]:
+    """`where` and `masked_fill`: if the condition is exact, only the branch it takes matters."""
+    branches = _branches(call, name, ranges, dependences)
     if branches is None:
-        return highest(levels), None
-    (condition, condition_level), (yes, yes_level), (no, no_level) = branches
-    sure = condition.status == EXACT
+        return join(dependences), None
+    (condition, condition_dependence), (yes, yes_dependence), (no, no_dependence) = branches
+    sure = condition.exact
     true = condition.value != 0
-    branch = np.where(true, yes_level, no_level)
-    level = np.where(sure, highest([condition_level, branch]), highest([condition_level, yes_level, no_level]))
-    dtype = a.node.meta["val"].dtype
-    risky = reduce(np.logical_or, [(k.status >= MASKED) | is_huge(k, dtype) for k in (yes, no)])
-    nowhere_high = not_high(yes) & not_high(no) & dtype.is_floating_point
-    either = np.where(risky, np.where(nowhere_high, LOW, UNSURE), UNKNOWN)
-    masked, high = reduce(np.logical_and, [mask_like(k, dtype) for k in (yes, no)]), np.maximum(yes.value, no.value)
-    masked = masked & dtype.is_floating_point
-    either = np.where(masked, MASKED, either)  # whichever it is
-    status = np.where(sure, np.where(true, yes.status, no.status), either)
-    value = np.where(sure, np.where(true, yes.value, no.value), np.where(masked, high, np.zeros_like(yes.value)))
-    return level, Known(status.astype(np.uint8), value)
+    branch = np.where(true, yes_dependence, no_dependence)
+    either_branch = join([condition_dependence, yes_dependence, no_dependence])
+    dependence = np.where(sure, join([condition_dependence, branch]), either_branch)
+    dtype = call.node.meta["val"].dtype
+    risky = reduce(np.logical_or, [r.open_below | out_of_ordinary_range(r, dtype) for r in (yes, no)])
+    at_most_ordinary = at_most_ordinary_elements(yes) & at_most_ordinary_elements(no) & dtype.is_floating_point
+    open_kind = np.where(at_most_ordinary, RangeKind.AT_MOST_ORDINARY, RangeKind.UNBOUNDED)
+    either = np.where(risky, open_kind, RangeKind.ORDINARY)
+    masking = reduce(np.logical_and, [masking_elements(r, dtype) for r in (yes, no)]) & dtype.is_floating_point
+    either = np.where(masking, RangeKind.MASKING, either)  # whichever branch is taken
+    bound = np.where(masking, np.maximum(yes.value, no.value), np.zeros_like(yes.value))
+    kind = np.where(sure, np.where(true, yes.kind, no.kind), either)
+    value = np.where(sure, np.where(true, yes.value, no.value), bound)
+    return dependence, ValueRanges(kind.astype(np.uint8), value)
 
 
-def _branches(a: Application, name: str, knowns: list[Known], levels: list[Levels], rank: int) -> Any:
-    tensors = iter(zip(knowns, levels, strict=True))
-    dtype = a.node.meta["val"].dtype
-    parts = [next(tensors) if isinstance(x, Node) else _literal(x, rank, dtype) for x in a.args[:3]]
+def _branches(call: OperatorCall, name: str, ranges: list[ValueRanges], dependences: list[DependenceArray]) -> Any:
+    """Condition, value if true, value if false, each with its dependence; None for a call without branches."""
+    tensors = iter(zip(ranges, dependences, strict=True))
+    dtype = call.node.meta["val"].dtype
+    parts = [next(tensors) if isinstance(x, Node) else _literal(x, len(call.shape), dtype) for x in call.args[:3]]
     if len(parts) != 3:
         return None
     if name == "masked_fill":
@@ -208,61 +180,48 @@ def _branches(a: Application, name: str, knowns: list[Known], levels: list[Level
     return tuple(parts)
 
 
-def _literal(x: Any, rank: int, dtype: torch.dtype) -> tuple[Known, Levels]:
-    one = (1,) * rank
-    known = Known(np.full(one, EXACT, dtype=np.uint8), np.full(one, torch.tensor(x, dtype=dtype).item()))
-    return known, np.full(one, NEVER, dtype=np.int64)
+def _literal(x: Any, rank: int, dtype: torch.dtype) -> tuple[ValueRanges, DependenceArray]:
+    ranges = ValueRanges.of_constant(np.full((1,) * rank, torch.tensor(x, dtype=dtype).item()))
+    return ranges, constant_dependence(rank, NEVER)
 
 
-def _evaluate(a: Application, operands: list[Operand], knowns: list[Known]) -> NDArray[Any] | None:
-    """The operator itself, on the operands' known values."""
+def _evaluate(call: OperatorCall, operands: list[Operand], ranges: list[ValueRanges]) -> NDArray[Any] | None:
+    """The operator on the operands' exact values; None if torch refuses them or returns another dtype."""
     values = {}
-    for o, k in zip(operands, knowns, strict=True):
+    for o, r in zip(operands, ranges, strict=True):
         if o.node is not None:
-            value = torch.from_numpy(np.array(k.value)).to(dtype_of(o.node))
-            values[o.node] = value.reshape(()) if not o.fact.shape else value  # rank 0 promotes types less
-    for node in a.node.all_input_nodes:  # a tensor that lends only its type
+            value = torch.from_numpy(np.array(r.value)).to(dtype_of(o.node))
+            values[o.node] = value.reshape(()) if not o.fact.shape else value  # rank 0 promotes dtypes less
+    for node in call.node.all_input_nodes:  # tensors of which only the dtype is used
         values.setdefault(node, torch.zeros((), dtype=dtype_of(node)))
-    kwargs = {k: torch.device("cpu") if k == "device" else v for k, v in a.node.kwargs.items()}
+    kwargs = {k: torch.device("cpu") if k == "device" else v for k, v in call.node.kwargs.items()}
     try:
         with torch.no_grad():
-            result = a.node.target(  # type: ignore[operator]
-                *torch.fx.map_arg(a.args, values.__getitem__), **torch.fx.map_arg(kwargs, values.__getitem__)
+            result = call.node.target(  # type: ignore[operator]
+                *torch.fx.map_arg(call.args, values.__getitem__), **torch.fx.map_arg(kwargs, values.__getitem__)
             )
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError):  # on broadcast shapes or on the CPU torch may refuse: the value is not known
         return None
-    if not isinstance(result, Tensor) or result.dtype is not a.node.meta["val"].dtype:
+    if not isinstance(result, Tensor) or result.dtype is not call.node.meta["val"].dtype:
         return None
     return (result.float() if result.dtype is torch.bfloat16 else result).numpy()
 
 
-def _triangle(a: Application, name: str) -> Fact:
-    """`tril` and `triu` multiply by a constant triangle: what it cuts off is exactly zero."""
-    source = a.args[0]
-    fact = a.fact(source)
-    ones = torch.ones(a.shape[-2:], dtype=torch.bool)
-    diagonal = int(a.argument(1, "diagonal", 0))
+def _tril_triu(call: OperatorCall, name: str) -> Fact:
+    """`tril` and `triu` multiply by a constant triangle: what is outside is exactly zero."""
+    source, rank = call.args[0], len(call.shape)
+    fact = call.fact(source)
+    ones = torch.ones(call.shape[-2:], dtype=torch.bool)
+    diagonal = int(call.argument(1, "diagonal", 0))
     keep = (ones.tril(diagonal) if name == "tril" else ones.triu(diagonal)).numpy()
-    rank = len(a.shape)
-    triangle = Fact(
-        keep.shape,
-        (STILL, STILL),
-        np.full((1, 1), NEVER, dtype=np.int64),
-        Known(np.full((1, 1), EXACT, np.uint8), keep),
-    )
-    order = [str(d) for d in range(rank)]
+    triangle = Fact(keep.shape, (STILL, STILL), constant_dependence(2, NEVER), ValueRanges.of_constant(keep))
     operands = [
         Operand(fact, broadcast_labels(fact.shape, rank), source, 0),
         Operand(triangle, broadcast_labels(keep.shape, rank), None, "triangle"),
     ]
-    moves = common_moves(a, operands)
-    first, second = (align(settle(a, o, moves), o.labels, order) for o in operands)
+    moves, dependences = elementwise_dependence(call, operands, rank)
     shaped = keep.reshape((1,) * (rank - 2) + keep.shape)
-    level = highest([first, second])  # type: ignore[list-item]
-    known = fact.known
-    status = known.status if known is not None else np.zeros((1,) * rank, dtype=np.uint8)
-    value = known.value if known is not None else np.zeros((1,) * rank)
-    status = np.where(shaped, status, EXACT).astype(np.uint8)
-    value = np.where(shaped, value, 0)
-    out_moves = tuple(moves.get(label, STILL) for label in order)
-    return with_known(a.shape, out_moves, level, Known(status, value))
+    ranges = fact.ranges or ValueRanges.filled(rank, RangeKind.ORDINARY)
+    kind = np.where(shaped, ranges.kind, RangeKind.EXACT).astype(np.uint8)
+    value = np.where(shaped, ranges.value, 0)
+    return fact_with_ranges(call.shape, moves, join(dependences), ValueRanges(kind, value))

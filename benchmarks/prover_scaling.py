@@ -1,0 +1,125 @@
+"""How the prover's cost grows with depth and with length, and the exponents that fit.
+
+    python benchmarks/prover_scaling.py                              depth 2..128 at 7 tokens, length 8..512 at 2 layers
+    python benchmarks/prover_scaling.py --markdown docs/scaling.md   and write the tables there
+
+A Llama of small width without weights, law `causal`, with SDPA (its mask is a flag) and eager attention (its mask is a
+tensor). An exponent is the slope of a line through log(seconds) against log(size), from the third size on, where what
+costs the same at every size no longer rules. Each number is one run, in one process, after one that is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from orderproof.auditing.proof import ancestors
+from orderproof.laws import find_proved_law
+from orderproof.models import load
+from orderproof.prover import certificate
+from orderproof.prover.recheck import recheck
+from prover import captured_of, peak_memory, seconds, walk
+
+SPEC = (
+    "arch:llama?num_hidden_layers={layers}&hidden_size=64&num_attention_heads=4&num_key_value_heads=4"
+    "&intermediate_size=128&vocab_size=99"
+)
+DEPTHS = (2, 4, 8, 16, 32, 64, 128)
+LENGTHS = (8, 16, 32, 64, 128, 256, 512)
+COLUMNS = ("layers", "tokens", "nodes", "repeated", "capture", "interpret", "certificate", "recheck", "megabytes")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One depth at one length."""
+
+    layers: int
+    tokens: int
+    nodes: int
+    repeated: int  # steps that repeat an earlier one
+    capture: float  # [s], and the next three
+    analysis: float
+    certificate: float
+    recheck: float
+    megabytes: float  # of the certificate
+
+
+def measure(layers: int, tokens: int, attention: str) -> Row:
+    """Capture, walk, certify and recheck one model."""
+    subject = load(SPEC.format(layers=layers), attention=attention)
+    law = find_proved_law("causal")
+    capture, captured = seconds(lambda: captured_of(subject, tokens))
+    interpret, done = seconds(lambda: walk(subject, captured, law))
+    output, node = next(iter(captured.outputs.items()))
+    certify, made = seconds(
+        lambda: certificate.build_certificate(
+            captured, done, law=law.name, code=law.code, family=law.family, relation=law.relation(tokens),
+            output=output, dims=[(1, 0)], inputs={captured.inputs[0]: 1}, subject=subject.name, weights="all",
+            needed=ancestors(node),
+        )
+    )  # fmt: skip
+    checking, _ = seconds(lambda: recheck(made))
+    size = len(json.dumps(made, separators=(",", ":"))) / 1e6
+    return Row(layers, tokens, len(captured.graph.nodes), len(done.same), capture, interpret, certify, checking, size)
+
+
+def exponent(rows: list[Row], size: str, what: str) -> float:
+    """The slope of log(what) against log(size)."""
+    kept = rows[2:]
+    x, y = (np.log([getattr(r, name) for r in kept]) for name in (size, what))
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def table(title: str, rows: list[Row], size: str) -> str:
+    """The rows, and the exponents under them."""
+    lines = [f"## {title}", "", "| " + " | ".join(COLUMNS) + " |", "| ---: " * len(COLUMNS) + "|"]
+    for row in rows:
+        cells = [getattr(row, name) for name in COLUMNS]
+        lines.append("| " + " | ".join(f"{c:,}" if isinstance(c, int) else f"{c:.3f}" for c in cells) + " |")
+    fitted = ", ".join(
+        f"{name} {exponent(rows, size, name):.2f}" for name in ("capture", "interpret", "certificate", "recheck")
+    )
+    return "\n".join([*lines, "", f"Exponents in {size}: {fitted}.", ""])
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--markdown", type=Path, help="write the tables here")
+    parser.add_argument("--most", type=int, default=512, help="no depth and no length beyond this")
+    given = parser.parse_args()
+    measure(2, 8, "sdpa")
+    parts = []
+    for attention in ("sdpa", "eager"):
+        depths = [measure(d, 7, attention) for d in DEPTHS if d <= given.limit]
+        parts.append(table(f"Depth, {attention}", depths, "layers"))
+        print(parts[-1], flush=True)
+        lengths = [measure(2, n, attention) for n in LENGTHS if n <= given.limit]
+        parts.append(table(f"Length, {attention}", lengths, "tokens"))
+        print(parts[-1], flush=True)
+    facts = [
+        f"date: {dt.datetime.now(dt.UTC).date().isoformat()}",
+        f"machine: {platform.machine()}, {torch.get_num_threads()} threads, other work on it not excluded",
+        f"versions: Python {platform.python_version()}, torch {torch.__version__}",
+        f"peak memory of the whole run: {peak_memory():.2f} GB",
+    ]
+    print("\n".join(facts))
+    if given.markdown:
+        head = "# How the cost grows\n\nWritten by `python benchmarks/prover_scaling.py --markdown docs/scaling.md`; "
+        head += "not edited by hand.\n\n"
+        told = "Seconds in the columns from capture to recheck; megabytes is the size of the certificate.\n\n"
+        given.markdown.write_text(head + told + "\n".join(f"- {f}" for f in facts) + "\n\n" + "\n".join(parts))
+
+
+if __name__ == "__main__":
+    main()

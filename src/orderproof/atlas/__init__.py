@@ -1,0 +1,1 @@
+"""The atlas: every architecture of transformers, audited tiny, one process each."""

@@ -1,0 +1,51 @@
+"""Findings: whether an expectation is met, what the law adds, and the finding of a law without a result."""
+
+from __future__ import annotations
+
+from orderproof.laws import find_law
+from orderproof.laws.law import Law
+from orderproof.records.audit import Expectation, Finding, Kind, Scope, Verdict, outcome_of
+
+
+def is_met(verdict: Verdict, expected: Expectation) -> bool:
+    """True if a verdict is the expected result; a law that is not applicable meets every expectation."""
+    if expected == "any" or verdict == "not_applicable":
+        return True
+    return verdict in (("proved", "held") if expected == "holds" else ("refuted",))
+
+
+def finding_without_result(
+    law: Law,
+    verdict: Verdict,
+    reason: str,
+    *,
+    expected: Expectation,
+    scope: Scope,
+    output: str = "",
+    call_mode: str = "",
+) -> Finding:
+    """The finding of a law that was not decided (`undecided`) or has no meaning for a model (`not_applicable`)."""
+    return Finding(
+        code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
+        scope=scope, output=output, call_mode=call_mode, reason=reason,
+    )  # fmt: skip
+
+
+def undecide(finding: Finding, reason: str) -> Finding:
+    """The finding without its verdict, because of what happened while it was made."""
+    met = is_met("undecided", finding.expected)
+    return finding.model_copy(update={"verdict": "undecided", "reason": reason, "expectation_met": met})
+
+
+def with_law(finding: Finding, *, stated: bool) -> Finding:
+    """The finding with its law's statement and trait, as a check or a property.
+
+    A finding is a check if it has an expectation that the user stated (`stated`) or that a law of kind check has for
+    this kind of model, or if an expectation is not met. Every other finding is a property of the model.
+    """
+    law = find_law(finding.law)
+    expects = finding.expected != "any"
+    check = (expects and (stated or law.kind == "check")) or not finding.expectation_met
+    kind: Kind = "check" if check else "property"
+    outcome = outcome_of(kind, finding.verdict, met=finding.expectation_met, trait_if=law.trait_if)
+    return finding.model_copy(update={"statement": law.statement, "trait": law.trait, "kind": kind, "outcome": outcome})

@@ -1,0 +1,130 @@
+"""Forked processes that run third-party code: isolated, and ended with all processes that they start."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+_DIE_WITH_PARENT, _ADOPT_ORPHANS = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
+_FAILED = 70  # the exit code of a child whose work raised
+
+
+class ForkedProcess:
+    """A forked, isolated process that does some work and ends; the parent stops it with all that it started."""
+
+    def __init__(self, work: Callable[[], None], trace: IO[bytes] | None = None) -> None:
+        """Fork. In the child run `work`, with the Python frames of a crash in `trace`, and end the process."""
+        parent, library = os.getpid(), libc()
+        self.pid = fork()
+        if self.pid:
+            return
+        code = _FAILED
+        try:
+            isolate_child(parent, library, trace)
+            work()
+            code = 0
+        finally:
+            os._exit(code)  # nothing of the parent may run in the child
+
+    def wait(self) -> int:
+        """Wait for its end; the status as `os.waitpid` gives it."""
+        _, status = os.waitpid(self.pid, 0)
+        self.pid = 0
+        return status
+
+    def stop(self) -> None:
+        """End it with all processes that it started."""
+        if self.pid:
+            kill_tree(self.pid)
+            with contextlib.suppress(ChildProcessError):
+                self.wait()
+
+
+def exit_description(status: int) -> str:
+    """How a process ended, from the status that `os.waitpid` gives: "was ended by SIGSEGV"."""
+    if os.WIFSIGNALED(status):
+        return f"was ended by {signal_name(os.WTERMSIG(status))}"
+    return f"ended with exit code {os.waitstatus_to_exitcode(status)}"
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, or its number if it has no name."""
+    return signal.Signals(number).name if number in set(signal.Signals) else str(number)
+
+
+def can_fork() -> bool:
+    """True if a forked child can run torch: on Linux, and while no GPU is in use."""
+    import torch
+
+    return sys.platform == "linux" and not torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+
+
+def fork() -> int:
+    """Fork with flushed output, and without Python's warning about threads: the child uses one thread."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        # numpy's idle threads are harmless: the child uses one thread, and fork handlers reset their locks
+        warnings.filterwarnings("ignore", message=".*multi-threaded.*fork", category=DeprecationWarning)
+        return os.fork()
+
+
+def isolate_child(parent: int, library: ctypes.CDLL | None, trace: IO[bytes] | None = None) -> None:
+    """In a child: start a session, end when the parent ends, and detach the standard streams."""
+    os.setsid()
+    if library is not None:
+        library.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        library.prctl(_ADOPT_ORPHANS, 1)
+        if os.getppid() != parent:
+            os._exit(70)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - new streams, whose
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - locks that no thread holds
+    if trace is None:
+        faulthandler.disable()  # it would print a crash on the parent's terminal
+    else:
+        faulthandler.enable(trace, all_threads=False)
+
+
+def libc() -> ctypes.CDLL | None:
+    """The C library; load it before a fork. None except on Linux."""
+    return ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def descendants(pid: int) -> list[int]:
+    """The ids of all processes that this one started, and of those that they started."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            if fields[0] != "Z":
+                parents.setdefault(int(fields[1]), []).append(int(entry.parent.name))
+    descendant_ids, queue = [], [pid]
+    while queue:
+        children = parents.get(queue.pop(), [])
+        descendant_ids += children
+        queue += children
+    return descendant_ids
+
+
+def kill_tree(pid: int, *, itself: bool = True) -> int:
+    """Kill a process and all processes that it started; the number of those that it started."""
+    started = descendants(pid)
+    for each in [*started, *[pid] * itself]:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(each, signal.SIGKILL)
+    return len(started)

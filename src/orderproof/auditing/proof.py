@@ -1,0 +1,114 @@
+"""The walk of a graph for one law, and the proof that it gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from torch.fx import Node
+
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.entries import source_of
+from orderproof.laws import ProvedLaw, TokenAxis
+from orderproof.prover.analysis import Analysis, analyze
+from orderproof.prover.certificate import graph_fingerprint, graph_records
+from orderproof.prover.domain.constants import Constants
+from orderproof.prover.export.capture import CapturedGraph, module_path
+from orderproof.records.audit import Proof, ProofStep, Scope
+
+Weights = Literal["all", "these"]
+REAL_NUMBER_ASSUMPTION = "over the real numbers, for finite activations, at the exported shape"
+
+
+@dataclass
+class LawWalk:
+    """The facts of a graph for one law, and how they were derived."""
+
+    law: ProvedLaw
+    captured: CapturedGraph
+    constants: Constants
+    walk: Analysis
+    weights: Weights
+
+
+def walk_graph(
+    context: AuditContext, law: ProvedLaw, captured: CapturedGraph, *, weights: Weights = "all", repairing: bool = False
+) -> LawWalk:
+    """Derive the facts of a graph for a law; `repairing` goes on after a break as if the law held there."""
+    constants = Constants(
+        captured.graph,
+        captured.state,
+        captured.values,
+        parameters=captured.parameters,
+        trust_parameters=weights == "these",
+    )
+    facts = {
+        n: law.input_fact(tuple(int(s) for s in n.meta["val"].shape), axis)
+        for n, axis in input_axes(context, captured).items()
+    }
+    analysis = analyze(captured.graph, constants, facts, continue_after_break=repairing)
+    return LawWalk(law, captured, constants, analysis, weights)
+
+
+def input_axes(context: AuditContext, captured: CapturedGraph) -> dict[Node, TokenAxis]:
+    """The nodes at which a walk of this graph starts (the graph may be rewritten), and the token axis of each."""
+    if captured.start is not None:
+        return {captured.start: 1}
+    return dict(zip(captured.inputs, context.subject.token_axes, strict=True))
+
+
+def proof_scope(context: AuditContext, walk: Analysis, weights: Weights, *, every: bool = False) -> Scope:
+    """The scope of a proof; `every`: it holds at every length, not only at the exported one."""
+    assumptions = [
+        REAL_NUMBER_ASSUMPTION.replace("at the exported shape", "at every length") if every else REAL_NUMBER_ASSUMPTION,
+        *walk.assumptions,
+    ]
+    if context.runnable is not context:
+        assumptions.append("the exported branch is the one that runs: checked on a tiny twin, not at this size")
+    return Scope(
+        length=context.token_count,
+        lengths="every" if every else "this",
+        weights=weights,
+        tensors_read=tuple(sorted(walk.used_names)),
+        assumptions=tuple(assumptions),
+    )
+
+
+def build_proof(done: LawWalk, output: str) -> Proof:
+    """The steps on which the output depends."""
+    needed = ancestors(done.captured.outputs[output])
+    lines, kinds = [], set()
+    for node in done.captured.graph.nodes:
+        lemma = done.walk.lemmas.get(node, "")
+        if node not in needed or node.op != "call_function" or lemma in ("", "same_in_both_runs", "part_of_a_tuple"):
+            continue
+        fact = done.walk.facts[node]
+        kinds.add(done.walk.first_occurrence.get(node, node))
+        text = "; ".join(f.describe() for f in fact) if isinstance(fact, tuple) else fact.describe()
+        lines.append(
+            ProofStep(
+                node=node.name,
+                operator=str(node.target),
+                lemma=lemma,
+                fact=text,
+                module=module_path(node),
+                source=source_of(node)[0],
+            )
+        )
+    counts = Counter(line.lemma for line in lines)
+    return Proof(
+        step_count=len(lines), distinct_step_count=len(kinds), lemma_counts=dict(counts.most_common()),
+        steps=tuple(lines), graph_fingerprint=graph_fingerprint(graph_records(done.captured, needed)),
+    )  # fmt: skip
+
+
+def ancestors(node: Node) -> set[Node]:
+    """A node and all nodes from which it is computed."""
+    seen, queue = {node}, [node]
+    while queue:
+        for n in queue.pop().all_input_nodes:
+            if n not in seen:
+                seen.add(n)
+                queue.append(n)
+    return seen

@@ -1,0 +1,180 @@
+"""An audit, law by law: an interrupted audit keeps its findings, and no law can fail the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from orderproof._version import __version__
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.findings import finding_without_result, with_law
+from orderproof.auditing.sandbox import LAW_TIMEOUT, MeasurementRun
+from orderproof.auditing.sentence_pair import compare_sentence_pair
+from orderproof.auditing.time_limit import TimeLimitExceeded, time_limit
+from orderproof.auditing.verdict import ProofOptions, prove_law
+from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
+from orderproof.laws import ProvedLaw, find_law, measured_laws, proved_laws
+from orderproof.laws.measured import MeasuredLaw
+from orderproof.models import Subject
+from orderproof.prover.rule import lemma_summaries
+from orderproof.records.audit import AttentionMap, Expectation, Finding, Report, Scope, SentencePair, SubjectRecord
+from orderproof.records.document import versions
+
+Progress = Callable[[str, int, int], None]  # a text, the steps done, the steps in all
+
+
+def run_audit(
+    context: AuditContext,
+    *,
+    chosen: Sequence[str] | None = None,
+    expect: Mapping[str, Expectation] | None = None,
+    timeout: float | None = LAW_TIMEOUT,
+    progress: Progress | None = None,
+) -> Iterator[Report]:
+    """The report so far, after each step; `timeout` is for each law [s]. Raises `UsageError` for an unknown law."""
+    for name in expect or {}:
+        find_law(name)
+    laws: list[ProvedLaw | MeasuredLaw] = (
+        [find_law(name) for name in chosen] if chosen else [*proved_laws(), *measured_laws()]
+    )
+    proved = [law for law in laws if isinstance(law, ProvedLaw)]
+    measured = [law for law in laws if isinstance(law, MeasuredLaw)]
+    show = progress or (lambda text, done, total: None)
+    total = len(laws) + 2
+    audit = _AuditRun(context, expect or {}, timeout)
+    show("exporting the graph", 0, total)
+    audit.export_graph()
+    yield audit.report()
+    for k, law in enumerate(proved):
+        show(f"{law.code} {law.name}", k + 1, total)
+        audit.prove(law)
+        yield audit.report()
+    if measured:
+        show(f"{measured[0].code} {measured[0].name}", len(proved) + 1, total)
+    order = [law.name for law in measured]
+    for finding in measure_laws(context, measured, expect or {}, timeout):
+        audit.findings.append(finding)
+        following = min(order.index(finding.law) + 1, len(measured) - 1)
+        show(f"{measured[following].code} {measured[following].name}", len(proved) + following + 1, total)
+        yield audit.report()
+    show("comparing two sentences", total - 1, total)
+    audit.compare_sentences()
+    audit.notes.extend(context.notes)
+    show("done", total, total)
+    yield audit.report()
+
+
+@dataclass
+class _AuditRun:
+    """The findings and notes so far."""
+
+    context: AuditContext
+    expect: Mapping[str, Expectation]
+    timeout: float | None
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    sentence_pair: SentencePair | None = None
+    attention_maps: tuple[AttentionMap, ...] = ()
+    export_timeout: str = ""  # why no law can be proved: exporting the graph took too long
+    began: float = field(default_factory=time.perf_counter)
+
+    def report(self) -> Report:
+        """The report so far."""
+        return build_report(self.context, self.findings, self.notes, self.began).model_copy(
+            update={"sentence_pair": self.sentence_pair, "attention_maps": self.attention_maps}
+        )
+
+    def export_graph(self) -> None:
+        """Export the graph."""
+        try:
+            with time_limit(self.timeout):
+                failure = self.context.export_failure
+        except TimeLimitExceeded:
+            failure = self.export_timeout = f"the graph was not exported within {self.timeout:g} s"
+        if failure is not None:
+            self.notes.append(failure)
+
+    def prove(self, law: ProvedLaw) -> None:
+        """Prove or refute one law."""
+        stated = self.expect.get(law.name)
+        reason = self.export_timeout
+        if not reason:
+            try:
+                with time_limit(self.timeout):
+                    self.findings.extend(
+                        with_law(f, stated=stated is not None)
+                        for f in prove_law(self.context, law, ProofOptions(expect=stated))
+                    )
+            except TimeLimitExceeded:
+                reason = f"not done after {self.timeout:g} s"
+            except OrderproofError as error:
+                reason = str(error)
+            except Exception as error:  # noqa: BLE001 - one law that crashes must not fail the others
+                reason = f"{INTERNAL_ERROR}{first_line(error)}"
+        if reason:
+            expected = stated or law.expected(self.context.subject.model_kind)
+            scope = Scope(length=self.context.length)
+            found = finding_without_result(law, "undecided", reason, expected=expected, scope=scope)
+            self.findings.append(with_law(found, stated=stated is not None))
+
+    def compare_sentences(self) -> None:
+        """Compare the outputs of two sentences with the same words."""
+        try:
+            with time_limit(self.timeout):
+                pair = (
+                    None if self.export_timeout else compare_sentence_pair(self.context.subject, seed=self.context.seed)
+                )
+        except TimeLimitExceeded:
+            self.notes.append(f"the two sentences were not compared within {self.timeout:g} s")
+        except (OrderproofError, RuntimeError) as error:
+            self.notes.append(f"the two sentences could not be compared: {failure_reason(error)}")
+        else:
+            if pair is not None:
+                self.sentence_pair, self.attention_maps = pair
+
+
+def build_report(context: AuditContext, findings: Sequence[Finding], notes: Sequence[str], began: float) -> Report:
+    """The report of these findings; `began` is the value of `time.perf_counter` at the start."""
+    return Report(
+        orderproof_version=__version__, subject=subject_record(context.subject), findings=tuple(findings),
+        notes=tuple(dict.fromkeys(notes)), lemma_statements=_lemmas(findings), versions=versions(),
+        seconds=round(time.perf_counter() - began, 3),
+    )  # fmt: skip
+
+
+def measure_laws(
+    context: AuditContext,
+    chosen: Sequence[MeasuredLaw],
+    expect: Mapping[str, Expectation],
+    timeout: float | None = LAW_TIMEOUT,
+) -> Iterator[Finding]:
+    """A finding for each measured law; a subject without weights is measured on its tiny twin."""
+    if not chosen:
+        return
+    subject = context.runnable.subject
+    for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout).findings():
+        found = finding
+        if subject is not context.subject:
+            twin = f"measured on a tiny twin: {subject.load_summary}"
+            found = found.model_copy(update={"scope": found.scope.model_copy(update={"assumptions": (twin,)})})
+        yield with_law(found, stated=found.law in expect)
+
+
+def _lemmas(findings: Sequence[Finding]) -> dict[str, str]:
+    used: set[str] = set()
+    for f in findings:
+        for proof in (f.proof, f.completion.proof if f.completion else None):
+            used.update(proof.lemma_counts if proof else ())
+    return {name: text for name, text in lemma_summaries().items() if name in used}
+
+
+def subject_record(subject: Subject) -> SubjectRecord:
+    """The description of a subject in a report."""
+    return SubjectRecord(
+        name=subject.name,
+        kind=subject.model_kind,
+        parameters=subject.parameter_count,
+        layers=subject.layer_count,
+        detail=subject.load_summary,
+    )

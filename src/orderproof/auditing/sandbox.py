@@ -1,0 +1,196 @@
+"""Measured laws in a forked process: what a model does there costs one law its verdict, never the report.
+
+The child measures law after law and writes each finding into a pipe. The parent limits the time of each law. A law that
+takes longer, kills the process, changes the model or leaves processes behind is undecided, with that reason, and the
+next law is measured in a new child, on the model as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from orderproof.adapter import ModelAdapter
+from orderproof.auditing import forked_process
+from orderproof.auditing.findings import finding_without_result, undecide
+from orderproof.auditing.measurement import measure_law
+from orderproof.errors import failure_reason
+from orderproof.laws.measured import CachedCalls, MeasuredLaw
+from orderproof.models import Subject
+from orderproof.prover.execution import relative_difference
+from orderproof.records.audit import Expectation, Finding, Scope, Verdict
+from orderproof.tolerances import SAME_WEIGHTS
+
+LAW_TIMEOUT = 120.0  # [s] for one law
+DECODER_PART = "decoder"
+_NEXT, _LAST, _FAILED = b".", b"!", b"?"  # a finding; a finding after which the model is not the same; an error
+
+
+@dataclass(frozen=True)
+class MeasurementJob:
+    """One law to be measured on one part of a subject."""
+
+    law: MeasuredLaw
+    part: str  # "" for the model itself
+    kind: str
+    build_adapter: Callable[[], ModelAdapter] | None
+
+
+@dataclass
+class MeasurementRun:
+    """Laws to be measured on one subject."""
+
+    subject: Subject
+    laws: Sequence[MeasuredLaw]
+    expect: Mapping[str, Expectation] = field(default_factory=dict)
+    seed: int = 0
+    limit: float | None = LAW_TIMEOUT  # [s] for one law
+
+    @cached_property
+    def jobs(self) -> tuple[MeasurementJob, ...]:
+        """Each law for the model, then each law for its decoder if it has one."""
+        parts = [("", self.subject.model_kind, self.subject.build_adapter)]
+        if self.subject.build_decoder_adapter is not None:
+            parts.append((DECODER_PART, "causal_lm", self.subject.build_decoder_adapter))
+        return tuple(MeasurementJob(law, part, kind, build) for part, kind, build in parts for law in self.laws)
+
+    def findings(self) -> Iterator[Finding]:
+        """One finding per job, in order."""
+        if self.subject.build_adapter is None:
+            yield from (
+                self.finding_without_result(job, "not_applicable", "how to call it is not known") for job in self.jobs
+            )
+        elif forked_process.can_fork():
+            yield from self._run_forked()
+        else:
+            yield from self.run_in_process(0)
+
+    def finding_without_result(self, job: MeasurementJob, verdict: Verdict, reason: str) -> Finding:
+        """The finding of a law that could not be measured."""
+        expected = self.expect.get(job.law.name) or job.law.expected(job.kind)
+        scope = Scope(length=self.subject.default_length, weights="these")
+        return finding_without_result(job.law, verdict, reason, expected=expected, scope=scope, call_mode=job.part)
+
+    def run_in_process(self, start: int) -> Iterator[Finding]:
+        """The findings of the jobs from this index on, measured in this process."""
+        calls_of: dict[str, CachedCalls | str] = {}
+        for job in self.jobs[start:]:
+            if job.part not in calls_of:
+                calls_of[job.part] = self._calls(job)
+            calls = calls_of[job.part]
+            if isinstance(calls, str):
+                yield self.finding_without_result(job, "undecided", calls)
+                continue
+            expect = self.expect.get(job.law.name)
+            finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect)
+            yield finding.model_copy(update={"call_mode": job.part})
+
+    def _calls(self, job: MeasurementJob) -> CachedCalls | str:
+        """The calls of the job's model, or why its adapter could not be built."""
+        assert job.build_adapter is not None
+        try:
+            return CachedCalls(job.build_adapter(), self.seed)
+        except Exception as error:  # noqa: BLE001 - third-party code: building may fail in any way
+            return failure_reason(error)
+
+    def _run_forked(self) -> Iterator[Finding]:
+        done = 0
+        while done < len(self.jobs):
+            child = _MeasurementProcess(self, done)
+            try:
+                for job in self.jobs[done:]:
+                    began = time.monotonic()
+                    message = child.next_finding(self.limit)
+                    done += 1
+                    if isinstance(message, str):
+                        finding = self.finding_without_result(job, "undecided", message)
+                        yield finding.model_copy(update={"seconds": time.monotonic() - began})
+                        break
+                    finding, is_last = message
+                    yield finding
+                    if is_last:
+                        break
+            finally:
+                child.stop()
+
+
+class _MeasurementProcess(forked_process.ForkedProcess):
+    """A forked process that measures laws from a first job on."""
+
+    def __init__(self, run: MeasurementRun, start: int) -> None:
+        self._read, write = os.pipe()
+        self._buffer = b""
+
+        def work() -> None:
+            os.close(self._read)
+            torch.set_num_threads(1)
+            try:
+                _measure_into_pipe(run, start, write)
+            except BaseException as error:
+                os.write(write, _FAILED + f"{failure_reason(error)}\n".encode())
+                raise
+
+        super().__init__(work)
+        os.close(write)
+
+    def next_finding(self, limit: float | None) -> tuple[Finding, bool] | str:
+        """The next finding, and whether the one after it needs a new process; or why there is none; `limit` in s."""
+        end = None if limit is None else time.monotonic() + limit
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self._read], [], [], None if end is None else max(end - time.monotonic(), 0))
+            if not ready:
+                return f"not done after {limit:g} s"
+            more = os.read(self._read, 1 << 16)
+            if not more:
+                return f"its process {forked_process.exit_description(self.wait())}"
+            self._buffer += more
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        if line[:1] == _FAILED:
+            return line[1:].decode()
+        return Finding.model_validate_json(line[1:]), line[:1] == _LAST
+
+    def stop(self) -> None:
+        """End the process and all processes that it started."""
+        os.close(self._read)
+        super().stop()
+
+
+def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
+    """In the child: write findings into the pipe, and stop after the first that leaves the model changed."""
+    before = _weight_checksums(run.subject)
+    laws = {law.name: law for law in run.laws}
+    for finding in run.run_in_process(start):
+        left = forked_process.kill_tree(os.getpid(), itself=False)
+        reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
+        changes = laws[finding.law].refutation_changes_model and finding.verdict == "refuted"
+        if not reason and not changes and not _weights_unchanged(before, run.subject):
+            reason = "the model changed its own weights while the law was measured"
+        is_last = bool(reason) or changes
+        final = undecide(finding, reason) if reason else finding
+        data = (_LAST if is_last else _NEXT) + final.model_dump_json().encode() + b"\n"
+        while data:
+            data = data[os.write(pipe, data) :]
+        if is_last:
+            return
+
+
+def _weight_checksums(subject: Subject) -> dict[str, Tensor]:
+    """Sums over each parameter and buffer, by name and shape: a buffer that grows is another one."""
+    module = subject.module
+    return {
+        f"{name} {list(x.shape)}": x.detach().double().abs().sum() if x.is_floating_point() else x.sum()
+        for name, x in (*module.named_parameters(), *module.named_buffers())
+        if x.device.type != "meta"
+    }
+
+
+def _weights_unchanged(before: dict[str, Tensor], subject: Subject) -> bool:
+    after = _weight_checksums(subject)
+    return all(relative_difference(before[k], after[k]) <= SAME_WEIGHTS for k in before if k in after)

@@ -1,0 +1,233 @@
+"""Runs of a law for one output: the deviation of a proved relation, the search for a witness, and where it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.execution import LabelledInputs, SubjectExecution
+from orderproof.auditing.proof import LawWalk, Weights, walk_graph
+from orderproof.errors import failure_reason, is_internal
+from orderproof.laws import InputChange, ProvedLaw, TokenDim
+from orderproof.prover.counterexample import Counterexample, OutputPair, find_counterexample
+from orderproof.prover.execution import relative_difference
+from orderproof.prover.export.capture import CapturedGraph
+from orderproof.prover.node_check import check_nodes
+from orderproof.records.audit import Deviation, Witness
+from orderproof.tolerances import TOKEN_MIXING
+
+MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
+
+
+class WitnessSearch:
+    """Runs of a law for one output, on the module or on a rewritten graph."""
+
+    def __init__(
+        self,
+        context: AuditContext,
+        law: ProvedLaw,
+        output: str,
+        dims: tuple[TokenDim, ...],
+        graph: CapturedGraph | None,
+    ) -> None:
+        self.law, self.output, self.dims = law, output, dims
+        self.context = context if graph is not None else context.runnable
+        self.graph = graph
+        self.weights = "given"
+        self.replace_with_pad = False  # tokens are replaced by the pad token
+        self.runs = self._runs("given", 0)
+        self._first: dict[tuple[int, bool], tuple[LabelledInputs, LabelledInputs, Tensor]] = {}
+
+    def _runs(self, weights: str, seed: int) -> SubjectExecution:
+        if self.graph is not None:
+            return SubjectExecution(self.context.subject, self.graph, run_graph=True, weights=weights, seed=seed)
+        return self.context.execution if weights == "given" else self.context.random_execution(seed)
+
+    def tokens(self, length: int) -> tuple[LabelledInputs, LabelledInputs]:
+        """The tokens of the first run, and others that replace them."""
+        # With tokens inside the graph `length` counts those, and only one length exists.
+        sample_length = self.context.length if self.runs.has_fixed_length else length
+        tokens, others = (
+            self.runs.sample_tokens(sample_length, self.context.seed + 1),
+            self.runs.sample_tokens(sample_length, self.context.seed + 2),
+        )
+        if self.replace_with_pad:  # its id, or the zero vector that embedding tables have for it
+            first = others.inputs[0]
+            pad = 0 if first.is_floating_point() else self.context.subject.pad_token_id or 0
+            others = LabelledInputs((torch.full_like(first, pad),), ("<pad>",) * len(others.labels))
+        return tokens, others
+
+    def outputs_for_change(self, length: int, change: InputChange, *, double: bool) -> OutputPair | None:
+        """The expected and the actual output of the second run; None if the model cannot be run so."""
+        try:
+            if (length, double) not in self._first:
+                tokens, others = self.tokens(length)
+                self._first[length, double] = (
+                    tokens,
+                    others,
+                    self.runs.outputs(tokens.inputs, double=double)[self.output],
+                )
+            tokens, others, before = self._first[length, double]
+            changed = tuple(
+                x if axis is None else change.apply(x, y, axis)
+                for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True)
+            )
+            after = self.runs.outputs(changed, double=double)[self.output]
+            return self.law.expected_and_actual(before, after, self.dims, change)
+        except Exception as error:  # noqa: BLE001 - third-party code: it may fail at this length in any way
+            if is_internal(error):
+                self.context.note(f"{self.law.code} {self.law.name}: {failure_reason(error)}")
+            return None
+
+    def deviation(self) -> Deviation:
+        """The largest difference over the generators or cases of the law, in both precisions."""
+        worst: dict[bool, float | None] = {False: None, True: None}
+        for change, _, _ in self.law.proof_cases(self.context.token_count, self.context.batch_size):
+            for double in (False, True):
+                pair = self.outputs_for_change(self.context.token_count, change, double=double)
+                if pair is not None:
+                    worst[double] = max(worst[double] or 0.0, relative_difference(*pair))
+        return Deviation(float32=worst[False], float64=worst[True])
+
+    def lengths(self) -> list[int]:
+        """The lengths to try, shortest first."""
+        tokens = self.context.token_count
+        return [tokens] if self.runs.has_fixed_length else [*range(2, min(tokens, MAX_SEARCH_LENGTH)), tokens]
+
+    def search(self, weights: Weights) -> Counterexample | None:
+        """A counterexample with the given weights; for `all` weights, else one with random weights."""
+        found = find_counterexample(self.lengths(), self._changes, self.outputs_for_change)
+        if found is None and self._can_use_pad_token():
+            self.replace_with_pad, self._first = True, {}
+            found = find_counterexample(self.lengths(), self._changes, self.outputs_for_change)
+            self.replace_with_pad = found is not None
+        seeds = (0, 1) if weights == "all" else ()
+        for seed in seeds:
+            if found is not None:
+                break
+            self.runs, self.weights, self._first = self._runs("random", seed), "random", {}
+            found = find_counterexample([self.context.token_count], self._changes, self.outputs_for_change)
+        return found
+
+    def _can_use_pad_token(self) -> bool:
+        """True if the law tries the pad token as a replacement and there is one."""
+        subject = self.context.subject
+        if not self.law.can_replace_with_pad or len(self.runs.axes) != 1:
+            return False
+        return (
+            subject.pad_token_id is not None or self.tokens(self.context.token_count)[0].inputs[0].is_floating_point()
+        )
+
+    def _changes(self, length: int) -> Iterator[InputChange]:
+        return self.law.input_changes(length, self.context.batch_size)
+
+    def witness(self, evidence: Counterexample) -> Witness:
+        """The record of a counterexample."""
+        tokens, others, _ = self._first[evidence.length, True]
+        change: InputChange = evidence.change
+        changed = tuple(f"{y}'" if x == y else y for x, y in zip(tokens.labels, others.labels, strict=True))
+        return Witness(
+            tokens_before=tokens.labels,
+            tokens_after=change.labels(tokens.labels, changed),
+            change=change.description,
+            permutation=None if change.permutation is None else tuple(int(i) for i in change.permutation),
+            output_index=self.law.output_index(evidence.index, self.dims, len(tokens.labels), self._shape(evidence)),
+            expected_value=evidence.expected,
+            actual_value=evidence.found,
+            relative_difference=evidence.float64,
+            weights="random" if self.weights == "random" else "given",
+            seed=self.context.seed,
+        )
+
+    def _shape(self, evidence: Counterexample) -> tuple[int, ...]:
+        before = self._first[evidence.length, True][2]
+        return tuple(before.shape)
+
+    def first_violating_node(self, repaired: LawWalk | None, needed: set[Node]) -> Node | None:
+        """The first node whose value in real runs contradicts the facts of the repairing walk."""
+        if repaired is None or self.runs.weights != "given":
+            return None
+        if repaired.captured is not (self.graph or self.context.captured):
+            return None  # a graph without weights: the witness is of its tiny twin
+        try:
+            tokens, others = self.tokens(self.context.token_count)
+            for change, generator, case in self.law.proof_cases(self.context.token_count, self.context.batch_size):
+                for violation in self.violating_nodes(repaired, tokens, others, change, generator, case):
+                    if violation in needed:
+                        return violation
+        except (RuntimeError, ValueError):
+            return None
+        return None
+
+    def violating_nodes(
+        self,
+        repaired: LawWalk,
+        tokens: LabelledInputs,
+        others: LabelledInputs,
+        change: InputChange,
+        generator: int,
+        case: int,
+    ) -> Iterator[Node]:
+        """The nodes whose values in these two runs contradict the facts of the walk."""
+        second = tuple(
+            x if axis is None else change.apply(x, y, axis)
+            for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True)
+        )
+        base = self.runs.graph_inputs
+        if self.context.subject.patch_embedding_path:
+            found = check_nodes(
+                repaired.captured, repaired.walk.facts, base, base, generator=generator, case=case,
+                starts=(tokens.inputs[0], second[0]),
+            )  # fmt: skip
+        else:
+            found = check_nodes(
+                repaired.captured, repaired.walk.facts, tokens.inputs, second, generator=generator, case=case
+            )
+        for violation in found:
+            yield violation.node
+
+    def mixes_tokens(self) -> bool:
+        """True if the output of some token depends on another token."""
+        length = self.context.token_count
+        dim = self.dims[0]
+        try:
+            tokens, others = self.tokens(length)
+            before = self.runs.outputs(tokens.inputs)[self.output]
+            for token in (0, length - 1):
+                inputs = []
+                for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True):
+                    changed = x.clone()
+                    if isinstance(axis, int):
+                        changed.select(axis, token).copy_(y.select(axis, token))
+                    inputs.append(changed)
+                after = self.runs.outputs(tuple(inputs))[self.output]
+                indices = [dim.prefix_length + i for i in range(length) if i != token]
+                index = before.new_tensor(indices).long()
+                if (
+                    relative_difference(before.index_select(dim.dim, index), after.index_select(dim.dim, index))
+                    > TOKEN_MIXING
+                ):
+                    return True
+        except (RuntimeError, ValueError):
+            return True
+        return False
+
+
+def check_node_facts(context: AuditContext, law: ProvedLaw) -> str:
+    """Check every fact at every node against real runs; the result in one line."""
+    there = context.for_law(law).runnable
+    done = walk_graph(there, law, there.captured)
+    output, dims = next(iter(there.output_dims.items()))
+    search = WitnessSearch(there, law, output, dims, None)
+    tokens, others = search.tokens(there.token_count)
+    runs, bad = 0, []
+    for change, generator, case in law.proof_cases(there.token_count, there.batch_size):
+        runs += 1
+        bad += [node.name for node in search.violating_nodes(done, tokens, others, change, generator, case)]
+    if bad:
+        return f"node check: {len(bad)} facts contradicted, first at {bad[0]}: an error in the prover; please report it"
+    return f"node check: the facts of {len(done.walk.facts)} nodes hold in {runs} pairs of float64 runs"

@@ -1,0 +1,99 @@
+"""Run a function on several local ranks: forked processes that communicate over gloo on the loopback interface."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch import Tensor, distributed
+
+from orderproof.errors import UnsupportedCallError
+
+TIMEOUT = 30.0  # [s] for all ranks together
+
+
+def run_on_ranks(work: Callable[[int], list[Tensor]], world: int, *, limit: float = TIMEOUT) -> list[list[Tensor]]:
+    """The results of ``work(rank)`` on each of ``world`` ranks, within ``limit`` [s].
+
+    Raises `UnsupportedCallError` if processes cannot be forked or the work raises it, `RuntimeError` if a rank fails.
+    """
+    if "fork" not in multiprocessing.get_all_start_methods() or not distributed.is_gloo_available():
+        raise UnsupportedCallError("expected fork and gloo to start ranks, which are not available here")
+    forking = multiprocessing.get_context("fork")
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # about forking with threads, which the ranks do not use
+        ranks = [forking.Process(target=_rank, args=(work, r, world, folder, limit), daemon=True) for r in range(world)]
+        try:
+            for rank in ranks:
+                rank.start()
+            _wait(ranks, Path(folder), limit)
+            return _collect_results(Path(folder), world, limit)
+        finally:
+            for rank in ranks:
+                if rank.is_alive():
+                    rank.kill()
+                rank.join()
+                rank.close()
+
+
+def _wait(ranks: Sequence[BaseProcess], folder: Path, limit: float) -> None:
+    """Wait until all ranks have ended, one has failed (the others would wait for it), or time is up."""
+    end = time.monotonic() + limit
+    running = list(ranks)
+    while running and time.monotonic() < end:
+        connection.wait([rank.sentinel for rank in running], end - time.monotonic())
+        running = [rank for rank in running if rank.is_alive()]
+        if any("result" not in torch.load(file, weights_only=True) for file in folder.glob("*.pt")):
+            return
+
+
+def _collect_results(folder: Path, world: int, limit: float) -> list[list[Tensor]]:
+    """The results of all ranks, or the error of the first rank that failed; its failure disconnects the others."""
+    files = sorted(folder.glob("*.pt"), key=lambda file: file.stat().st_mtime_ns)
+    results = {int(file.stem): torch.load(file, weights_only=True) for file in files}
+    for result in results.values():
+        if "unsupported" in result:
+            raise UnsupportedCallError(result["unsupported"])
+        if "error" in result:
+            raise RuntimeError(result["error"])
+    missing = [rank for rank in range(world) if rank not in results]
+    if missing:
+        raise RuntimeError(f"rank {missing[0]} of {world} returned nothing within {limit:.0f} s")
+    return [results[rank]["result"] for rank in range(world)]
+
+
+def _rank(work: Callable[[int], list[Tensor]], rank: int, world: int, folder: str, limit: float) -> None:
+    """The main function of one rank's process."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)  # gloo prints connection messages
+    os.dup2(devnull, 2)
+    torch.set_num_threads(1)  # the parent's threads do not exist after fork
+    loopback = next((name for _, name in socket.if_nameindex() if name.startswith("lo")), None)
+    if loopback is not None:
+        os.environ["GLOO_SOCKET_IFNAME"] = loopback
+    try:
+        distributed.init_process_group(
+            "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world,
+            timeout=timedelta(seconds=limit),
+        )  # fmt: skip
+        with torch.no_grad():
+            outcome: dict[str, object] = {"result": [x.contiguous() for x in work(rank)]}
+    except UnsupportedCallError as error:
+        outcome = {"unsupported": str(error)}
+    except Exception as error:  # noqa: BLE001 - reported to the parent
+        outcome = {"error": f"{type(error).__name__}: {error}"}
+    torch.save(outcome, f"{folder}/{rank}.part")
+    Path(f"{folder}/{rank}.part").replace(f"{folder}/{rank}.pt")
+    if distributed.is_initialized() and "result" in outcome:
+        distributed.barrier()  # a rank that exits early breaks the connection of the others
+        distributed.destroy_process_group()

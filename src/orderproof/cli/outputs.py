@@ -1,0 +1,34 @@
+"""Writing the output files of a command and naming them at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from orderproof.report.file_output import write_file
+
+Output = tuple[str | Path | None, Callable[[str | Path], object]]
+
+
+def write_outputs(*outputs: Output) -> list[str]:
+    """Call each function with its path, where there is one; return the paths without standard output (``-``)."""
+    written = []
+    for path, write in outputs:
+        if path is not None:
+            write(path)
+            if str(path) != "-":
+                written.append(str(path))
+    return written
+
+
+def rendered(render: Callable[[], str | bytes]) -> Callable[[str | Path], None]:
+    """A function that writes what ``render`` returns to its path."""
+    return lambda path: write_file(render(), path)
+
+
+def print_written(console: Console, paths: list[str]) -> None:
+    """Print ``written: a.json, b.html``; nothing without files."""
+    if paths:
+        console.print(f"written: {', '.join(paths)}", highlight=False)

@@ -1,0 +1,59 @@
+"""FlexAttention with a bias as a matrix or as a score function.
+
+On a GPU the kernel is compiled for each kind of score; on the CPU it runs eagerly and has no gradient.
+Source: Dong et al. 2024, "Flex Attention", arXiv:2412.05496.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import flex_attention
+
+from orderproof.encodings._encoding import ScoreMod
+from orderproof.errors import UsageError
+
+
+def flex_attention_with_bias(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    visible: Tensor | None,
+    *,
+    score_mod: ScoreMod | None,
+    scale: float,
+) -> Tensor:
+    """Attention with a bias matrix or a score function, where ``visible`` is True."""
+    if q.device.type == "cpu" and torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
+        raise UsageError("backend: 'flex' has no gradient on the CPU; use 'sdpa', or call under torch.no_grad()")
+
+    def modify(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        if score_mod is not None:
+            score = score_mod(score, batch, head, query, key)
+        if bias is not None:
+            score = score + _index(bias, batch, head, query, key)
+        if visible is not None:
+            score = torch.where(_index(visible, batch, head, query, key), score, -float("inf"))
+        return score
+
+    run: Any = _compiled() if q.is_cuda and not torch.compiler.is_compiling() else flex_attention
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "flex_attention called without torch.compile", UserWarning)
+        mixed: Tensor = run(q, k, v, score_mod=modify, scale=scale)
+    return mixed
+
+
+def _index(x: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    zero = torch.zeros_like(batch)
+    index = (batch, head, query, key)
+    return x[tuple(zero if size == 1 else i for size, i in zip(x.shape, index, strict=True))]
+
+
+@cache
+def _compiled() -> Any:
+    return torch.compile(flex_attention, dynamic=True)

@@ -1,0 +1,48 @@
+"""Rotation of feature pairs.
+
+    (a, b)  ->  (a cos - b sin,  b cos + a sin)
+
+Pair i is features (i, i + r/2) in layout "half" (NeoX, Hugging Face) and (2i, 2i + 1) in layout "interleaved" (the
+RoFormer paper, GPT-J, Meta's Llama), where r features are rotated and the rest are not changed.
+The layouts order the features differently: weights trained with one are wrong with the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+
+from orderproof.errors import EncodingError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+RotaryLayout = Literal["half", "interleaved"]
+
+
+def check_rotary_layout(owner: str, layout: str) -> None:
+    """Reject an unknown layout."""
+    if layout not in ("half", "interleaved"):
+        raise EncodingError(f"{owner}: layout must be 'half' or 'interleaved', got {layout!r}")
+
+
+def apply_rotary(
+    x: Float[Tensor, "batch head token head_width"],
+    cos: Float[Tensor, "*#batch_and_head token pair"],
+    sin: Float[Tensor, "*#batch_and_head token pair"],
+    *,
+    layout: RotaryLayout,
+) -> Float[Tensor, "batch head token head_width"]:
+    """Rotate the first pairs of ``x`` in the dtype of ``cos``, rounded once to the dtype of ``x``."""
+    width = 2 * cos.shape[-1]
+    wide, rest = x[..., :width].to(cos.dtype), x[..., width:]
+    if layout == "half":
+        a, b = wide.chunk(2, dim=-1)
+        rotated = torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+    else:
+        a, b = wide[..., 0::2], wide[..., 1::2]
+        rotated = torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1).flatten(-2)
+    rotated = rotated.to(x.dtype)
+    return torch.cat([rotated, rest], dim=-1) if width < x.shape[-1] else rotated

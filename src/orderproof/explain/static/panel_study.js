@@ -1,0 +1,91 @@
+// Panel 7: the curves of a trained comparison, with exact ceilings, from a study's JSON (schema version 2).
+import { lineChart } from "./line_chart.js";
+import { byId, pluralize, el, fill, formatFixed, escapeControls } from "./dom.js";
+import { fileInput, schemaProblem } from "./file_input.js";
+
+const SCHEMA_VERSION = 2;
+
+export function studyPanel() {
+  fileInput({ input: "study-file", embedded: "orderproof-study", note: "study-note", check, show });
+}
+
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+const isPoint = (at) => (point) => point && [at, "iqm", "low", "high"].every((key) => isNumber(point[key]));
+
+function check(data) {
+  const problem = schemaProblem(data, "a study", SCHEMA_VERSION);
+  if (problem) return problem;
+  if (data.kind !== "study") return `expected kind "study", got ${JSON.stringify(data.kind) ?? "none"}.`;
+  if (!Array.isArray(data.cells) || !data.cells.length) return "expected cells, one for each model that was trained; there are none.";
+  const right = (cell) => cell && typeof cell.label === "string" && Array.isArray(cell.curve) && Array.isArray(cell.lengths) &&
+    cell.curve.every(isPoint("step")) && cell.lengths.every(isPoint("length"));
+  return data.cells.every(right) ? null : "a cell has no label, no curve or no lengths, or a number is missing.";
+}
+
+function show(study) {
+  const groups = new Map();
+  for (const cell of study.cells) {
+    const title = `${cell.causal ? "Causal" : "Bidirectional"}, ${pluralize(cell.layers, "layer")}`;
+    groups.set(title, [...(groups.get(title) ?? []), cell]);
+  }
+  const encodings = [...new Set(study.cells.map((cell) => cell.encoding))];
+  const seconds = isNumber(study.seconds) ? `; ${study.seconds.toLocaleString("en", { maximumFractionDigits: 0 })} s of training` : "";
+  fill(byId("study"),
+    el("h3", {}, escapeControls(study.question ?? study.name ?? "")),
+    el("p", { class: "quiet" }, escapeControls(`${pluralize(study.cells.length, "model")}, measure: ${study.measure ?? "score"}${seconds}. A line is the interquartile mean over seeds, its band an interval; dashed: the exact ceiling for a model that cannot see order.`)),
+    legend(encodings),
+    el("h3", {}, "While training"), el("div", { class: "charts", id: "learning" }, [...groups].map(([title, cells]) => learning(title, cells, encodings, study))),
+    el("h3", {}, "By length"), el("div", { class: "charts", id: "lengths" }, [...groups].map(([title, cells]) => byLength(title, cells, encodings, study))),
+    numbers(study), published(study));
+}
+
+const series = (cells, encodings, part, at) => cells.map((cell) => ({
+  label: escapeControls(cell.label), kind: encodings.indexOf(cell.encoding) % 8,
+  points: cell[part].map((point) => ({ x: point[at], y: point.iqm, low: point.low, high: point.high })),
+}));
+
+// Models of one chart can have different ceilings at a length; then no line is drawn there.
+function ceilingsOf(cells) {
+  const ceilings = new Map();
+  for (const cell of cells) for (const { length, ceiling } of cell.lengths) if (isNumber(ceiling)) ceilings.set(length, new Set([...(ceilings.get(length) ?? []), ceiling]));
+  return [...ceilings].filter(([, known]) => known.size === 1).sort(([a], [b]) => a - b).map(([x, [y]]) => ({ x, y }));
+}
+
+function learning(title, cells, encodings, study) {
+  const ends = cells.flatMap((cell) => cell.curve.map(({ step }) => step));
+  const within = cells.flatMap((cell) => cell.lengths.filter((point) => point.in_training_range));
+  const known = [...new Set(within.map(({ ceiling }) => ceiling).filter(isNumber))];
+  // The mean over several lengths has several ceilings: a line is drawn only where there is one number.
+  const ceiling = known.length === 1 && ends.length ? [{ x: Math.min(...ends), y: known[0] }, { x: Math.max(...ends), y: known[0] }] : [];
+  return lineChart({ title, xLabel: "step", yLabel: escapeControls(study.measure ?? "score"), series: series(cells, encodings, "curve", "step"), ceiling });
+}
+
+function byLength(title, cells, encodings, study) {
+  return lineChart({
+    title, xLabel: "length", yLabel: escapeControls(study.measure ?? "score"), series: series(cells, encodings, "lengths", "length"),
+    ceiling: ceilingsOf(cells), shaded: Array.isArray(study.trained_lengths) && study.trained_lengths.every(isNumber) ? study.trained_lengths : null,
+  });
+}
+
+function legend(encodings) {
+  const sample = (kind) => el("svg", { viewBox: "0 0 44 12", class: "sample", "aria-hidden": "true" }, el("line", { x1: 1, x2: 43, y1: 6, y2: 6, class: `line k${kind % 8}` }));
+  return el("ul", { class: "legend" }, encodings.map((encoding, kind) => el("li", {}, sample(kind), escapeControls(encoding))),
+    el("li", {}, el("svg", { viewBox: "0 0 44 12", class: "sample", "aria-hidden": "true" }, el("line", { x1: 1, x2: 43, y1: 6, y2: 6, class: "ceiling" })), "exact ceiling"));
+}
+
+function numbers({ cells }) {
+  const row = (cell) => cell.lengths.map((at) => el("tr", {},
+    el("th", { scope: "row" }, escapeControls(cell.label)), el("td", { class: "number" }, `${at.length}${at.in_training_range ? "" : " (not trained)"}`),
+    el("td", { class: "number" }, formatFixed(at.iqm)), el("td", { class: "number" }, `${formatFixed(at.low)} to ${formatFixed(at.high)}`),
+    el("td", { class: "number" }, isNumber(at.ceiling) ? formatFixed(at.ceiling) : "none known"),
+    el("td", {}, escapeControls((cell.proved_laws ?? []).join(", ")))));
+  const head = ["model", "length", "score", "interval", "ceiling", "proved laws"].map((text, i) => el("th", { scope: "col", class: i && i < 5 ? "number" : null }, text));
+  return el("details", { id: "study-numbers" }, el("summary", {}, "The numbers"),
+    el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, cells.map(row)))));
+}
+
+function published(study) {
+  if (!Array.isArray(study.published) || !study.published.length) return null;
+  return [el("h3", {}, "Published results"), el("ul", {}, study.published.map(({ label, text, source }) =>
+    el("li", {}, el("strong", {}, escapeControls(label ?? "")), ` ${escapeControls(text ?? "")} `, el("span", { class: "quiet" }, escapeControls(source ?? "")))))];
+}

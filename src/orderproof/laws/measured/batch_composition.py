@@ -1,0 +1,78 @@
+"""OP407 batch_composition: the output of a row does not depend on the number, length or padding of the other rows.
+
+    f(S X) = S f(X) for any selection S of rows, a single row included; and a row that is padded on the right or on the
+    left to the length of a longer row has the output of the unpadded row.
+
+With padding on the left, position ids start with 0 at the first real token. A model that takes no position ids may
+count pads: that is its contract. A recurrence without positions must not read pads either.
+Source: elementary; broken by padding masks that are applied only to batches of more than one row, and by positions
+taken from the first row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from orderproof.adapter import ModelAdapter
+from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.laws.measured.padded_batch import padded_batch
+
+PADS = 3
+MIN_ROWS = 2
+
+
+class BatchComposition(MeasuredLaw):
+    """The law of this module."""
+
+    def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
+        return "it takes one row at a time" if adapter.batch_size < MIN_ROWS else super().inapplicable_reason(adapter)
+
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        yield Comparison("a batch of one row", partial(_compare_rows, rows=(0,)))
+        yield Comparison("the rows reordered, one repeated", partial(_compare_rows, rows=(1, 0, 1)))
+        if "mask" in calls.adapter.supported_inputs:
+            yield Comparison(
+                "padded on the right in a batch with a longer row", partial(_compare_padded, left=0, right=PADS)
+            )
+            yield Comparison(
+                "padded on the right in a batch of one row", partial(_compare_padded, left=0, right=PADS, alone=True)
+            )
+            if "positions" in calls.adapter.supported_inputs or not calls.adapter.has_positions:
+                yield Comparison(
+                    "padded on the left in a batch with a longer row", partial(_compare_padded, left=PADS, right=0)
+                )
+                yield Comparison(
+                    "padded on the left in a batch of one row", partial(_compare_padded, left=PADS, right=0, alone=True)
+                )
+
+    def control(self, calls: CachedCalls) -> OutputPair:
+        return replace_first_token(calls)
+
+
+def _compare_rows(calls: CachedCalls, *, rows: tuple[int, ...]) -> OutputPair:
+    index = torch.tensor(rows)
+    return calls.default_output[index], calls.forward(calls.default_tokens[index])
+
+
+def _compare_padded(calls: CachedCalls, *, left: int, right: int, alone: bool = False) -> OutputPair:
+    padded = padded_batch(calls, left=left, right=right, alone=alone)
+    count = padded.unpadded_row.shape[1]
+    expected = calls.default_output[:1] if count == calls.default_length else calls.forward(padded.unpadded_row)
+    actual = calls.forward(padded.tokens, **padded.call_arguments)[:1]
+    return expected, actual[:, left : left + count] if actual.dim() == 3 else actual
+
+
+LAW = BatchComposition(
+    code="OP407",
+    name="batch_composition",
+    statement="The output of a row does not depend on the number, length or padding of the other rows.",
+    trait="gives a row the same output in every batch",
+    expectation={"causal_lm": "holds", "encoder": "holds", "vision": "holds"},
+    remedy="Apply the padding mask for any number of rows and in every kind of layer, and compute positions per row.",
+    diff="-if attention_mask is not None and len(x) > 1:\n+if attention_mask is not None:",
+)

@@ -1,0 +1,144 @@
+"""Calls of one model in one precision; calls that several laws make are cached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from orderproof.adapter import ModelAdapter, ModelOutput
+from orderproof.errors import OutputShapeError
+
+T = TypeVar("T")
+
+
+class CachedCalls:
+    """A model adapter and the outputs of its calls."""
+
+    def __init__(
+        self, adapter: ModelAdapter, seed: int = 0, *, double: bool = False, floats: torch.dtype | None = None
+    ) -> None:
+        self.adapter = adapter
+        self.seed = seed
+        self.is_float64 = double
+        self.float_dtype = torch.float64 if double else floats  # the dtype of tokens that are vectors
+        self._outputs: dict[tuple[Any, ...], Tensor] = {}
+        self._memo: dict[str, Any] = {}
+
+    @property
+    def default_length(self) -> int:
+        """The number of tokens of the default call."""
+        return self.adapter.default_length
+
+    @cached_property
+    def default_tokens(self) -> Tensor:
+        """The tokens of the default call: [row, token] or [row, token, feature]."""
+        return self.sample_tokens()
+
+    @cached_property
+    def default_output(self) -> Tensor:
+        """The output of the default call: no cache, no mask, no position ids."""
+        return self.forward(self.default_tokens)
+
+    def sample_tokens(self, tokens: int | None = None, *, rows: int | None = None, other: int = 0) -> Tensor:
+        """Random tokens [row, token, ...]; each value of `other` gives other tokens at every place."""
+        drawn = self.adapter.sample_tokens(
+            rows or self.adapter.batch_size, tokens or self.default_length, self.seed + other
+        )
+        return drawn if self.float_dtype is None or not drawn.is_floating_point() else drawn.to(self.float_dtype)
+
+    def default_position_ids(self, tokens: int, *, rows: int | None = None, start: int = 0) -> Tensor:
+        """The documented position ids [row, token] of tokens from index `start` on."""
+        first = self.adapter.first_position_id + start
+        return torch.arange(first, first + tokens).expand(rows or self.adapter.batch_size, tokens)
+
+    def forward(self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """The output of one call without a cache."""
+        key = tuple(None if x is None else (tuple(x.shape), _raw_bytes(x)) for x in (tokens, positions, mask))
+        if key not in self._outputs:
+            self._outputs[key] = self.uncached_call(tokens, positions=positions, mask=mask, keep=False).output
+        return self._outputs[key]
+
+    def forward_at(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """The output at explicit position ids [row, token].
+
+        The call has an all-ones mask: without one some libraries read position ids with gaps as packed documents.
+        """
+        return self.forward(tokens, positions=positions, mask=self.all_ones_mask(tokens))
+
+    def all_ones_mask(self, tokens: Tensor) -> Tensor | None:
+        """An all-ones mask [row, token], or None if the model takes no mask."""
+        return torch.ones(tokens.shape[:2], dtype=torch.bool) if "mask" in self.adapter.supported_inputs else None
+
+    def uncached_call(self, tokens: Tensor, **given: Any) -> ModelOutput:
+        """The output of one call that is not cached. The model gets copies of the tensors."""
+        own: dict[str, Any] = {k: v.clone() if isinstance(v, Tensor) else v for k, v in given.items()}
+        with torch.no_grad():
+            return self.adapter.call(tokens.clone(), **own)
+
+    def incremental_forward(
+        self, tokens: Tensor, sizes: list[int], past: Any = None, **given: Any
+    ) -> tuple[Tensor, Any]:
+        """The outputs of calls with these numbers of tokens, each on the cache of the calls before it, and the cache.
+
+        `positions` are those of all tokens; `mask` covers the tokens that `past` holds too. Raises `OutputShapeError`
+        if a call does not give one output per token.
+        """
+        outputs, start, before = [], 0, 0
+        past = self.adapter.initial_cache(*tokens.shape[:2]) if past is None else past
+        mask: Tensor | None = given.get("mask")
+        if mask is not None:
+            before = mask.shape[1] - tokens.shape[1]
+        for size in sizes:
+            end = start + size
+            more: dict[str, Any] = {} if mask is None else {"mask": mask[:, : before + end]}
+            if given.get("positions") is not None:
+                more["positions"] = given["positions"][:, start:end]
+            answer = self.uncached_call(tokens[:, start:end], past=past, keep=True, **more)
+            shape = list(answer.output.shape)
+            if shape[:2] != [len(tokens), size]:
+                raise OutputShapeError(
+                    f"a call with {size} token{'s' * (size > 1)} on a cache gave an output of shape {shape}"
+                )
+            outputs.append(answer.output)
+            past, start = answer.cache, end
+        return torch.cat(outputs, dim=1), past
+
+    @cached_property
+    def float64(self) -> CachedCalls:
+        """The same model in float64."""
+        return CachedCalls(self.adapter.in_float64(), self.seed, double=True)
+
+    @cached_property
+    def attention_backends(self) -> dict[str, CachedCalls]:
+        """The same calls on other attention backends, by name."""
+        return {name: self.for_adapter(adapter) for name, adapter in self.adapter.attention_backends()}
+
+    def memoize(self, name: str, make: Callable[[], T]) -> T:
+        """The value stored under this name; `make` computes it the first time."""
+        if name not in self._memo:
+            self._memo[name] = make()
+        value: T = self._memo[name]
+        return value
+
+    def reloaded(self, name: str) -> CachedCalls:
+        """The same calls of the model after it was copied, or saved and loaded, by this method."""
+        return self.memoize(f"reloaded: {name}", lambda: self.for_adapter(self.adapter.reload_methods()[name]()))
+
+    def loaded_in(self, dtype: torch.dtype) -> CachedCalls:
+        """The same model as its library loads it in this dtype."""
+        return self.memoize(
+            f"loaded: {dtype}", lambda: CachedCalls(self.adapter.loaded_in(dtype), self.seed, floats=dtype)
+        )
+
+    def for_adapter(self, adapter: ModelAdapter) -> CachedCalls:
+        """The same calls of another adapter."""
+        return CachedCalls(adapter, self.seed, double=self.is_float64, floats=self.float_dtype)
+
+
+def _raw_bytes(x: Tensor) -> bytes:
+    """The bytes of a tensor; numpy has no bfloat16."""
+    return bytes(x.contiguous().view(torch.uint8).numpy().tobytes())

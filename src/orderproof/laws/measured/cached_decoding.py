@@ -1,0 +1,64 @@
+"""OP401 cached_decoding: token-by-token decoding with a cache gives the output of one forward.
+
+    f(x)_t = f(x_t; C(x_0 ... x_{t-1}))   for every t,
+
+where C is the cache after the earlier calls. Compared with the model's default cache, with every other kind of cache
+that it takes, and with explicit position ids.
+Source: elementary; broken by positions that restart at each call, by ring buffers that roll one step early, and by
+masks that are aligned to the wrong corner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+
+GENERATED_TOKENS = 3
+
+
+class CachedDecoding(MeasuredLaw):
+    """The law of this module."""
+
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        yield Comparison("token-by-token decoding", _decode_token_by_token)
+        if "positions" in calls.adapter.supported_inputs:
+            yield Comparison(
+                "token-by-token decoding with position ids", partial(_decode_token_by_token, explicit=True)
+            )
+        for kind in calls.adapter.cache_kinds():
+            yield Comparison(f"token-by-token decoding into a {kind} cache", partial(_decode_token_by_token, kind=kind))
+        if calls.adapter.supports_generation:
+            yield Comparison("greedy generation", _compare_generation)
+
+    def control(self, calls: CachedCalls) -> OutputPair:
+        return replace_first_token(calls)
+
+
+def _decode_token_by_token(calls: CachedCalls, *, explicit: bool = False, kind: str = "") -> OutputPair:
+    rows, count = calls.default_tokens.shape[:2]
+    past = calls.adapter.new_cache(kind, rows, count) if kind else None
+    more = {"positions": calls.default_position_ids(count)} if explicit else {}
+    decoded, _ = calls.incremental_forward(calls.default_tokens, [1] * count, past, **more)
+    return calls.default_output, decoded
+
+
+def _compare_generation(calls: CachedCalls) -> OutputPair:
+    """The ids of tokens that are chosen greedily without a cache, and of those that the library generates with one."""
+    generated, by_hand = calls.adapter.greedy_generation(calls.default_tokens, GENERATED_TOKENS)
+    return by_hand.double(), generated.double()
+
+
+LAW = CachedDecoding(
+    code="OP401",
+    name="cached_decoding",
+    statement="Token-by-token decoding with a cache gives the output of one forward.",
+    trait="decodes with a cache as it prefills",
+    expectation={"causal_lm": "holds"},
+    remedy="Count positions on from the length of the cache, and align the causal mask to its end.",
+    diff="-position_ids = torch.arange(n)\n+position_ids = past_key_values.get_seq_length() + torch.arange(n)",
+    required_inputs=frozenset({"cache"}),
+)

@@ -1,0 +1,76 @@
+"""OP402 chunked_prefill: a prefill in chunks gives the output of one forward, across sliding windows and chunks too.
+
+    f(x)_{a..b} = f(x_{a..b}; C(x_0 ... x_{a-1}))   for chunks of several tokens on a cache that is not empty.
+
+Token-by-token decoding can be right where this is wrong: recurrences often have a step for one token and a scan that
+starts from the zero state.
+Source: elementary; broken by recurrences that take no initial state, and by windows computed from the length of a
+chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+
+from orderproof.errors import UnsupportedCallError, is_internal
+from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+
+
+class ChunkedPrefill(MeasuredLaw):
+    """The law of this module."""
+
+    inapplicable_if_unsupported = True
+
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        for sizes in chunk_sizes(calls.default_length, calls.adapter.context_spans):
+            yield Comparison(
+                f"in chunks of {', '.join(map(str, sizes))} tokens", partial(_prefill_in_chunks, sizes=sizes)
+            )
+
+    def control(self, calls: CachedCalls) -> OutputPair:
+        return replace_first_token(calls)
+
+
+def chunk_sizes(tokens: int, spans: tuple[int, ...]) -> list[list[int]]:
+    """Ways to split the tokens: into three, after the first, and around the end of every window or chunk."""
+    third = max(tokens // 3, 1)
+    cuts = [
+        [third, 2 * third],
+        [1],
+        *([s - 1] for s in spans),
+        *([s] for s in spans),
+        *([s + 1] for s in spans),
+    ]
+    splits: list[list[int]] = []
+    for cut in cuts:
+        edges = [0, *sorted({c for c in cut if 0 < c < tokens}), tokens]
+        sizes = [b - a for a, b in pairwise(edges)]
+        if len(sizes) > 1 and max(sizes[1:]) > 1 and sizes not in splits:
+            splits.append(sizes)
+    return splits
+
+
+def _prefill_in_chunks(calls: CachedCalls, *, sizes: list[int]) -> OutputPair:
+    try:
+        output, _ = calls.incremental_forward(calls.default_tokens, sizes)
+    except (AssertionError, NotImplementedError) as error:
+        if is_internal(error):
+            raise
+        raise UnsupportedCallError(f"it refuses several tokens on a cache: {error}") from error
+    return calls.default_output, output
+
+
+LAW = ChunkedPrefill(
+    code="OP402",
+    name="chunked_prefill",
+    statement="A prefill in chunks of several tokens gives the output of one forward.",
+    trait="prefills in chunks as in one call",
+    expectation={"causal_lm": "holds"},
+    remedy="Start the scan, the convolution and the window of a chunk from the state in the cache, not from zero.",
+    diff="-state = scan(x, initial_state=None)\n+state = scan(x, initial_state=cache.state)",
+    required_inputs=frozenset({"cache"}),
+)

@@ -1,0 +1,152 @@
+"""OP302 distinct_positions: different positions have different outputs in the dtype in use, bfloat16 and autocast.
+
+    f64(x; p) and f64(x; p') clearly differ   =>   f(x; p) and f(x; p') differ   for the last of four tokens at p
+
+in the dtype in use, loaded in bfloat16, and in float32 under autocast to bfloat16. Positions reach the stated length:
+geometrically spaced ones, each with its neighbour, and some that are equal modulo powers of two. Positions that are
+equal in float64 too (buckets of distances, a bias so large that the softmax is zero) are equal by design. A violation
+is exact: every number of the two outputs is the same, although they differ in float64 by more than
+`CLEAR_DIFFERENCE_EPS` units of rounding.
+
+A table of absolute positions that was computed with too few bits has equal rows in float64 too. Distances may share a
+bucket by design, absolute positions may not, and only absolute positions change the output of a single token. So if
+that output changes with the position at all, it must change with every position.
+
+bfloat16 has 8 significant bits: it represents 769 of the integers below 4096. Position ids or angles in it collapse.
+Source: huggingface/diffusers#13920 (all image tokens at one position under autocast), deepspeedai/DeepSpeed#4932.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from orderproof.errors import UnsupportedCallError
+from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.dtype_reference import (
+    DtypeMode,
+    PositionedForward,
+    dtype_modes,
+    float64_reference,
+    position_count,
+    weight_dtype,
+)
+from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, NotedOutputs, OutputPair
+from orderproof.prover.execution import relative_difference
+
+SPACED_POSITIONS = 14  # geometrically spaced positions, each with its neighbour
+PREFIX_TOKENS = 3  # tokens before the token that is moved
+POSITION_EFFECT_EPS = 1000  # [units of rounding] a larger effect of the position is not rounding
+CLEAR_DIFFERENCE_EPS = 4  # [units of rounding, relative to the largest output] a clear difference in float64
+
+
+class DistinctPositions(MeasuredLaw):
+    """The law of this module."""
+
+    confirm_in_float64 = False  # one of the outputs is in float64
+
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        reach = position_count(calls)
+        places = position_schedule(reach)
+        if len(places) > 1 and _has_absolute_positions(calls):
+            yield Comparison(
+                f"a single token at positions up to {reach - 1}", partial(_compare_single_token, places=places)
+            )
+        for precision in dtype_modes(calls) if len(places) > 1 else ():
+            what = f"positions up to {reach - 1} {precision.description}"
+            yield Comparison(what, partial(_compare_distinct, places=places, precision=precision))
+
+    def control(self, calls: CachedCalls) -> OutputPair:
+        places = position_schedule(position_count(calls))
+        outputs = outputs_at_positions(float64_reference(calls), places, float64_reference(calls).forward_at)
+        return outputs[:-1], outputs[1:]
+
+
+def position_schedule(reach: int) -> list[int]:
+    """Positions after the prefix up to the last: geometrically spaced ones, each with its neighbour.
+
+    Also some that coincide if positions wrap at a power of two.
+    """
+    if reach <= PREFIX_TOKENS + 1:
+        return []
+    spaced = (
+        torch.logspace(0, 1, SPACED_POSITIONS, base=(reach - 1) / PREFIX_TOKENS, dtype=torch.float64) * PREFIX_TOKENS
+    )
+    places = {int(place) for place in spaced.round()} | {int(place) + 1 for place in spaced.round()} | {reach - 2}
+    places |= {PREFIX_TOKENS, *(PREFIX_TOKENS + 2**power for power in range(5, reach.bit_length()))}
+    return sorted(place for place in places if PREFIX_TOKENS <= place < reach)
+
+
+def outputs_at_positions(calls: CachedCalls, places: list[int], call: PositionedForward) -> Tensor:
+    """The outputs [position, number] of a few tokens with the last of them at each of these positions."""
+    tokens = torch.cat([calls.sample_tokens(PREFIX_TOKENS + 1, rows=1)] * len(places))
+    positions = torch.arange(PREFIX_TOKENS + 1).repeat(len(tokens), 1)
+    positions[:, -1] = torch.tensor(places)
+    return call(tokens, calls.adapter.first_position_id + positions).reshape(len(places), -1)
+
+
+def _compare_distinct(calls: CachedCalls, *, places: list[int], precision: DtypeMode) -> OutputPair | NotedOutputs:
+    """For each position: 1, and whether it differs from all earlier ones from which it clearly differs in float64."""
+    wide = float64_reference(calls, precision)
+    exact = outputs_at_positions(wide, places, wide.forward_at)
+    used = outputs_at_positions(calls, places, precision.forward)
+    if not bool(exact.isfinite().all()) or not bool(used.isfinite().all()):
+        return exact, used.to(exact.dtype)  # the measurement reports which
+    clear = torch.cdist(exact, exact, p=float("inf")) > CLEAR_DIFFERENCE_EPS * precision.eps * exact.abs().max()
+    if not bool(clear.any()):
+        raise UnsupportedCallError(
+            f"no positions differ in float64 by more than {CLEAR_DIFFERENCE_EPS} units of rounding"
+        )
+    return _report_equal_positions(clear & (used.unsqueeze(0) == used.unsqueeze(1)).all(-1), places)
+
+
+def _has_absolute_positions(calls: CachedCalls) -> bool:
+    """True if the output of a single token depends on its position."""
+    try:
+        near = _single_token_outputs(calls, [PREFIX_TOKENS, PREFIX_TOKENS + 1])
+    except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
+        return False
+    return relative_difference(near[0], near[1]) > POSITION_EFFECT_EPS * torch.finfo(weight_dtype(calls.adapter)).eps
+
+
+def _compare_single_token(calls: CachedCalls, *, places: list[int]) -> OutputPair | NotedOutputs:
+    outputs = _single_token_outputs(float64_reference(calls), places)
+    if not bool(outputs.isfinite().all()):
+        return outputs, outputs
+    least = POSITION_EFFECT_EPS * torch.finfo(outputs.dtype).eps * outputs.abs().max()
+    return _report_equal_positions(torch.cdist(outputs, outputs, p=float("inf")) <= least, places)
+
+
+def _single_token_outputs(calls: CachedCalls, places: list[int]) -> Tensor:
+    """The outputs [position, number] of a single token at each position."""
+    tokens = torch.cat([calls.sample_tokens(1, rows=1)] * len(places))
+    positions = calls.adapter.first_position_id + torch.tensor(places).unsqueeze(-1)
+    return calls.forward_at(tokens, positions).reshape(len(places), -1)
+
+
+def _report_equal_positions(same: Tensor, places: list[int]) -> NotedOutputs:
+    """For each position: 1, and 0 if an earlier one is equal to it; and a pair of equal ones in words."""
+    equal = torch.nonzero(same.tril(-1))
+    distinct = torch.ones(len(places), dtype=torch.float64)
+    distinct[equal[:, 0]] = 0.0
+    note = ""
+    if len(equal):
+        later, earlier = (places[int(i)] for i in equal[0])
+        note = f"{earlier} and {later} are one position; {len(equal)} pairs in all"
+    return NotedOutputs(torch.ones_like(distinct), distinct, note)
+
+
+LAW = DistinctPositions(
+    code="OP302",
+    name="distinct_positions",
+    statement="Different positions have different outputs, in the dtype in use and in bfloat16.",
+    trait="tells positions apart",
+    expectation={"causal_lm": "holds", "encoder": "holds"},
+    remedy="Keep position ids as integers and compute angles and tables from them in float32 or float64, outside "
+    "autocast; round the result, not the positions.",
+    diff="-embedding = table.to(torch.bfloat16)[position_ids]\n+embedding = table.float()[position_ids]",
+    required_inputs=frozenset({"positions"}),
+)

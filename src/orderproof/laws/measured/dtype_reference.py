@@ -1,0 +1,93 @@
+"""Large positions, and one model in several precisions, for the laws distinct_positions and position_precision.
+
+Position ids reach large positions with few tokens. Powers of two are avoided: they are exact in every precision, which
+hides rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from orderproof.adapter import ModelAdapter
+from orderproof.errors import UnsupportedCallError
+from orderproof.laws.measured.cached_calls import CachedCalls
+
+DEFAULT_POSITION_COUNT = 4096  # positions to test if the model states no number
+
+PositionedForward = Callable[[Tensor, Tensor], Tensor]  # from tokens and position ids to an output
+
+
+class DtypeMode(NamedTuple):
+    """One precision: its description, its unit of rounding, and the call of the model in it."""
+
+    description: str
+    eps: float
+    forward: PositionedForward
+
+
+def position_count(calls: CachedCalls) -> int:
+    """The number of positions to test: the rows of a table, else a default if the model accepts the last of them."""
+    adapter = calls.adapter
+    if adapter.max_positions is not None:
+        return adapter.max_positions
+    usual = adapter.family_max_positions or DEFAULT_POSITION_COUNT
+    stated = adapter.config_max_positions or usual
+    if usual > stated:
+        try:
+            calls.forward_at(calls.sample_tokens(1, rows=1), calls.default_position_ids(1, rows=1, start=usual - 1))
+        except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
+            return stated
+    return max(usual, stated)
+
+
+def dtype_modes(calls: CachedCalls) -> Iterator[DtypeMode]:
+    """The dtype in use, loaded in bfloat16, and autocast to bfloat16."""
+    in_use = weight_dtype(calls.adapter)
+    yield DtypeMode(f"in {str(in_use).removeprefix('torch.')}", torch.finfo(in_use).eps, calls.forward_at)
+    eps = torch.finfo(torch.bfloat16).eps
+    if in_use != torch.bfloat16:
+        yield DtypeMode("in bfloat16", eps, _forward_in_bfloat16(calls))
+        yield DtypeMode("under autocast to bfloat16", eps, partial(_forward_under_autocast, calls))
+
+
+def float64_reference(calls: CachedCalls, precision: DtypeMode | None = None) -> CachedCalls:
+    """The model loaded in float64, with tables and frequencies computed in float64, not converted from rounded ones.
+
+    If it does not run in float64 or gives NaN or infinity, float32 is the reference for narrower dtypes. Raises
+    `UnsupportedCallError` for the others.
+    """
+    wide = calls.loaded_in(torch.float64)
+    try:
+        if not bool(
+            wide.forward_at(wide.default_tokens, wide.default_position_ids(wide.default_length)).isfinite().all()
+        ):
+            raise UnsupportedCallError("it gives NaN or infinity in float64")
+    except Exception as error:
+        wide = calls.loaded_in(torch.float32)
+        if precision is not None and precision.eps <= torch.finfo(torch.float32).eps:
+            raise UnsupportedCallError("it does not run in float64, the reference") from error
+    return wide
+
+
+def weight_dtype(adapter: ModelAdapter) -> torch.dtype:
+    """The dtype of the first floating-point parameter; float32 without one."""
+    dtypes: Iterator[torch.dtype] = (p.dtype for p in adapter.module.parameters() if p.is_floating_point())
+    return next(dtypes, torch.float32)
+
+
+def _forward_in_bfloat16(calls: CachedCalls) -> PositionedForward:
+    def call(tokens: Tensor, positions: Tensor) -> Tensor:
+        given = tokens.to(torch.bfloat16) if tokens.is_floating_point() else tokens
+        return calls.loaded_in(torch.bfloat16).forward_at(given, positions)
+
+    return call
+
+
+def _forward_under_autocast(calls: CachedCalls, tokens: Tensor, positions: Tensor) -> Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        return calls.uncached_call(tokens, positions=positions, mask=calls.all_ones_mask(tokens), keep=False).output

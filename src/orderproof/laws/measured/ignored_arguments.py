@@ -1,0 +1,114 @@
+"""OP306 ignored_arguments: every argument and setting that a model accepts changes its output.
+
+    f(x; p) != f(x; p'),   f(x; m) != f(x; m'),   f_s(x) != f_s'(x)   for a setting s, with the same weights
+
+for position ids p, a mask m, and the settings base, scaling and window. An argument that is accepted and dropped is
+worse than one that is refused, because the caller relies on it. The two outputs must differ; equal outputs refute the
+law only if replacing a token changes the output. An argument that a model does not name but accepts in its `**kwargs`
+is tried and reported, and refutes nothing; nor do position ids of a model without an encoding of positions, which
+names them for packed documents only. Position ids are spaced, and the call has an all-ones mask: without one some
+libraries read gaps as packed documents.
+Source: facebookresearch/fairseq#3726 (positions ignored), huggingface/diffusers#10111 (base never used),
+unslothai/unsloth#6197 (scaling dropped).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from orderproof.adapter import ModelAdapter
+from orderproof.errors import UnsupportedCallError
+from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.measured_law import INPUT_NAMES, Comparison, MeasuredLaw, OutputPair
+from orderproof.tolerances import MAX_NOISE
+
+MAX_POSITION = 108  # of the spaced position ids
+
+
+class IgnoredArguments(MeasuredLaw):
+    """The law of this module."""
+
+    def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
+        if adapter.supported_inputs & {"positions", "mask"} or any(True for _ in adapter.config_variants()):
+            return None
+        return "it takes no position ids and no mask, and states no base, scaling or window"
+
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        adapter = calls.adapter
+        for argument, compare in (("positions", _positions), ("mask", _mask)):
+            name = INPUT_NAMES[argument]
+            if argument in adapter.supported_inputs:
+                yield Comparison(f"{name} must change the output", compare, expects_difference=True)
+            elif argument in adapter.ignored_kwargs:
+                run = partial(_compare_ignored_kwarg, name=name, compare=compare)
+                yield Comparison(f"{name}, not named, must change the output", run, expects_difference=True)
+        for setting, other in adapter.config_variants():
+            remedy = f"Read {setting} where it is used, and not only where it is stored."
+            run = partial(_compare_config_variant, other=other)
+            yield Comparison(f"{setting} must change the output", run, expects_difference=True, remedy=remedy)
+
+    def control(self, calls: CachedCalls) -> OutputPair:
+        return replace_first_token(calls)
+
+
+def spaced_position_ids(calls: CachedCalls) -> Tensor:
+    """Position ids [row, token] with growing distances, within the length that the model states."""
+    most = calls.adapter.max_positions or calls.adapter.config_max_positions or MAX_POSITION + 1
+    fraction = torch.arange(calls.default_length, dtype=torch.float64) / max(calls.default_length - 1, 1)
+    ids = (fraction**2 * (min(most - 1, MAX_POSITION))).round().long()
+    return (calls.adapter.first_position_id + torch.maximum(ids, torch.arange(calls.default_length))).expand(2, -1)
+
+
+def _positions(calls: CachedCalls) -> OutputPair:
+    near, far = (
+        calls.forward_at(calls.default_tokens, calls.default_position_ids(calls.default_length)),
+        calls.forward_at(calls.default_tokens, spaced_position_ids(calls)),
+    )
+    if not calls.adapter.has_positions and torch.equal(near, far):
+        raise UnsupportedCallError("it has no encoding of positions that position ids could change")
+    return near, far
+
+
+def _mask(calls: CachedCalls) -> OutputPair:
+    mask = torch.ones(calls.default_tokens.shape[:2], dtype=torch.bool)
+    mask[:, 1] = False
+    unmasked = calls.forward(calls.default_tokens, mask=torch.ones_like(mask))
+    masked = calls.forward(calls.default_tokens, mask=mask)
+    return (unmasked[:, 2:], masked[:, 2:]) if unmasked.dim() == 3 else (unmasked, masked)
+
+
+def _compare_ignored_kwarg(
+    calls: CachedCalls, *, name: str, compare: Callable[[CachedCalls], OutputPair]
+) -> OutputPair:
+    first, second = compare(calls)
+    if (first - second).abs().max() <= MAX_NOISE * first.abs().max():
+        raise UnsupportedCallError(f"{name}: not named, and dropped in its **kwargs without an error")
+    return first, second
+
+
+def _compare_config_variant(calls: CachedCalls, *, other: ModelAdapter) -> OutputPair:
+    """The outputs of the model and of its variant, at default and at spaced positions."""
+    if calls.is_float64:
+        other = other.in_float64()
+    return _default_and_spaced_outputs(calls), _default_and_spaced_outputs(calls.for_adapter(other))
+
+
+def _default_and_spaced_outputs(calls: CachedCalls) -> Tensor:
+    if "positions" not in calls.adapter.supported_inputs:
+        return calls.default_output
+    return torch.cat([calls.default_output, calls.forward_at(calls.default_tokens, spaced_position_ids(calls))])
+
+
+LAW = IgnoredArguments(
+    code="OP306",
+    name="ignored_arguments",
+    statement="Every accepted argument changes the output: position ids, mask, base, scaling, window.",
+    trait="uses every argument that it accepts",
+    expectation={"causal_lm": "holds", "encoder": "holds"},
+    remedy="Use the argument, or refuse it with an error; an argument that is accepted and dropped misleads.",
+)

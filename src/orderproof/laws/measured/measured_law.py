@@ -1,0 +1,74 @@
+"""The base class of measured laws: two ways to compute the same numbers, and a control that must change them.
+
+A law yields comparisons. Each compares two calls, or series of calls, of the model that should give equal outputs.
+Repeating a comparison in float64 separates rounding from a difference. Equal outputs are evidence only if a positive
+control, a change that must matter, changes the output.
+
+A comparison may also be of two calls that must differ. A difference then needs no control. Equal outputs refute the law
+only if the control changes the output.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torch import Tensor
+
+from orderproof.adapter import ModelAdapter
+from orderproof.laws.law import Law
+from orderproof.laws.measured.cached_calls import CachedCalls
+
+OutputPair = tuple[Tensor, Tensor]  # the expected output and the actual one, of one shape
+INPUT_NAMES = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask"}
+
+
+class NotedOutputs(NamedTuple):
+    """The expected and the actual output, and an observation in words: which positions are equal."""
+
+    expected: Tensor
+    actual: Tensor
+    note: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison, by name; it can be run on calls of either precision."""
+
+    description: str
+    run: Callable[[CachedCalls], OutputPair | NotedOutputs]
+    remedy: str = ""  # if it fails; without one, the remedy of the law
+    informational: bool = False  # a difference is reported and decides nothing
+    expects_difference: bool = False  # the two outputs must not be equal
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredLaw(Law):
+    """A law that is decided by calling the model: comparisons of outputs, and a positive control."""
+
+    remedy: str
+    diff: str = ""  # the remedy as lines of code, - before and + after
+    required_inputs: frozenset[str] = field(default=frozenset())  # of `ModelAdapter.supported_inputs`
+
+    zero_tolerance = False  # the outputs must be equal up to the last bits: nothing that may matter was changed
+    inapplicable_if_unsupported = False  # an adapter that supports no comparison makes it not applicable, not undecided
+    confirm_in_float64 = True  # a difference is repeated in float64; not if both outputs round alike
+    refutation_changes_model = False  # a model that breaks the law is not the same afterwards
+
+    def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
+        """Why the law has no meaning for a model; None if it has one."""
+        if "positions" in self.required_inputs and not adapter.has_positions:
+            return "it has no encoding of positions"
+        missing = sorted(self.required_inputs - set(adapter.supported_inputs))
+        names = " and no ".join(INPUT_NAMES[m].removeprefix("a ").removeprefix("an ") for m in missing)
+        return f"it takes no {names}" if missing else None
+
+    @abstractmethod
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        """The comparisons, the cheapest first."""
+
+    @abstractmethod
+    def control(self, calls: CachedCalls) -> OutputPair:
+        """Two outputs that must differ: a change was made that must matter to what the comparisons compare."""

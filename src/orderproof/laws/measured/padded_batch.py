@@ -1,0 +1,41 @@
+"""The first row of the default call with padding, its mask and its position ids."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from orderproof.laws.measured.cached_calls import CachedCalls
+
+
+class PaddedBatch(NamedTuple):
+    """Padded tokens [row, token, ...] and their mask; position ids are among the arguments if the model takes them."""
+
+    tokens: Tensor
+    mask: Tensor
+    unpadded_row: Tensor  # the first row without padding: [1, token, ...]
+    call_arguments: dict[str, Tensor]  # the mask and the position ids, as arguments of a call
+
+
+def padded_batch(calls: CachedCalls, *, left: int, right: int = 0, alone: bool) -> PaddedBatch:
+    """The first row with padding, shortened if a table ends; unless `alone`, with a second row without padding."""
+    count, pads = calls.default_length, left + right
+    longest = calls.adapter.max_positions
+    if longest is not None and count + pads > longest:
+        count = longest - pads
+    row = calls.default_tokens[:1, :count]
+    filler = calls.sample_tokens(pads, rows=1, other=3)
+    if calls.adapter.pad_token_id is not None and not filler.is_floating_point():
+        filler = torch.full_like(filler, calls.adapter.pad_token_id)
+    tokens = torch.cat([filler[:, :left], row, filler[:, left:]], dim=1)
+    place = torch.arange(count + pads)
+    mask = ((place >= left) & (place < left + count)).unsqueeze(0)
+    if not alone:
+        tokens = torch.cat([tokens, calls.sample_tokens(count + pads, rows=1, other=4)])
+        mask = torch.cat([mask, torch.ones_like(mask)])
+    given = {"mask": mask}
+    if "positions" in calls.adapter.supported_inputs:
+        given["positions"] = calls.adapter.first_position_id + (mask.long().cumsum(1) - 1).clamp(min=0)
+    return PaddedBatch(tokens, mask, row, given)

@@ -1,0 +1,121 @@
+"""OP303 position_precision: outputs at large positions are as precise as outputs at small ones.
+
+    err(p) <= MAX_ERROR_RATIO max(err(near), eps) + ANGLE_ROUNDING_UNITS p 2^-24
+
+err(p) is the difference to the same weights loaded in float64, for the second half of the tokens shifted by p from
+the first half: relative to the norm of a typical output, and the median over tokens and rows, which the few tokens
+that rounding routes to another expert do not move. err(near) is the largest error of a few small p that every
+precision represents. eps is the unit of rounding of the dtype: the dtype in use, bfloat16, or that of autocast. An
+angle computed in float32 at position p has an error of p 2^-24, which is allowed.
+
+The law finds rounding that grows with the position: frequencies or positions in half precision. Rounding to 8 bits
+moves a frequency by up to 2^-9 of its value, and the angle at p = 1000 by 2 radians. Shifting all tokens together
+does not show it if only distances matter. No p is a power of two: those are exact in every precision. The reference
+is loaded from the weights: a float64 copy of a model with rounded frequencies keeps them rounded. A comparison counts
+only if shifting the second half by one part in 256 more, which bfloat16 rounds away, changes the output by more than
+the bound.
+Source: EleutherAI/gpt-neox#1003; huggingface/transformers#25681, #29496; deepspeedai/DeepSpeed#4932.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from orderproof.errors import UnsupportedCallError
+from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.controls import move_second_half
+from orderproof.laws.measured.dtype_reference import (
+    DtypeMode,
+    PositionedForward,
+    dtype_modes,
+    float64_reference,
+    position_count,
+)
+from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, NotedOutputs, OutputPair
+
+ROWS_FOR_MEDIAN = 4
+NEAR_SHIFTS = (0, 1, 3, 5)
+SHIFT_FRACTIONS = (0.003, 0.05, 0.61, 1.0)  # of the largest shift
+MAX_ERROR_RATIO = 2.0  # in 10 kinds of models without routing, err(p) was at most 1.2 err(0)
+ANGLE_ROUNDING_UNITS = 8.0  # [units of float32 rounding] the error of an angle, as the output shows it
+BFLOAT16_INTEGER_LIMIT = 256  # bfloat16 does not represent every larger integer
+
+
+class PositionPrecision(MeasuredLaw):
+    """The law of this module."""
+
+    confirm_in_float64 = False  # one of the outputs is in float64
+
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        reach = position_count(calls)
+        places = shifts(reach, calls.default_length)
+        for precision in dtype_modes(calls) if places else ():
+            what = f"positions up to {reach - 1} {precision.description}"
+            yield Comparison(what, partial(_excess_error, places=places, precision=precision))
+
+    def control(self, calls: CachedCalls) -> OutputPair:
+        return move_second_half(calls)
+
+
+def shifts(reach: int, tokens: int) -> list[int]:
+    """By how much to shift the second half: odd numbers, the largest one before the last position."""
+    room = reach - tokens - 1 - reach // BFLOAT16_INTEGER_LIMIT
+    return sorted({int(part * room) - 1 | 1 for part in SHIFT_FRACTIONS if part * room > NEAR_SHIFTS[-1] + 2})
+
+
+def _excess_error(calls: CachedCalls, *, places: list[int], precision: DtypeMode) -> OutputPair | NotedOutputs:
+    """For each shift: 1, and 1 plus the error beyond the bound, relative to a typical output."""
+    wide = float64_reference(calls, precision)
+    all_shifts = [*NEAR_SHIFTS, *places]
+    exact = outputs_at_shifts(wide, all_shifts, wide.forward_at)
+    used = outputs_at_shifts(calls, all_shifts, precision.forward)
+    if not bool(exact.isfinite().all()) or not bool(used.isfinite().all()):
+        return exact, used  # the measurement reports which
+    errors = median_relative_differences(exact, used)
+    near, error = errors[: len(NEAR_SHIFTS)], errors[len(NEAR_SHIFTS) :]
+    bound = (
+        MAX_ERROR_RATIO * max(float(near.max()), precision.eps) + ANGLE_ROUNDING_UNITS * torch.tensor(places) * 2.0**-24
+    )
+    nearby = outputs_at_shifts(wide, [place + 1 + place // BFLOAT16_INTEGER_LIMIT for place in places], wide.forward_at)
+    judged = median_relative_differences(exact[len(NEAR_SHIFTS) :], nearby) > bound
+    if not bool(judged.any()):
+        raise UnsupportedCallError("positions rounded to bfloat16 would not change the output by more than rounding")
+    excess = torch.where(judged, error - bound, 0.0).clamp(min=0.0)
+    worst = int(excess.argmax())
+    note = f"error {float(error[worst]):.2g} at shift {places[worst]}, {float(near.max()):.2g} near the start"
+    return NotedOutputs(torch.ones_like(excess), 1 + excess, note)
+
+
+def outputs_at_shifts(calls: CachedCalls, places: list[int], call: PositionedForward) -> Tensor:
+    """The outputs [shift, row and token, feature] of the second half of the tokens, shifted by each of these."""
+    count = calls.default_length
+    tokens = torch.cat([calls.sample_tokens(count, rows=ROWS_FOR_MEDIAN)] * len(places))
+    second_half = torch.arange(count) >= count // 2
+    moved = torch.tensor(places).repeat_interleave(ROWS_FOR_MEDIAN).unsqueeze(-1) * second_half
+    output = call(tokens, calls.adapter.first_position_id + torch.arange(count) + moved).double()
+    output = output[:, count // 2 :] if output.dim() == 3 else output
+    return output.reshape(len(places), -1, output.shape[-1])
+
+
+def median_relative_differences(first: Tensor, second: Tensor) -> Tensor:
+    """The median norm [shift] of the differences, relative to the median norm of an output."""
+    gap, size = (first - second).norm(dim=-1), first.norm(dim=-1)
+    medians: Tensor = gap.median(dim=-1).values / size.median()
+    return medians
+
+
+LAW = PositionPrecision(
+    code="OP303",
+    name="position_precision",
+    statement="Outputs at large positions are as precise as at small ones, in the dtype in use and in bfloat16.",
+    trait="keeps its precision at large positions",
+    expectation={"causal_lm": "holds", "encoder": "holds"},
+    remedy="Do not cast frequencies and positions: compute angles in float32 or float64 from integer positions, "
+    "and round their cosines and sines only.",
+    diff="-angles = position_ids.to(x.dtype) * inv_freq\n+angles = position_ids.double() * inv_freq.double()",
+    required_inputs=frozenset({"positions"}),
+)

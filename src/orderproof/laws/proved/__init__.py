@@ -1,0 +1,1 @@
+"""The laws that are proved on a graph: one file per law."""

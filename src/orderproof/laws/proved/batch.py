@@ -1,0 +1,69 @@
+"""OP204 batch: the outputs of a row are independent of the other rows of the batch.
+
+    X_r = X'_r for every row r but one  implies  f(X)_r = f(X')_r for those rows.
+
+Each row is replaced in turn: one relation and one walk per row.
+Source: elementary; broken by batch statistics, by experts with a capacity, and by scales taken over a whole tensor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from orderproof.laws.proved.proved_law import TokenDim
+from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
+from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Shape
+from orderproof.records.audit import Remedy
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchLaw(ReplacementLaw):
+    """The law of this module."""
+
+    replaced_row: int = 0  # its index; -1 is the last
+
+    replaces_whole_rows = True
+    requires_token_mixing = False
+
+    def subrelations(self, rows: int) -> tuple[BatchLaw, ...]:
+        return tuple(replace(self, replaced_row=row) for row in (*range(max(rows, 2) - 1), -1))
+
+    def replaced_slots(self, rows: int, tokens: int) -> SlotMask:
+        slots = np.zeros((rows, tokens), dtype=bool)
+        slots[self.replaced_row if self.replaced_row < rows else slice(None)] = (
+            True  # all rows of an input with fewer rows may change
+        )
+        return slots
+
+    def unchanged_slots(self, rows: int, tokens: int) -> SlotMask:
+        return ~self.replaced_slots(rows, tokens)
+
+    def change_description(self, tokens: int) -> str:
+        name = {0: "the first row", -1: "the last row"}.get(self.replaced_row, f"row {self.replaced_row}")
+        return f"replace {name} of the batch"
+
+    def inapplicable_reason(self, dims: tuple[TokenDim, ...]) -> str | None:
+        return None
+
+    def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
+        if not shape or shape[0] != rows or rows == 1:
+            return None
+        level = np.where(np.arange(rows) == self.replaced_row % rows, ALWAYS, NEVER)
+        return level.reshape([-1, *[1] * (len(shape) - 1)])
+
+
+LAW = BatchLaw(
+    code="OP204",
+    name="batch",
+    statement="Replacing one row of the batch leaves the outputs of the other rows unchanged.",
+    trait="keeps batch rows independent",
+    expectation={"encoder": "holds", "causal_lm": "holds", "vision": "holds"},
+    remedies={
+        "holds": Remedy(
+            text="Compute statistics, scales and capacities per row, not over the batch.",
+            diff="-scale = x.abs().amax()\n+scale = x.abs().amax(dim=tuple(range(1, x.dim())), keepdim=True)",
+        )
+    },
+)

@@ -1,0 +1,55 @@
+"""OP203 packing: the outputs in one packed document are independent of the other documents.
+
+    X_s = X'_s for every slot s of one document  implies  f(X)_s = f(X')_s there.
+
+A row has two documents, and either is replaced: two relations, two walks. Two call modes mark the documents: position
+ids that restart at each document (`packed`), or these and a block-diagonal mask (`blocked`).
+Source: elementary; the assumption of training on packed documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from orderproof.batch_layout import second_document_start
+from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
+from orderproof.records.audit import Remedy
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackingLaw(ReplacementLaw):
+    """The law of this module."""
+
+    replaced_document: int = 0  # 0 or 1
+
+    def subrelations(self, rows: int) -> tuple[PackingLaw, ...]:
+        return (replace(self, replaced_document=0), replace(self, replaced_document=1))
+
+    def replaced_slots(self, rows: int, tokens: int) -> SlotMask:
+        second = np.arange(tokens) >= second_document_start(tokens)
+        return np.broadcast_to(second == bool(self.replaced_document), (rows, tokens))
+
+    def unchanged_slots(self, rows: int, tokens: int) -> SlotMask:
+        return ~self.replaced_slots(rows, tokens)
+
+    def change_description(self, tokens: int) -> str:
+        return f"replace the {('first', 'second')[self.replaced_document]} of two packed documents"
+
+
+LAW = PackingLaw(
+    code="OP203",
+    name="packing",
+    statement="Replacing one of two packed documents leaves the outputs in the other unchanged.",
+    trait="keeps packed documents apart",
+    kind="property",
+    expectation={},
+    remedies={
+        "holds": Remedy(
+            text="Attend within a document only: use a block-diagonal mask, from where the position ids restart.",
+            diff="-mask = causal\n+mask = causal & (document[:, :, None] == document[:, None, :])",
+        )
+    },
+    call_modes=("packed", "blocked"),
+)

@@ -1,0 +1,52 @@
+"""OP202 padding: the outputs at real tokens are independent of the pad tokens.
+
+    X_s = X'_s for every slot s that the attention mask marks as real  implies  f(X)_s = f(X')_s there.
+
+Both sides are padded: every other row on the left, the rest on the right; a single row at both ends. The mask is part
+of the call, so its values may be used. Outputs at pads are not compared. Nor are outputs without tokens, such as
+pooled ones: which tokens they should read depends on the side of the padding.
+Source: elementary; the assumption of batching.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orderproof.batch_layout import padding_slots
+from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
+from orderproof.records.audit import Remedy
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaddingLaw(ReplacementLaw):
+    """The law of this module."""
+
+    can_replace_with_pad = True
+
+    def replaced_slots(self, rows: int, tokens: int) -> SlotMask:
+        found: SlotMask = padding_slots(rows, tokens).numpy()
+        return found
+
+    def unchanged_slots(self, rows: int, tokens: int) -> SlotMask:
+        return ~self.replaced_slots(rows, tokens)
+
+    def change_description(self, tokens: int) -> str:
+        return "replace the pad tokens"
+
+
+LAW = PaddingLaw(
+    code="OP202",
+    name="padding",
+    statement="Replacing pad tokens, left and right, leaves the outputs at the real tokens unchanged.",
+    trait="ignores padding",
+    expectation={"encoder": "holds", "causal_lm": "holds"},
+    remedies={
+        "holds": Remedy(
+            text="Mask pads as keys in attention, and set them to zero before other operations that mix tokens: "
+            "a convolution, a recurrence, a statistic.",
+            diff="-scaled_dot_product_attention(q, k, v)\n"
+            "+scaled_dot_product_attention(q, k, v, attn_mask=attention_mask[:, None, None, :].bool())",
+        )
+    },
+    call_modes=("padded",),
+)

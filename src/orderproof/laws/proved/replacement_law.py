@@ -1,0 +1,133 @@
+"""The base class of laws that replace some slots of the batch and require that others do not change.
+
+A slot is a token of a row. The facts are those of an independence law with one case: elements that depend on a replaced
+slot have dependence 0, all others NEVER. The outputs at the slots that must not change need NEVER.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from orderproof.errors import OutputShapeError
+from orderproof.laws.proved.proved_law import IndependenceLaw, InputChange, TokenAxis, TokenDim, axis_tuple
+from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, compress, constant_dependence
+from orderproof.prover.domain.move import STILL
+
+SlotMask = NDArray[np.bool_]  # [row, token]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacementLaw(IndependenceLaw):
+    """Some slots are replaced; the outputs at others must not change."""
+
+    @abstractmethod
+    def replaced_slots(self, rows: int, tokens: int) -> SlotMask:
+        """The slots that are replaced."""
+
+    @abstractmethod
+    def unchanged_slots(self, rows: int, tokens: int) -> SlotMask:
+        """The slots whose outputs must not change."""
+
+    @abstractmethod
+    def change_description(self, tokens: int) -> str:
+        """The change in words."""
+
+    def input_fact(self, shape: Shape, axis: TokenAxis) -> Fact:
+        rank = len(shape)
+        if axis is None:
+            return Fact(shape, (STILL,) * rank, constant_dependence(rank, NEVER))
+        (axis,) = axis_tuple(axis)
+        slots = self.replaced_slots(
+            shape[0] if axis else 1, shape[axis]
+        )  # rows are distinguished only if they are the first axis
+        level = np.where(slots, 0, NEVER).astype(np.int64).reshape(_broadcast_shape(shape, axis))
+        return Fact(shape, (STILL,) * rank, compress(level))
+
+    def missing_property(
+        self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
+    ) -> str | None:
+        over = np.broadcast_to(fact.dependence, fact.shape) > NEVER
+        unchanged = self._unchanged_entries(fact.shape, dims, tokens, rows)
+        if unchanged is None:
+            return "which row each entry of the output belongs to is not known"
+        if not (over & unchanged).any():
+            return None
+        where = tuple(int(i) for i in np.argwhere(over & unchanged)[0])
+        place = f", token {where[dims[0].dim] - dims[0].prefix_length}" if dims else ""
+        anything = int(np.broadcast_to(fact.dependence, fact.shape)[where]) >= ALWAYS
+        return f"the output at row {where[0]}{place} may depend on {'anything' if anything else 'a replaced token'}"
+
+    def _unchanged_entries(
+        self, shape: Shape, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
+    ) -> SlotMask | None:
+        """The entries of an output that must not change; entries that are no tokens belong to the whole row.
+
+        None if its first dimension does not run over the rows of the batch.
+        """
+        rank = len(shape)
+        if not shape or shape[0] != (shape[0] if rows is None else rows):
+            return None
+        unchanged = self.unchanged_slots(shape[0], tokens)
+        whole: SlotMask = np.logical_and.reduce(unchanged, axis=1)  # rows in which no slot may change
+        if not dims:
+            return np.broadcast_to(whole.reshape([-1, *[1] * (rank - 1)]), shape)
+        token = dims[0]
+        if token.dim == 0 or len(dims) > 1:
+            return None
+        slots = np.repeat(whole[:, None], shape[token.dim], axis=1)
+        slots[:, token.prefix_length : token.prefix_length + tokens] = unchanged
+        return np.broadcast_to(slots.reshape(_broadcast_shape(shape, token.dim)), shape)
+
+    def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
+        dims = [d for d, size in enumerate(shape) if size == tokens]
+        if len(dims) != 1 or dims[0] == 0 or shape[0] != rows:
+            return None
+        unchanged = self.unchanged_slots(rows, tokens)
+        return np.where(unchanged, NEVER, ALWAYS).reshape(_broadcast_shape(shape, dims[0]))
+
+    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
+        slots = {
+            name: slots_of(rows, tokens).astype(int).tolist()
+            for name, slots_of in (("replaced", self.replaced_slots), ("asked", self.unchanged_slots))
+        }
+        return {"tokens": tokens, "generators": [], "last_only": False, **slots}
+
+    def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
+        slots = self.replaced_slots(rows, tokens)
+        if slots.any() and self.unchanged_slots(rows, tokens).any():
+            yield InputChange(self.change_description(tokens), replaced_slots=slots)
+
+    def proof_cases(self, tokens: int, rows: int = 1) -> Iterator[tuple[InputChange, int, int]]:
+        for change in self.input_changes(tokens, rows):
+            yield change, 0, 0
+
+    def expected_and_actual(
+        self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange
+    ) -> tuple[Tensor, Tensor]:
+        assert change.replaced_slots is not None
+        rows, tokens = change.replaced_slots.shape
+        unchanged = self._unchanged_entries(tuple(first.shape), dims, tokens, rows)
+        if unchanged is None:
+            raise OutputShapeError("which row each entry of the output belongs to is not known")
+        mask = torch.from_numpy(np.array(unchanged))
+        return first[mask], second[mask]
+
+    def output_index(
+        self, index: tuple[int, ...], dims: tuple[TokenDim, ...], tokens: int, shape: Shape = ()
+    ) -> tuple[int, ...]:
+        unchanged = self._unchanged_entries(shape, dims, tokens)
+        assert unchanged is not None
+        return tuple(int(i) for i in np.argwhere(unchanged)[index[0]])
+
+
+def _broadcast_shape(shape: Shape, axis: int) -> list[int]:
+    """The shape that puts [row, token] on axis 0 and `axis`; [1, token] if tokens are the first axis."""
+    return [s if d in (0, axis) else 1 for d, s in enumerate(shape)]

@@ -1,0 +1,330 @@
+"""Calls of transformers models for measured laws: position ids, masks, caches, backends, loading and copying."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.adapter import AttentionPattern, ModelAdapter, ModelOutput
+from orderproof.errors import UnsupportedCallError, first_line
+from orderproof.models.hf.attention_pattern import attention_pattern, causal_padding_mask
+from orderproof.models.hf.config_changes import models_with_changed_config
+from orderproof.models.hf.describe import ModelDescription
+from orderproof.models.hf.export_patches import suppress_warnings
+from orderproof.models.hf.extra_inputs import ExtraInputs
+from orderproof.models.hf.flex_attention import eager_flex_attention
+from orderproof.models.hf.generation import causal_lm_class, greedy_tokens
+from orderproof.models.hf.outputs import audited_outputs, prefix_token_count
+from orderproof.models.hf.sequence_parallel import sequence_parallel_attention
+from orderproof.models.input_spec import InputSpec
+from orderproof.models.own_errors import raise_own_error
+
+CACHE_ARGUMENTS = ("past_key_values", "cache_params", "state", "mems")  # names of the cache among models
+ATTENTION_BACKENDS = ("eager", "sdpa", "flex_attention")
+BACKEND_FLAGS = {"sdpa": "_supports_sdpa", "flex_attention": "_supports_flex_attn"}
+PREFILL_LENGTH_METHOD = "set_prefill_length"
+ARGUMENT_NAMES = {"positions": "position_ids", "mask": "attention_mask"}
+
+
+class HFAdapter(ModelAdapter):
+    """A transformers model, called with its description, its input and its extra inputs."""
+
+    def __init__(
+        self, model: Any, description: ModelDescription, tokens: InputSpec, extra_inputs: ExtraInputs,
+        *, length: int, max_positions: int | None,
+    ) -> None:  # fmt: skip
+        self.module, self.description, self.extra_inputs = model, description, extra_inputs
+        self.argument, self._draw, self.patch_count = tokens.argument, tokens.draw, tokens.patch_count
+        self.default_length, self.max_positions = length, max_positions
+        self.causal = description.causal
+        self.has_token_axis = self.patch_count is None and description.audio_argument is None
+        self.first_position_id, self.pad_token_id = description.first_position_id, description.pad_token_id
+        self.config_max_positions = description.config_max_positions
+        self.family_max_positions = description.family_max_positions
+        self.has_positions = description.has_positions or not self.has_token_axis
+        self.context_spans = tuple(sorted({size for size in description.context_spans.values() if size < length}))
+        self.forward_arguments = description.forward_arguments
+        silent = description.accepts_kwargs and self.has_token_axis
+        self.ignored_kwargs = frozenset(
+            name for name, argument in ARGUMENT_NAMES.items() if silent and argument not in self.forward_arguments
+        )
+        self.probe_failures: dict[str, str] = {}
+
+    def _cache_option(self, *, use_cache: bool | None) -> dict[str, Any]:
+        """`use_cache`, if the model has that argument and a value is wanted."""
+        return {} if use_cache is None or "use_cache" not in self.forward_arguments else {"use_cache": use_cache}
+
+    @cached_property
+    def cache_argument(self) -> str | None:
+        """The argument for the cache; None if no call returns a cache that the model takes back."""
+        if not self.has_token_axis or not self.causal:
+            return None
+        try:
+            with torch.no_grad():
+                outputs = self._outputs(self.sample_tokens(1, 2, 0), self._cache_option(use_cache=True))
+        except Exception as error:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
+            raise_own_error(error)
+            self.probe_failures["cache"] = f"a call with use_cache raised {first_line(error)}"
+            return None
+        accepted = [name for name in CACHE_ARGUMENTS if name in self.forward_arguments]
+        return next((name for name in accepted if getattr(outputs, name, None) is not None), None)
+
+    @cached_property
+    def batch_size(self) -> int:  # type: ignore[override]
+        """One for an image model that packs its patches and takes a single image, else two."""
+        if self.patch_count is None:
+            return super().batch_size
+        return 1 if len(self.sample_tokens(2, self.default_length, 0)) == self.patch_count else 2
+
+    @cached_property
+    def needs_square_mask(self) -> bool:
+        """True if the model refuses a padding mask [batch, token] and takes a mask [batch, 1, token, token].
+
+        Such a model is a component that builds no mask; its caller passes one in every call.
+        """
+        if not self.has_token_axis or not self.causal or self._accepts_argument("mask", _last_token_mask):
+            return False
+        return self._accepts_argument("mask", lambda tokens: causal_padding_mask(_last_token_mask(tokens) > 0))
+
+    def _accepts_argument(self, name: str, build_value: Callable[[Tensor], Tensor]) -> bool:
+        """True if the model names an argument and takes this value; True if it cannot be called without it either."""
+        argument = ARGUMENT_NAMES[name]
+        if argument not in self.forward_arguments:
+            return False
+        tokens = self.sample_tokens(1, self.default_length, 0)
+        options = self._cache_option(use_cache=False)
+        try:
+            with torch.no_grad():
+                self._outputs(tokens, options)
+        except Exception as error:  # noqa: BLE001 - third-party code: the measurement itself reports the error
+            raise_own_error(error)
+            return True
+        try:
+            with torch.no_grad():
+                self._outputs(tokens, {argument: build_value(tokens)} | options)
+        except Exception as error:  # noqa: BLE001 - third-party code: an argument may be refused in any way
+            raise_own_error(error)
+            self.probe_failures[name] = f"a call with {argument} raised {first_line(error)}"
+            return False
+        return True
+
+    @cached_property
+    def supported_inputs(self) -> frozenset[str]:  # type: ignore[override]
+        """The arguments that `forward` names and takes, and "cache" if calls return one."""
+        if not self.has_token_axis:
+            return frozenset()
+        accepted = {
+            "mask": self.needs_square_mask or self._accepts_argument("mask", _last_token_mask),
+            "positions": self._accepts_argument("positions", self._default_position_ids),
+            "cache": self.cache_argument is not None,
+        }
+        ignored = {name for name, argument in ARGUMENT_NAMES.items() if argument in self.description.ignored_arguments}
+        self.probe_failures.update(dict.fromkeys(ignored, "its source warns that it ignores them"))
+        return frozenset(name for name, taken in accepted.items() if taken and name not in ignored)
+
+    def _default_position_ids(self, tokens: Tensor) -> Tensor:
+        return self.first_position_id + _full_mask(tokens).cumsum(1) - 1
+
+    @cached_property
+    def output_name(self) -> str:  # type: ignore[override]
+        """The name of the first output; empty if the model cannot be called."""
+        tokens = self.sample_tokens(1, self.default_length, 0)
+        try:
+            with torch.no_grad():
+                outputs = self._outputs(tokens, self._cache_option(use_cache=False))
+            return next(iter(self._audited_outputs(outputs, tokens)))
+        except Exception as error:  # noqa: BLE001 - third-party code: the measurement itself reports the error
+            raise_own_error(error)
+            return ""
+
+    def sample_tokens(self, rows: int, tokens: int, seed: int) -> Tensor:
+        first = self._draw(tokens, seed).inputs[0]
+        if self.patch_count is not None and len(first) == self.patch_count:
+            return first  # packed patches have no batch axis
+        samples = [self._draw(tokens, seed + 1000 * k).inputs[0] for k in range(-(-rows // 2))]
+        return torch.cat(samples)[:rows]
+
+    def call(
+        self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
+        keep: bool | None = None,
+    ) -> ModelOutput:  # fmt: skip
+        options = self._cache_option(use_cache=keep)
+        if positions is not None:
+            options["position_ids"] = positions
+        if past is not None:
+            assert self.cache_argument is not None
+            options[self.cache_argument] = past
+            if mask is not None and self.cache_argument != "past_key_values":
+                mask = mask[:, -tokens.shape[1] :]  # a recurrence takes the mask of the tokens of the call
+        if self.needs_square_mask:
+            options["attention_mask"] = causal_padding_mask(torch.ones(tokens.shape[:2]) > 0 if mask is None else mask)
+        elif mask is not None:
+            options["attention_mask"] = mask.long()
+        outputs = self._outputs(tokens, options)
+        audited = self._audited_outputs(outputs, tokens)
+        cache = None if self.cache_argument is None else getattr(outputs, self.cache_argument, None)
+        return ModelOutput(next(iter(audited.values())), cache)
+
+    def _outputs(self, tokens: Tensor, options: dict[str, Any]) -> Any:
+        as_dict = {"return_dict": True} if "return_dict" in self.forward_arguments else {}
+        with eager_flex_attention(self.module):
+            return self.module(**{self.argument: tokens}, **self.extra_inputs(tokens), **options, **as_dict)
+
+    def _audited_outputs(self, outputs: Any, tokens: Tensor) -> dict[str, Tensor]:
+        prefix = prefix_token_count(self.module.config)
+        audited = self.extra_inputs.text_outputs(audited_outputs(outputs, self.patch_count, prefix=prefix), tokens)
+        if not self.has_token_axis:
+            return audited
+        return {name: x.unsqueeze(-1) if x.shape == tokens.shape[:2] else x for name, x in audited.items()}
+
+    def hidden_states(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        outputs = self._outputs(tokens, {"output_hidden_states": True} | self._cache_option(use_cache=False))
+        last = next(iter(self._audited_outputs(outputs, tokens).values()))
+        states = (*(getattr(outputs, "hidden_states", None) or ()), last)
+        if len(states) < 3 or any(s.dim() != 3 or s.shape[:2] != tokens.shape[:2] for s in states):
+            raise UnsupportedCallError("it does not return the states of its layers as [row, token, feature]")
+        return states[:-1] if torch.equal(states[-1], states[-2]) else states
+
+    # ------------------------------------------------------------ caches
+
+    @cached_property
+    def supports_generation(self) -> bool:  # type: ignore[override]
+        return self.causal and self.argument == "input_ids" and causal_lm_class(self.module) is not None
+
+    def cache_kinds(self) -> tuple[str, ...]:
+        """Static; and with sliding layers, a cache that keeps every token and one that can be rolled back."""
+        if self.cache_argument != "past_key_values":
+            return ()
+        from transformers import DynamicCache
+
+        slides = any(DynamicCache(config=self.module.config).is_sliding)
+        static = ("static",) if getattr(self.module, "_can_compile_fullgraph", False) else ()
+        return (*static, "full", "recording") if slides else static
+
+    def new_cache(self, kind: str, rows: int, tokens: int) -> Any:
+        from transformers import DynamicCache, StaticCache
+
+        if kind == "static":
+            return set_prefill_length(StaticCache(config=self.module.config, max_cache_len=tokens), tokens)
+        cache = DynamicCache(config=self.module.config if kind == "recording" else None)
+        if kind == "recording":
+            cache.activate_past_recording()
+        return set_prefill_length(cache, tokens)
+
+    def initial_cache(self, rows: int, tokens: int) -> Any:
+        if self.cache_argument != "past_key_values":
+            return None
+        from transformers import DynamicCache
+
+        cache = DynamicCache(config=self.module.config)
+        needed = any(hasattr(layer, PREFILL_LENGTH_METHOD) for layer in cache.layers)
+        return set_prefill_length(cache, tokens) if needed else None
+
+    def greedy_generation(self, tokens: Tensor, count: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        takes_positions = "positions" in self.supported_inputs
+        return greedy_tokens(
+            self.module, tokens, count, mask, pad_token_id=self.pad_token_id, takes_positions=takes_positions
+        )
+
+    def crop_cache(self, cache: Any, tokens: int) -> Any:
+        if not hasattr(cache, "crop"):
+            raise UnsupportedCallError("its cache cannot be cropped")
+        cache = copy.deepcopy(cache)
+        cache.crop(-tokens)
+        return cache
+
+    def reorder_cache(self, cache: Any, rows: Tensor) -> Any:
+        if not hasattr(cache, "reorder_cache"):
+            raise UnsupportedCallError("the rows of its cache cannot be reordered")
+        cache = copy.deepcopy(cache)
+        cache.reorder_cache(rows)
+        return cache
+
+    def attention_pattern(self, tokens: int) -> AttentionPattern | None:
+        return attention_pattern(self.description.attention_layers, tokens, causal=self.causal)
+
+    # ------------------------------------------------------------ the same weights elsewhere
+
+    def sequence_parallel(self, rank: int, world: int, positions: Tensor) -> AbstractContextManager[None]:
+        if not self.description.has_full_attention:
+            raise UnsupportedCallError("only full attention can be distributed over ranks")
+        return sequence_parallel_attention(self.module, self.first_position_id + positions, causal=self.causal)
+
+    def attention_backends(self) -> Iterator[tuple[str, Self]]:
+        for name in ATTENTION_BACKENDS:
+            if name != self.module.config._attn_implementation and _supports_backend(self.module, name):
+                model = copy.deepcopy(self.module)
+                try:
+                    with suppress_warnings():
+                        (model if hasattr(model, "set_attn_implementation") else model.model).set_attn_implementation(
+                            name
+                        )
+                except ValueError:  # a component has no such implementation
+                    continue
+                if model.config._attn_implementation == name:
+                    yield name, self.with_module(model)
+
+    def loaded_in(self, dtype: torch.dtype) -> Self:
+        """The model saved into a folder and loaded in this dtype, which transformers builds on meta first."""
+        if self.patch_count is not None:
+            raise UnsupportedCallError("its image is read by a module of orderproof, which transformers cannot load")
+        with TemporaryDirectory() as folder, suppress_warnings():
+            self.module.save_pretrained(folder)
+            loaded = type(self.module).from_pretrained(
+                Path(folder), dtype=dtype, attn_implementation=self.module.config._attn_implementation,
+                local_files_only=True, use_safetensors=True, trust_remote_code=False,
+            )  # fmt: skip
+        return self.with_module(loaded.eval())
+
+    def config_variants(self) -> Iterator[tuple[str, Self]]:
+        for name, model in models_with_changed_config(self.module):
+            yield name, self.with_module(model)
+
+    def reload_methods(self) -> Mapping[str, Callable[[], Self]]:
+        if self.patch_count is not None:
+            return super().reload_methods()
+        return {**super().reload_methods(), "saved and loaded": lambda: self.loaded_in(self.module.dtype)}
+
+
+def _full_mask(tokens: Tensor) -> Tensor:
+    return torch.ones(tokens.shape[:2], dtype=torch.long)
+
+
+def _last_token_mask(tokens: Tensor) -> Tensor:
+    """A mask that hides the last token; a mask that hides nothing may be dropped without being read."""
+    mask = _full_mask(tokens)
+    mask[:, 1:][:, -1:] = 0
+    return mask
+
+
+def set_prefill_length(cache: Any, tokens: int) -> Any:
+    """Tell a cache the number of prefilled tokens, if its layers ask for it.
+
+    Unlimited OCR keeps the prefilled tokens visible, and those that it decodes not.
+    """
+    for layer in cache.layers:
+        getattr(layer, PREFILL_LENGTH_METHOD, lambda _: None)(tokens)
+    return cache
+
+
+def can_be_called(adapter: HFAdapter) -> bool:
+    """True if a plain call succeeds."""
+    try:
+        with torch.no_grad():
+            adapter.call(adapter.sample_tokens(1, adapter.default_length, 0), keep=False)
+    except Exception as error:  # noqa: BLE001 - third-party code may raise anything
+        raise_own_error(error)
+        return False
+    return True
+
+
+def _supports_backend(model: nn.Module, backend: str) -> bool:
+    return backend not in BACKEND_FLAGS or bool(getattr(model, BACKEND_FLAGS[backend], False))

@@ -1,0 +1,270 @@
+"""Build a `Subject` from a transformers model: one tensor of tokens in, a dictionary of tensors out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+
+from orderproof.adapter import ModelAdapter
+from orderproof.models import audio
+from orderproof.models.hf.adapter import HFAdapter, can_be_called
+from orderproof.models.hf.context_spans import default_proof_length
+from orderproof.models.hf.decoder_adapter import build_decoder_adapter
+from orderproof.models.hf.describe import Assumptions, ModelDescription, describe, is_vision_model
+from orderproof.models.hf.export_patches import eager_branches
+from orderproof.models.hf.extra_inputs import ExtraInputs
+from orderproof.models.hf.moe_rewrites import REWRITE_NOTE, needs_moe_rewrite
+from orderproof.models.hf.outputs import audited_outputs, prefix_token_count
+from orderproof.models.hf.token_inputs import embedding_sampler, input_embeddings, token_id_sampler
+from orderproof.models.input_spec import InputSpec, NoTokenInputError
+from orderproof.models.sample import BATCH_SIZE
+from orderproof.models.subject import ExportContext, Subject, count_parameters, tensor_sizes
+from orderproof.models.vision.patch_embedding import image_input
+from orderproof.models.vision.patch_grid import FixedGridModel, takes_patch_grid
+
+EMBEDDING_ARGUMENTS = ("hidden_states", "query_embeds", "noise_embeds", "inputs")  # other names of inputs_embeds
+DEFAULT_VOCAB_SIZE = 99  # token ids to draw from for a model without a vocabulary: CANINE reads code points
+EXPERT_COUNT_KEYS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+
+
+class TokenInputModule(nn.Module):
+    """A transformers model called with its tokens and fixed extra inputs, without a cache."""
+
+    def __init__(
+        self,
+        model: Any,
+        argument: str,
+        description: ModelDescription,
+        extra_inputs: ExtraInputs,
+        *,
+        on_meta: bool = False,
+        keyword_names: tuple[str, ...] = (),
+        packed: bool = False,
+        patch_count: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.on_meta = on_meta  # values cannot be read: take the plain branches in every call
+        self.model = model
+        self.argument = argument
+        self.extra_inputs = extra_inputs
+        self.keyword_names = tuple("attention_mask" if name == "block_mask" else name for name in keyword_names)
+        self.packed = packed  # position ids may restart: transformers looks for packed documents
+        self.patch_count = patch_count
+        accepted = description.forward_arguments
+        has_cache = "use_cache" in accepted or (description.accepts_kwargs and hasattr(model.config, "use_cache"))
+        self.options = {"use_cache": False} if has_cache else {}
+        if "return_dict" in accepted:
+            self.options["return_dict"] = True
+
+    def forward(self, tokens: Tensor, *extras: Tensor) -> dict[str, Tensor]:
+        """The audited outputs by name; ``extras`` are passed under `keyword_names`."""
+        keywords = dict(zip(self.keyword_names, extras, strict=True))
+        with eager_branches(self.model, packed=self.packed) if self.on_meta else nullcontext():
+            outputs = self.model(**{self.argument: tokens}, **self.extra_inputs(tokens), **keywords, **self.options)
+        prefix = prefix_token_count(self.model.config)
+        return self.extra_inputs.text_outputs(audited_outputs(outputs, self.patch_count, prefix=prefix), tokens)
+
+
+def bind_inputs(
+    model: Any, argument: str, description: ModelDescription, extra_inputs: ExtraInputs, on_meta: bool,  # noqa: FBT001
+    names: tuple[str, ...], setting: str,
+) -> tuple[nn.Module, ExportContext] | None:  # fmt: skip
+    """The model called with more inputs; None if its forward does not name them. See `Subject.bind_inputs`."""
+    module = TokenInputModule(
+        model, argument, description, extra_inputs, on_meta=on_meta, keyword_names=names, packed=setting == "packed"
+    )
+    if not description.forward_arguments.issuperset(module.keyword_names):
+        return None
+    return module, partial(eager_branches, module, packed=module.packed)
+
+
+def config_integers(value: Any) -> set[int]:
+    """Every integer in a configuration."""
+    if isinstance(value, bool):
+        return set()
+    if isinstance(value, int):
+        return {value}
+    if isinstance(value, Mapping):
+        return set().union(*(config_integers(item) for item in value.values()))
+    if isinstance(value, (list, tuple)):
+        return set().union(*(config_integers(item) for item in value))
+    return set()
+
+
+def audited_module(model: Any, config: Any) -> Any:
+    """The component that is audited: the encoder of an encoder-decoder of text, else the model itself."""
+    if is_vision_model(type(model)):
+        return model
+    if config.is_encoder_decoder and callable(getattr(model, "get_encoder", None)):
+        encoder = model.get_encoder()
+        if not hasattr(encoder, "config"):
+            encoder.config = config
+        return model if type(model).__name__.endswith("EncoderModel") else encoder
+    return model
+
+
+def use_batched_experts(model: Any) -> str:
+    """Compute experts by batched products, which run in every precision; a text for the load summary."""
+    if not any(getattr(model.config, key, None) for key in EXPERT_COUNT_KEYS):
+        return ""
+    try:
+        if model._can_set_experts_implementation():
+            model.set_experts_implementation("batched_mm")
+            return ", experts batched_mm"
+    except (AttributeError, ValueError, RuntimeError):  # the model keeps its own implementation
+        return ""
+    return ""
+
+
+def build_subject(
+    model: Any,
+    *,
+    name: str,
+    load_summary: str,
+    buffer_values: Mapping[str, Tensor] | None = None,
+    build_tiny_twin: Callable[[], Subject] | None = None,
+    may_modify: bool = True,
+    use_token_ids: bool = False,
+    extra_input_names: Sequence[str] = (),
+    patch_embedding_path: str | None = None,
+    notes: Sequence[str] = (),
+    assume: Assumptions | None = None,
+) -> Subject:
+    """The subject of a transformers model, which draws random token embeddings.
+
+    Args:
+        model: The model in eval mode.
+        name: Its name in messages and reports.
+        load_summary: Backend, precision and source of the weights.
+        buffer_values: On the meta device, the values of the buffers; None on the CPU.
+        build_tiny_twin: On the meta device, builds a tiny model of the same class.
+        may_modify: The model was built for the audit and may be reconfigured.
+        use_token_ids: Draw token ids, for models that do not run with embeddings.
+        extra_input_names: Arguments that get a fixed value in every call.
+        patch_embedding_path: The patch embedding found in the tiny twin of an image model.
+        notes: Notes for the report.
+        assume: Values that replace inferred ones, see `describe`.
+
+    Raises:
+        NoTokenInputError: The model does not read a sequence of tokens.
+        SubjectError: It cannot be called.
+        UsageError: ``assume`` has an unknown name or a value of the wrong type.
+
+    """
+    config = model.config
+    if may_modify:
+        load_summary += use_batched_experts(model)
+    if needs_moe_rewrite(model):
+        load_summary += f", {REWRITE_NOTE}"
+    whole, model = model, audited_module(model, config).eval()
+    is_part = model is not whole
+    if is_part:
+        notes = (*notes, f"proofs cover the encoder of {type(whole).__name__}, not its decoder")
+    if takes_patch_grid(type(model)):
+        model = FixedGridModel(model).eval()
+    description = describe(model, config=config, encoder=is_part, assume=assume)
+    on_meta, is_audio = buffer_values is not None, description.audio_argument is not None
+    device = "meta" if on_meta else "cpu"
+    extra_inputs = ExtraInputs(extra_input_names, model.config, model).eval()
+    constants = {f"extra_inputs.{key}": value for key, value in extra_inputs.named_buffers()} if on_meta else {}
+    extra_inputs = extra_inputs.to(device)
+    if description.audio_argument is not None:
+        tokens = audio.audio_input(name, model, description.audio_argument)
+    elif description.model_kind == "vision":
+        tokens = image_input(
+            name, model, device, may_modify=may_modify, extra_inputs=extra_inputs, known_path=patch_embedding_path
+        )
+    else:
+        tokens = _token_input(name, model, description, device, use_token_ids=use_token_ids)
+    load_summary += tokens.summary + extra_inputs.summary
+    sizes = tensor_sizes(model) | config_integers(config.to_dict()) | {BATCH_SIZE}
+    length, not_crossed = default_proof_length(config, sizes)
+    max_length = tokens.patch_count or description.position_table_size
+    if is_audio:
+        length = max_length = int(tokens.draw(0, 0).inputs[0].shape[1])
+    elif not_crossed and tokens.patch_count is None:
+        load_summary += f", {not_crossed}"
+    length = tokens.patch_count or min(length, max_length or length)
+    module = TokenInputModule(
+        model, tokens.argument, description, extra_inputs, on_meta=on_meta, patch_count=tokens.patch_count
+    ).eval()
+    bind = None
+    if tokens.patch_embedding_path is None and not is_audio:
+        bind = partial(bind_inputs, model, tokens.argument, description, extra_inputs, on_meta)
+    return Subject(
+        name=name,
+        model_kind=description.model_kind,
+        module=module,
+        token_axes=(1 if tokens.patch_count is None else None,),
+        parameter_count=count_parameters(model),
+        layer_count=description.layer_count,
+        default_length=length,
+        max_length=max_length,
+        device=device,
+        draw=tokens.draw,
+        buffer_values={**{f"model.{key}": value for key, value in (buffer_values or {}).items()}, **constants},
+        patch_embedding_path=tokens.patch_embedding_path,
+        whole_rows_reason=audio.WHOLE_ROWS_REASON if is_audio else "",
+        load_summary=load_summary,
+        notes=(*notes, *description.notes),
+        build_tiny_twin=build_tiny_twin,
+        bind_inputs=bind,
+        first_position=description.first_position_id,
+        pad_token_id=description.pad_token_id if tokens.argument == "input_ids" else None,
+        export_context=partial(eager_branches, module),
+        build_adapter=None if on_meta else partial(
+            build_adapter, model, description, tokens, extra_inputs, length=length, max_positions=max_length
+        ),
+    )  # fmt: skip
+
+
+def _token_input(
+    name: str, model: Any, description: ModelDescription, device: str, *, use_token_ids: bool
+) -> InputSpec:
+    """Token embeddings as the input where a model takes them, else token ids."""
+    accepted = description.forward_arguments
+    embeddings = input_embeddings(model) if "inputs_embeds" in accepted and not use_token_ids else None
+    if embeddings is not None:
+        table = embeddings.weight
+        return InputSpec("inputs_embeds", embedding_sampler(table.shape[-1], table.dtype, device))
+    width = getattr(model.config, "hidden_size", None)
+    has_table = any(isinstance(part, nn.Embedding) for part in model.modules())
+    no_ids = "input_ids" not in accepted or (not use_token_ids and not has_table)
+    if "inputs_embeds" in accepted and no_ids and isinstance(width, int):
+        return InputSpec("inputs_embeds", embedding_sampler(width, model.dtype, device))
+    argument = next((key for key in EMBEDDING_ARGUMENTS if key in accepted and "input_ids" not in accepted), None)
+    width = width if isinstance(width, int) else getattr(model.config, "d_model", None)
+    if argument is not None and isinstance(width, int):
+        return InputSpec(argument, embedding_sampler(width, model.dtype, device))
+    if "input_ids" in accepted:
+        return InputSpec("input_ids", token_id_sampler(description.vocab_size or DEFAULT_VOCAB_SIZE, device))
+    raise NoTokenInputError(
+        f"{name}: {description.class_name} takes neither inputs_embeds nor input_ids; "
+        "wrap it in a module of yours and give example inputs"
+    )
+
+
+def build_adapter(
+    model: Any, description: ModelDescription, tokens: InputSpec, extra_inputs: ExtraInputs, *, length: int,
+    max_positions: int | None,
+) -> ModelAdapter:  # fmt: skip
+    """The adapter for measured laws: it passes token ids where the model takes them, as users do."""
+    make = partial(HFAdapter, model, description, extra_inputs=extra_inputs, length=length, max_positions=max_positions)
+    if "input_ids" in description.forward_arguments and description.vocab_size is not None:
+        token_ids = token_id_sampler(description.vocab_size, "cpu")
+        with_ids = make(InputSpec("input_ids", token_ids, patch_count=tokens.patch_count))
+        if can_be_called(with_ids):
+            return with_ids
+    return make(tokens)
+
+
+def attach_decoder_adapter(subject: Subject, config: Any, build: Callable[[Any], Any]) -> None:
+    """Let the decoder of an encoder-decoder be measured too; ``build`` builds the whole model from its class."""
+    draw = token_id_sampler(config.get_text_config().vocab_size, "cpu")
+    subject.build_decoder_adapter = partial(
+        build_decoder_adapter, config, build, draw, length=subject.default_length, max_positions=subject.max_length
+    )

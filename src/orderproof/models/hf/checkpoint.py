@@ -1,0 +1,197 @@
+"""Load a checkpoint folder: config.json, safetensors and, if present, a tokenizer.
+
+Nothing in the folder is executed: no pickle is opened, no `auto_map` code is imported. Every weight of the model must
+be in the checkpoint, because a missing one would silently be random.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from orderproof.errors import CheckpointError, OrderproofError, first_line
+from orderproof.models.hf import build_subject
+from orderproof.models.hf.architectures import did_you_mean, known_architectures
+from orderproof.models.hf.decoder_adapter import has_text_decoder
+from orderproof.models.hf.describe import Assumptions
+from orderproof.models.hf.export_patches import suppress_warnings, transformers_library
+from orderproof.models.hf.model_class import model_class, select_attention_backend
+from orderproof.models.hf.token_inputs import input_embeddings
+from orderproof.models.hf.tokenizer import load_tokenizer
+from orderproof.models.subject import Subject
+
+PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+CHECKPOINT_SUFFIXES = (*PICKLE_SUFFIXES, ".safetensors", ".py", ".json", ".gguf", ".h5", ".onnx")
+INDEX_FILE = "model.safetensors.index.json"
+WEIGHTS_FILE = "model.safetensors"
+
+
+def load_checkpoint(
+    path: Path, *, attention: str | None = None, name: str | None = None, assume: Assumptions | None = None
+) -> Subject:
+    """Load a checkpoint folder in float32 on the CPU. Raises `CheckpointError` or `SubjectError`."""
+    label = name or path.resolve().name
+    if not path.is_dir():
+        raise CheckpointError(_not_a_folder_message(path))
+    settings = read_config(path, label)
+    check_weight_files(path, label)
+    transformers_library()
+    with suppress_warnings():
+        config = _load_config(path, settings, label)
+        chosen = model_class(config)
+        backend = select_attention_backend(chosen, attention)
+        model, remark = _load_weights(chosen, path, config, backend, label)
+        summary = f"{backend}, float32, from {label}{remark}"
+        notes = (remark.removeprefix(", "),) if remark else ()
+        subject = build_subject.build_subject(model, name=label, load_summary=summary, notes=notes, assume=assume)
+        if subject.model_kind != "vision":
+            _attach_tokenizer(subject, path)
+    if has_text_decoder(config):
+
+        def build(chosen: Any) -> Any:
+            return _load_weights(chosen, path, config, select_attention_backend(chosen, attention), label)[0]
+
+        build_subject.attach_decoder_adapter(subject, config, build)
+    return subject
+
+
+def _attach_tokenizer(subject: Subject, folder: Path) -> None:
+    module: Any = subject.module
+    takes_token_ids = module.argument == "input_ids"
+    embeddings = input_embeddings(module.model)
+    tokenizer, note = load_tokenizer(
+        folder, embeddings, name=subject.name, takes_token_ids=takes_token_ids, max_length=subject.max_length
+    )
+    if note:
+        subject.notes = (*subject.notes, note)
+    if tokenizer is None:
+        return
+    subject.encode_sentence, subject.tokenizer = tokenizer.encode_sentence, tokenizer
+    if len(tokenizer.common_words) >= 2:
+        subject.draw = tokenizer.sample
+
+
+def _not_a_folder_message(path: Path) -> str:
+    if path.suffix.lower() in PICKLE_SUFFIXES:
+        return f"{path}: a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
+    if path.is_file() and path.suffix == ".py":
+        return f"{path}: expected {path}:NAME, a module in it or a function that returns one; got the file alone"
+    if path.is_file():
+        return f"{path}: expected a checkpoint folder with config.json and {WEIGHTS_FILE}; got a file"
+    return f"{path}: no such folder"
+
+
+def read_config(path: Path, label: str) -> dict[str, Any]:
+    """The configuration of a checkpoint as plain data. Raises `CheckpointError`, also for custom code."""
+    file = path / "config.json"
+    if not file.is_file():
+        raise CheckpointError(f"{label}: no config.json in the folder, so it is not a checkpoint of transformers")
+    settings = _json(file, label)
+    if "auto_map" in settings:
+        raise CheckpointError(
+            f"{label}: config.json requires custom code (auto_map), which is not run; "
+            "write a function that builds the model and pass it as file.py:name"
+        )
+    if settings.get("quantization_config"):
+        raise CheckpointError(f"{label}: the weights are quantised; proofs need the plain ones")
+    known = known_architectures()
+    kind = settings.get("model_type")
+    if not isinstance(kind, str) or kind not in known:
+        problem = f"model_type {kind!r} is not known to transformers{did_you_mean(str(kind), known)}"
+        raise CheckpointError(f"{label}: config.json: {problem if kind else 'no model_type'}")
+    return settings
+
+
+def _json(file: Path, label: str) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise CheckpointError(f"{label}: {file.name} is not readable as JSON: {first_line(error)}") from error
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{label}: {file.name} must be a JSON object; got {type(content).__name__}")
+    return content
+
+
+def check_weight_files(path: Path, label: str) -> None:
+    """Raise `CheckpointError` if safetensors are absent, incomplete or truncated."""
+    if (path / INDEX_FILE).is_file():
+        table = _json(path / INDEX_FILE, label).get("weight_map")
+        if not isinstance(table, dict) or not table:
+            raise CheckpointError(f"{label}: {INDEX_FILE} has no weight_map")
+        shards = sorted({str(shard) for shard in table.values()})
+    elif (path / WEIGHTS_FILE).is_file():
+        shards = [WEIGHTS_FILE]
+    elif pickles := sorted(file.name for file in path.iterdir() if file.suffix.lower() in PICKLE_SUFFIXES):
+        raise CheckpointError(
+            f"{label}: only pickled weights ({pickles[0]}), which can run code when opened; convert them to safetensors"
+        )
+    else:
+        raise CheckpointError(f"{label}: no {WEIGHTS_FILE} in the folder")
+    for shard in shards:
+        _check_shard(path, shard, label)
+
+
+def _check_shard(path: Path, shard: str, label: str) -> None:
+    from safetensors import SafetensorError, safe_open
+
+    if Path(shard).name != shard:
+        raise CheckpointError(f"{label}: {INDEX_FILE} names a file outside the folder: {shard}")
+    if not (path / shard).is_file():
+        raise CheckpointError(f"{label}: {INDEX_FILE} names {shard}, which is missing")
+    try:
+        with safe_open(path / shard, framework="pt") as file:
+            file.keys()
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{label}: {shard} is damaged or cut short: {first_line(error)}") from error
+
+
+def _load_config(path: Path, settings: dict[str, Any], label: str) -> Any:
+    from transformers import CONFIG_MAPPING
+
+    try:
+        return CONFIG_MAPPING[settings["model_type"]].from_pretrained(path, local_files_only=True)
+    except Exception as error:  # a third-party constructor: anything may come
+        raise CheckpointError(
+            f"{label}: config.json does not fit {settings['model_type']}: {first_line(error)}"
+        ) from error
+
+
+def _load_weights(chosen: Any, path: Path, config: Any, attention: str, label: str) -> tuple[Any, str]:
+    """The model with its weights, and a remark if it has no pooler because the checkpoint has none."""
+    model, missing = _load_pretrained(chosen, path, config, attention, label)
+    if not missing:
+        return model, ""
+    if all(key.split(".")[0] == "pooler" for key in missing):
+        model, missing = _load_pretrained(chosen, path, config, attention, label, add_pooling_layer=False)
+        if not missing:
+            return model, ", without the pooler its checkpoint lacks"
+    shown = ", ".join(sorted(missing)[:3]) + (", ..." if len(missing) > 3 else "")
+    raise CheckpointError(f"{label}: {len(missing)} weights of {chosen.__name__} are not in the checkpoint: {shown}")
+
+
+def _load_pretrained(
+    chosen: Any, path: Path, config: Any, attention: str, label: str, **options: Any
+) -> tuple[Any, set[str]]:
+    try:
+        model, report = chosen.from_pretrained(
+            path,
+            config=config,
+            dtype=torch.float32,
+            attn_implementation=attention,
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **options,
+        )
+    except OrderproofError:
+        raise
+    except Exception as error:  # a third-party loader: anything may come
+        raise CheckpointError(f"{label}: its weights cannot be loaded: {first_line(error)}") from error
+    if report.get("mismatched_keys"):
+        key = min(str(entry) for entry in report["mismatched_keys"])
+        raise CheckpointError(f"{label}: weights of another shape than config.json says: {key}")
+    return model, set(report["missing_keys"])

@@ -1,0 +1,136 @@
+"""Patches of transformers for loading without output and for tracing the branches of an eager call.
+
+transformers checks whether it is being traced, and then builds masks that it would not build in an eager call. A proof
+is about the eager call, so these checks return False during tracing.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from orderproof.errors import SubjectError
+from orderproof.models.hf.moe_rewrites import rewrite_moe_layers
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def transformers_library() -> Any:
+    """Import transformers without output. Raises `SubjectError` if it is not installed."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise SubjectError(
+            'this subject requires transformers, which is not installed: pip install "orderproof[hf]"'
+        ) from error
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+@contextmanager
+def suppress_warnings() -> Iterator[None]:
+    """Suppress warnings and log messages."""
+    before = logging.root.manager.disable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.ERROR)
+        try:
+            yield
+        finally:
+            logging.disable(before)
+
+
+@contextmanager
+def patch_attribute(owner: Any, name: str, value: object) -> Iterator[None]:
+    """Set an attribute to another value temporarily."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _return_false(*_args: object, **_options: object) -> bool:
+    return False
+
+
+def _return_true(*_args: object, **_options: object) -> bool:
+    return True
+
+
+def _return_none(*_args: object, **_options: object) -> None:
+    return None
+
+
+def _keep_data_dependent_mask(ignore: Callable[..., bool]) -> Callable[..., bool]:
+    """Keep a mask if its values, which decide whether it may be dropped, cannot be read during tracing."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    @wraps(ignore)
+    def wrapper(*args: Any, **options: Any) -> bool:
+        try:
+            return bool(ignore(*args, **options))
+        except (GuardOnDataDependentSymNode, DataDependentOutputException):
+            return False
+
+    return wrapper
+
+
+def _as_if_tracing(find: Callable[..., object]) -> Callable[..., object]:
+    """The function with its mask built without a check whether it masks anything."""
+    from transformers import masking_utils
+
+    def wrapper(*args: Any, **options: Any) -> object:
+        with patch_attribute(masking_utils, "is_tracing", _return_true):
+            return find(*args, **options)
+
+    return wrapper
+
+
+def _modelling_modules(module: nn.Module) -> set[ModuleType]:
+    names = {type(part).__module__ for part in module.modules()}
+    return {sys.modules[name] for name in names if name.startswith("transformers.models.")}
+
+
+@contextmanager
+def eager_branches(module: nn.Module, *, packed: bool = False) -> Iterator[None]:
+    """During tracing, take the branches of an eager call without position ids and without a mask.
+
+    The detection of packed documents reads the values of position ids; default ones are never packed. With ``packed``
+    they may be, and the resulting mask is traced. Checks in the modelling files themselves stay: they select a formula,
+    not a mask.
+    """
+    from transformers import masking_utils, modeling_attn_mask_utils
+
+    with ExitStack() as stack:
+
+        def patch(module: ModuleType, name: str, value: Callable[..., object]) -> None:
+            if hasattr(module, name):
+                stack.enter_context(patch_attribute(module, name, value))
+
+        patch(masking_utils, "is_tracing", _return_false)
+        patch(masking_utils, "is_torchdynamo_exporting", _return_false)
+        find = getattr(masking_utils, "find_packed_sequence_indices", _return_none)
+        patch(masking_utils, "find_packed_sequence_indices", _as_if_tracing(find) if packed else _return_none)
+        for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
+            if (ignore := getattr(masking_utils, name, None)) is not None:
+                patch(masking_utils, name, _keep_data_dependent_mask(ignore))
+        patch(modeling_attn_mask_utils, "is_tracing", _return_false)
+        recurrent = getattr(masking_utils, "create_recurrent_attention_mask", None)
+        for modelling in _modelling_modules(module):
+            patch(modelling, "is_torchdynamo_compiling", _return_false)
+            if recurrent is not None:  # the values of the mask cannot be read during tracing: keep it
+                patch(modelling, "create_recurrent_attention_mask", _as_if_tracing(recurrent))
+        stack.enter_context(rewrite_moe_layers(module))
+        stack.enter_context(suppress_warnings())
+        yield

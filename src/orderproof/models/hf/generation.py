@@ -1,0 +1,79 @@
+"""Greedy generation with `generate` of transformers, and by recomputing the whole sequence for every token.
+
+The audited model gets a language-model head from the class that transformers has for it. No token ends the generation,
+so that the requested number of tokens is generated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orderproof.errors import UnsupportedCallError
+from orderproof.models.hf.export_patches import suppress_warnings
+
+
+def greedy_tokens(
+    module: Any, tokens: Tensor, count: int, mask: Tensor | None, *, pad_token_id: int | None, takes_positions: bool
+) -> tuple[Tensor, Tensor]:
+    """The next ``count`` token ids [batch, count]: by `generate`, and without a cache.
+
+    With a ``mask`` [batch, token], True at real tokens, the second generates from the real tokens of each row alone if
+    the model takes position ids, and passes the mask otherwise. Raises `UnsupportedCallError`.
+    """
+    with suppress_warnings(), torch.no_grad():
+        model = _with_lm_head(module)
+        model.generation_config = _greedy_config(count, pad_token_id)
+        masked = {} if mask is None else {"attention_mask": mask.long()}
+        generated = model.generate(tokens, **masked)[:, tokens.shape[1] :]
+        if mask is None or not takes_positions:
+            return generated, _generate_without_cache(model, tokens, count, masked)
+        rows = [
+            _generate_without_cache(model, row[real].unsqueeze(0), count, {})
+            for row, real in zip(tokens, mask, strict=True)
+        ]
+        return generated, torch.cat(rows)
+
+
+def causal_lm_class(module: Any) -> Any:
+    """The class of transformers that generates with such a model; None if there is none."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    known = type(module.config) in MODEL_FOR_CAUSAL_LM_MAPPING
+    return MODEL_FOR_CAUSAL_LM_MAPPING[type(module.config)] if known else None
+
+
+def _with_lm_head(module: Any) -> Any:
+    """The same model with a random head. Raises `UnsupportedCallError`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = causal_lm_class(module)(module.config).to(module.dtype).eval()
+    inner = getattr(model, model.base_model_prefix, None)
+    if type(inner) is not type(module) or not model.can_generate():
+        raise UnsupportedCallError("transformers has no class that generates with it")
+    setattr(model, model.base_model_prefix, module)
+    return model
+
+
+def _greedy_config(count: int, pad_token_id: int | None) -> Any:
+    from transformers import GenerationConfig
+
+    return GenerationConfig(
+        max_new_tokens=count,
+        do_sample=False,
+        num_beams=1,
+        eos_token_id=None,
+        pad_token_id=pad_token_id or 0,
+        use_cache=True,
+    )
+
+
+def _generate_without_cache(model: Any, tokens: Tensor, count: int, masked: dict[str, Tensor]) -> Tensor:
+    start = tokens.shape[1]
+    for _ in range(count):
+        scores = model(input_ids=tokens, use_cache=False, **masked).logits[:, -1]
+        tokens = torch.cat([tokens, scores.argmax(-1, keepdim=True)], dim=1)
+        masked = {name: torch.cat([x, x[:, -1:]], dim=1) for name, x in masked.items()}
+    return tokens[:, start:]

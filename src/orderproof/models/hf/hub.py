@@ -1,0 +1,48 @@
+"""Load a hub id, `organisation/name`, from the local cache, or from the network if that is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orderproof.errors import CheckpointError
+from orderproof.models.hf.architectures import ARCH_PREFIX, did_you_mean, known_architectures
+from orderproof.models.hf.checkpoint import load_checkpoint
+from orderproof.models.hf.describe import Assumptions
+from orderproof.models.hf.export_patches import suppress_warnings, transformers_library
+from orderproof.models.subject import Subject
+
+DOWNLOAD_PATTERNS = ["*.json", "*.safetensors", "*.txt", "*.model"]  # no code and no pickles
+
+
+def load_from_hub(
+    name: str, *, attention: str | None = None, allow_network: bool = False, assume: Assumptions | None = None
+) -> Subject:
+    """Load a checkpoint by its hub id. Raises `CheckpointError`."""
+    transformers_library()
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    with suppress_warnings():
+        try:
+            folder = snapshot_download(name, allow_patterns=DOWNLOAD_PATTERNS, local_files_only=not allow_network)
+        except Exception as error:  # many kinds: not cached, no network, no such repository, gated
+            if allow_network:
+                text = " ".join(str(error).split())[:200]
+                raise CheckpointError(
+                    f"{name}: cannot be fetched from the hub: {type(error).__name__}: {text}"
+                ) from error
+            raise CheckpointError(_not_cached(name)) from error
+    return load_checkpoint(Path(folder), attention=attention, name=name, assume=assume)
+
+
+def _not_cached(name: str) -> str:
+    if name in known_architectures():
+        return (
+            f"{name}: no such folder, and no such model in the local hub cache; the architecture is {ARCH_PREFIX}{name}"
+        )
+    hint = did_you_mean(name, known_architectures()) if "/" not in name else ""
+    return (
+        f"{name}: no such folder, and not in the local hub cache; download it first "
+        f"(hf download {name}) or allow the network{hint}"
+    )

@@ -1,0 +1,111 @@
+"""Draw inputs like example inputs: same dtype and range, any number of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from orderproof.errors import SubjectError
+from orderproof.models.sample import Sample, seeded_generator, token_labels
+
+TokenAxes = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class ExampleInputs:
+    """Example inputs of a module and their token axes."""
+
+    tensors: tuple[Tensor, ...]
+    axes: TokenAxes
+    name: str  # of the subject, for messages
+
+    @property
+    def length(self) -> int:
+        """The number of tokens of the examples."""
+        return next(tensor.shape[axis] for tensor, axis in self._pairs if axis is not None)
+
+    @property
+    def has_batch_of_one(self) -> bool:
+        """True if every input with tokens has a batch axis of size one before them."""
+        rows = [tensor.shape[0] for tensor, axis in self._pairs if axis]
+        return bool(rows) and all(size == 1 for size in rows) and 0 not in self.axes
+
+    @property
+    def non_token_sizes(self) -> set[int]:
+        """The sizes of all other axes."""
+        return {size for tensor, axis in self._pairs for place, size in enumerate(tensor.shape) if place != axis}
+
+    @property
+    def _pairs(self) -> list[tuple[Tensor, int | None]]:
+        return list(zip(self.tensors, self.axes, strict=True))
+
+    def draw(self, batch: int | None, length: int, seed: int) -> Sample:
+        """Random values for every input with a token axis; copies of the others.
+
+        A batch of one becomes ``batch`` rows. Constants stay constant, except in the first input with tokens. Ranges
+        0, 1, 2, ... along the tokens (position ids) stay ranges. Raises `SubjectError` for an input that fixes the
+        length.
+        """
+        generator = seeded_generator(seed)
+        first = next(place for place, axis in enumerate(self.axes) if axis is not None)
+        inputs = []
+        for place, (tensor, axis) in enumerate(self._pairs):
+            if axis is None:
+                inputs.append(self._copy(tensor, place, length))
+                continue
+            shape = list(tensor.shape)
+            shape[axis] = length
+            if batch is not None and self.has_batch_of_one:
+                shape[0] = batch
+            example = _with_variation(tensor.detach()) if place == first else tensor.detach()
+            inputs.append(_sample_like(example, axis, tuple(shape), generator))
+        return Sample(tuple(inputs), token_labels(length))
+
+    def _copy(self, tensor: Tensor, place: int, length: int) -> Tensor:
+        if length != self.length and list(tensor.shape).count(self.length) > 1:
+            raise SubjectError(
+                f"{self.name}: input {place} of shape {tuple(tensor.shape)} has several axes as long as the "
+                f"{self.length} tokens, so it cannot be drawn for {length}; use length={self.length}"
+            )
+        return tensor.detach().clone()
+
+
+def _with_variation(example: Tensor) -> Tensor:
+    """The example, with values around it if it is constant: a constant does not determine a range."""
+    if not _is_constant(example) or example.dtype == torch.bool or example.numel() < 2:
+        return example
+    if example.is_floating_point():
+        return example + torch.linspace(-1.7, 1.7, example.numel()).view(example.shape).to(example.dtype)
+    values = example.clone().flatten()
+    values[::2] = 0 if int(values[0]) > 0 else 1
+    return values.view(example.shape)
+
+
+def _sample_like(example: Tensor, axis: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    if _is_constant(example):
+        return example.flatten()[:1].expand(shape).clone() if example.numel() else example.new_zeros(shape)
+    if example.dtype == torch.bool:
+        return torch.rand(shape, generator=generator) < float(example.double().mean())
+    if example.is_complex():
+        return torch.randn(shape, generator=generator, dtype=example.dtype) * example.std()
+    if example.is_floating_point():
+        mean, std = float(example.double().mean()), float(example.double().std())
+        return (torch.randn(shape, generator=generator) * std + mean).to(example.dtype)
+    if _is_arange(example, axis):
+        view = [1] * len(shape)
+        view[axis] = shape[axis]
+        start = int(example.min())
+        return torch.arange(start, start + shape[axis], dtype=example.dtype).view(view).expand(shape).clone()
+    return torch.randint(int(example.min()), int(example.max()) + 1, shape, generator=generator, dtype=example.dtype)
+
+
+def _is_constant(example: Tensor) -> bool:
+    return example.numel() == 0 or not bool((example != example.flatten()[0]).any())
+
+
+def _is_arange(example: Tensor, axis: int) -> bool:
+    if example.shape[axis] < 2:
+        return False
+    return bool((example.diff(dim=axis) == 1).all())

@@ -1,0 +1,127 @@
+"""Load `file.py:name` or `package.module:name`: a module, or a function that returns one."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from torch import Tensor, nn
+
+from orderproof.adapter import ModelAdapter
+from orderproof.errors import OrderproofError, SubjectError, first_line
+from orderproof.models.plain_adapter import from_adapter
+from orderproof.models.plain_module import from_module
+from orderproof.models.subject import Subject
+
+_FILE = re.compile(r"(?P<place>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
+_MODULE = re.compile(r"(?P<place>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
+
+
+def is_python_spec(spec: str) -> bool:
+    """True if a text has the form `file.py:name` or `package.module:name`."""
+    return bool(_FILE.fullmatch(spec) or _MODULE.fullmatch(spec))
+
+
+def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str, Any] | None = None) -> Subject:
+    """Import the object and build a subject from it, or from its result if it is a function or a class.
+
+    Raises `SubjectError` if it cannot be imported or called or is no module, and errors of `from_module`.
+    """
+    match = _FILE.fullmatch(spec) or _MODULE.fullmatch(spec)
+    if match is None:
+        raise SubjectError(f"{spec}: expected file.py:name or package.module:name")
+    place, name = match["place"], match["name"]
+    module = _from_file(Path(place).expanduser(), spec) if place.endswith(".py") else _from_package(place, spec)
+    target = _resolve_attribute(module, name, spec)
+    if isinstance(target, nn.Module):
+        return from_module(target, token_axis=token_axis, name=name, assume=assume)
+    if isinstance(target, ModelAdapter):
+        return from_adapter(target, name)
+    if not callable(target):
+        raise SubjectError(
+            f"{spec}: expected a torch.nn.Module or a function that returns one; got {_type_name(target)}"
+        )
+    try:
+        result = target()
+    except OrderproofError:
+        raise
+    except Exception as error:  # the user's function: anything may come
+        raise SubjectError(f"{spec}: calling it raised {first_line(error)}") from error
+    model, inputs = result if isinstance(result, (tuple, list)) and len(result) == 2 else (result, None)
+    if isinstance(model, Subject):
+        return model
+    if isinstance(model, ModelAdapter):
+        return from_adapter(model, name)
+    if not isinstance(model, nn.Module):
+        raise SubjectError(
+            f"{spec}: it returned {_type_name(result)}; expected a torch.nn.Module, or one with example inputs"
+        )
+    if inputs is not None and not isinstance(inputs, (Tensor, tuple, list, Mapping)):
+        raise SubjectError(
+            f"{spec}: example inputs must be a tensor, a tuple or a dict of tensors; got {_type_name(inputs)}"
+        )
+    return from_module(model, inputs, token_axis=token_axis, name=name, assume=assume)
+
+
+def _from_file(path: Path, spec: str) -> ModuleType:
+    if not path.is_file():
+        raise SubjectError(f"{spec}: no file {path}")
+    name = f"orderproof_subject_{path.stem}"
+    module_spec = importlib.util.spec_from_file_location(name, path)
+    if module_spec is None or module_spec.loader is None:
+        raise SubjectError(f"{spec}: {path} cannot be imported")
+    module = importlib.util.module_from_spec(module_spec)
+    sys.modules[name] = module  # dataclasses and pickle look up modules by name
+    with _on_import_path(path.resolve().parent):
+        try:
+            module_spec.loader.exec_module(module)
+        except Exception as error:  # the user's file: anything may come
+            del sys.modules[name]
+            raise SubjectError(f"{spec}: running {path} raised {first_line(error)}") from error
+    return module
+
+
+def _from_package(place: str, spec: str) -> ModuleType:
+    with _on_import_path(Path.cwd()):
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name and (place == error.name or place.startswith(error.name + ".")):
+                raise SubjectError(f"{spec}: no module named {error.name}") from error
+            raise SubjectError(f"{spec}: importing {place} raised {first_line(error)}") from error
+        except Exception as error:  # the user's package: anything may come
+            raise SubjectError(f"{spec}: importing {place} raised {first_line(error)}") from error
+
+
+def _resolve_attribute(module: ModuleType, name: str, spec: str) -> Any:
+    value: Any = module
+    for part in name.split("."):
+        if not hasattr(value, part):
+            close = get_close_matches(part, dir(value), n=3)
+            hint = f"; did you mean {', '.join(close)}?" if close else ""
+            raise SubjectError(f"{spec}: nothing is named {part!r} there{hint}")
+        value = getattr(value, part)
+    return value
+
+
+def _type_name(value: object) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+@contextmanager
+def _on_import_path(folder: Path) -> Iterator[None]:
+    """Put a folder first on the import path."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        if str(folder) in sys.path:
+            sys.path.remove(str(folder))

@@ -1,0 +1,120 @@
+"""The model under audit: a module, its inputs, and the axes of its tokens.
+
+A `Subject` is all that the prover and the laws know of a model, whether it was loaded from a folder, built from an
+architecture or passed as a Python object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from orderproof.errors import UsageError
+from orderproof.models.sample import Sample
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from orderproof.adapter import ModelAdapter
+    from orderproof.models.hf.tokenizer import SentenceTokenizer
+
+Axis = int | tuple[int, ...] | None  # the token axis of an input; both axes of a mask
+MIN_DEFAULT_LENGTH = 7  # least default length [tokens]: a transposition, a cycle and a document boundary differ in it
+
+ExportContext = Callable[[], AbstractContextManager[object]]
+
+
+@dataclass
+class Subject:
+    """A model in eval mode, ready to be traced.
+
+    Attributes:
+        name: Its name in messages and reports.
+        model_kind: "encoder", "causal_lm", "vision", "audio", "module" or "encoding".
+        module: forward(*inputs) returns dict[str, Tensor]; the forward of a plain module returns anything.
+        token_axes: The token axis of each input.
+        parameter_count: Number of parameters, shared ones counted once.
+        layer_count: Number of layers, if the configuration states it.
+        default_length: Default length of proofs [tokens]: a prime that is no other size of the model.
+        max_length: Most tokens that the position table or the example inputs allow, if there is a limit.
+        device: "cpu" or "meta".
+        draw: (length, seed) -> inputs.
+        buffer_values: On the meta device, the values of the buffers.
+        patch_embedding_path: Vision: the submodule whose output [batch, patch, width] is the input of proofs.
+        load_summary: How it was loaded: backend, precision, source of the weights.
+        notes: Inferences that narrow the audit, one line each; they go into the report.
+        build_tiny_twin: On the meta device: builds a tiny random model of the same class on the CPU.
+        export_context: The context manager entered around tracing.
+        bind_inputs: (names, setting) -> the module that takes these inputs (attention_mask, position_ids, block_mask)
+            after its own, and the context manager for tracing it; None if the module does not take them.
+        whole_rows_reason: Why only laws of whole rows of the batch apply, if its input has no tokens.
+        wrapped_path: Path of the model within wrapper modules of this package.
+        first_position: The position id of the first token.
+        pad_token_id: The token id of pads, if tokens are ids.
+        encode_sentence: A sentence -> inputs with a batch of one.
+        tokenizer: The tokenizer of its folder.
+        build_adapter: Builds the adapter that calls it in measured laws.
+        build_decoder_adapter: The same for the decoder of an encoder-decoder.
+
+    """
+
+    name: str
+    model_kind: str
+    module: nn.Module = field(repr=False)
+    token_axes: tuple[Axis, ...]
+    parameter_count: int
+    layer_count: int | None
+    default_length: int
+    max_length: int | None
+    device: str
+    draw: Callable[[int, int], Sample] = field(repr=False)
+    buffer_values: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+    patch_embedding_path: str | None = None
+    load_summary: str = ""
+    build_tiny_twin: Callable[[], Subject] | None = field(default=None, repr=False)
+    export_context: ExportContext = field(default=nullcontext, repr=False)
+    bind_inputs: Callable[[tuple[str, ...], str], tuple[nn.Module, ExportContext] | None] | None = field(
+        default=None, repr=False
+    )
+    whole_rows_reason: str = ""
+    wrapped_path: str = ""
+    first_position: int = 0
+    pad_token_id: int | None = None
+    encode_sentence: Callable[[str], Sample] | None = field(default=None, repr=False)
+    tokenizer: SentenceTokenizer | None = field(default=None, repr=False)
+    build_adapter: Callable[[], ModelAdapter] | None = field(default=None, repr=False)
+    build_decoder_adapter: Callable[[], ModelAdapter] | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+
+    def sample(self, length: int, seed: int = 0) -> Sample:
+        """Random inputs with this many tokens, determined by the seed. Raises `UsageError` for other lengths."""
+        if length < 1:
+            raise UsageError(f"{self.name}: length must be at least 1; got {length}")
+        if self.max_length is not None and length > self.max_length:
+            raise UsageError(
+                f"{self.name}: length must be at most {self.max_length}, "
+                f"as its position table or its example inputs allow no more; got {length}"
+            )
+        return self.draw(length, seed)
+
+
+def prime_length(minimum: int, avoid: Iterable[int]) -> int:
+    """The first prime >= ``minimum`` that is not in ``avoid``, so that no other axis has the size of the token axis."""
+    avoided = set(avoid)
+    candidate = max(minimum, 2)
+    while candidate in avoided or any(candidate % factor == 0 for factor in range(2, int(candidate**0.5) + 1)):
+        candidate += 1
+    return candidate
+
+
+def tensor_sizes(module: nn.Module) -> set[int]:
+    """Every size of every parameter and buffer."""
+    tensors = [*module.parameters(), *module.buffers()]
+    return {size for tensor in tensors for size in tensor.shape}
+
+
+def count_parameters(module: nn.Module) -> int:
+    """The number of parameters, shared ones counted once."""
+    return sum(parameter.numel() for parameter in module.parameters())

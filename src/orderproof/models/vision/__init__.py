@@ -1,0 +1,1 @@
+"""Image models: patches as tokens, and models that read a whole image."""

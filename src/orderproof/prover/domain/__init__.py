@@ -1,0 +1,1 @@
+"""The abstract domain: facts, moves, values, axis labels and constants."""

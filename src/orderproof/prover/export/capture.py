@@ -1,0 +1,276 @@
+"""Export a module to a plain graph.
+
+`torch.export` (static shapes, non-strict, under no_grad), then `run_decompositions`: a functional graph without
+higher-order operators, in which linear, layer norm, softmax and attention are single operators. Only operators without
+a rule here are decomposed, if torch has a decomposition.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.fx import Graph, GraphModule, Node
+from torch.utils import _pytree as pytree
+
+from orderproof.errors import CaptureError, SubjectError, first_line
+from orderproof.prover.export.constant_reading import constants_readable
+from orderproof.prover.export.exporter import exporter_context, model_source_location, record_untraced_effects
+from orderproof.prover.export.inlining import inline_higher_order_ops
+from orderproof.prover.rule import find_rule
+
+
+@dataclass(slots=True)
+class CapturedGraph:
+    """An exported graph with its stored tensors and the names of its inputs and outputs."""
+
+    module: GraphModule
+    inputs: tuple[Node, ...]  # one placeholder for each tensor input
+    outputs: dict[str, Node]  # output name -> node
+    state: dict[str, str]  # placeholder name -> qualified name of a parameter, buffer or constant tensor
+    parameters: frozenset[str]
+    values: dict[str, Tensor]  # qualified name -> tensor; a tensor without storage (meta) is absent
+    start: Node | None = None  # the node that counts as the input, if the graph is cut (vision)
+    read: bool = False  # constants were read during export: at another length they may differ
+    _wide: dict[str, Tensor] = field(default_factory=dict, repr=False)
+
+    def in_float64(self, name: str) -> Tensor:
+        """A stored tensor in float64 (unchanged if it is not floating point), converted once."""
+        if name not in self._wide:
+            value = self.values[name]
+            self._wide[name] = value.double() if value.is_floating_point() else value
+        return self._wide[name]
+
+    @property
+    def graph(self) -> Graph:
+        """The graph to analyze."""
+        return self.module.graph
+
+    def copy(self) -> CapturedGraph:
+        """A copy whose graph can be edited."""
+        mapping: dict[Node, Node] = {}
+        graph = Graph()
+        output = graph.graph_copy(self.graph, mapping)
+        graph.output(output)
+        module = GraphModule(self.module, graph)
+        return CapturedGraph(
+            module=module,
+            inputs=tuple(mapping[n] for n in self.inputs),
+            outputs={name: mapping[n] for name, n in self.outputs.items()},
+            state=self.state,
+            parameters=self.parameters,
+            values=self.values,
+            start=None if self.start is None else mapping[self.start],
+            read=self.read,
+            _wide=self._wide,
+        )
+
+
+def capture(
+    module: nn.Module,
+    inputs: tuple[Tensor, ...],
+    *,
+    values: Mapping[str, Tensor] | None = None,
+    quiet: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    cut: str | None = None,
+    inside: str = "",
+    read: bool = False,
+) -> CapturedGraph:
+    """Export a module on these inputs.
+
+    Args:
+        module: The module to export.
+        inputs: Example inputs; shapes are static.
+        values: Tensors by qualified name, instead of those of the module.
+        quiet: Context manager around the export.
+        cut: Path of the submodule whose output counts as the input of the graph.
+        inside: Path of the model within wrappers of this package; module paths are relative to it.
+        read: Allow the module to read constants from the first attempt; otherwise only if export fails without.
+
+    Raises:
+        CaptureError: The module cannot be exported; the message is the reason.
+        SubjectError: The module cannot be called with these inputs, or returns no tensor.
+
+    """
+    names = _output_names(module, inputs)
+    program, read = _export_with_constants(module, inputs, quiet, read=read)
+    signature = program.graph_signature
+    state, parameters, real = {}, set(), dict(values or {})
+    input_nodes: list[Node] = []
+    by_name = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    for spec in signature.input_specs:
+        kind = spec.kind.name
+        name = spec.arg.name
+        if kind == "USER_INPUT":
+            if name in by_name and isinstance(by_name[name].meta.get("val"), Tensor):
+                input_nodes.append(by_name[name])
+            continue
+        if kind not in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+            continue  # an effect token or an opaque object, not a tensor
+        qualified = str(spec.target)
+        state[name] = qualified
+        if kind == "PARAMETER":
+            parameters.add(qualified)
+        stored = program.state_dict.get(qualified, program.constants.get(qualified))
+        if qualified not in real and isinstance(stored, Tensor) and not stored.is_meta:
+            real[qualified] = stored.detach()
+    outputs = _output_nodes(program, names)
+    graph_module = program.graph_module
+    captured = CapturedGraph(graph_module, tuple(input_nodes), outputs, state, frozenset(parameters), real, read=read)
+    for node in graph_module.graph.nodes if inside else ():
+        stack = node.meta.get("nn_module_stack") or {}
+        node.meta["nn_module_stack"] = {
+            key: (path.removeprefix(inside).removeprefix("."), kind) for key, (path, kind) in stack.items()
+        }
+    if cut is not None:
+        captured.start = _find_cut(graph_module.graph, cut)
+    return captured
+
+
+def _decompose(program: Any) -> Any:
+    """The functional graph with operators without a rule decomposed, in one pass: each pass traces the whole graph."""
+    table = _decompositions_of_unsupported()
+    return inline_higher_order_ops(program.run_decompositions(table), table)
+
+
+@cache
+def _decompositions_of_unsupported() -> dict[Any, Any]:
+    """The decompositions in torch of the operators that have no rule here."""
+    table: Any = torch.export.default_decompositions()
+    return {target: function for target, function in table.items() if find_rule(target) is None}
+
+
+class _DataDependentExport(CaptureError):
+    """The export needs a value that it does not have."""
+
+
+def _export_with_constants(
+    module: nn.Module, inputs: tuple[Tensor, ...], quiet: Callable[[], AbstractContextManager[Any]], *, read: bool
+) -> tuple[Any, bool]:
+    """The exported program, and True if constants were read during the export."""
+    with constants_readable(module) if read else nullcontext():
+        try:
+            program = export_functional(module, inputs, quiet)
+            _reject_data_dependent_shapes(program.graph)
+        except _DataDependentExport:
+            if read:
+                raise
+        else:
+            return program, read
+    # The value may be a constant. If it is not, the error of this attempt names the line that reads tokens.
+    return _export_with_constants(module, inputs, quiet, read=True)
+
+
+def export_functional(
+    module: nn.Module, inputs: tuple[Tensor, ...], quiet: Callable[[], AbstractContextManager[Any]], **options: Any
+) -> Any:
+    """The functional exported program of a module. Raises `CaptureError` with the reason if export fails."""
+    with quiet(), torch.no_grad(), exporter_context():
+        try:
+            with record_untraced_effects() as hidden:
+                program = torch.export.export(module, inputs, strict=False, **options)
+            program = _decompose(program)
+        except Exception as error:
+            raise (_DataDependentExport if _is_data_dependent(error) else CaptureError)(
+                _export_error_message(error)
+            ) from error
+    if hidden:
+        raise _DataDependentExport(f"the graph cannot be recorded: {hidden[0]}")
+    return program
+
+
+def _reject_data_dependent_shapes(graph: Graph) -> None:
+    for node in graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, Tensor) and not all(isinstance(s, int) for s in value.shape):
+                raise _DataDependentExport(
+                    f"the graph cannot be recorded: the size of a tensor depends on data ({node.target} in "
+                    f"{module_path(node) or 'the top module'}{_source_location(node)})"
+                )
+
+
+def _source_location(node: Node) -> str:
+    """`, file.py:12`: the line of the model that called an operator."""
+    found = re.findall(r'File "(?:.*[/\\])?([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    return f", {found[-1][0]}:{found[-1][1]}" if found else ""
+
+
+def _output_names(module: nn.Module, inputs: tuple[Tensor, ...]) -> list[str]:
+    """Names of the tensors that a module returns, in the order of the flattened output."""
+    with torch.no_grad():
+        try:
+            output = module(*inputs)
+        except Exception as error:
+            shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in inputs)
+            raise SubjectError(
+                f"the model could not be called with {shapes}: {first_line(error)}; give example inputs it accepts"
+            ) from error
+    leaves = leaves_by_name(output)
+    if not any(isinstance(value, Tensor) for value in leaves.values()):
+        raise SubjectError(f"the model returned {type(output).__name__} without a tensor; expected at least one tensor")
+    return list(leaves)
+
+
+def leaves_by_name(output: Any) -> dict[str, Any]:
+    """The leaves of the output of a module, by name: a key, `output.0` of a tuple, `output` of one tensor."""
+    leaves, _ = pytree.tree_flatten_with_path(output)
+    return {_leaf_name(path): leaf for path, leaf in leaves}
+
+
+def _leaf_name(path: tuple[Any, ...]) -> str:
+    parts = [str(getattr(p, "key", getattr(p, "idx", getattr(p, "name", p)))) for p in path]
+    return ".".join(["output", *parts] if not parts or parts[0].isdigit() else parts)
+
+
+def _output_nodes(program: Any, names: list[str]) -> dict[str, Node]:
+    node = next(n for n in program.graph.nodes if n.op == "output")
+    specs = program.graph_signature.output_specs
+    results = [x for x, spec in zip(node.args[0], specs, strict=True) if spec.kind.name == "USER_OUTPUT"]
+    named = names if len(names) == len(results) else [f"output.{k}" for k in range(len(results))]
+    return {
+        name: x
+        for name, x in zip(named, results, strict=True)
+        if isinstance(x, Node) and isinstance(x.meta.get("val"), Tensor)
+    }
+
+
+def _find_cut(graph: Graph, path: str) -> Node:
+    """The last node computed inside the submodule with this path."""
+    found: Node | None = None
+    for node in graph.nodes:
+        if any(p == path or p.startswith(path + ".") for p, _ in node.meta.get("nn_module_stack", {}).values()):
+            if isinstance(node.meta.get("val"), Tensor):
+                found = node
+    if found is None:
+        raise CaptureError(
+            f"no operator of the graph belongs to the submodule {path!r}, whose output counts as the input"
+        )
+    return found
+
+
+def _is_data_dependent(error: Exception) -> bool:
+    return "data-dependent" in str(error) or "DataDependent" in type(error).__name__
+
+
+def _export_error_message(error: Exception) -> str:
+    """The kind and the source line of an export error, in one line."""
+    if _is_data_dependent(error):
+        where = model_source_location(traceback.extract_tb(error.__traceback__))
+        return f"the graph cannot be recorded: control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
+    return f"the graph cannot be recorded: {first_line(error)}"
+
+
+def module_path(node: Node) -> str:
+    """The dotted path of the innermost module a node belongs to."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path = list(stack.values())[-1][0]
+    return str(path).removeprefix("L['self'].").removeprefix("L__self__.")

@@ -1,0 +1,35 @@
+"""Batch normalization in eval mode scales and shifts each channel by stored statistics.
+
+Lemma (channelwise_equivariant). Let C[b, c, e] = (A[b, c, e] - mean[c]) / deviation[c] w[c] + bias[c], with stored mean
+and deviation.
+  1. A moved along b or e gives C moved alike.
+  2. A moved along c gives C moved along c, if the statistics and weights move alike or are uniform.
+  3. C[b, c, e] depends on what A[b, c, e] and the statistics and weights of channel c depend on.
+Proof. pointwise_equivariant: the statistics and weights broadcast along b and e.
+In training mode the statistics are those of the batch: no lemma.
+Arithmetic: exact in floating point too.
+"""
+
+from __future__ import annotations
+
+from torch.fx import Node
+
+from orderproof.prover.domain.fact import constant_fact
+from orderproof.prover.rule import Facts, OperatorCall, RuleNotApplicable, rule
+from orderproof.prover.rules.normalization import AffineWeight, with_affine_weights
+
+
+@rule("channelwise_equivariant", "batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm")
+def batch_norm(call: OperatorCall) -> Facts:
+    """In eval mode: a scale and a shift for each channel, from running statistics."""
+    if ".batch_norm." in call.target and call.args[5]:
+        raise RuleNotApplicable("batch norm in training mode mixes the whole batch")
+    if "cudnn" in call.target:
+        raise RuleNotApplicable("cudnn_batch_norm has no lemma")
+    statistics: list[AffineWeight] = [(call.args[k], k, (1,)) for k in range(1, 5) if isinstance(call.args[k], Node)]
+    result = with_affine_weights(call, call.fact(call.args[0]), statistics)
+    values = call.node.meta["val"]
+    if not isinstance(values, list | tuple):
+        return result
+    # In eval mode the functional form also returns two empty tensors.
+    return (result, *(constant_fact(tuple(int(s) for s in v.shape)) for v in values[1:]))

@@ -1,0 +1,65 @@
+"""The maximum of a row with a visible entry does not depend on the masked entries.
+
+Lemma (extreme_of_visible). Let C[i] = max_j A[i, j], or log sum_j exp A[i, j]. If a row has an ordinary entry, an
+entry that is masked in both runs is not the largest and adds nothing, so C[i] does not depend on it. C[i] is ordinary
+if no other entry is large: max of [a, 1e9] is 1e9. A wholly masked row keeps all its dependences: max of [m, m] is m;
+C[i] is then as negative as a mask itself, up to log n for log sum exp of n entries.
+Proof. max(a, m) = a, and exp(m) = 0 next to exp(a), for m below every a. If the mask is finite, that the scores are
+above it is an assumption. Everything else is reduction_invariant.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from orderproof.prover.domain.fact import NEVER, Fact, fact_with_ranges, holds_at_image_too
+from orderproof.prover.domain.values import (
+    FINITE_SCORES_ASSUMPTION,
+    ORDINARY_LIMIT,
+    RangeKind,
+    ValueRanges,
+    masking_elements,
+    masking_threshold,
+    row_visibility,
+)
+from orderproof.prover.rule import Facts, OperatorCall, dtype_of, rule
+from orderproof.prover.rules.reduction import extremum_fact, reduced_dims, reduction_fact
+
+
+@rule("extreme_of_visible", "amax", "logsumexp", "max.dim")
+def masked_maximum(call: OperatorCall) -> Facts:
+    """The largest entry of each row, or the logarithm of the sum of its exponentials."""
+    fact = call.fact(call.args[0])
+    unmasked_rule = extremum_fact if "max.dim" in call.target else reduction_fact
+    if fact.ranges is None:
+        return unmasked_rule(call, fact)
+    dims, keep = reduced_dims(call, len(fact.shape))
+    rows = row_visibility(fact.ranges, dtype_of(call.args[0]), dims)
+    if (rows.masked_out & rows.finite).any():
+        call.assume(FINITE_SCORES_ASSUMPTION)
+    masked_in_both = holds_at_image_too(rows.masked_out, fact.moves, fact.shape)
+    dependence, masked_in_both = np.broadcast_arrays(fact.dependence, masked_in_both)
+    result = unmasked_rule(call, Fact(fact.shape, fact.moves, np.where(masked_in_both, NEVER, dependence)))
+    # An entry as large as a mask is the maximum, and an entry at most ordinary may be it: then C is not ordinary.
+    exact, value = fact.ranges.exact, fact.ranges.value.astype(np.float64)
+    has_ordinary = (fact.ranges.ordinary | (exact & (np.abs(value) < ORDINARY_LIMIT))).any(axis=dims, keepdims=True)
+    has_large = (exact & ~(value < ORDINARY_LIMIT)).any(axis=dims, keepdims=True)
+    dtype, count = dtype_of(call.args[0]), math.prod(fact.shape[d] for d in dims)
+    bound = np.where(masking_elements(fact.ranges, dtype), value, np.inf).max(axis=dims, keepdims=True)
+    bound = bound + (math.log(count) if "logsumexp" in call.target else 0.0)
+    masked = np.where(bound <= -masking_threshold(dtype), RangeKind.MASKING, RangeKind.UNBOUNDED)
+    kind = np.where(rows.has_visible & has_ordinary & ~has_large, RangeKind.ORDINARY, masked).astype(np.uint8)
+    bound = np.where(kind == RangeKind.MASKING, bound, 0.0)
+    if dims and not keep:
+        kind, bound = (x.reshape([s for d, s in enumerate(x.shape) if d not in dims]) for x in (kind, bound))
+    ranges = ValueRanges(kind, bound)
+
+    if isinstance(result, tuple):  # the index of the maximum is an ordinary number
+        return (_with(result[0], ranges), *result[1:])
+    return _with(result, ranges)
+
+
+def _with(fact: Fact, ranges: ValueRanges) -> Fact:
+    return fact_with_ranges(fact.shape, fact.moves, fact.dependence, ranges)

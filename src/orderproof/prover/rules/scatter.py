@@ -1,0 +1,121 @@
+"""Writes at indices: each row of the result depends on the rows of the tensor, the indices and the source.
+
+Lemma (dense_dependence), for writes: see slicewise.py. C = A, and C[.., I[.., j], ..] = B[.., j, ..] for every j of a
+row. The written dimension, the indices j and the source's dimension are read by position. Two further cases:
+  4. A copy: every element of C is an element of A or B, so C is at most ordinary if A and B are.
+  5. A number v written at indices that certainly contain position e (scan_dependence, case 4): C[e] = v in both runs.
+Proof. As there; 4 and 5: C[e] is A[e], or the last element written at e.
+Arithmetic: exact; index_add and scatter_add over the reals.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.fx import Node
+
+from orderproof.prover.domain.fact import Fact, IndexCoverage, fact_with_ranges, with_ranges
+from orderproof.prover.domain.values import ORDINARY_LIMIT, RangeKind, ValueRanges, at_most_ordinary_elements
+from orderproof.prover.operands import labelled_operand, with_constant_values
+from orderproof.prover.rule import OperatorCall, RuleNotApplicable, dtype_of, rule, shape_of
+from orderproof.prover.rules.slicewise import LEMMA, dependence_on_slices
+
+
+@rule(LEMMA, "scatter", "scatter_add", "scatter_reduce")
+def scatter(call: OperatorCall) -> Fact:
+    """C = A, and C[.., I[.., j], ..] = B[.., j, ..] (or a number) for every j of each row."""
+    fact, index = call.fact(call.args[0]), call.args[2]
+    rank, dim, source = len(fact.shape), int(call.args[1]), call.argument(3, "src")
+    dim %= max(rank, 1)
+    written = [index, *([source] if isinstance(source, Node) else [])]
+    if any(shape_of(n)[d] != fact.shape[d] for n in written for d in range(rank) if d != dim):
+        raise RuleNotApplicable("a write at indices that do not cover every row has no lemma")
+    labels = [str(d) for d in range(rank)]
+    row = [x if d != dim else "row" for d, x in enumerate(labels)]
+    operands = [labelled_operand(call, call.args[0], labels, 0), labelled_operand(call, index, row, 2)]
+    if isinstance(source, Node):
+        operands.append(labelled_operand(call, source, [x if d != dim else "source" for d, x in enumerate(labels)], 3))
+    result = dependence_on_slices(call, operands, tuple(labels), call.shape, {str(dim), "row", "source"})
+    if call.target in ("aten.scatter.value", "aten.scatter.src"):
+        result = _with_ranges_of_copy(call, result, source)
+    if call.target == "aten.scatter.value":
+        result = _with_covered_writes(result, call.fact(index).index_coverage, dim, source)
+    return result
+
+
+def _with_ranges_of_copy(call: OperatorCall, result: Fact, source: Node | float) -> Fact:
+    """Case 4: at most ordinary, if all elements of the operands are."""
+    parts = [with_constant_values(call, n).ranges for n in (call.args[0], source) if isinstance(n, Node)]
+    high = not dtype_of(call.node).is_floating_point or (not isinstance(source, Node) and not source < ORDINARY_LIMIT)
+    for ranges in (r for r in parts if r is not None):
+        high = high or not bool(at_most_ordinary_elements(ranges).all())
+    if result.ranges is None or high:
+        return result
+    return with_ranges(result, ValueRanges.filled(len(result.shape), RangeKind.AT_MOST_ORDINARY))
+
+
+def _with_covered_writes(result: Fact, coverage: IndexCoverage | None, dim: int, number: float) -> Fact:
+    """Case 5: the number, at positions that the indices certainly contain."""
+    if coverage is None or coverage.dim != dim or coverage.covered.shape[dim] != result.shape[dim]:
+        return result  # the indices are of rows of another length
+    ranges = result.ranges or ValueRanges.filled(len(result.shape), RangeKind.ORDINARY)
+    kind = np.where(coverage.covered, RangeKind.EXACT, ranges.kind).astype(np.uint8)
+    value = np.where(coverage.covered, number, ranges.value)
+    return fact_with_ranges(result.shape, result.moves, result.dependence, ValueRanges(kind, value))
+
+
+@rule(LEMMA, "index_add", "index_copy", "index_fill")
+def index_add(call: OperatorCall) -> Fact:
+    """C = A, and C[.., I[j], ..] written over, or added to, for every j."""
+    fact, index, source = call.fact(call.args[0]), call.args[2], call.args[3]
+    rank, dim = len(fact.shape), int(call.args[1])
+    dim %= max(rank, 1)
+    labels = [str(d) for d in range(rank)]
+    operands = [
+        labelled_operand(call, call.args[0], labels, 0),
+        labelled_operand(call, index, ["row"] * len(shape_of(index)), 2),
+    ]
+    if isinstance(source, Node):
+        same = len(shape_of(source)) == rank
+        if not same and shape_of(source):
+            raise RuleNotApplicable("a write of a tensor of another rank has no lemma")
+        along = [x if d != dim else "source" for d, x in enumerate(labels)] if same else []
+        operands.append(labelled_operand(call, source, along, 3))
+    return dependence_on_slices(call, operands, tuple(labels), call.shape, {str(dim), "row", "source"})
+
+
+@rule(LEMMA, "index_put", "_index_put_impl", "_unsafe_index_put")
+def index_put(call: OperatorCall) -> Fact:
+    """C = A, and C[.., I[j], J[j], ..] = B[j, ..] for every j, at indices that may depend on the input."""
+    fact, indices, values = call.fact(call.args[0]), list(call.args[1]), call.args[2]
+    rank = len(fact.shape)
+    labels = [str(d) for d in range(rank)]
+    indexed = [d for d, i in enumerate(indices) if i is not None]
+    if any(dtype_of(indices[d]) in (torch.bool, torch.uint8) for d in indexed):
+        return _masked_put(call, labels, indices, indexed, values)
+    row_rank = max((len(shape_of(indices[d])) for d in indexed), default=0)
+    first = indexed[0] if indexed and indexed == list(range(indexed[0], indexed[0] + len(indexed))) else 0
+    rest = [x for d, x in enumerate(labels) if d not in indexed]
+    row = [f"row {d}" for d in range(row_rank)]
+    source_labels = [*rest[:first], *row, *rest[first:]]
+    operands = [labelled_operand(call, call.args[0], labels, 0)]
+    operands += [
+        labelled_operand(call, indices[d], row[row_rank - len(shape_of(indices[d])) :], (1, d)) for d in indexed
+    ]
+    operands.append(labelled_operand(call, values, source_labels[len(source_labels) - len(shape_of(values)) :], 2))
+    return dependence_on_slices(call, operands, tuple(labels), call.shape, {*row, *(str(d) for d in indexed)})
+
+
+def _masked_put(call: OperatorCall, labels: list[str], indices: list[Any], indexed: list[int], values: Node) -> Fact:
+    """A number written wherever a mask is True."""
+    if len(indexed) != 1 or any(s != 1 for s in shape_of(values)):
+        raise RuleNotApplicable("a boolean index takes a number of elements that depends on the data")
+    d, mask = indexed[0], indices[indexed[0]]
+    operands = [
+        labelled_operand(call, call.args[0], labels, 0),
+        labelled_operand(call, mask, labels[d : d + len(shape_of(mask))], (1, d)),
+    ]
+    operands.append(labelled_operand(call, values, [""] * len(shape_of(values)), 2))
+    return dependence_on_slices(call, operands, tuple(labels), call.shape, ())

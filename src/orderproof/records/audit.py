@@ -1,0 +1,232 @@
+"""The records of an audit, as plain data (schema version 2).
+
+Nothing here computes and nothing here imports torch. Every renderer reads a `Report` and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from orderproof.records.document import Document, Record, schema_version
+
+Verdict = Literal["proved", "refuted", "undecided", "held", "not_applicable"]
+Expectation = Literal["holds", "fails", "any"]
+Kind = Literal["check", "property"]
+Outcome = Literal["pass", "fail", "undecided", "yes", "no", "not_applicable"]
+SCHEMA_VERSION = 2
+EXIT_INTERRUPTED = 130
+
+
+class Scope(Record):
+    """The scope of a verdict: the exported length [tokens], the weights, the values used and the assumptions."""
+
+    length: int
+    lengths: Literal["this", "every"] = "this"  # "every": the proof holds at every length that the model takes
+    weights: Literal["all", "these"] = "all"
+    tensors_read: tuple[str, ...] = ()  # parameters and buffers whose values the proof used
+    assumptions: tuple[str, ...] = ()
+
+
+class Remedy(Record):
+    """A remedy of a violation: in words, and if it is mechanical as lines of code, - before and + after."""
+
+    text: str
+    diff: str = ""
+
+
+class Entry(Record):
+    """A place where order enters (equivariance laws) or a dependence leaks (independence laws)."""
+
+    kind: Literal["constant", "operator"]
+    operator: str  # aten.add.Tensor
+    node_count: int = 1  # the nodes of this entry
+    module: str = ""  # dotted module path; * is a layer number if the entry covers several layers
+    source: str = ""  # modeling_bert.py:104
+    source_line: str = ""  # the source line itself
+    origin: str = ""  # the source of the constant or mask: a parameter, a buffer, arange ...
+    origin_source: str = ""  # the line that computes it, if it is the model's: modeling_bert.py:88
+    origin_module: str = ""  # the module of that line
+    reason: str = ""
+
+
+class ProofStep(Record):
+    """One step of a proof: the operator, the lemma and the resulting fact."""
+
+    node: str
+    operator: str
+    lemma: str
+    fact: str
+    module: str = ""
+    source: str = ""
+
+
+class Proof(Record):
+    """A proof: the number of steps, the lemmas and the steps."""
+
+    step_count: int
+    distinct_step_count: int = 0  # without repetitions: identical layers are analysed once
+    lemma_counts: dict[str, int]  # lemma -> number of uses
+    steps: tuple[ProofStep, ...] = ()
+    graph_fingerprint: str = ""  # of the graph that it is about
+
+
+class Deviation(Record):
+    """The largest relative difference between the expected and the actual output, in two precisions."""
+
+    float32: float | None = None
+    float64: float | None = None
+
+
+class Witness(Record):
+    """The smallest pair of runs found that violates the law."""
+
+    tokens_before: tuple[str, ...]  # tokens of the first run, as text (or as x0, x1 ... for random vectors)
+    tokens_after: tuple[str, ...]  # tokens of the second run
+    change: str  # "swap tokens 0 and 1", "replace the tokens from 4 on"
+    permutation: tuple[int, ...] | None = None
+    output_index: tuple[int, ...] = ()  # of the largest difference
+    expected_value: float | None = None  # by the law
+    actual_value: float | None = None  # of the second run
+    relative_difference: float  # the largest, in float64 if the model runs in it
+    first_violating_module: str = ""  # the first module whose output violates the law
+    weights: Literal["given", "random"] = "given"  # "random": random weights were needed to show it
+    seed: int = 0
+
+
+class ComparisonRecord(Record):
+    """One comparison of a measured law: two ways to compute the same numbers."""
+
+    description: str  # "token-by-token decoding"
+    float32: float | None = None  # the relative difference; None if the comparison could not be made
+    float64: float | None = None  # the same in float64, if float32 did not decide
+    verdict: Literal["held", "refuted", "undecided", "not_applicable"] = "undecided"  # of this comparison
+    reason: str = ""  # why it could not be made or decided
+
+
+class Measurement(Record):
+    """The comparisons of a measured law, and its control."""
+
+    tolerance: float  # the relative difference that is attributed to rounding
+    control_difference: float | None = None  # the relative difference that the positive control makes
+    comparisons: tuple[ComparisonRecord, ...] = ()
+
+
+class Completion(Record):
+    """The result for the graph with the constants of the entry map made uniform: the model without order."""
+
+    verdict: Verdict
+    uniform_operand_count: int  # operands that were made uniform
+    scope: Scope
+    proof: Proof | None = None
+    deviation: Deviation = Deviation()
+    reason: str = ""
+
+
+class Finding(Record):
+    """One law for one output of one subject: the verdict and its evidence."""
+
+    code: str
+    law: str
+    statement: str = ""  # the law in one sentence
+    kind: Kind = "check"  # a check passes or fails; a property describes the model
+    trait: str = ""  # the subject of `yes` and `no`: "sees token order"
+    outcome: Outcome = "undecided"
+    verdict: Verdict  # how the outcome is known: by proof, witness or measurement
+    expected: Expectation = "any"
+    expectation_met: bool = True
+    scope: Scope
+    entries_complete: bool | None = None
+    vacuous: bool = False
+    output: str = ""
+    call_mode: str = ""  # "" with tokens only; padded, packed, blocked, labelled; decoder
+    entries: tuple[Entry, ...] = ()
+    witness: Witness | None = None
+    deviation: Deviation = Deviation()
+    proof: Proof | None = None
+    completion: Completion | None = None
+    measurement: Measurement | None = None  # of a measured law
+    remedy: str = ""  # how to repair a violation
+    remedy_diff: str = ""  # the remedy as lines of code, - before and + after
+    reason: str = ""
+    seconds: float = 0.0
+
+
+def outcome_of(kind: Kind, verdict: Verdict, *, met: bool, trait_if: Literal["holds", "fails"] = "holds") -> Outcome:
+    """The outcome: for a check pass or fail, for a property whether the model has the trait."""
+    if verdict in ("undecided", "not_applicable"):
+        return verdict
+    if kind == "check":
+        return "pass" if met else "fail"
+    holds = verdict != "refuted"
+    return "yes" if holds == (trait_if == "holds") else "no"
+
+
+class SubjectRecord(Record):
+    """The audited model."""
+
+    name: str
+    kind: str
+    parameters: int
+    layers: int | None = None
+    detail: str = ""  # attention backend, device, source
+
+
+class SentenceDistance(Record):
+    """The distance of two sentences under one condition."""
+
+    condition: str  # "with positions" | "without positions"
+    dtype: str
+    cosine: float
+    max_abs_difference: float
+
+
+class SentencePair(Record):
+    """Two sentences with the same words in different order, and the distances of their outputs."""
+
+    first: str
+    second: str
+    tokens_first: tuple[str, ...]
+    tokens_second: tuple[str, ...]
+    distances: tuple[SentenceDistance, ...]
+
+
+class AttentionMap(Record):
+    """The attention weights of one head: rows are queries, columns are keys."""
+
+    title: str
+    query_tokens: tuple[str, ...]
+    key_tokens: tuple[str, ...]
+    weights: tuple[tuple[float, ...], ...]
+
+
+class Report(Document):
+    """The result of one audit."""
+
+    schema_version: int = schema_version(SCHEMA_VERSION)
+    orderproof_version: str
+    subject: SubjectRecord
+    findings: tuple[Finding, ...]
+    sentence_pair: SentencePair | None = None
+    attention_maps: tuple[AttentionMap, ...] = ()
+    lemma_statements: dict[str, str] = Field(default_factory=dict)  # of the lemmas that the proofs use
+    notes: tuple[str, ...] = ()
+    interrupted: bool = False  # stopped before all laws were decided
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        """Findings that are decided and not as expected."""
+        return tuple(f for f in self.findings if not f.expectation_met and f.verdict != "undecided")
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        """Findings with an expectation that were not decided."""
+        return tuple(f for f in self.findings if not f.expectation_met and f.verdict == "undecided")
+
+    @property
+    def exit_code(self) -> int:
+        """0: all expectations met; 1: a violation; 3: no violation, but an undecided finding; 130: interrupted."""
+        if self.interrupted:
+            return EXIT_INTERRUPTED
+        return 1 if self.violations else 3 if self.undecided else 0

@@ -1,0 +1,88 @@
+"""The tables of a terminal report with one row for each finding: checks, properties and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from orderproof.records.audit import Finding, Outcome
+from orderproof.report import phrases
+
+OUTCOME_STYLES: dict[Outcome, str] = {
+    "pass": "bold green",
+    "fail": "bold red",
+    "undecided": "bold yellow",
+    "yes": "bold",
+    "no": "bold",
+    "not_applicable": "dim",
+}
+_NO_WRAP_COLUMNS = {"code", "result", "answer", "dtype"}  # columns whose cells are never wrapped
+
+
+def plain_text(content: str, style: str = "") -> Text:
+    """Text that is never parsed as markup, with control characters as escape sequences."""
+    return Text(phrases.escape_control_characters(content), style=style)
+
+
+def rich_table(*columns: str) -> Table:
+    """A table with a header and no lines; the column ``>x`` is titled x and aligned to the right."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for column in columns:
+        title = column.removeprefix(">")
+        right = title != column
+        table.add_column(
+            title, justify="right" if right else "left", no_wrap=title in _NO_WRAP_COLUMNS or right, overflow="fold"
+        )
+    return table
+
+
+def check_table(findings: Sequence[Finding]) -> Table:
+    """The checks with PASS, FAIL or UNDECIDED, and how each result is known."""
+    table = rich_table("code", "check", "result", "how it is known")
+    for f in phrases.checks(findings):
+        table.add_row(plain_text(f.code), plain_text(phrases.law_name(f)), outcome_text(f), _evidence_cell(f, findings))
+    return table
+
+
+def property_table(findings: Sequence[Finding]) -> Table:
+    """The properties with yes, no or undecided, and how each answer is known."""
+    table = rich_table("code", "property", "answer", "how it is known")
+    for f in phrases.properties(findings):
+        name = plain_text(phrases.property_name(f))
+        table.add_row(plain_text(f.code), name, outcome_text(f), _evidence_cell(f, findings))
+    return table
+
+
+def outcome_text(finding: Finding) -> Text:
+    """The outcome of a finding: green and red for checks only."""
+    label = phrases.OUTCOME_LABELS[finding.outcome]
+    return Text(label if finding.kind == "check" else label.lower(), OUTCOME_STYLES[finding.outcome])
+
+
+def _evidence_cell(finding: Finding, findings: Sequence[Finding]) -> Text:
+    text = phrases.evidence_text(finding)
+    if finding.output and len({other.output for other in findings if other.code == finding.code}) > 1:
+        text = f"{finding.output}: {text}"
+    return plain_text(text)
+
+
+def measurement_table(findings: Iterable[Finding]) -> Table:
+    """Every comparison of every measured law with its differences, and the difference of the control."""
+    table = rich_table("comparison", ">float32", ">float64")
+    for f in findings:
+        assert f.measurement is not None
+        table.add_row(Text.assemble(plain_text(phrases.law_title(f), "bold"), ": ", outcome_text(f)))
+        for comparison in f.measurement.comparisons:
+            style = OUTCOME_STYLES["fail"] if (f.outcome, comparison.verdict) == ("fail", "refuted") else ""
+            note = phrases.comparison_note(comparison)
+            notes = [Padding(plain_text(note, "dim"), (0, 0, 0, 2))] if note else []
+            description = Group(plain_text(comparison.description), *notes)
+            differences = (phrases.float32_text(comparison), phrases.float64_text(comparison))
+            table.add_row(Padding(description, (0, 0, 0, 2)), *(Text(cell, style) for cell in differences))
+        if f.measurement.control_difference is not None:
+            table.add_row(Padding(Text("control", "dim"), (0, 0, 0, 2)), Text(phrases.control_text(f), "dim"))
+    return table

@@ -1,0 +1,45 @@
+"""Certificates come from the walks that proved a finding, and equal those of a new proof."""
+
+from __future__ import annotations
+
+import pytest
+
+from orderproof.auditing.api import audit_context, report_on_law
+from orderproof.auditing.certificates import certificate_for, certificates_of
+from orderproof.auditing.context import AuditContext
+from orderproof.laws import find_proved_law
+from orderproof.models import load
+from orderproof.models.settings import DEFAULT_SETTING
+
+
+@pytest.mark.parametrize(
+    ("law", "uniform", "count"),
+    [
+        ("permutation", (), 1),
+        ("causal", (), 1),
+        ("batch", (), 2),
+        ("packing", (), 4),
+        ("prompt_permutation", ("wpe",), 1),
+    ],
+)
+def test_the_kept_walk_gives_the_certificate_of_a_new_proof(law: str, uniform: tuple[str, ...], count: int) -> None:
+    context = audit_context(load("arch:gpt2?n_layer=1", tiny=True), keep_walks=True)
+    kept, anew = [], []
+    for finding in report_on_law(context, law, uniform=uniform).findings:
+        kept += certificates_of(context, finding)
+        called = context.in_call_mode(finding.call_mode or DEFAULT_SETTING)
+        assert isinstance(called, AuditContext)
+        there = called.for_law(find_proved_law(law))
+        for relation in find_proved_law(law).subrelations(there.batch_size):
+            completed = finding.verdict != "proved"
+            anew.append(certificate_for(there, relation, finding.output, uniform=uniform, completed=completed))
+    assert len(kept) == count
+    assert kept == anew
+
+
+def test_a_context_that_kept_no_walks_has_no_certificates() -> None:
+    context = audit_context(load("arch:gpt2?n_layer=1", tiny=True))
+    (finding,) = report_on_law(context, "causal").findings
+    assert context.walks == []
+    with pytest.raises(ValueError, match="expected a context made with keep_walks=True"):
+        certificates_of(context, finding)

@@ -1,0 +1,109 @@
+"""How a trial of sides that must differ is judged: what is rounding, what is small and real, what cannot be told."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from orderproof.auditing.measurement import measure_law
+from orderproof.blocks.transformer_adapter import tiny_decoder
+from orderproof.laws import find_law
+from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw, NotedOutputs, OutputPair
+from orderproof.records.audit import Finding
+
+ONES = torch.ones(3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stub(MeasuredLaw):
+    """A law whose trials are given: by how much the sides differ in float32, and in float64."""
+
+    gaps: tuple[tuple[float, float | None], ...] = ()
+    moved: float = 1.0
+    agreeing: tuple[float, ...] = ()
+
+    def comparisons(self, bench: CachedCalls) -> Iterator[Comparison]:
+        for number, (single, double) in enumerate(self.gaps):
+            yield Comparison(f"must {number}", lambda b, s=single, d=double: _sides(b, s, d), expects_difference=True)
+        for number, gap in enumerate(self.agreeing):
+            yield Comparison(f"may not {number}", lambda b, g=gap: NotedOutputs(ONES, ONES + g, "a note"))
+
+    def control(self, bench: CachedCalls) -> OutputPair:
+        return ONES, ONES + self.moved
+
+
+def _sides(bench: CachedCalls, single: float, double: float | None) -> OutputPair:
+    if bench.is_float64 and double is None:
+        raise RuntimeError("no float64")
+    gap = double if bench.is_float64 and double is not None else single
+    return ONES.double(), ONES.double() + gap
+
+
+def judged(*gaps: tuple[float, float | None], moved: float = 1.0, agreeing: tuple[float, ...] = ()) -> Finding:
+    law = find_law("ignored_arguments")
+    assert isinstance(law, MeasuredLaw)
+    given = {f.name: getattr(law, f.name) for f in dataclasses.fields(MeasuredLaw)}
+    driver = tiny_decoder()
+    return measure_law(
+        driver, Stub(**given, gaps=gaps, moved=moved, agreeing=agreeing), CachedCalls(driver), kind="encoder"
+    )
+
+
+@pytest.mark.parametrize(
+    ("single", "double", "verdict"),
+    [
+        (0.1, None, "held"),  # float64 is not asked
+        (0.0, 0.0, "refuted"),
+        (1e-6, 1e-15, "refuted"),  # rounding of two ways to the same numbers
+        (5e-5, 5e-5, "held"),  # small, and real
+        (0.0, None, "refuted"),
+        (1e-7, None, "undecided"),
+        (1e-6, 1e-8, "undecided"),
+        (0.0, 1e-3, "undecided"),
+    ],
+)
+def test_sides_that_must_differ(single: float, double: float | None, verdict: str) -> None:
+    found = judged((single, double))
+    assert found.verdict == verdict, found.reason
+
+
+def test_no_change_says_nothing_of_a_model_that_nothing_moves() -> None:
+    found = judged((0.0, 0.0), moved=1e-4)
+    assert found.verdict == "undecided"
+    assert found.reason.startswith("must 0, but the control moved the output by 0.0001 only")
+
+
+@pytest.mark.parametrize(
+    ("gap", "moved", "verdict"), [(1e-7, 3e-3, "held"), (5e-5, 3e-3, "undecided"), (0.0, 9e-4, "undecided")]
+)
+def test_weak_control_is_held_against_float64(gap: float, moved: float, verdict: str) -> None:
+    found = judged(agreeing=(gap,), moved=moved)
+    assert found.verdict == verdict, found.reason
+
+
+def test_difference_where_there_must_be_none_decides_before_the_want_of_one() -> None:
+    found = judged((0.0, 0.0), agreeing=(0.5,), moved=0.0)
+    assert (found.verdict, found.reason) == ("refuted", "may not 0: a note")
+
+
+def test_outputs_of_other_shapes_differ() -> None:
+    law = judged((0.1, None))
+    assert law.verdict == "held"
+
+    def shaped(bench: CachedCalls) -> tuple[Tensor, Tensor]:
+        del bench
+        return torch.ones(2), torch.ones(3)
+
+    driver = tiny_decoder()
+    trial = Comparison("shapes", shaped, expects_difference=True)
+    given = {f.name: getattr(find_law("ignored_arguments"), f.name) for f in dataclasses.fields(MeasuredLaw)}
+
+    class Shapes(Stub):
+        def comparisons(self, bench: CachedCalls) -> Iterator[Comparison]:
+            yield trial
+
+    assert measure_law(driver, Shapes(**given), CachedCalls(driver), kind="encoder").verdict == "held"

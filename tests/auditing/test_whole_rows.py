@@ -1,0 +1,111 @@
+"""Laws about whole rows are asked of an image model from the image on, not from its patches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof import laws
+from orderproof.auditing.certificates import certificate_for
+from orderproof.auditing.witness import check_node_facts
+from orderproof.models import Sample, Subject
+from orderproof.prover.recheck import recheck
+from tests.auditing.internals import AuditContext, examined, prove_law
+
+PATCHES = 9
+
+
+class Patches(nn.Conv2d):
+    """A row of embedded patches."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return super().forward(pixels).flatten(2).transpose(1, 2)
+
+
+class Seeing(nn.Module):
+    """Patches of an image, embedded and normalised, beside the image's own mean."""
+
+    def __init__(self, dims: tuple[int, ...], *, beside: bool = False) -> None:
+        super().__init__()
+        self.patch = Patches(3, 8, 2, 2)
+        self.dims, self.beside = dims, beside
+
+    def forward(self, pixels: Tensor) -> dict[str, Tensor]:
+        scaled = pixels / (1 + pixels.abs().mean(self.dims, keepdim=True))  # before there are patches
+        made = self.patch(scaled)
+        made = torch.softmax(made @ made.transpose(1, 2), -1) @ made
+        return {"last_hidden_state": made + pixels.mean((1, 2, 3))[:, None, None] if self.beside else made}
+
+
+def seeing(dims: tuple[int, ...], *, beside: bool = False) -> AuditContext:
+    torch.manual_seed(0)
+    module = Seeing(dims, beside=beside).eval()
+
+    def draw(length: int, seed: int) -> Sample:
+        return Sample((torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(seed)),), ("x",) * length)
+
+    return AuditContext(
+        Subject("seeing", "vision", module, (None,), 0, None, PATCHES, None, "cpu", draw, patch_embedding_path="patch"),
+        9,
+    )
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_rows_are_those_of_the_image_however_it_reaches_the_output(beside: bool) -> None:
+    exam = seeing((1, 2, 3), beside=beside)
+    (finding,) = prove_law(exam, laws.find_proved_law("batch"))
+    assert finding.verdict == "proved"
+    assert finding.deviation.float64 == 0
+    assert check_node_facts(exam, laws.find_proved_law("batch")).startswith("node check: the facts of")
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_rows_that_meet_before_there_are_patches_are_seen_to(beside: bool) -> None:
+    (finding,) = prove_law(seeing((0, 1, 2, 3), beside=beside), laws.find_proved_law("batch"))
+    assert finding.verdict == "refuted"
+    assert finding.witness is not None
+    assert finding.witness.tokens_before == ("plane 0", "plane 1", "plane 2")
+
+
+def test_other_laws_are_asked_of_the_patches() -> None:
+    exam = seeing((1, 2, 3))
+    assert exam.for_law(laws.find_proved_law("permutation")) is exam
+    assert exam.for_law(laws.find_proved_law("batch")).subject.patch_embedding_path is None
+    (finding,) = prove_law(exam, laws.find_proved_law("permutation"))
+    assert (finding.verdict, finding.scope.length) == ("proved", PATCHES)
+
+
+def test_a_single_image_has_no_other_rows() -> None:
+    exam = seeing((1, 2, 3))
+    drawn = exam.subject.draw
+    subject = replace(
+        exam.subject, draw=lambda n, seed: replace(drawn(n, seed), inputs=(drawn(n, seed).inputs[0][:1],))
+    )
+    (finding,) = prove_law(AuditContext(subject, PATCHES), laws.find_proved_law("batch"))
+    assert finding.verdict == "not_applicable"
+
+
+@pytest.mark.parametrize("name", ["resnet", "swin", "hiera", "vit", "segformer"])
+def test_rows_of_images_do_not_meet(name: str) -> None:
+    exam = examined(name)
+    law = laws.find_proved_law("batch")
+    for finding in prove_law(exam, law):
+        assert finding.verdict == "proved", finding.reason
+    there = exam.for_law(law)
+    for part in law.subrelations(there.batch_size):
+        made = certificate_for(there, part, next(iter(there.output_dims)))
+        assert made is not None
+        assert list(made["inputs"].values()) == [1]
+        assert recheck(made).law == "batch"
+
+
+def test_without_weights_the_twin_is_seen_from_its_image_too() -> None:
+    exam = seeing((1, 2, 3))
+    subject = replace(exam.subject, build_tiny_twin=lambda: seeing((1, 2, 3)).subject)
+    made = AuditContext(subject, PATCHES).for_law(laws.find_proved_law("batch"))
+    assert made.subject.build_tiny_twin is not None
+    twin = made.subject.build_tiny_twin()
+    assert (twin.patch_embedding_path, twin.token_axes, twin.default_length) == (None, (1,), 3)

@@ -1,0 +1,81 @@
+"""`orderproof recheck` on certificates that someone else wrote."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orderproof.cli import main
+from orderproof.prover.recheck import certificate_file
+from tests.prover.recheck.certificates import example, sealed
+
+ERASE_LINE, RIGHT_TO_LEFT, LONE_SURROGATE = "\x1b[2K\r", "\u202e", "\ud800"
+CONTROL = ERASE_LINE + RIGHT_TO_LEFT + "\n" + LONE_SURROGATE
+
+
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], path: Path) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["orderproof", "recheck", str(path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    captured = capsys.readouterr()
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+def acts(text: str) -> bool:
+    return any(c in text for c in ("\x1b", "\r", RIGHT_TO_LEFT, LONE_SURROGATE))
+
+
+def with_control_characters() -> dict[str, Any]:
+    """An accepted certificate whose every printed text has control characters."""
+    _, made = example("causal")
+    renamed = {name: name + CONTROL for name in made["inputs"]}
+    text = json.dumps(made)
+    for name, new in renamed.items():
+        text = text.replace(json.dumps(name), json.dumps(new))
+    made = json.loads(text)
+    made["subject"] += CONTROL
+    made["output"]["name"] += CONTROL
+    made["assumptions"].append(CONTROL)
+    return sealed(made)
+
+
+def test_texts_of_an_accepted_certificate_cannot_control_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(with_control_characters()))
+    code, out, err = run(monkeypatch, capsys, path)
+    assert (code, err) == (0, "")
+    assert not acts(out)
+    assert len(out.splitlines()) == 3
+    assert out.count(r"\x1b[2K\r\u202e\n\ud800") == 4
+
+
+def test_texts_of_a_refused_certificate_cannot_control_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, made = tmp_path / "c.json", with_control_characters()
+    made["steps"][-1]["operator"] += CONTROL
+    path.write_text(json.dumps(sealed(made)))
+    code, out, err = run(monkeypatch, capsys, path)
+    assert (code, out) == (1, "")
+    assert not acts(err)
+    assert r"\x1b[2K" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_file_over_the_size_limit_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(certificate_file, "MAX_FILE_BYTES", 2_000_000)
+    path = tmp_path / f"{ERASE_LINE.strip()}.json"
+    path.write_bytes(b" " * 2_000_001)
+    code, out, err = run(monkeypatch, capsys, path)
+    assert (code, out) == (2, "")
+    assert not acts(err)
+    assert len(err.splitlines()) == 1
+    assert "expected certificates of at most 2 MB" in err

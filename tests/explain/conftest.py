@@ -1,0 +1,48 @@
+"""The page in a real browser, opened from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from orderproof.explain import render_page
+from tests.browser import WIDE, Seen, a_window, from_disk
+
+Open = Callable[..., Seen]
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Seen]:
+    with a_window(from_disk) as seen:
+        yield seen
+
+
+@pytest.fixture(scope="module")
+def asked(window: Seen, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The page opened once, for tests that only ask it for numbers."""
+    file = tmp_path_factory.mktemp("page") / "page.html"
+    file.write_text(render_page(), encoding="utf-8")
+    window.page.goto(file.as_uri())
+    return window.page
+
+
+@pytest.fixture
+def open_page(window: Seen, tmp_path: Path) -> Open:
+    """Write the page and open it from disk, in light colours."""
+
+    def open_page(*, width: int = WIDE, **embedded: Any) -> Seen:
+        file = tmp_path / "page.html"
+        file.write_text(render_page(**embedded), encoding="utf-8")
+        for told in (window.asked, window.complaints, window.dialogs):
+            told.clear()
+        window.page.emulate_media(color_scheme="light")
+        window.page.set_viewport_size({"width": width, "height": 900})
+        window.page.goto(file.as_uri())
+        window.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+        return window
+
+    return open_page

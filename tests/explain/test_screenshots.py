@@ -1,0 +1,40 @@
+"""The pictures in the documentation show the current page.
+
+ORDERPROOF_SCREENSHOTS=docs/images python -m pytest tests/explain/test_screenshots.py      writes them
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from orderproof.explain import bundled_study
+from tests.explain.conftest import Open
+
+KEPT = Path(__file__).parents[2] / "docs" / "images"
+SHOTS = {
+    "explain_swap": ("#swap", "light"),
+    "explain_encodings": ("#encodings", "light"),
+    "explain_training": ("#study-panel", "dark"),
+}
+
+
+@pytest.mark.parametrize("name", SHOTS)
+def test_a_picture_shows_its_panel_and_the_documentation_has_it(name: str, open_page: Open, tmp_path: Path) -> None:
+    panel, colours = SHOTS[name]
+    seen = open_page(width=1280, study=bundled_study())
+    seen.page.emulate_media(color_scheme=colours)
+    seen.page.set_viewport_size({"width": 1280, "height": 12_000})  # the whole page: the menu stays where it is
+    file = Path(os.environ.get("ORDERPROOF_SCREENSHOTS", tmp_path)) / f"{name}.png"
+    seen.page.locator(panel).screenshot(path=file)
+    with Image.open(file) as made, Image.open(KEPT / f"{name}.png") as kept:
+        painted = made.convert("RGB").resize((200, 200)).getcolors(40_000)
+        assert painted is not None
+        assert len(painted) > 50, "nearly nothing is painted"
+        assert (made.convert("L").resize((1, 1)).getpixel((0, 0)) > 128) == (colours == "light")
+        assert abs(made.height / made.width - kept.height / kept.width) < 0.1, (
+            "the panel has changed: write the picture again"
+        )

@@ -1,0 +1,68 @@
+"""Ray, on a cluster of two local nodes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from ray.cluster_utils import Cluster
+
+from orderproof.errors import UsageError
+from orderproof.lab.engines.ray_engine import RayEngine
+from orderproof.lab.result import RunResult
+from tests.lab.small_study import descendants, reproducible_part, tiny_study, wait_until
+
+
+def test_two_nodes_and_a_killed_worker_give_the_same_results(
+    tmp_path: Path, undisturbed: dict[str, RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster.add_node(num_cpus=1)
+    killed: list[int] = []
+
+    def kill() -> None:
+        wait_until(lambda: list(tmp_path.glob("*.safetensors")))
+        killed.extend(pid for pid in descendants(os.getpid()) if _executes_run(pid))
+        for pid in killed[:1]:
+            os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        outcomes = list(RayEngine(cluster.address, None).run(tiny_study().runs(), tmp_path))
+        killer.join()
+    finally:
+        cluster.shutdown()
+    assert killed
+    assert all(isinstance(result, RunResult) for result in outcomes), outcomes
+    assert {result.id: reproducible_part(result) for result in outcomes} == {  # type: ignore[arg-type]
+        name: reproducible_part(result) for name, result in undisturbed.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        (
+            "127.0.0.1:1",
+            "cannot connect to the Ray cluster at 127.0.0.1:1: Connection refused; expected --engine ray:HOST:PORT",
+        ),
+        ("ray://127.0.0.1:1", "cannot connect to the Ray cluster at ray://127.0.0.1:1: Connection refused"),
+        ("nowhere", "'nowhere' is not the address of a Ray cluster; expected --engine ray:HOST:PORT, ray:auto or ray"),
+        ("host:port", "'host:port' is not the address of a Ray cluster"),
+    ],
+)
+def test_an_unreachable_cluster_is_one_line_at_once(address: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=why):
+        next(iter(RayEngine(address, None).run(tiny_study().runs(), tmp_path)))
+
+
+def _executes_run(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::run_job")
+    except OSError:
+        return False

@@ -1,0 +1,119 @@
+"""The law `sequence_parallel`: real ranks, what they cannot do, and what they leave behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, distributed
+
+from orderproof.adapter import ModelAdapter, ModelOutput
+from orderproof.auditing.measurement import measure_law
+from orderproof.blocks.sequence_parallel.all_gather import all_gather
+from orderproof.blocks.sequence_parallel.local_ranks import run_on_ranks
+from orderproof.blocks.transformer_adapter import tiny_decoder, tiny_encoder
+from orderproof.errors import UnsupportedCallError
+from orderproof.laws import find_law
+from orderproof.laws.measured import CachedCalls
+from orderproof.laws.measured.measured_law import MeasuredLaw
+from orderproof.models import load
+from orderproof.records.audit import Finding
+
+
+def measured(driver: ModelAdapter) -> Finding:
+    law = find_law("sequence_parallel")
+    assert isinstance(law, MeasuredLaw)
+    return measure_law(driver, law, CachedCalls(driver), kind="causal_lm")
+
+
+def pretrained(name: str) -> ModelAdapter:
+    pytest.importorskip("transformers")
+    made = load(f"arch:{name}", tiny=True).build_adapter
+    assert made is not None
+    return made()
+
+
+def test_ranks_talk_and_leave_nothing_behind() -> None:
+    made = run_on_ranks(lambda rank: [all_gather(torch.tensor([rank, 10 + rank]), 0)], 2)
+    assert [one.tolist() for (one,) in made] == [[0, 10, 1, 11]] * 2
+    assert multiprocessing.active_children() == []
+    assert not distributed.is_initialized()
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "said"),
+    [
+        (ValueError("no such table"), RuntimeError, "ValueError: no such table"),
+        (UnsupportedCallError("it has windows"), UnsupportedCallError, "it has windows"),
+    ],
+)
+def test_rank_that_fails_is_told_at_once(error: Exception, raised: type[Exception], said: str) -> None:
+    def work(rank: int) -> list[Tensor]:
+        if rank == 1:
+            raise error
+        return [all_gather(torch.zeros(1), 0)]
+
+    began = time.monotonic()
+    with pytest.raises(raised, match=said):
+        run_on_ranks(work, 2)
+    assert time.monotonic() - began < 10
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("encoding", ["rotary", "alibi", "t5", "learned", "none", "forgetting", "path"])
+def test_any_split_gives_what_one_rank_gives(encoding: str) -> None:
+    found = measured(tiny_decoder(encoding))
+    assert found.measurement is not None
+    assert [trial.description for trial in found.measurement.comparisons] == [
+        "two ranks, contiguous split",
+        "two ranks, zig-zag split",
+    ]
+    assert found.deviation.float32 is not None
+    assert found.deviation.float32 < 1e-5
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "bert"])
+def test_transformers_model_is_spread_and_its_attention_is_put_back(name: str) -> None:
+    driver = pretrained(name)
+    assert measured(driver).verdict == "held"
+    assert driver.module.config._attn_implementation == "sdpa"
+
+
+def test_transformers_model_with_positions_of_each_rank_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = pretrained("llama")
+    call = driver.call
+
+    def local(tokens: Tensor, **given: Any) -> ModelOutput:
+        if driver.module.config._attn_implementation != "sdpa":
+            given["positions"] = torch.arange(tokens.shape[1]).expand(tokens.shape[:2])
+        return call(tokens, **given)
+
+    monkeypatch.setattr(driver, "call", local)
+    monkeypatch.setattr(driver, "in_float64", lambda: driver)
+    found = measured(driver)
+    assert found.verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("mistral", "only full attention"),
+        ("falcon", "not one that can be replaced"),
+        ("mamba", "no encoding of positions"),
+    ],
+)
+def test_what_cannot_be_spread_is_not_asked(name: str, reason: str) -> None:
+    found = measured(pretrained(name))
+    assert found.verdict == "not_applicable"
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize("encoding", ["rotary", "kerple", "dape", "sinusoidal"])
+def test_our_encoder_may_be_split_too(encoding: str) -> None:
+    found = measured(tiny_encoder(encoding))
+    assert found.verdict == "held"
+    assert found.deviation.float32 is not None
+    assert found.deviation.float32 < 1e-5

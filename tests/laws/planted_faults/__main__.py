@@ -1,0 +1,104 @@
+"""The page of planted faults, `docs/planted_faults.md`: every measured law for every fault and every conforming model.
+
+python -m tests.laws.planted_faults.__main__            write the page; some two minutes
+python -m tests.laws.planted_faults.__main__ --check    exit 1 if the page is stale
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import torch
+
+from orderproof.adapter import ModelAdapter
+from orderproof.auditing.measurement import measure_law
+from orderproof.laws import measured_laws
+from orderproof.laws.measured import CachedCalls, MeasuredLaw
+from orderproof.records.audit import Verdict
+from tests.laws.faults.all_faults import planted_faults
+from tests.laws.faults.expected_overlaps import BY_DESIGN, EXPLAINED
+from tests.laws.faults.fault import Planted
+from tests.laws.law_fixture import law_fixtures
+
+PAGE = Path(__file__).parents[3] / "docs/planted_faults.md"
+VERDICT_LETTERS: Mapping[Verdict, str] = {"held": "H", "refuted": "R", "undecided": "U", "not_applicable": "-"}
+HEAD = """# Planted faults
+
+Written by `python -m tests.laws.planted_faults.__main__`; not edited by hand.
+
+Every measured law is decided for a small model with each of these faults, and for the model without a fault. R refuted,
+H held, U undecided (a call was refused, or the control moved the output too little), - not applicable. **R** marks the
+laws for which the fault was planted. Refutations by other laws are explained below the table.
+"""
+
+LawVerdicts = Mapping[str, Verdict]
+
+
+def law_verdicts(make: Callable[[], ModelAdapter]) -> LawVerdicts:
+    """The verdict of each law for a model, which is built for each law: some keep state."""
+    return {law.name: verdict(law, make()) for law in measured_laws()}
+
+
+def verdict(law: MeasuredLaw, adapter: ModelAdapter) -> Verdict:
+    """The verdict of one law for one model."""
+    return measure_law(adapter, law, CachedCalls(adapter), kind="causal_lm" if adapter.causal else "encoder").verdict
+
+
+def page(faults: Mapping[str, LawVerdicts], correct: Mapping[str, LawVerdicts]) -> str:
+    """The page, from the verdicts for each fault and for the conforming model of each law."""
+    planted = planted_faults()
+    refuted = sum(verdict == "refuted" for row in faults.values() for verdict in row.values())
+    caught = sum(faults[f.name][law] == "refuted" for f in planted for law in f.laws)
+    counts = [
+        f"- faults: {len(planted)}, planted for {sum(len(f.laws) for f in planted)} laws; refuted by them: {caught}",
+        f"- refuted by a law they were not planted for: {refuted - caught}, each explained below",
+        f"- conforming models: {len(correct)}; refuted only by `position_shift`, which absolute positions violate",
+    ]
+    head = ["| | fault | " + " | ".join(law.name for law in measured_laws()) + " |"]
+    head.append("| --- " * (len(measured_laws()) + 2) + "|")
+    lines = [HEAD, *counts, "", *head, *(_line(f, faults[f.name]) for f in planted)]
+    lines += ["", "## Refuted by other laws too", "", *_explained(planted)]
+    lines += ["", "## Conforming models", "", "The conforming model of the fixture of each law.", ""]
+    lines += [head[0].replace("| | fault |", "| model of |"), head[1].removeprefix("| --- ")]
+    lines += [
+        f"| {name} | " + " | ".join(VERDICT_LETTERS[v] for v in row.values()) + " |" for name, row in correct.items()
+    ]
+    lines += ["", *(f"- `{law}` for the model of `{of}`: {why}" for (of, law), why in BY_DESIGN.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _line(fault: Planted, row: LawVerdicts) -> str:
+    marks = [f"**{VERDICT_LETTERS[v]}**" if law in fault.laws else VERDICT_LETTERS[v] for law, v in row.items()]
+    return f"| {fault.name} | {fault.what} | " + " | ".join(marks) + " |"
+
+
+def _explained(planted: tuple[Planted, ...]) -> Iterator[str]:
+    for fault in planted:
+        for law, why in EXPLAINED.get(fault.name, {}).items():
+            yield f"- {fault.name}, `{law}`: {why}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write or check."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="exit 1 if the page is stale")
+    chosen = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # the tensors are so small that a second thread only waits
+    made = page(
+        {fault.name: law_verdicts(fault.make) for fault in planted_faults()},
+        {law.name: law_verdicts(law_fixtures()[law.name].conforming) for law in measured_laws()},
+    )
+    if chosen.check:
+        current = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == made
+        if not current:
+            sys.stderr.write(f"docs/{PAGE.name} is stale; run python -m tests.laws.planted_faults.__main__\n")
+        return int(not current)
+    PAGE.write_text(made, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

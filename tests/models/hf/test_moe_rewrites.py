@@ -1,0 +1,102 @@
+"""Mixture-of-experts layers: the traced form equals the loop."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from orderproof.auditing.context import AuditContext
+from orderproof.models.hf.architectures import load_architecture
+from orderproof.models.hf.moe_rewrites import (
+    _REWRITES,
+    REWRITE_NOTE,
+    _matching_rewrites,
+    needs_moe_rewrite,
+    rewrite_moe_layers,
+)
+from orderproof.models.subject import Subject
+
+pytest.importorskip("transformers")
+NAMES = ("dbrx", "jetmoe", "longcat_flash", "higgs_audio_v2")
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def subject(request: pytest.FixtureRequest) -> Subject:
+    return load_architecture(f"arch:{request.param}", tiny=True)
+
+
+def inputs(subject: Subject, seed: int) -> tuple[Tensor, ...]:
+    """Tokens; some are audio tokens if the model has them."""
+    tokens = subject.sample(subject.default_length, seed).inputs
+    model = subject.module.model
+    if not hasattr(model.config, "audio_token_id"):
+        return tokens
+    for part in model.modules():
+        if hasattr(getattr(part, "config", None), "audio_token_id"):
+            part.config.audio_token_id = 9  # a row of the tiny table
+    is_audio = torch.rand(tokens[0].shape, generator=torch.Generator().manual_seed(seed)) < 0.4
+    assert 0 < int(is_audio.sum()) < is_audio.numel()
+    return (torch.where(is_audio, 9, tokens[0]),)
+
+
+def outputs(subject: Subject, tokens: tuple[Tensor, ...]) -> dict[str, Tensor]:
+    with torch.no_grad():
+        result: dict[str, Tensor] = subject.module(*(x.clone() for x in tokens))
+    return result
+
+
+def test_the_traced_form_equals_the_loop(subject: Subject) -> None:
+    for seed in range(6):
+        tokens = inputs(subject, seed)
+        expected = outputs(subject, tokens)
+        with rewrite_moe_layers(subject.module):
+            actual = outputs(subject, tokens)
+        for name, value in expected.items():
+            assert torch.allclose(value, actual[name], rtol=1e-4, atol=1e-5 * float(value.abs().max())), name
+
+
+def test_the_original_methods_are_restored(subject: Subject) -> None:
+    rewrites = _matching_rewrites(subject.module)
+    before = [getattr(kind, method) for kind, method, _ in rewrites]
+    with rewrite_moe_layers(subject.module):
+        assert [getattr(kind, method) for kind, method, _ in rewrites] == [form for _, _, form in rewrites]
+    assert [getattr(kind, method) for kind, method, _ in rewrites] == before
+
+
+def test_the_load_summary_names_the_rewrite(subject: Subject) -> None:
+    assert needs_moe_rewrite(subject.module)
+    assert REWRITE_NOTE in subject.load_summary
+
+
+def test_the_graph_is_compared_with_the_loop(subject: Subject) -> None:
+    exam = AuditContext(subject, subject.default_length)
+    assert exam.graph_mismatch is None
+
+
+def test_a_wrong_rewrite_is_reported_as_another_branch(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = ("jetmoe", "JetMoeMoE", "forward")
+    right = _REWRITES[key]
+    monkeypatch.setitem(_REWRITES, key, lambda *inputs: right(*inputs) * 1.01)
+    subject = load_architecture("arch:jetmoe", tiny=True)
+    mismatch = AuditContext(subject, subject.default_length).graph_mismatch
+    assert mismatch is not None
+    assert "captured a different branch" in mismatch
+
+
+def test_identity_experts_return_their_input() -> None:
+    subject = load_architecture("arch:longcat_flash", tiny=True)
+    experts = next(part for part in subject.module.modules() if type(part).__name__ == "LongcatFlashExperts")
+    assert experts.zero_expert_num > 0
+    rows = torch.randn(6, experts.hidden_size)
+    chosen = torch.tensor([[experts.num_routed_experts, 0], [0, 1], [1, experts.total_experts - 1]] * 2)
+    weights = torch.rand(6, 2)
+    with torch.no_grad():
+        expected = experts(rows, chosen, weights)
+        with rewrite_moe_layers(subject.module):
+            actual = experts(rows, chosen, weights)
+    assert torch.allclose(expected, actual, rtol=1e-4, atol=1e-4)
+
+
+def test_a_dense_model_needs_no_rewrite() -> None:
+    assert not needs_moe_rewrite(torch.nn.Linear(2, 2))

@@ -1,0 +1,31 @@
+"""All samples of operators. The place of a sample in SAMPLES is its seed: add new ones at the end."""
+
+from __future__ import annotations
+
+from tests.prover.corpus.operators.elementwise import POINTWISE
+from tests.prover.corpus.operators.indexing import DENSE, FIXED, LOOKUP
+from tests.prover.corpus.operators.movement import MOVEMENT
+from tests.prover.corpus.operators.products import ATTENTION, CONTRACTION, FIBRE
+from tests.prover.corpus.operators.reductions import REDUCTION, SCAN, VISIBLE, WINDOWS
+from tests.prover.sampling.operands import S, X
+
+ADDED = [  # at the end: the place of a sample is its seed
+    S("group_norm", (X(2, 4, 2), 2)),
+    S("copy", (X(3, 2), X(3, 2)), dense=False),
+    S("copy", (X(3, 2), X(2)), dense=False),
+    S("einsum", ("ij->ji", [X(3, 3)])),
+    S("einsum", ("ijk->kij", [X(3, 3, 3)])),
+    S(
+        "scaled_dot_product_attention",
+        (X(3, 2), X(3, 2), X(3, 2), X(3, 3, kind="mask", buffer=True)),
+        known=False,
+    ),
+]
+
+SAMPLES = [
+    *(POINTWISE + CONTRACTION + FIBRE + MOVEMENT + ATTENTION + LOOKUP + REDUCTION + SCAN + ADDED + DENSE + VISIBLE),
+    *FIXED,
+    *WINDOWS,
+]
+
+OPERATORS = list(dict.fromkeys(sample.operator for sample in SAMPLES))

@@ -1,0 +1,77 @@
+"""Operators with graphs of their own: written out as what they compute, and proved as that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof.auditing.certificates import certificate_for
+from orderproof.auditing.verdict import prove_law
+from orderproof.laws import find_proved_law
+from orderproof.prover import execution
+from orderproof.prover.export.capture import capture
+from orderproof.prover.recheck import recheck
+from tests.prover.corpus.nested_graphs import (
+    PROVED,
+    Nested,
+    cond_of_a_buffer,
+    flex_causal,
+    flex_plain,
+    scan_over_tokens,
+    while_the_data,
+)
+from tests.prover.walking import examine
+
+LAWS = ("causal", "permutation", "reversal", "batch")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of torch, about flex attention that is not compiled
+Function = Callable[[Nested, Tensor], Tensor]
+QUICK = (cond_of_a_buffer, scan_over_tokens, flex_causal)
+EACH = [pytest.param(f, id=f.__name__, marks=() if f in QUICK else pytest.mark.slow) for f in PROVED]
+
+
+def built(function: Function) -> Nested:
+    torch.manual_seed(0)
+    return Nested(function).eval()
+
+
+@pytest.mark.parametrize("function", EACH)
+def test_what_is_written_out_computes_the_same(function: Function) -> None:
+    module, x = built(function), torch.randn(2, 5, 4)
+    captured = capture(module, (x,))
+    with torch.no_grad():
+        assert execution.relative_difference(execution.execute(captured, (x,))["output"], module(x)) < 1e-6
+
+
+@pytest.mark.parametrize("function", EACH)
+def test_laws_of_a_program_with_graphs_of_its_own(function: Function) -> None:
+    exam = examine(built(function))
+    found = {law: prove_law(exam, find_proved_law(law))[0].verdict for law in LAWS}
+    assert {law for law, verdict in found.items() if verdict == "proved"} == PROVED[function], found
+    for law in PROVED[function]:
+        made = certificate_for(exam, find_proved_law(law).subrelations(2)[0], "output")
+        assert made is not None
+        assert recheck(made).law == law
+
+
+def test_a_leak_within_a_graph_is_found() -> None:
+    assert prove_law(examine(built(flex_plain)), find_proved_law("causal"))[0].verdict == "refuted"
+    assert prove_law(examine(built(scan_over_tokens)), find_proved_law("permutation"))[0].verdict == "refuted"
+
+
+def test_a_loop_that_data_end_is_left_alone() -> None:
+    captured = capture(built(while_the_data), (torch.randn(2, 5, 4),))
+    left = [n for n in captured.graph.nodes if isinstance(n.target, torch._ops.HigherOrderOperator)]
+    assert [n.target.name() for n in left] == ["while_loop"]
+
+
+def test_random_numbers_within_a_graph_prove_nothing() -> None:
+    class Noisy(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            made = torch._higher_order_ops.map(lambda t: t + torch.rand_like(t), x)
+            assert isinstance(made, Tensor)
+            return made
+
+    assert prove_law(examine(Noisy()), find_proved_law("causal"))[0].verdict != "proved"

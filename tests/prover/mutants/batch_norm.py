@@ -1,0 +1,15 @@
+"""Mutants of the rule for batch normalization."""
+
+from __future__ import annotations
+
+from tests.prover.mutants.engine import M, mutants_of
+
+MUTANTS = mutants_of(
+    "batch_norm",
+    M(
+        "batch_statistics",
+        "'.batch_norm.' in $a.$target and $a.$args[5]",
+        "False",
+        "batch_norm",
+    ),
+)

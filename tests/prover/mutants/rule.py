@@ -1,0 +1,23 @@
+"""Mutants of the helpers of the rules."""
+
+from __future__ import annotations
+
+from tests.prover.mutants.engine import M, mutants_of
+
+MUTANTS = mutants_of(
+    "rule",
+    M(
+        "dilated_windows",
+        "'max_pool' in str($node.$target)",
+        "False",
+        program="windows_of_border_alone-causal",
+    ),
+    M(
+        "written_number_is_ordinary",
+        "any((isinstance($v, int | float) and (not abs($v) < $FLOAT16_LARGE) for $v in $numbers))",
+        "False",
+        "scatter.value",
+        "index_fill.int_Scalar",
+        quick=True,
+    ),
+)

@@ -1,0 +1,72 @@
+"""Certificates of example models, by name."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+from orderproof.auditing.certificates import certificate_for
+from orderproof.auditing.context import AuditContext
+from orderproof.laws import find_proved_law
+from orderproof.models import from_module, load
+from orderproof.prover.certificate import digest, graph_fingerprint
+
+Certificate = dict[str, Any]
+
+PROVED = (
+    "permutation", "prompt_permutation", "reversal", "position_ids",
+    "causal", "padding", "packing", "packing#1", "batch", "batch#1",
+)  # fmt: skip
+
+
+def of_module(name: str) -> tuple[AuditContext, Certificate]:
+    """The honest example of a law; "packing#1" is the second of its parts."""
+    torch.manual_seed(0)
+    law_name, _, part = name.partition("#")
+    law = find_proved_law(law_name)
+    subject = from_module(law.conforming_model(), (torch.randn(3 if law_name == "batch" else 2, 5, 8),))
+    exam = AuditContext(subject, subject.default_length).in_call_mode(law.call_modes[0])
+    assert isinstance(exam, AuditContext), exam
+    made = certificate_for(exam, law.subrelations(2)[int(part or 0)], next(iter(exam.output_dims)))
+    assert made is not None
+    return exam, made
+
+
+def of_architecture(name: str, attention: str, law: str, **options: Any) -> tuple[AuditContext, Certificate]:
+    subject = load(f"arch:{name}", tiny=True, attention=attention)
+    exam = AuditContext(subject, subject.default_length).in_call_mode(find_proved_law(law).call_modes[0])
+    assert isinstance(exam, AuditContext), exam
+    made = certificate_for(exam, find_proved_law(law).subrelations(2)[0], "last_hidden_state", **options)
+    assert made is not None
+    return exam, made
+
+
+_made: dict[str, tuple[AuditContext, Certificate]] = {}
+
+
+def example(name: str) -> tuple[AuditContext, Certificate]:
+    """An example by name, made once: `causal` is an honest module, `causal:gpt2:sdpa` an architecture."""
+    if name not in _made:
+        law, _, rest = name.partition(":")
+        if not rest:
+            _made[name] = of_module(law)
+        else:
+            architecture, attention = rest.split(":")
+            options: dict[str, Any] = {"completed": True} if law == "permutation" else {}
+            options |= {"uniform": ("wpe",)} if law == "prompt_permutation" else {}
+            _made[name] = of_architecture(architecture, attention, law, **options)
+    exam, made = _made[name]
+    return exam, copy.deepcopy(made)
+
+
+def sealed(made: Certificate) -> Certificate:
+    """The certificate with its fingerprint and digest recomputed."""
+    made["graph"] = graph_fingerprint(made["steps"])
+    made["digest"] = digest(made)
+    return made
+
+
+def by_node(made: Certificate) -> dict[str, dict[str, Any]]:
+    return {s["node"]: s for s in made["steps"]}

@@ -1,0 +1,173 @@
+"""The rechecker on one operator at a time: it accepts the facts of the analysis, and none that runs contradict.
+
+The operands and the facts about them are drawn by tests.prover.sampling. The fact about the result is altered at
+random, and runs of the operator in float64 decide whether it is then false.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.fx import Node
+
+from orderproof.errors import CertificateError
+from orderproof.prover import certificate as writer
+from orderproof.prover.domain.fact import Fact
+from orderproof.prover.domain.move import FREE, STILL
+from orderproof.prover.domain.values import RangeKind, ValueRanges
+from orderproof.prover.recheck.claim import read_claim
+from orderproof.prover.recheck.relations import RELATIONS
+from orderproof.prover.recheck.relations import Relation as LawRelation
+from orderproof.prover.recheck.steps import StepChecker
+from tests.prover.corpus.operators.samples import SAMPLES
+from tests.prover.sampling.contradictions import contradictions
+from tests.prover.sampling.operands import Given, Relation
+from tests.prover.sampling.trials import Trial, runs_of, trials
+
+# The analysis derives true facts about these that the rechecker does not derive.
+WEAKER = {
+    "native_layer_norm", "_fused_rms_norm", "layer_norm", "group_norm",  # weights that depend on tokens mix them
+    "linear",  # of a weight with one dimension, or known zeros with a bias
+    "einsum",  # of operands of unlike rank with a label before an ellipsis
+}  # fmt: skip
+
+
+def step_checker(tokens: int, group: tuple[tuple[int, ...], ...] = ()) -> StepChecker:
+    """A checker without inputs or stored values."""
+    relation = LawRelation(RELATIONS["OP201"], tokens, group, None)
+    return StepChecker(relation, finite_scores_assumed=True, inputs={}, stored={}, weights_are_opaque=True)
+
+
+def checker(tried: Trial) -> StepChecker:
+    """A checker that knows the facts about the operands."""
+    moved = tried.relation.family == "permutation"
+    group = tuple(tuple(map(int, p)) for p in tried.relation.move.permutations) if moved else ()  # type: ignore[union-attr]
+    made = step_checker(tried.relation.size, group)
+    operands = [n for n in tried.node.graph.nodes if n.op == "placeholder"]
+    for role, node in zip(tried.roles, operands, strict=True):
+        made.facts[node.name] = operand(made, role, node)
+    return made
+
+
+def operand(made: StepChecker, given: Given, node: Node) -> Any:
+    value = node.meta["val"]
+    dtype = str(value.dtype).removeprefix("torch.")
+    if given.fact is not None:
+        return read_claim(writer._fact(given.fact), list(value.shape), dtype, made.relation).fact
+    tensor = None if given.buffer is None else torch.from_numpy(np.array(given.buffer)).to(value.dtype)
+    return made.algebra.constant(tuple(value.shape), dtype, tensor)
+
+
+def step(tried: Trial, facts: Any, lemma: str) -> dict[str, Any]:
+    value, several = tried.node.meta["val"], isinstance(tried.node.meta["val"], list | tuple)
+    parts = list(value) if several else [value]
+    shapes, dtypes = [list(x.shape) for x in parts], [str(x.dtype).removeprefix("torch.") for x in parts]
+    return {
+        "node": tried.node.name, "operator": str(tried.node.target),
+        "args": [writer._argument(x) for x in tried.node.args],
+        "kwargs": {k: writer._argument(v) for k, v in tried.node.kwargs.items()},
+        "shape": shapes if several else shapes[0], "dtype": dtypes if several else dtypes[0], "lemma": lemma,
+        "fact": [writer._fact(f) for f in facts] if several else writer._fact(facts),
+    }  # fmt: skip
+
+
+def altered(fact: Fact, relation: Relation, chance: random.Random) -> Iterator[Fact]:
+    """Facts that claim more, or something else."""
+    shape, lowest = fact.shape, np.full((1,) * len(fact.shape), -1)
+    for _ in range(4):
+        place, level = tuple(chance.randrange(s) for s in shape), np.broadcast_to(fact.dependence, shape).copy()
+        if level[place] >= 0:
+            level[place] = chance.choice([-1, max(-1, min(int(level[place]), relation.size) - 1)])
+            yield Fact(shape, fact.moves, level, fact.ranges)
+    yield Fact(shape, fact.moves, lowest, fact.ranges)
+    for d, size in enumerate(shape):
+        group = [relation.move] if relation.family == "permutation" and size == relation.size else []
+        for move in [m for m in (STILL, FREE, *group) if m is not fact.moves[d]]:
+            moves = (*fact.moves[:d], move, *fact.moves[d + 1 :])
+            yield from (Fact(shape, moves, level, fact.ranges) for level in (fact.dependence, lowest))
+    for _ in range(3):
+        known = fact.ranges or ValueRanges.filled(len(shape), RangeKind.ORDINARY)
+        status = np.broadcast_to(known.kind, shape).astype(np.uint8)
+        value = np.broadcast_to(known.value, shape).astype(float)
+        place = tuple(chance.randrange(s) for s in shape) if chance.random() < 0.6 else ...
+        status[place], value[place] = chance.choice([(1, 0.0), (1, 1.0), (1, -np.inf), (2, -1e9), (0, 0.0), (4, 0.0)])
+        yield Fact(shape, fact.moves, fact.dependence, ValueRanges(status, value))
+
+
+def accepts(made: StepChecker, claimed: dict[str, Any]) -> bool:
+    made._checked.clear()
+    try:
+        with np.errstate(all="ignore"), torch.no_grad():
+            made.check(claimed)
+    except (CertificateError, ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, AttributeError):
+        return False
+    return True
+
+
+def tally(every: int, count: int) -> Counter[str]:
+    """Count accepted and refused claims: `count` trials of each sample, with a step of `every`."""
+    found, chance = Counter[str](), random.Random(0)
+    for seed, sample in list(enumerate(SAMPLES))[::every]:
+        for tried, _ in trials(sample, count, seed):
+            made, facts, lemma = checker(tried), tried.walk.facts[tried.node], tried.walk.lemmas[tried.node]
+            if any(f.ranges is not None and np.isnan(f.ranges.value.astype(float)).any() for f in tried.facts()):
+                continue  # the rechecker concludes nothing from NaN
+            right = accepts(made, step(tried, facts, lemma))
+            found["accepted" if right else f"refused {sample.operator.split('.')[0]}"] += 1
+            parts, runs = tried.facts(), None
+            for k, fact in enumerate(parts):
+                if 0 in fact.shape or (len(parts) > 1 and k not in sample.reads):
+                    continue
+                for new in altered(fact, tried.relation, chance):
+                    more = tuple(new if i == k else f for i, f in enumerate(parts))
+                    if not accepts(made, step(tried, more if isinstance(facts, tuple) else new, lemma)):
+                        found["altered, refused"] += 1
+                        continue
+                    runs = runs or [runs_of(tried, np.random.default_rng([7, q])) for q in range(2)]
+                    tried.walk.facts[tried.node] = more if isinstance(facts, tuple) else new
+                    denied = [x for r in runs for x in contradictions(tried, r) if not x.startswith("internal")]
+                    assert not denied, tried.describe() + "\n" + "\n".join(denied)
+                    tried.walk.facts[tried.node] = facts
+                    found["altered, true, accepted"] += 1
+    return found
+
+
+def test_it_accepts_facts_about_operators_and_refuses_what_runs_contradict() -> None:
+    found = tally(7, 1)
+    assert found["altered, refused"] > 400
+
+
+@pytest.mark.slow
+def test_it_accepts_facts_about_every_operator_and_refuses_what_runs_contradict() -> None:
+    found = tally(1, 4)
+    refused = {k.removeprefix("refused ") for k in found if k.startswith("refused ")}
+    assert refused <= WEAKER
+    assert found["accepted"] > 1000
+    assert found["altered, refused"] > 15000
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "logcumsumexp"])
+def test_a_running_value_is_ordinary_only_if_all_before_it_are(name: str) -> None:
+    """[anything, ordinary]: the second running value may be anything too."""
+    made = step_checker(2)
+    level = {"shape": [1], "runs": [[-1, 1]]}
+    before, after = ({"shape": [2], "runs": [[3, 1], [x, 1]]} for x in (0, 3))
+    value = {"shape": [1], "runs": [[0.0, 1]]}
+    fact = {"moves": ["identity"], "dependence": level, "known": {"status": before, "value": value}}
+    made.facts["x"] = read_claim(fact, [2], "float32", made.relation).fact
+    several, operator = name == "cummax", f"aten.{name}.default"
+    for status, right in ((before, False), (after, True)):
+        claimed = {**fact, "known": {"status": status, "value": value}}
+        counted = {**fact, "known": None}
+        step = {
+            "node": "y", "operator": operator, "args": [{"node": "x"}, 0], "kwargs": {}, "lemma": "scan_dependence",
+            "shape": [[2], [2]] if several else [2], "dtype": ["float32", "int64"] if several else "float32",
+            "fact": [claimed, counted] if several else claimed,
+        }  # fmt: skip
+        assert accepts(made, step) is right

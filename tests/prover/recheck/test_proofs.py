@@ -1,0 +1,45 @@
+"""The rechecker accepts every proof of the prover."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from orderproof.laws import proved_laws
+from orderproof.prover.recheck import recheck
+from tests.prover.recheck.certificates import PROVED, example
+
+QUICK = [
+    *PROVED, "causal:llama:sdpa", "causal:gpt2:eager", "permutation:bert:eager", "permutation:gpt2:sdpa",
+    "prompt_permutation:gpt2?n_layer=1:eager",
+]  # fmt: skip
+
+SLOW = [
+    *(
+        f"causal:{a}:{k}"
+        for a in ("llama", "gpt2", "mistral", "qwen3", "gemma3", "gpt_neox")
+        for k in ("sdpa", "eager")
+    ),
+    *(
+        f"permutation:{a}:{k}"
+        for a in ("bert", "roberta", "distilbert", "gpt2", "llama", "t5", "vit")
+        for k in ("sdpa", "eager")
+    ),
+    "prompt_permutation:gpt2?n_layer=1:sdpa",
+]
+
+
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW if n not in QUICK)])
+def test_a_proof_is_accepted(name: str) -> None:
+    _, made = example(name)
+    checked = recheck(json.loads(json.dumps(made)))
+    assert checked.law == made["law"]
+    assert checked.output == made["output"]["name"]
+    assert checked.steps == len(made["steps"])
+    assert checked.weights == "all"
+    assert list(checked.assumptions) == made["assumptions"]
+
+
+def test_every_law_that_is_proved_is_covered() -> None:
+    assert {law.name for law in proved_laws()} == {name.partition("#")[0] for name in PROVED}

@@ -1,0 +1,52 @@
+"""Models that break a law in ways that a prover may overlook are not proved; their honest twins are."""
+
+from __future__ import annotations
+
+import pytest
+
+from orderproof import laws
+from orderproof.auditing.certificates import certificate_for
+from orderproof.auditing.context import AuditContext
+from orderproof.prover.recheck import recheck
+from tests.prover.corpus.attack import Attack, finding_of, name_of_attack, subject_of
+from tests.prover.corpus.attacks import ATTACKS
+from tests.prover.walking import TOKENS, WIDTH
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=name_of_attack)
+def test_model_that_breaks_its_law_is_not_proved(attack: Attack) -> None:
+    found = finding_of(attack, attack.broken)
+    assert found.verdict in ("refuted", "undecided"), found.reason
+    assert "error in the prover" not in found.reason
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=name_of_attack)
+def test_its_honest_twin_is_proved(attack: Attack) -> None:
+    found = finding_of(attack, attack.honest)
+    assert found.verdict == "proved", found.reason
+    assert found.deviation.float64 is not None
+    assert found.deviation.float64 < 1e-12
+
+
+SOON = ("first_token_before_the_others", "middle_row_of_three")
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [pytest.param(a, id=name_of_attack(a), marks=() if a.name in SOON else pytest.mark.slow) for a in ATTACKS],
+)
+def test_certificates_of_its_honest_twin_hold(attack: Attack) -> None:
+    """Of every relation of the law: of a middle row replaced too, and of a twin that does not read its positions."""
+    law = laws.find_proved_law(attack.law)
+    exam = AuditContext(subject_of(attack, attack.honest), TOKENS).called(law.settings[0])
+    assert isinstance(exam, AuditContext)
+    for relation in law.subrelations(attack.batch):
+        for output in exam.output_dims:
+            made = certificate_for(exam, relation, output)
+            assert made is not None
+            assert recheck(made).law == law.name
+
+
+def test_output_whose_rows_are_not_those_of_the_batch_has_no_witness() -> None:
+    attack = Attack("merged", "batch", lambda x: x.reshape(-1, WIDTH), lambda x: x)
+    assert finding_of(attack, attack.broken).verdict == "undecided"
