@@ -1,4 +1,4 @@
-"""AIMv2's text model makes a causal mask, and its SDPA attention drops it unless some token is padded."""
+"""AIMv2: the text model is causal with eager attention, but not with SDPA when the batch has no padding."""
 
 import torch
 from transformers import Aimv2TextConfig, Aimv2TextModel

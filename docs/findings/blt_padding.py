@@ -1,4 +1,4 @@
-"""BLT: pads on the left are hashed and cut into patches with the bytes behind them, whatever the mask says."""
+"""BLT: left padding is hashed and patched together with the following bytes, despite the attention mask."""
 
 import torch
 from transformers import BltConfig, BltModel

@@ -1,4 +1,4 @@
-"""ConvBERT: the convolution beside the attention reads pads, whatever the attention mask says."""
+"""ConvBERT: the convolution in parallel to self-attention reads padding tokens, despite the attention mask."""
 
 import torch
 from transformers import ConvBertConfig, ConvBertModel

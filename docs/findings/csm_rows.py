@@ -1,4 +1,4 @@
-"""CSM's depth decoder raises where it is given as many rows as tokens: its position ids have one dimension."""
+"""CSM: the depth decoder raises an error if the batch size equals the number of tokens."""
 
 import torch
 from transformers import CsmDepthDecoderConfig, CsmDepthDecoderModel

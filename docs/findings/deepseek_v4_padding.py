@@ -1,4 +1,4 @@
-"""DeepSeek-V4: a run of tokens is compressed into one entry, pads included, and that entry is attended to."""
+"""DeepSeek-V4: padding tokens are compressed into entries that later tokens attend to."""
 
 import torch
 from transformers import DeepseekV4Config, DeepseekV4Model

@@ -1,4 +1,4 @@
-"""Doge with flex attention is not causal: its block mask is dropped where the mask of the values is worked out."""
+"""Doge is not causal with FlexAttention: it drops the block mask when it computes its own mask from the values."""
 
 import torch
 from transformers import DogeConfig, DogeModel

@@ -1,4 +1,4 @@
-"""ESM with absolute positions counts them from the ids: a masked slot that holds no pad token moves all after it."""
+"""ESM with absolute positions counts positions from the token ids instead of the attention mask."""
 
 import torch
 from transformers import EsmConfig, EsmModel

@@ -1,4 +1,4 @@
-"""FSMT's decoder hides later tokens only without a cache: with one, a prefill of several tokens is not causal."""
+"""FSMT: the decoder applies its causal mask only without a cache, so a prefill with a cache is not causal."""
 
 import torch
 from transformers import FSMTConfig, FSMTModel
@@ -9,8 +9,8 @@ config = FSMTConfig(**sizes, decoder_attention_heads=4, src_vocab_size=99, tgt_v
 model = FSMTModel(config).eval()
 source, target = torch.randint(3, 99, (2, 1, 6))
 with torch.no_grad():
-    whole, kept = (
+    whole, cached = (
         model(source, decoder_input_ids=target, use_cache=cache).last_hidden_state[0] for cache in (False, True)
     )
-change = (whole - kept).abs().amax(-1) / whole.abs().max()
-print("relative difference between one forward and its cache:", [round(x, 6) for x in change.tolist()])
+change = (whole - cached).abs().amax(-1) / whole.abs().max()
+print("relative difference between one forward pass and its cache:", [round(x, 6) for x in change.tolist()])

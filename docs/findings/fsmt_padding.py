@@ -1,4 +1,4 @@
-"""FSMT's encoder counts positions from the ids: a masked slot that holds no pad token moves all after it."""
+"""FSMT: the encoder counts positions from the token ids instead of the attention mask."""
 
 import torch
 from transformers import FSMTConfig, FSMTModel

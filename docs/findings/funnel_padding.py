@@ -1,4 +1,4 @@
-"""Funnel Transformer: pooling averages the last token with the pad beside it, whatever the attention mask says."""
+"""Funnel Transformer: pooling averages the last real token with the adjacent padding, despite the attention mask."""
 
 import torch
 from transformers import FunnelConfig, FunnelModel

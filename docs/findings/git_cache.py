@@ -1,4 +1,4 @@
-"""GIT without an image: with a cache the padding mask is widened over image tokens that are not there."""
+"""GIT without an image: with a cache, the attention mask is extended by image tokens that do not exist."""
 
 import torch
 from transformers import GitConfig, GitModel
@@ -13,4 +13,4 @@ with torch.no_grad():
     past = model(ids[:, :5], attention_mask=mask[:, :5], use_cache=True).past_key_values
     last = model(ids[:, 5:], attention_mask=mask, past_key_values=past).last_hidden_state[0, -1]
 change = round(float((whole - last).abs().max() / whole.abs().max()), 6)
-print(f"relative difference between one forward and its cache: [{change}]")
+print(f"relative difference between one forward pass and its cache: [{change}]")

@@ -1,4 +1,4 @@
-"""LayoutLMv3 counts positions from the ids: a masked slot that holds no pad token moves all after it."""
+"""LayoutLMv3 counts positions from the token ids instead of the attention mask."""
 
 import torch
 from transformers import LayoutLMv3Config, LayoutLMv3Model

@@ -1,4 +1,4 @@
-"""The decoders of LED and ProphetNet drop the padding mask for a single token on a cache: pads are seen again."""
+"""LED and ProphetNet: with a cache, the decoders ignore the padding mask for a single token."""
 
 import torch
 from transformers import AutoModel, LEDConfig, ProphetNetConfig
@@ -17,4 +17,4 @@ for config in (led, prophetnet):
         past = model(source, decoder_input_ids=target[:, :5], decoder_attention_mask=mask[:, :5]).past_key_values
         last = model(source, decoder_input_ids=target[:, 5:], decoder_attention_mask=mask, past_key_values=past)[0]
     change = round(float((whole - last[0, -1]).abs().max() / whole.abs().max()), 6)
-    print(f"{config.model_type}: relative difference between one forward and its cache: [{change}]")
+    print(f"{config.model_type}: relative difference between one forward pass and its cache: [{change}]")

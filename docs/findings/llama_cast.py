@@ -1,4 +1,4 @@
-"""Llama cast with `.to(bfloat16)` has rounded frequencies; loaded in bfloat16 from a folder it has not."""
+"""Llama: `.to(bfloat16)` rounds the rotary frequencies; `from_pretrained(dtype=bfloat16)` does not."""
 
 from tempfile import TemporaryDirectory
 
@@ -11,9 +11,9 @@ model = LlamaModel(LlamaConfig(**sizes, vocab_size=99, initializer_range=0.2)).e
 with TemporaryDirectory() as folder:
     model.save_pretrained(folder)
     loaded = LlamaModel.from_pretrained(folder, dtype=torch.bfloat16).eval()
-given = {"input_ids": torch.randint(99, (1, 6)), "position_ids": torch.arange(0, 2040, 389)[None]}
-given["attention_mask"] = torch.ones(1, 6, dtype=torch.long)
+inputs = {"input_ids": torch.randint(99, (1, 6)), "position_ids": torch.arange(0, 2040, 389)[None]}
+inputs["attention_mask"] = torch.ones(1, 6, dtype=torch.long)
 with torch.no_grad():
-    exact = model(**given)[0]
-    for name, made in (("loaded", loaded), ("cast", model.to(torch.bfloat16))):
-        print(f"{name}: off by", round(float((made(**given)[0] - exact).abs().max() / exact.abs().max()), 6))
+    exact = model(**inputs)[0]
+    for name, candidate in (("loaded", loaded), ("cast", model.to(torch.bfloat16))):
+        print(f"{name}: off by", round(float((candidate(**inputs)[0] - exact).abs().max() / exact.abs().max()), 6))

@@ -1,4 +1,4 @@
-"""Mamba, Falcon Mamba and Zamba: a second chunk of several tokens starts its scan from nothing, not from the cache."""
+"""Mamba, Falcon Mamba and Zamba: in chunked prefill, the scan of the second chunk ignores the cached state."""
 
 import torch
 from transformers import AutoModel, FalconMambaConfig, MambaConfig, ZambaConfig
@@ -15,4 +15,4 @@ for config in (MambaConfig(**sizes), FalconMambaConfig(**sizes), ZambaConfig(**s
         past = model(ids[:, :4], use_cache=True)[name]
         chunk = model(ids[:, 4:], use_cache=True, **{name: past}).last_hidden_state[0]
     change = round(float((whole - chunk).abs().max() / whole.abs().max()), 6)
-    print(f"{config.model_type}: relative difference between one forward and its cache: [{change}]")
+    print(f"{config.model_type}: relative difference between one forward pass and its cache: [{change}]")

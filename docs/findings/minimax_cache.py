@@ -1,4 +1,4 @@
-"""MiniMax's cache, with its rows reordered as a beam search does: the states of its linear layers stay as they were."""
+"""MiniMax: `reorder_cache` does not reorder the states of the linear attention layers."""
 
 import torch
 from transformers import MiniMaxConfig, MiniMaxModel
@@ -15,4 +15,4 @@ with torch.no_grad():
     past.reorder_cache(order)
     last = model(ids[order, 5:], past_key_values=past).last_hidden_state[:, -1]
 change = (whole - last).abs().amax(-1) / whole.abs().max()
-print("relative difference between one forward and its cache:", [round(x, 6) for x in change.tolist()])
+print("relative difference between one forward pass and its cache:", [round(x, 6) for x in change.tolist()])

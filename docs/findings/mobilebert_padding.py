@@ -1,4 +1,4 @@
-"""MobileBERT: the token beside a pad reads it, whatever the attention mask says."""
+"""MobileBERT: each token reads its two neighbors, including padding, despite the attention mask."""
 
 import torch
 from transformers import MobileBertConfig, MobileBertModel

@@ -1,4 +1,4 @@
-"""Moshi's configuration states a sliding window: its cache slides, its mask does not."""
+"""Moshi: the cache applies the sliding window, but the attention mask without a cache does not."""
 
 import torch
 from transformers import MoshiConfig, MoshiModel
@@ -11,8 +11,8 @@ with torch.no_grad():
     whole = model(ids, use_cache=False).last_hidden_state[0]
     past, steps = None, []
     for token in ids[0]:
-        made = model(token.view(1, 1), past_key_values=past, use_cache=True)
-        past = made.past_key_values
-        steps.append(made.last_hidden_state[0, 0])
+        output = model(token.view(1, 1), past_key_values=past, use_cache=True)
+        past = output.past_key_values
+        steps.append(output.last_hidden_state[0, 0])
 change = (whole - torch.stack(steps)).abs().amax(-1) / whole.abs().max()
-print("relative difference between one forward and its cache:", [round(x, 6) for x in change.tolist()])
+print("relative difference between one forward pass and its cache:", [round(x, 6) for x in change.tolist()])

@@ -1,4 +1,4 @@
-"""Nystromformer: the convolution over the values reads pads, whatever the attention mask says."""
+"""Nystromformer: the convolution over the values reads padding tokens, despite the attention mask."""
 
 import torch
 from transformers import NystromformerConfig, NystromformerModel

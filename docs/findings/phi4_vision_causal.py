@@ -1,4 +1,4 @@
-"""Phi-4's vision encoder lets every patch see all others with eager attention, and only earlier ones with SDPA."""
+"""Phi-4 vision encoder: attention is bidirectional with the eager backend and causal with SDPA."""
 
 import torch
 from transformers import Phi4MultimodalVisionConfig, Phi4MultimodalVisionModel

@@ -1,4 +1,4 @@
-"""RecurrentGemma: the convolution before the recurrence reads pads on the left, whatever the mask says."""
+"""RecurrentGemma: the convolution before the recurrence reads left padding, despite the attention mask."""
 
 import torch
 from transformers import RecurrentGemmaConfig, RecurrentGemmaModel

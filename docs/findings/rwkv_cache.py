@@ -1,4 +1,4 @@
-"""RWKV, one token at a time with two rows: the state of one row is mixed into the other, and rows multiply."""
+"""RWKV: in cached decoding of a batch, the state of one row is mixed into the others."""
 
 import torch
 from transformers import RwkvConfig, RwkvForCausalLM
@@ -10,8 +10,8 @@ ids = torch.randint(1, 99, (2, 6))
 with torch.no_grad():
     first = model(ids[:, :5], use_cache=True)
     alone = [model(row[:, :5], use_cache=True) for row in ids.split(1)]
-    beside = model(ids[:, 5:], state=first.state).logits
-    each = [model(row[:, 5:], state=made.state).logits for row, made in zip(ids.split(1), alone, strict=True)]
-print("shape of the logits of one more token of two rows:", list(beside.shape))
-change = (beside[:, -1] - torch.cat(each)[:, -1]).abs().amax(-1) / torch.cat(each).abs().max()
+    batched = model(ids[:, 5:], state=first.state).logits
+    each = [model(row[:, 5:], state=one.state).logits for row, one in zip(ids.split(1), alone, strict=True)]
+print("shape of the logits of one more token for a batch of two:", list(batched.shape))
+change = (batched[:, -1] - torch.cat(each)[:, -1]).abs().amax(-1) / torch.cat(each).abs().max()
 print("relative difference between rows alone and a batch and its cache:", [round(x, 6) for x in change.tolist()])

@@ -1,4 +1,4 @@
-"""RWKV takes an attention mask and does not use it: pads on the left are read into the state."""
+"""RWKV accepts an attention mask and ignores it, so left padding enters the state."""
 
 import torch
 from transformers import RwkvConfig, RwkvModel

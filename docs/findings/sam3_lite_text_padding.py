@@ -1,4 +1,4 @@
-"""SAM3-LiteText's text encoder: its convolutions read the pads, whatever the attention mask says."""
+"""SAM3-LiteText: the convolutions of the text encoder read padding tokens, despite the attention mask."""
 
 import torch
 from transformers import Sam3LiteTextTextConfig, Sam3LiteTextTextModel

@@ -1,4 +1,4 @@
-"""The text encoders of SeamlessM4T and of its second version count positions from the ids, not from the mask."""
+"""SeamlessM4T, both versions: the text encoder counts positions from the token ids instead of the attention mask."""
 
 import torch
 from transformers import SeamlessM4TConfig, SeamlessM4TForTextToText, SeamlessM4Tv2Config, SeamlessM4Tv2ForTextToText

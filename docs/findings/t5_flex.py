@@ -1,4 +1,4 @@
-"""T5 with flex attention raises for a batch of two: the one row of its position bias is looked up by batch."""
+"""T5 with FlexAttention raises an error for a batch size above 1: it indexes its position bias by batch."""
 
 import torch
 from transformers import T5Config, T5EncoderModel

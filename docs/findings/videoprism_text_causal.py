@@ -1,4 +1,4 @@
-"""VideoPrism's text model is causal with a mask of ones, and not without a mask, which should mean the same."""
+"""VideoPrism: the text model is causal with an attention mask of ones, but not without an attention mask."""
 
 import torch
 from transformers import VideoPrismTextConfig, VideoPrismTextModel

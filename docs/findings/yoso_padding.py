@@ -1,4 +1,4 @@
-"""YOSO: its attention takes a mask of ones and zeros for one that is added, and so hides nothing."""
+"""YOSO treats its 0/1 attention mask as an additive mask, so it hides nothing."""
 
 import torch
 from transformers import YosoConfig, YosoModel

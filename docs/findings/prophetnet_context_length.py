@@ -1,4 +1,4 @@
-"""ProphetNet clamps positions to its table: of a text that is too long, the tokens past the end share one place."""
+"""ProphetNet clamps positions to its table, so all tokens past the end share one position."""
 
 import torch
 from transformers import ProphetNetConfig, ProphetNetEncoder
@@ -12,4 +12,4 @@ for pair in ([9, 10], [19, 20]):
     other[0, pair] = ids[0, pair[::-1]]
     with torch.no_grad():
         first, second = (model(x).last_hidden_state[0, 0] for x in (ids, other))
-    print(f"exchanging tokens {pair} changes the first by", round(float((first - second).abs().max()), 6))
+    print(f"swapping tokens {pair} changes the first by", round(float((first - second).abs().max()), 6))

@@ -1,4 +1,4 @@
-"""BLT's configuration takes `rope_parameters` of its own, and nothing reads them: its four parts have theirs."""
+"""BLT ignores its top-level `rope_parameters`: only those of its four sub-configurations have an effect."""
 
 import torch
 from transformers import BltConfig, BltModel
@@ -6,11 +6,11 @@ from transformers import BltConfig, BltModel
 sizes = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
 parts = {f"{name}_config": {**sizes, "hidden_size_global": 64} for name in ("encoder", "decoder")}
 parts |= {f"{name}_config": sizes for name in ("global", "patcher")}
-ids, made = torch.tensor([[11, 12, 13, 14, 15, 16]]), []
+ids, outputs = torch.tensor([[11, 12, 13, 14, 15, 16]]), []
 for base in (10.0, 1e6):
     torch.manual_seed(0)
     rope = {"rope_type": "default", "rope_theta": base}
     model = BltModel(BltConfig(**parts, encoder_hash_byte_group_vocab=99, rope_parameters=rope)).eval()
     with torch.no_grad():
-        made.append(model(ids, use_cache=False).last_hidden_state)
-print("with another rope_theta the output changes by", float((made[0] - made[1]).abs().max()))
+        outputs.append(model(ids, use_cache=False).last_hidden_state)
+print("with another rope_theta the output changes by", float((outputs[0] - outputs[1]).abs().max()))
