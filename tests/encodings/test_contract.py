@@ -124,7 +124,7 @@ def test_content_that_does_not_fit_is_rejected(name: str) -> None:
     p, given = positions.arange(5), operands(encoding, 5)
     content, owner = content_of(encoding, given, p), type(encoding).__name__
     bad = [
-        (None, "content must be the Content of queries and keys, got None"),
+        (None, "content must be an AttentionContent of queries and keys, got None"),
         (dataclasses.replace(content, q=content.q[0]), r"content.q must be floating \[batch, "),
         (dataclasses.replace(content, k=content.k.long()), r"content.k must be floating .*, got torch.int64"),
     ]

@@ -92,10 +92,10 @@ def test_one_vector_for_all_heads_learns_too() -> None:
 def test_positions_that_do_not_rise_by_one_take_the_matrix() -> None:
     p = positions.arange(6)
     gaps, rows = torch.tensor([0, 1, 2, 4, 5, 6]), torch.stack([p, p + 1])
-    assert _toeplitz_attention.distance_window(p, p, causal=True, window=None) is not None
-    assert _toeplitz_attention.distance_window(torch.stack([p, p]), p, causal=True, window=None) is not None
+    assert _toeplitz_attention.distance_window(p, p, causal=True, sliding_window=None) is not None
+    assert _toeplitz_attention.distance_window(torch.stack([p, p]), p, causal=True, sliding_window=None) is not None
     for q, k in ((gaps, gaps), (rows, rows), (p.flip(0), p), (p, p + 1)):
-        assert _toeplitz_attention.distance_window(q, k, causal=True, window=None) is None
+        assert _toeplitz_attention.distance_window(q, k, causal=True, sliding_window=None) is None
 
 
 def test_a_query_without_visible_keys_gets_zeros() -> None:
