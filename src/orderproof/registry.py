@@ -37,11 +37,17 @@ def discover_classes(package: str, variable: str, base: type[T]) -> tuple[type[T
     return tuple(member for member in found if isinstance(member, type) and issubclass(member, base))
 
 
-def did_you_mean(name: str, known: Iterable[str], aliases: Mapping[str, str] = MappingProxyType({})) -> str:
-    """`; did you mean 'causal'?` for the nearest of the known names and their aliases, or an empty text."""
-    every = [*known, *aliases]
-    close = difflib.get_close_matches(name, every, n=1) or difflib.get_close_matches(name.lower(), every, n=1)
-    return f"; did you mean {aliases.get(close[0], close[0])!r}?" if close else ""
+def did_you_mean(
+    name: str, known: Iterable[str], aliases: Mapping[str, str] = MappingProxyType({}), *, limit: int = 1
+) -> str:
+    """`; did you mean 'causal'?` for the nearest of the known names and their aliases, or an empty text.
+
+    `limit` is the largest number of suggestions.
+    """
+    every = [*sorted(known), *aliases]
+    close = difflib.get_close_matches(name, every, n=limit) or difflib.get_close_matches(name.lower(), every, n=limit)
+    suggestions = dict.fromkeys(repr(aliases.get(match, match)) for match in close)
+    return f"; did you mean {', '.join(suggestions)}?" if suggestions else ""
 
 
 def lookup(

@@ -102,7 +102,7 @@ def test_unsupported_attention_backend_is_a_reason() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--json", "-", "--markdown", "-"], "expected one file on standard output (-); got 2"),
+        (["--json", "-", "--markdown", "-"], "expected at most one output on standard output (-); got 2"),
         (["--date", "yesterday"], "expected --date YYYY-MM-DD; got 'yesterday'"),
         (["bertt"], "expected the name of an architecture of transformers; got 'bertt'"),
         (["bert", "--workers", "0"], "expected --workers above 0; got 0"),

@@ -91,7 +91,7 @@ def test_restarting_positions_without_document_ids_are_rejected(name: str, causa
     encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(9, 9)
     given = {
         "q_positions": placed(encoding, positions.packed(BOUNDARIES), "text"),
-        "notes": token_state_of(encoding, 9),
+        "token_state": token_state_of(encoding, 9),
     }
     if not causal:  # every token sees every other then, whatever the positions are
         assert attention(q, k, v, encoding=encoding, causal=False, backend=backend, **given).isfinite().all()

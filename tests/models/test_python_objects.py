@@ -58,7 +58,7 @@ def test_a_package_is_imported_from_the_working_directory(file, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("buildd", "nothing is named 'buildd' there; did you mean build"),
+        ("buildd", "nothing is named 'buildd' there; did you mean 'build'"),
         ("number", r"expected a torch\.nn\.Module or a function that returns one; got int"),
         ("nothing", "it returned None; expected a torch"),
         ("text", "example inputs must be a tensor, a tuple or a dict of tensors; got str"),

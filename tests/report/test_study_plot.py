@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from itertools import pairwise
 from xml.etree import ElementTree as ET
@@ -10,7 +11,7 @@ import pytest
 
 from orderproof.errors import UsageError
 from orderproof.records.study import Study
-from orderproof.report import figures, study_plot
+from orderproof.report import study_plot
 from orderproof.report.figures import COLOURS
 from orderproof.report.study_plot import (
     CEILING_LABEL,
@@ -113,6 +114,6 @@ def test_another_ending_is_refused(tmp_path):
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setattr(figures.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'a picture of a study needs matplotlib.*"orderproof\[plots\]"'):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"a picture of a study needs matplotlib: pip install 'orderproof\[plots\]'"):
         study_plot_bytes(FEW, picture="lengths")

@@ -73,7 +73,7 @@ class Case(NamedTuple):
             return {"positions": place.from_mask(real), "padding_mask": real}
         if self.row == "packed":
             ends = torch.tensor([0, 3, TOKENS])
-            return {"positions": place.packed(ends), "documents": place.document_ids(ends)}
+            return {"positions": place.packed(ends), "document_ids": place.document_ids(ends)}
         return {"positions": placed(model.encoding, place.arange(TOKENS), "text")}
 
 

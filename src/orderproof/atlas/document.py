@@ -39,10 +39,10 @@ class AtlasDocument(Record):
         lines = ",\n".join(row.to_json() for row in self.rows)
         return json.dumps(head)[:-1] + ', "rows": [\n' + lines + ("\n" if self.rows else "") + "]}\n"
 
-    def write(self, target: str) -> None:
+    def write(self, target: str | Path) -> None:
         """Write the JSON, compressed where the name ends with `.gz`. Raises `UsageError`."""
         text = self.to_json()
-        write_file(gzip.compress(text.encode(), mtime=0) if target.endswith(COMPRESSED_SUFFIX) else text, target)
+        write_file(gzip.compress(text.encode(), mtime=0) if str(target).endswith(COMPRESSED_SUFFIX) else text, target)
 
 
 def build_document(rows: Sequence[AtlasRow], *, requested: int, date: str, machine: str) -> AtlasDocument:

@@ -24,7 +24,8 @@ from orderproof.atlas.store import AtlasStore
 from orderproof.atlas.worker import AtlasWorker, Limits, defer_sigint, frozen_gc, start_worker
 from orderproof.auditing.api import audit
 from orderproof.errors import UsageError
-from orderproof.models.hf.architectures import ARCH_PREFIX, did_you_mean, known_architectures
+from orderproof.models.hf.architectures import ARCH_PREFIX, known_architectures
+from orderproof.registry import did_you_mean
 
 POLL_INTERVAL = 0.1  # [s]
 
@@ -54,9 +55,8 @@ def select_architectures(names: Iterable[str]) -> tuple[str, ...]:
     selected = tuple(dict.fromkeys(name.removeprefix(ARCH_PREFIX) for name in names))
     for name in selected:
         if name not in known:
-            raise UsageError(
-                f"expected the name of an architecture of transformers; got {name!r}{did_you_mean(name, known)}"
-            )
+            hint = did_you_mean(name, known, limit=4)
+            raise UsageError(f"expected the name of an architecture of transformers; got {name!r}{hint}")
     return tuple(sorted(selected)) or known
 
 

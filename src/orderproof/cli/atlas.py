@@ -13,6 +13,7 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import report_console
+from orderproof.cli.outputs import print_written, rendered, write_outputs
 from orderproof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,17 +101,13 @@ def _write_outputs(
 ) -> None:
     from orderproof.atlas.counts import summary
     from orderproof.atlas.page import page
-    from orderproof.report.file_output import write_file
 
-    if json is not None:
-        document.write(json)
-    if markdown is not None:
-        write_file(page(document), markdown)
+    written = write_outputs((json, document.write), (markdown, rendered(lambda: page(document))))
     if not quiet:
         console = report_console([json, markdown])
         console.print(summary(document), soft_wrap=True)
-        written = [path for path in (json, markdown) if path not in (None, "-")]
-        console.print(f"rows: {source}" + "".join(f"\nwritten: {path}" for path in written), highlight=False)
+        console.print(f"rows: {source}", highlight=False)
+        print_written(console, written)
 
 
 def check_date(date: str | None) -> None:

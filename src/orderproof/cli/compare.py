@@ -14,9 +14,9 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
-from orderproof.cli.optional_packages import require_packages
 from orderproof.cli.outputs import print_written, rendered, write_outputs
 from orderproof.errors import StoreError
+from orderproof.optional_packages import require_packages
 
 if TYPE_CHECKING:
     from orderproof.lab.engines.engine import Engine

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from orderproof.cli.console import report_console
-from orderproof.cli.optional_packages import require_packages
 from orderproof.cli.outputs import print_written, write_outputs
+from orderproof.optional_packages import require_packages
 
 
 def explain(

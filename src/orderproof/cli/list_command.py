@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from orderproof.cli.optional_packages import require_packages
+from orderproof.optional_packages import require_packages
 
 
 def list_command(

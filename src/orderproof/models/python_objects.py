@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +19,7 @@ from orderproof.errors import OrderproofError, SubjectError, first_line
 from orderproof.models.plain_adapter import from_adapter
 from orderproof.models.plain_module import from_module
 from orderproof.models.subject import Subject
+from orderproof.registry import did_you_mean
 
 _FILE = re.compile(r"(?P<place>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"(?P<place>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
@@ -105,8 +105,7 @@ def _resolve_attribute(module: ModuleType, name: str, spec: str) -> Any:
     value: Any = module
     for part in name.split("."):
         if not hasattr(value, part):
-            close = get_close_matches(part, dir(value), n=3)
-            hint = f"; did you mean {', '.join(close)}?" if close else ""
+            hint = did_you_mean(part, dir(value), limit=3)
             raise SubjectError(f"{spec}: nothing is named {part!r} there{hint}")
         value = getattr(value, part)
     return value

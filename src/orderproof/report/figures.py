@@ -5,7 +5,6 @@ Needs matplotlib.
 
 from __future__ import annotations
 
-import importlib.util
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orderproof.errors import UsageError
+from orderproof.optional_packages import require_packages
 from orderproof.report import phrases
 
 if TYPE_CHECKING:
@@ -29,13 +29,7 @@ def check_plot_path(target: str | Path) -> None:
     """Raise `UsageError` where a plot cannot be written, before anything is measured."""
     if Path(target).suffix.lower() not in SUFFIXES:
         raise UsageError(f"expected --plot PATH to end in .svg or .png; got {str(target)!r}")
-    require_matplotlib("--plot")
-
-
-def require_matplotlib(what: str) -> None:
-    """Raise `UsageError` where matplotlib is not installed; `what` names the option or command that needs it."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError(f'{what} needs matplotlib, which is not installed: pip install "orderproof[plots]"')
+    require_packages("--plot", "matplotlib", extra="plots")
 
 
 def escape_mathtext(text: str) -> str:

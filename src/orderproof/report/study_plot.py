@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from orderproof.optional_packages import require_packages
 from orderproof.records.study import Cell, CurvePoint, Estimate, LengthPoint, Study
 from orderproof.report import file_output
 from orderproof.report.figures import (
@@ -24,7 +25,6 @@ from orderproof.report.figures import (
     figure_bytes,
     new_figure,
     reproducible_style,
-    require_matplotlib,
 )
 
 Picture = Literal["curves", "lengths"]
@@ -53,7 +53,7 @@ def write_study_plot(study: Study, target: str | Path, *, picture: Picture = "le
 
 def study_plot_bytes(study: Study, *, picture: Picture, suffix: str = ".svg") -> bytes:
     """The content of the file; the same study gives the same bytes. Raises `UsageError`."""
-    require_matplotlib("a picture of a study")
+    require_packages("a picture of a study", "matplotlib", extra="plots")
     with reproducible_style():
         if picture == "lengths" and all(len(cell.lengths) <= 1 for cell in study.cells):
             return figure_bytes(_single_length_figure(study), suffix)

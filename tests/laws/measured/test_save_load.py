@@ -49,7 +49,7 @@ class Rounded(TransformerAdapter):
 def test_buffer_that_is_lost_is_told_though_no_output_differs() -> None:
     found = measured(tiny_decoder(of=Idle))
     assert found.verdict == "refuted"
-    assert found.reason == "saved, made on meta and loaded: buffers"
+    assert found.reason == "saved, copied on meta and loaded: buffers"
 
 
 def test_cast_is_told_and_not_judged() -> None:

@@ -298,9 +298,9 @@ def test_the_largest_llama_is_built_without_memory():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("arch:lama", "has no architecture 'lama'; did you mean llama"),
+        ("arch:lama", "has no architecture 'lama'; did you mean 'llama"),
         ("arch:", "has no architecture ''"),
-        ("arch:llama?hiden_size=3", "has no key 'hiden_size'; did you mean hidden_size"),
+        ("arch:llama?hiden_size=3", "has no key 'hiden_size'; did you mean 'hidden_size'"),
         ("arch:llama?hidden_size=large", "these configuration values do not fit: .*hidden_size"),
         ("arch:llama?hidden_size", "is written key=value; got 'hidden_size'"),
     ],

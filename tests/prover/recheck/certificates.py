@@ -12,6 +12,7 @@ from orderproof.auditing.context import AuditContext
 from orderproof.laws import find_proved_law
 from orderproof.models import from_module, load
 from orderproof.prover.certificate import digest, graph_fingerprint
+from tests.laws.law_fixture import law_fixtures
 
 Certificate = dict[str, Any]
 
@@ -26,7 +27,7 @@ def of_module(name: str) -> tuple[AuditContext, Certificate]:
     torch.manual_seed(0)
     law_name, _, part = name.partition("#")
     law = find_proved_law(law_name)
-    subject = from_module(law.conforming_model(), (torch.randn(3 if law_name == "batch" else 2, 5, 8),))
+    subject = from_module(law_fixtures()[law_name].conforming(), (torch.randn(3 if law_name == "batch" else 2, 5, 8),))
     exam = AuditContext(subject, subject.default_length).in_call_mode(law.call_modes[0])
     assert isinstance(exam, AuditContext), exam
     made = certificate_for(exam, law.subrelations(2)[int(part or 0)], next(iter(exam.output_dims)))

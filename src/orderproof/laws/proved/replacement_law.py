@@ -96,7 +96,7 @@ class ReplacementLaw(IndependenceLaw):
     def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
         slots = {
             name: slots_of(rows, tokens).astype(int).tolist()
-            for name, slots_of in (("replaced", self.replaced_slots), ("asked", self.unchanged_slots))
+            for name, slots_of in (("replaced", self.replaced_slots), ("unchanged", self.unchanged_slots))
         }
         return {"tokens": tokens, "generators": [], "last_only": False, **slots}
 

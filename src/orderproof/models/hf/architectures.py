@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -38,6 +37,7 @@ from orderproof.models.tiny.candidates import tiny_config_candidates
 from orderproof.models.tiny.overrides import DEFAULT_CONFIG_ARGUMENTS, UNSUPPORTED_ARCHITECTURES
 from orderproof.models.tiny.size_limit import TinyModelTooLarge, limit_parameters
 from orderproof.models.vision.image_shapes import small_image_size
+from orderproof.registry import did_you_mean
 
 ARCH_PREFIX = "arch:"
 SIZE_INDEPENDENT_ERRORS = (TypeError, AttributeError, KeyError)  # not fixed by another size if raised twice
@@ -87,12 +87,6 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-def did_you_mean(wanted: str, known: Iterable[str]) -> str:
-    """`; did you mean a, b?` or nothing."""
-    close = get_close_matches(wanted, sorted(known), n=4, cutoff=0.5)
-    return f"; did you mean {', '.join(close)}?" if close else ""
-
-
 def known_architectures() -> tuple[str, ...]:
     """The names that transformers knows."""
     transformers_library()
@@ -110,9 +104,8 @@ def _default_config(name: str) -> tuple[Any, tuple[str, ...]]:
     """The same, and a note if a component is audited."""
     known = known_architectures()
     if name not in known:
-        raise UsageError(
-            f"transformers {transformers_library().__version__} has no architecture {name!r}{did_you_mean(name, known)}"
-        )
+        hint = did_you_mean(name, known, limit=4)
+        raise UsageError(f"transformers {transformers_library().__version__} has no architecture {name!r}{hint}")
     from transformers import CONFIG_MAPPING
 
     try:
@@ -146,7 +139,9 @@ def check_config_keys(name: str, config: Any, overrides: Mapping[str, Any]) -> N
         known |= {entry.name for entry in fields(config)}
     for key in overrides:
         if key not in known:
-            raise UsageError(f"{ARCH_PREFIX}{name}: its configuration has no key {key!r}{did_you_mean(key, known)}")
+            raise UsageError(
+                f"{ARCH_PREFIX}{name}: its configuration has no key {key!r}{did_you_mean(key, known, limit=4)}"
+            )
 
 
 def expand_attention_types(config: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:

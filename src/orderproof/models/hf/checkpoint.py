@@ -14,7 +14,7 @@ import torch
 
 from orderproof.errors import CheckpointError, OrderproofError, first_line
 from orderproof.models.hf import build_subject
-from orderproof.models.hf.architectures import did_you_mean, known_architectures
+from orderproof.models.hf.architectures import known_architectures
 from orderproof.models.hf.decoder_adapter import has_text_decoder
 from orderproof.models.hf.describe import Assumptions
 from orderproof.models.hf.export_patches import suppress_warnings, transformers_library
@@ -22,6 +22,7 @@ from orderproof.models.hf.model_class import model_class, select_attention_backe
 from orderproof.models.hf.token_inputs import input_embeddings
 from orderproof.models.hf.tokenizer import load_tokenizer
 from orderproof.models.subject import Subject
+from orderproof.registry import did_you_mean
 
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 CHECKPOINT_SUFFIXES = (*PICKLE_SUFFIXES, ".safetensors", ".py", ".json", ".gguf", ".h5", ".onnx")
@@ -100,7 +101,7 @@ def read_config(path: Path, label: str) -> dict[str, Any]:
     known = known_architectures()
     kind = settings.get("model_type")
     if not isinstance(kind, str) or kind not in known:
-        problem = f"model_type {kind!r} is not known to transformers{did_you_mean(str(kind), known)}"
+        problem = f"model_type {kind!r} is not known to transformers{did_you_mean(str(kind), known, limit=4)}"
         raise CheckpointError(f"{label}: config.json: {problem if kind else 'no model_type'}")
     return settings
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from orderproof.errors import CheckpointError
-from orderproof.models.hf.architectures import ARCH_PREFIX, did_you_mean, known_architectures
+from orderproof.models.hf.architectures import ARCH_PREFIX, known_architectures
 from orderproof.models.hf.checkpoint import load_checkpoint
 from orderproof.models.hf.describe import Assumptions
 from orderproof.models.hf.export_patches import suppress_warnings, transformers_library
 from orderproof.models.subject import Subject
+from orderproof.registry import did_you_mean
 
 DOWNLOAD_PATTERNS = ["*.json", "*.safetensors", "*.txt", "*.model"]  # no code and no pickles
 
@@ -41,7 +42,7 @@ def _not_cached(name: str) -> str:
         return (
             f"{name}: no such folder, and no such model in the local hub cache; the architecture is {ARCH_PREFIX}{name}"
         )
-    hint = did_you_mean(name, known_architectures()) if "/" not in name else ""
+    hint = did_you_mean(name, known_architectures(), limit=4) if "/" not in name else ""
     return (
         f"{name}: no such folder, and not in the local hub cache; download it first "
         f"(hf download {name}) or allow the network{hint}"

@@ -1,0 +1,5 @@
+"""`python -m orderproof` runs the command line."""
+
+from orderproof.cli import main
+
+main()
