@@ -30,8 +30,8 @@ class AllZero(TransformerAdapter):
 class TableOfBfloat16(Sinusoidal):
     """The table of positions is computed from an arange in bfloat16, for any dtype of the model."""
 
-    def table(self, positions: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
-        return super().table(positions.to(torch.bfloat16).long(), dtype=dtype)
+    def encoding_table(self, positions: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
+        return super().encoding_table(positions.to(torch.bfloat16).long(), dtype=dtype)
 
 
 class AnglesByMatmul(Rotary):
