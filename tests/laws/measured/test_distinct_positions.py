@@ -44,8 +44,8 @@ class ByProduct(Rotary):
 class WavesInBfloat16(Sinusoidal):
     """A table of waves whose positions were counted in bfloat16: 769 distinct rows of 4096."""
 
-    def table(self, positions: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
-        return super().table(positions.bfloat16().long(), dtype=dtype)
+    def encoding_table(self, positions: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
+        return super().encoding_table(positions.bfloat16().long(), dtype=dtype)
 
 
 class Wrapped(TransformerAdapter):
