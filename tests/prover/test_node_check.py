@@ -57,7 +57,7 @@ def module_examination(name: str) -> AuditContext:
         subject = from_module(module, (torch.zeros(shape),), token_axis=int(module.batch_first))
     else:
         subject = from_module(module)
-    return AuditContext(subject, subject.length)
+    return AuditContext(subject, subject.default_length)
 
 
 def contradictions(exam: AuditContext, done: LawWalk) -> tuple[int, list[str]]:
@@ -81,7 +81,7 @@ def contradictions(exam: AuditContext, done: LawWalk) -> tuple[int, list[str]]:
         found = check_nodes(
             captured, done.walk.facts, first, changed, generator=generator, case=case, starts=starts
         )  # fmt: skip
-        wrong += [f"{change.text}: {v.node.name}: {v.claim} ({v.deviation:.2g})" for v in found]
+        wrong += [f"{change.description}: {v.node.name}: {v.claim} ({v.deviation:.2g})" for v in found]
     return pairs, wrong
 
 
@@ -93,8 +93,8 @@ def _start(exam: AuditContext, inputs: tuple[Tensor, ...]) -> Tensor:
 
 
 def check(exam: AuditContext, law: ProvedLaw) -> None:
-    for setting in law.settings:
-        there = exam.called(setting)
+    for mode in law.call_modes:
+        there = exam.in_call_mode(mode)
         if isinstance(there, str):
             assert there.startswith("it takes no ")
             continue

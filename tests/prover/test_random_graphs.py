@@ -60,7 +60,7 @@ def walked(captured: CapturedGraph, law: ProvedLaw, *, trusting: bool = False, r
         trust_parameters=trusting,
     )
     start = {captured.inputs[0]: law.input_fact((BATCH, TOKENS, WIDTH), 1)}
-    return analyze(captured.graph, constants, start, repairing=repairing)
+    return analyze(captured.graph, constants, start, continue_after_break=repairing)
 
 
 class Runs:
@@ -172,9 +172,9 @@ def wrong_proofs(
     """Every proof of the law, for an output, that two runs contradict."""
     for node in captured.outputs.values():
         for dims in claims(law, walk.fact(node)):
-            expected, found = law.compare(first[node], second[node], dims, change)
+            expected, found = law.expected_and_actual(first[node], second[node], dims, change)
             if apart(expected.numpy(), found.numpy(), np.array(True), scale):
-                yield f"{node.name} ({node.target}): {law.name} is proved for {dims}, but {change.text} shows otherwise"
+                yield f"{node.name} ({node.target}): {law.name} is proved for {dims}, but {change.description} shows otherwise"
 
 
 def wrong(captured: CapturedGraph, law: ProvedLaw) -> Iterator[str]:

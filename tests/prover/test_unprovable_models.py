@@ -31,7 +31,7 @@ def test_model_that_breaks_the_law_is_not_proved(pair: Pair) -> None:
     assert finding.reason
     if pair.verdict == "refuted":
         assert finding.witness is not None
-        assert finding.witness.difference > 1e-5
+        assert finding.witness.relative_difference > 1e-5
         assert finding.witness.weights == pair.weights
     else:
         assert finding.witness is None
@@ -43,7 +43,7 @@ def test_its_twin_without_the_fault_is_proved(pair: Pair) -> None:
     finding = pair.finding(pair.twin, pair.twin_law or pair.law)
     assert finding.verdict == "proved", finding.reason
     assert finding.proof is not None
-    assert finding.proof.steps == len(finding.proof.lines) > 0
+    assert finding.proof.step_count == len(finding.proof.steps) > 0
     assert finding.deviation.float64 is not None
     assert finding.deviation.float64 < 1e-12
 

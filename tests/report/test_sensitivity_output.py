@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import re
 from pathlib import Path
@@ -22,7 +23,6 @@ from orderproof.records.sensitivity import (
     WithoutPositions,
     WordOrderSensitivity,
 )
-from orderproof.report import figures
 from orderproof.report.sensitivity_plot import write_sensitivity_plot
 from orderproof.report.sensitivity_terminal import (
     format_interval,
@@ -138,8 +138,8 @@ def test_the_same_record_gives_the_same_svg(tmp_path):
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch, tmp_path):
-    monkeypatch.setattr(figures.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'pip install "orderproof\[plots\]"'):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install 'orderproof\[plots\]'"):
         write_sensitivity_plot(record(), tmp_path / "a.svg")
 
 

@@ -202,7 +202,8 @@ def faulty() -> list[list[Tensor]]:
         counted, on = place.arange(half), place.offset(rank * half, half)
         odd = SelfAttention(3, 1, causal=True)
         try:
-            refused = odd(torch.zeros(1, half, 3), on, encoding=NoEncoding(), sequence_parallel=Ulysses(ranks))
+            inputs = AttentionInputs(encoding=NoEncoding(), positions=on, sequence_parallel=Ulysses(ranks))
+            refused = odd(torch.zeros(1, half, 3), inputs)
         except UsageError as error:
             refused = torch.tensor(list(str(error).encode()))
         return [

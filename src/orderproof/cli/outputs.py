@@ -31,4 +31,4 @@ def rendered(render: Callable[[], str | bytes]) -> Callable[[str | Path], None]:
 def print_written(console: Console, paths: list[str]) -> None:
     """Print ``written: a.json, b.html``; nothing without files."""
     if paths:
-        console.print(f"written: {', '.join(paths)}", highlight=False)
+        console.print(f"written: {', '.join(paths)}", highlight=False, soft_wrap=True)
