@@ -174,7 +174,8 @@ def wrong_proofs(
         for dims in claims(law, walk.fact(node)):
             expected, found = law.expected_and_actual(first[node], second[node], dims, change)
             if apart(expected.numpy(), found.numpy(), np.array(True), scale):
-                yield f"{node.name} ({node.target}): {law.name} is proved for {dims}, but {change.description} shows otherwise"
+                claim = f"{node.name} ({node.target}): {law.name} is proved for {dims}"
+                yield f"{claim}, but {change.description} shows otherwise"
 
 
 def wrong(captured: CapturedGraph, law: ProvedLaw) -> Iterator[str]:
