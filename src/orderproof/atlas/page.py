@@ -21,8 +21,8 @@ from orderproof.atlas.counts import (
     undecided_reasons,
 )
 from orderproof.atlas.document import AtlasDocument
-from orderproof.atlas.row import CATEGORIES, AtlasRow, LawResult, entry_map_law
-from orderproof.laws import find_law, measured_laws
+from orderproof.atlas.row import CATEGORIES, AtlasRow, LawResult
+from orderproof.laws import entry_map_law, find_law, measured_laws
 from orderproof.records.audit import Outcome
 from orderproof.report import phrases
 
@@ -219,7 +219,7 @@ def _entry_maps(rows: Sequence[AtlasRow]) -> str:
     lines, complete, mapped = [], 0, 0
     for row in rows:
         results = {law_label(each): each for each in row.laws}
-        whole = next((each for each in row.laws if each.law == entry_map_law()), None)
+        whole = next((each for each in row.laws if each.law == entry_map_law().name), None)
         completeness = whole.entries_complete if whole is not None else None
         mapped += completeness is not None
         complete += completeness is True

@@ -17,7 +17,7 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.proof import REAL_NUMBER_ASSUMPTION
 from orderproof.auditing.run import run_audit
 from orderproof.errors import OrderproofError, SubjectError
-from orderproof.laws import measured_laws, proved_laws
+from orderproof.laws import entry_map_law, measured_laws
 from orderproof.models import load
 from orderproof.models.hf.architectures import ARCH_PREFIX, default_config, known_architectures
 from orderproof.models.hf.export_patches import suppress_warnings
@@ -238,7 +238,7 @@ def _with_findings(row: AtlasRow, context: AuditContext, report: Report) -> Atla
     output = next((f.output for f in report.findings if f.output), "")
     measured = {law.name for law in measured_laws()}  # always on the first output: the one that the adapter compares
     main = [f for f in report.findings if f.output in (output, "") or f.law in measured]
-    mapped = next((f for f in main if f.law == entry_map_law()), None)
+    mapped = next((f for f in main if f.law == entry_map_law().name), None)
     filled = row.model_copy(
         update={
             "length": context.length if context.export_failure is not None else context.token_count,
@@ -252,11 +252,6 @@ def _with_findings(row: AtlasRow, context: AuditContext, report: Report) -> Atla
     return (
         filled if context.export_failure is None else with_failure(filled, "cannot be exported", context.export_failure)
     )
-
-
-def entry_map_law() -> str:
-    """The law whose findings list where order enters: the first one, about every permutation of the tokens."""
-    return proved_laws()[0].name
 
 
 def operators(context: AuditContext) -> set[str]:

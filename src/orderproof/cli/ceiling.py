@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 
 MAX_FRACTION_CHARACTERS = 36
 """Longer fractions are printed as their numbers of digits."""
-MEASURE_TEXT = {
-    "accuracy": "share of the scored positions that are right",
-    "exact_match": "share of the rows that are right at every scored position",
-    "nats": "cross-entropy per position [nats], lower is better",
-}
 
 
 def ceiling(
@@ -61,6 +56,7 @@ def ceiling(
 def _print_report(report: CeilingReport, console: Console) -> None:
     from rich.text import Text
 
+    from orderproof.report.study_phrases import MEASURE_TEXT
     from orderproof.report.terminal_blocks import print_block
 
     settings = "".join(f" {key}={value}" for key, value in report.settings.items())
