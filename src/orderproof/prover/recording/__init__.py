@@ -1,0 +1,1 @@
+"""Recording of a module's forward call as a plain graph, in the eager world: see `recorder`."""

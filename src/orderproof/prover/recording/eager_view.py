@@ -1,0 +1,64 @@
+"""Meta tensors that look to the model like the tensors they replace, and whose values cannot be read.
+
+A function mode answers questions about the device as the replaced tensor would, and refuses the ways to read values that
+are not operators: `numpy`, `tolist`, `repr`, pickling, the address and the storage of the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from orderproof.prover.recording.recorder import Recorder
+
+_READS = {
+    "numpy", "__array__", "tolist", "data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage",
+    "__repr__", "__str__", "__format__", "__reduce_ex__", "__reduce__", "__deepcopy__", "__dlpack__",
+    "__cuda_array_interface__", "__hash_values__", "unique_dim",
+}  # fmt: skip
+_WITH_CONSTANTS = {"numpy", "__array__", "tolist", "__repr__", "__str__", "__format__"}
+
+
+class EagerView(TorchFunctionMode):
+    """The function mode of a recording. `device` is that of the replaced tensors."""
+
+    def __init__(self, recorder: Recorder, device: torch.device) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.device = device
+        tensor = Tensor
+        self._answers: dict[Any, Callable[[Tensor], Any]] = {
+            tensor.device.__get__: lambda x: device,  # type: ignore[attr-defined]
+            tensor.is_meta.__get__: lambda x: device.type == "meta",  # type: ignore[attr-defined]
+            tensor.is_cpu.__get__: lambda x: device.type == "cpu",  # type: ignore[attr-defined]
+            tensor.is_cuda.__get__: lambda x: device.type == "cuda",  # type: ignore[attr-defined]
+            tensor.get_device: lambda x: -1 if device.index is None else device.index,
+        }
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        answer = self._answers.get(func)
+        if answer is not None:
+            return answer(args[0]) if args[0].is_meta else func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        if name in _READS and args and isinstance(args[0], Tensor):
+            return self._read(func, name, args, kwargs)
+        if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
+            self.recorder.refuse("it assigns to tensor.data")
+        return func(*args, **kwargs)
+
+    def _read(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with torch._C.DisableTorchFunction():
+            tensor = args[0]
+            if not tensor.is_meta and not self.recorder.is_lifted_parameter(tensor):
+                return func(*args, **kwargs)
+            if name not in _WITH_CONSTANTS or not self.recorder.is_constant(tensor):
+                self.recorder.refuse(f"control flow depends on data (`{name}` of a tensor)")
+            self.recorder.constants_read = True
+            values = self.recorder.alias(tensor).values
+            assert values is not None
+            return func(values.clone(), *args[1:], **kwargs)

@@ -1,0 +1,244 @@
+"""Record a module: its parameters and buffers become meta tensors, its forward call a graph."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.fx import Graph, GraphModule, Node
+
+from orderproof.errors import CaptureError
+from orderproof.prover.export.capture import CapturedGraph, leaves_by_name
+from orderproof.prover.recording.eager_view import EagerView
+from orderproof.prover.recording.recorder import Alias, Recorder, Storage
+from orderproof.prover.recording.refusal import RecordingRefused
+
+
+class ModuleTensors:
+    """The tensors of a module by name, and the meta tensors that replace them."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.names: dict[int, str] = {}  # by id of the real tensor: its first name
+        self.by_memory: dict[tuple[Any, ...], str] = {}
+        self.real: dict[str, Tensor] = {}
+        self.parameters: set[str] = set()
+        named = [
+            *((name, x, True) for name, x in module.named_parameters()),
+            *((name, x, False) for name, x in module.named_buffers()),
+        ]
+        for name, tensor, trained in named:
+            self.add(name, tensor, trained=trained)
+        self.attributes = {
+            id(value): f"{path}.{key}".removeprefix(".")
+            for path, part in module.named_modules()
+            for key, value in vars(part).items()
+            if isinstance(value, Tensor)
+        }
+
+    def add(self, name: str, tensor: Tensor, *, trained: bool) -> None:
+        """Add a tensor under its name."""
+        self.names.setdefault(id(tensor), name)
+        if not tensor.is_meta:
+            self.by_memory.setdefault(_memory(tensor), name)
+        self.real[name] = tensor
+        if trained:
+            self.parameters.add(name)
+
+    def name_of(self, tensor: Tensor) -> str | None:
+        """The name of a tensor of the module: the same object, or the same memory in the same layout."""
+        return self.names.get(id(tensor)) or (None if tensor.is_meta else self.by_memory.get(_memory(tensor)))
+
+
+class _Recording:
+    def __init__(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        self.module, self.inputs = module, inputs
+        self.graph = Graph()
+        self.tensors = ModuleTensors(module)
+        self.state: dict[str, str] = {}  # placeholder -> name
+        self.by_name: dict[str, Alias] = {}
+        self.last_placeholder: Node | None = None
+        self.constants: dict[str, Tensor] = {}
+        self.recorder = Recorder(self.graph, {}, self.lift)
+
+    # ------------------------------------------------------------------ tensors of the graph
+
+    def placeholder(self, name: str, tensor: Tensor, values: Tensor | None = None) -> Alias:
+        """A new placeholder, after those that are there."""
+        if self.last_placeholder is None:
+            node = self.graph.placeholder(name)
+        else:
+            with self.graph.inserting_after(self.last_placeholder):
+                node = self.graph.placeholder(name)
+        self.last_placeholder = node
+        node.meta["val"] = tensor
+        alias = Alias(tensor, Storage(constant=values is not None), node, 0, values=values)
+        alias.storage.base = alias
+        alias.storage.aliases.append(alias)
+        return alias
+
+    def of_module(self, name: str) -> Alias:
+        """The alias of a parameter or buffer."""
+        if name not in self.by_name:
+            real = self.tensors.real[name]
+            meta = _meta_like(real)
+            trained = name in self.tensors.parameters
+            if isinstance(real, nn.Parameter):
+                meta = nn.Parameter(meta, requires_grad=real.requires_grad)
+            prefix = "p" if trained else "b"
+            alias = self.placeholder(f"{prefix}_{_identifier(name)}", meta)
+            self.state[alias.node.name] = name
+            self.by_name[name] = alias
+        return self.by_name[name]
+
+    def lift(self, tensor: Tensor) -> Alias:
+        """The alias of a tensor that the recording did not create."""
+        name = self.tensors.name_of(tensor)
+        if name is not None:
+            return self.of_module(name)
+        if type(tensor) not in (Tensor, nn.Parameter) or tensor.layout is not torch.strided or tensor.is_quantized:
+            self.recorder.refuse(f"it uses a tensor of class {type(tensor).__name__}")
+        trained = isinstance(tensor, nn.Parameter)
+        known = self.tensors.attributes.get(id(tensor))
+        kind = "parameter" if trained else "constant"
+        name = known or f"{kind}_{len(self.constants)}"
+        values = None if trained or tensor.is_meta else tensor.detach().clone()
+        self.constants[name] = tensor.detach()
+        self.tensors.add(name, tensor, trained=trained)
+        alias = self.placeholder(f"c_{_identifier(name)}", _meta_like(tensor), values)
+        self.state[alias.node.name] = name
+        self.by_name[name] = alias
+        return alias
+
+    # ------------------------------------------------------------------ the call
+
+    @contextmanager
+    def _swapped(self) -> Iterator[None]:
+        """The module with meta tensors for its parameters and buffers."""
+        before: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        for part in self.module.modules():
+            for held in (part._parameters, part._buffers):
+                before.append((held, dict(held)))
+                for key, value in held.items():
+                    if value is not None:
+                        name = self.tensors.name_of(value)
+                        assert name is not None
+                        held[key] = self.of_module(name).tensor
+        try:
+            yield
+        finally:
+            for held, values in before:
+                held.clear()
+                held.update(values)
+
+    @contextmanager
+    def _modules_followed(self) -> Iterator[None]:
+        """Follow which module is running."""
+        paths = {id(part): (path, type(part)) for path, part in self.module.named_modules()}
+        stack = self.recorder.module_stack
+
+        def enter(part: nn.Module, _args: Any) -> None:
+            path, kind = paths.get(id(part), ("", type(part)))
+            stack[f"{len(stack)}"] = (path, kind)
+
+        def leave(_part: nn.Module, _args: Any, _result: Any) -> None:
+            if stack:
+                stack.popitem()
+
+        hooks = [
+            nn.modules.module.register_module_forward_pre_hook(enter),
+            nn.modules.module.register_module_forward_hook(leave, always_call=True),
+        ]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def run(self) -> CapturedGraph:
+        """The graph. Raises `CaptureError`, and what the forward call raises."""
+        names = _argument_names(self.module, len(self.inputs))
+        aliases = [self.placeholder(name, _meta_like(x)) for name, x in zip(names, self.inputs, strict=True)]
+        recorder = self.recorder
+        for alias in aliases:
+            recorder.aliases[id(alias.tensor)] = alias
+            recorder.storages[alias.tensor.untyped_storage()._cdata] = alias.storage
+        device = self.inputs[0].device if self.inputs else torch.device("cpu")
+        with ExitStack() as stack:
+            stack.enter_context(self._swapped())
+            for alias in self.by_name.values():
+                recorder.aliases[id(alias.tensor)] = alias
+                recorder.storages[alias.tensor.untyped_storage()._cdata] = alias.storage
+            stack.enter_context(self._modules_followed())
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(torch._C._AutoDispatchBelowAutograd())
+            stack.enter_context(recorder)
+            stack.enter_context(EagerView(recorder, device))
+            try:
+                output = self.module(*(alias.tensor for alias in aliases))
+            except RecordingRefused:
+                pass
+        if recorder.refusals:
+            raise CaptureError(f"the graph cannot be recorded: {recorder.refusals[0]}")
+        if recorder.errors:
+            raise CaptureError(f"the graph cannot be recorded: the model catches an error: {recorder.errors[0]}")
+        return self._captured(output, [alias.node for alias in aliases])
+
+    def _captured(self, output: Any, inputs: list[Node]) -> CapturedGraph:
+        leaves = leaves_by_name(output)
+        outputs = {name: self.recorder.node_of(x) for name, x in leaves.items() if isinstance(x, Tensor)}
+        self.graph.output(tuple(outputs.values()))
+        for node in reversed(list(self.graph.nodes)):
+            if node.op == "call_function" and not node.users:
+                self.graph.erase_node(node)
+            if node.op == "placeholder" and not node.users and node not in inputs:
+                del self.state[node.name]
+                self.graph.erase_node(node)
+        values = {
+            name: x.detach()
+            for name, x in self.tensors.real.items()
+            if name in self.state.values() and not x.is_meta
+        }
+        return CapturedGraph(
+            GraphModule(nn.Module(), self.graph),
+            tuple(inputs),
+            outputs,
+            self.state,
+            frozenset(n for n in self.state.values() if n in self.tensors.parameters),
+            values,
+            read=self.recorder.constants_read,
+        )
+
+
+def record(module: nn.Module, inputs: tuple[Tensor, ...], *, values: Mapping[str, Tensor] | None = None) -> CapturedGraph:
+    """Record the forward call of a module on these inputs, whose values do not matter.
+
+    Raises `CaptureError` if it cannot be recorded, and whatever the module raises.
+    """
+    captured = _Recording(module, inputs).run()
+    captured.values.update({k: v for k, v in (values or {}).items() if k in captured.state.values()})
+    return captured
+
+
+def _argument_names(module: nn.Module, count: int) -> list[str]:
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]
+    return named + [f"args_{k}" for k in range(count - len(named))]
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _meta_like(x: Tensor) -> Tensor:
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+
+
+def _memory(x: Tensor) -> tuple[Any, ...]:
+    return x.untyped_storage()._cdata, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
+
+

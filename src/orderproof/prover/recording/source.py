@@ -1,0 +1,52 @@
+"""Source lines of a model: the frames of the Python stack that belong neither to torch nor to this package."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+
+import torch
+
+_TORCH = str(Path(torch.__file__).parent)
+_PACKAGE = str(Path(__file__).parents[2])
+_PYTHON = str(Path(linecache.__file__).parent)
+
+Line = tuple[CodeType, int]
+
+
+@cache
+def is_model_code(filename: str) -> bool:
+    """True if a source file belongs neither to torch, nor to Python, nor to this package."""
+    if filename.startswith((_TORCH, _PACKAGE)) or not Path(filename).exists():
+        return False
+    return "site-packages" in Path(filename).parts or not filename.startswith(_PYTHON)
+
+
+def model_lines() -> tuple[Line, ...]:
+    """The lines of the model on the stack of the caller, outermost first."""
+    lines: list[Line] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_model_code(frame.f_code.co_filename):
+            lines.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(reversed(lines))
+
+
+@cache
+def format_lines(lines: tuple[Line, ...]) -> str:
+    """The lines as in a traceback."""
+    return "".join(
+        f'File "{code.co_filename}", line {line}, in {code.co_name}\n    '
+        f"{linecache.getline(code.co_filename, line).strip()}\n"
+        for code, line in lines
+    )
+
+
+def innermost_line() -> str:
+    """`, file.py:12`: the innermost line of the model on the stack; empty if there is none."""
+    lines = model_lines()
+    return f", {Path(lines[-1][0].co_filename).name}:{lines[-1][1]}" if lines else ""
