@@ -67,12 +67,13 @@ class Alias:
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The dispatch mode. `lift` gives the node of a tensor that was not created during the recording."""
 
-    def __init__(self, graph: Graph, known: Mapping[int, Alias], lift: Any) -> None:
+    def __init__(self, graph: Graph, known: Mapping[int, Alias], lift: Any, device: torch.device) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = graph
         self.aliases: dict[int, Alias] = dict(known)  # by id of the tensor, which the alias keeps alive
         self.storages: dict[int, Storage] = {a.tensor.untyped_storage()._cdata: a.storage for a in known.values()}
         self.lift = lift
+        self.device = device  # of the tensors that the meta tensors replace
         self.module_stack: dict[str, tuple[str, type]] = {}
         self.constants_read = False
         self.refusals: list[str] = []
@@ -155,11 +156,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _emit(self, func: Any, args: Any, kwargs: Any, value: Any) -> Node:
         """A node of the graph. Tensors among the arguments become the nodes of their current values."""
         arguments, options = pytree.tree_map_only(Tensor, self.node_of, (args, kwargs))
+        arguments, options = pytree.tree_map_only(torch.device, self._real_device, (arguments, options))
         node = self.graph.call_function(func, tuple(arguments), options)
         node.meta["val"] = value
         node.meta["stack_trace"] = format_lines(model_lines())
         node.meta["nn_module_stack"] = dict(self.module_stack)
         return node
+
+    def _real_device(self, device: torch.device) -> torch.device:
+        return self.device if device == _META else device
 
     def _emit_on_nodes(self, func: OpOverload, *args: Any) -> Node:
         value = func(*pytree.tree_map_only(Node, lambda n: n.meta["val"], args))
@@ -276,7 +281,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return node
 
     def _emit_on_nodes_with(self, func: OpOverload, args: list[Any], like: Tensor) -> Node:
-        options = {"dtype": like.dtype, "device": torch.device("cpu")}
+        options = {"dtype": like.dtype, "device": self.device}
         value = func(*args, dtype=like.dtype, device="meta")
         return self._emit(func, tuple(args), options, value)
 

@@ -63,7 +63,8 @@ class _Recording:
         self.by_name: dict[str, Alias] = {}
         self.last_placeholder: Node | None = None
         self.constants: dict[str, Tensor] = {}
-        self.recorder = Recorder(self.graph, {}, self.lift)
+        self.device = inputs[0].device if inputs else torch.device("cpu")
+        self.recorder = Recorder(self.graph, {}, self.lift, self.device)
 
     # ------------------------------------------------------------------ tensors of the graph
 
@@ -167,7 +168,6 @@ class _Recording:
         for alias in aliases:
             recorder.aliases[id(alias.tensor)] = alias
             recorder.storages[alias.tensor.untyped_storage()._cdata] = alias.storage
-        device = self.inputs[0].device if self.inputs else torch.device("cpu")
         with ExitStack() as stack:
             stack.enter_context(self._swapped())
             for alias in self.by_name.values():
@@ -177,7 +177,7 @@ class _Recording:
             stack.enter_context(torch.no_grad())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             stack.enter_context(recorder)
-            stack.enter_context(EagerView(recorder, device))
+            stack.enter_context(EagerView(recorder, self.device))
             try:
                 output = self.module(*(alias.tensor for alias in aliases))
             except RecordingRefused:
