@@ -58,3 +58,11 @@ def test_shown_lines_must_occur_in_order() -> None:
     assert first_missing_line(["measured 3.1e-08 (falls by 2^-30)"], output) is None
     assert first_missing_line(["three", "one two"], output) == "one two"
     assert first_missing_line(["four"], output) == "four"
+
+
+def test_titled_block_is_written_into_a_new_folder(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text('```yaml title=".github/workflows/order.yml"\nname: order\n```\n')
+    for block in blocks(page):
+        Page(page, tmp_path)._write(block)
+    assert (tmp_path / ".github/workflows/order.yml").read_text() == "name: order\n"
