@@ -1,4 +1,4 @@
-"""The contract of every question; a new one is covered by its file and the file of its small sizes in `tests/lab/questions/`."""
+"""The contract of every question; a new one needs only a file of small sizes in `tests/lab/questions/`."""
 
 from __future__ import annotations
 

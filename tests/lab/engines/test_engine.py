@@ -10,7 +10,7 @@ import pytest
 from orderproof.errors import StoreError, UsageError
 from orderproof.lab import trainer
 from orderproof.lab.engines.engine import RunFailure, parse_outcome, run_job, serialise_run
-from orderproof.lab.engines.factory import make_engine
+from orderproof.lab.engines.factory import engine_modules, make_engine
 from orderproof.lab.engines.local import LocalEngine
 from orderproof.lab.result import RunResult
 from tests.lab.small_study import reproducible_part, tiny_run, tiny_study
@@ -58,6 +58,24 @@ def test_divergence_is_a_failure(tmp_path: Path) -> None:
 def test_the_serialised_run_is_the_whole_configuration() -> None:
     run = tiny_study().runs()[1]
     assert json.loads(serialise_run(run)) == run.to_dict()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in ("ray", "slurm") else ()) for name in engine_modules()],
+)
+def test_every_engine_yields_the_outcome_of_each_run(
+    name: str, tmp_path: Path, undisturbed: dict[str, RunResult]
+) -> None:
+    for package in {"ray": ["ray"], "slurm": ["submitit"]}.get(name, []):
+        pytest.importorskip(package)
+    runs = tiny_study().runs()[:2]
+    found = {outcome.id: outcome for outcome in make_engine(name, workers=1).run(runs, tmp_path / "checkpoints")}
+    assert found.keys() == {run.id for run in runs}
+    for run in runs:
+        outcome = found[run.id]
+        assert isinstance(outcome, RunResult), outcome
+        assert reproducible_part(outcome) == reproducible_part(undisturbed[run.id])
 
 
 def test_an_engine_is_chosen_by_name() -> None:

@@ -54,10 +54,11 @@ def page(faults: Mapping[str, LawVerdicts], correct: Mapping[str, LawVerdicts]) 
     refuted = sum(verdict == "refuted" for row in faults.values() for verdict in row.values())
     caught = sum(faults[f.name][law] == "refuted" for f in planted for law in f.laws)
     by_design = sorted({f"`{law}`" for row in correct.values() for law, found in row.items() if found == "refuted"})
+    design = f"refuted by: {', '.join(by_design) or 'no law'}; by checks only as explained"
     counts = [
         f"- faults: {len(planted)}, planted for {sum(len(f.laws) for f in planted)} laws; refuted by them: {caught}",
         f"- refuted by a law they were not planted for: {refuted - caught}; those by checks are explained below",
-        f"- conforming models: {len(correct)}; refuted by: {', '.join(by_design) or 'no law'}; by checks only as explained",
+        f"- conforming models: {len(correct)}; {design}",
     ]
     head = ["| | fault | " + " | ".join(law.name for law in measured_laws()) + " |"]
     head.append("| --- " * (len(measured_laws()) + 2) + "|")
