@@ -1,7 +1,7 @@
 """A law, a lemma, an encoding, a question and an engine are each one file plus its test.
 
-The files are those of the pages `docs/how_to/add_*.md`. They are written to a temporary folder, which a plugin of pytest
-adds to the packages and folders of tests of the same names. The generic tests then find and run them.
+The files are those of the pages `docs/how_to/add_*.md`. They are written to a temporary folder, which a plugin of
+pytest adds to the packages and folders of tests of the same names. The generic tests then find and run them.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ def test_code_of_a_page_gives_the_output_shown(page: Path, tmp_path: Path) -> No
         return
     done = subprocess.run(
         [sys.executable, "-m", "tests.docs.code_blocks", str(page), str(tmp_path)],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
