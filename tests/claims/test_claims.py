@@ -33,9 +33,9 @@ def found(audits: AuditCache) -> Callable[[int], ClaimRecord]:
     return cache(lambda number: select_claims([number])[0].run(audits))
 
 
-def test_there_are_eight_claims_numbered_from_one():
-    assert [claim.number for claim in claims()] == list(range(1, 9))
-    assert len({claim.name for claim in claims()}) == 8
+def test_claims_are_numbered_from_one_and_have_different_names():
+    assert [claim.number for claim in claims()] == list(range(1, len(claims()) + 1))
+    assert len({claim.name for claim in claims()}) == len(claims())
 
 
 @pytest.mark.parametrize("claim", claims(), ids=lambda c: c.name)
@@ -48,8 +48,8 @@ def test_a_claim_has_its_documented_verdict(claim: Claim, found: Callable[[int],
     assert all(g.subject.endswith(".") and g.evidence for g in record.checks)
 
 
-def test_only_the_fourth_is_refuted_and_only_the_third_is_shown():
-    verdicts = {claim.number: claim.expected_verdict for claim in claims()}
+def test_of_the_first_eight_only_the_fourth_is_refuted_and_only_the_third_is_shown():
+    verdicts = {claim.number: claim.expected_verdict for claim in claims() if claim.number <= 8}
     assert {n for n, v in verdicts.items() if v == "refuted"} == {4}
     assert {n for n, v in verdicts.items() if v == "shown"} == {3}
 
@@ -150,8 +150,8 @@ def test_a_vacuous_proof_decides_only_a_pointwise_check():
 
 
 def test_an_unknown_number_is_refused():
-    with pytest.raises(UsageError, match=r"expected the number of a claim, one of 1, 2, .*, 8; got 9"):
-        select_claims([1, 9])
+    with pytest.raises(UsageError, match=r"expected the number of a claim, one of 1, 2, .*, 8\b.*; got 99"):
+        select_claims([1, 99])
     assert [c.number for c in select_claims([4, 1])] == [1, 4]
 
 

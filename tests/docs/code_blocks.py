@@ -131,17 +131,20 @@ class Page:
             assert line is None, f"{where}: the block before does not print\n  {line}\nbut\n{self.printed}"
         else:
             assert block.language in PLAIN, f"{where}: a {block.language!r} block, which is not run"
-            if block.title:
-                (self.folder / block.title).write_text(block.body, encoding="utf-8")
+            self._write(block)
 
-    def _python(self, block: Block, where: str) -> None:
+    def _write(self, block: Block) -> None:
+        """Write a block that has a title to the file of that name."""
         if block.title:
             target = self.folder / block.title
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.body, encoding="utf-8")
-            if block.title.startswith("src/orderproof/"):
-                self._import(block.title)
-                return
+
+    def _python(self, block: Block, where: str) -> None:
+        self._write(block)
+        if block.title.startswith("src/orderproof/"):
+            self._import(block.title)
+            return
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(block.body, where, "exec"), self.names)

@@ -11,8 +11,8 @@ import pytest
 
 from tests.docs.code_blocks import LONG, PAGES, ROOT, Page, blocks, commands, first_missing_line
 
-# Pages that register a lemma, a law, a question or an encoding run in a separate process.
-REGISTERING = {"add_a_lemma.md", "add_a_law.md", "add_a_question.md", "add_an_encoding.md"}
+# Pages that register a lemma, a law, a question, an encoding or an engine run in a separate process.
+REGISTERING = {"add_a_lemma.md", "add_a_law.md", "add_a_question.md", "add_an_encoding.md", "add_an_engine.md"}
 WITH_CODE = [p for p in PAGES if any(b.language in ("python", "console") and "long" not in b.words for b in blocks(p))]
 
 
@@ -25,7 +25,8 @@ def test_code_of_a_page_gives_the_output_shown(page: Path, tmp_path: Path) -> No
         return
     done = subprocess.run(
         [sys.executable, "-m", "tests.docs.code_blocks", str(page), str(tmp_path)],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
@@ -58,3 +59,11 @@ def test_shown_lines_must_occur_in_order() -> None:
     assert first_missing_line(["measured 3.1e-08 (falls by 2^-30)"], output) is None
     assert first_missing_line(["three", "one two"], output) == "one two"
     assert first_missing_line(["four"], output) == "four"
+
+
+def test_titled_block_is_written_into_a_new_folder(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text('```yaml title=".github/workflows/order.yml"\nname: order\n```\n')
+    for block in blocks(page):
+        Page(page, tmp_path)._write(block)
+    assert (tmp_path / ".github/workflows/order.yml").read_text() == "name: order\n"

@@ -1,7 +1,12 @@
-"""For each question settings and lengths small enough to look at every row."""
+"""For each question settings and lengths small enough to look at every row.
+
+Those of a new question are in a file of its own, `tests/lab/questions/NAME.py`, in a variable `SMALL`.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from typing import Any
 
 from orderproof.lab.question import Question
@@ -29,6 +34,11 @@ SMALL: dict[str, tuple[Small, ...]] = {
     "reverse_string": (({}, (1, 2, 3, 8)), ({"letters": 4}, (4,))),
     "who_did_what": (({"nouns": 3, "verbs": 2}, (6,)), ({}, (6,))),
 }
+
+_folder = importlib.import_module("tests.lab.questions")
+for _file in pkgutil.iter_modules(_folder.__path__):
+    if not _file.name.startswith("test_"):
+        SMALL[_file.name] = importlib.import_module(f"{_folder.__name__}.{_file.name}").SMALL
 
 
 def small(name: str) -> list[tuple[Question, int]]:

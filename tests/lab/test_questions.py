@@ -1,4 +1,4 @@
-"""The contract of every question; a new one is covered by its file and its small sizes in `small_questions`."""
+"""The contract of every question; a new one needs only a file of small sizes in `tests/lab/questions/`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Positional encodings: how a model gets the order of its tokens."""
 
+from typing import TYPE_CHECKING
+
 from orderproof.encodings import layer_patterns as layer_patterns
 from orderproof.encodings import rotary_layout as rotary_layout
 from orderproof.encodings import schedules as schedules
@@ -49,3 +51,13 @@ from orderproof.encodings.swin_v2 import SwinV2Bias as SwinV2Bias
 from orderproof.encodings.t5 import T5Bias as T5Bias
 from orderproof.encodings.transformer_xl import TransformerXL as TransformerXL
 from orderproof.encodings.xpos import XPos as XPos
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> type[PositionalEncoding]:
+        """The class of an encoding that is not listed above: every registered class is an attribute of this package."""
+        if name[:1].isupper():
+            for registered in names():
+                if get(registered).__name__ == name:
+                    return get(registered)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -35,10 +35,10 @@ HEAD = """# Known defects
 
 Written by `python -m tests.laws.known_defects.__main__`; not edited by hand.
 
-Defects of order and position that were reported in public, and what the laws say: of the installed library itself,
-where it is installed, and else of a small reconstruction of what the report describes ([planted
-faults](planted_faults.md)). Numbers are differences relative to the largest output, in float64 where it runs in that.
-A law that holds here says that the defect is not in this version, in the small random model that was asked.
+Publicly reported defects of token order and positions, and the verdicts of the laws on them. A law is applied to the
+library in which the defect was reported, if it is installed, and otherwise to a small reconstruction of the defect
+([planted faults](planted_faults.md)). Numbers are differences relative to the largest output, in float64 if the model
+runs in float64. *Fixed* means that the law holds for a small model with random weights in the installed version.
 """
 
 
@@ -128,11 +128,11 @@ def page() -> str:
     lines += [f"- installed libraries: {len(installed)} rows; " + ", ".join(f"{n} {f}" for f, n in fates.items())]
     lines += [f"- reconstructed: {len(elsewhere)} reports, {sum(f == 'refuted' for *_, f in elsewhere)} refuted"]
     lines += ["- by law: " + ", ".join(f"{law} {laws[law]}" for law in sorted(laws))]
-    lines += ["", "## In the installed versions", "", "| report | symptom | asked of | law | in this version |"]
+    lines += ["", "## In the installed versions", "", "| report | symptom | subject | law | in this version |"]
     lines += ["| --- | --- | --- | --- | --- |", *(line for line, *_ in installed)]
-    lines += ["", "## Reconstructed", "", "| report | as | what is wrong | law | verdict |"]
+    lines += ["", "## Reconstructed", "", "| report | reconstruction | defect | law | verdict |"]
     lines += ["| --- | --- | --- | --- | --- |", *(line for line, *_ in elsewhere)]
-    lines += ["", "## Not run here", "", "| report | why |", "| --- | --- |"]
+    lines += ["", "## Not run here", "", "| report | reason |", "| --- | --- |"]
     lines += [f"| {report} | {why} |" for report, why in NOT_RUN]
     return "\n".join(lines) + "\n"
 

@@ -31,7 +31,8 @@ Written by `python -m tests.laws.planted_faults.__main__`; not edited by hand.
 
 Every measured law is decided for a small model with each of these faults, and for the model without a fault. R refuted,
 H held, U undecided (a call was refused, or the control moved the output too little), - not applicable. **R** marks the
-laws for which the fault was planted. Refutations by other laws are explained below the table.
+laws for which the fault was planted. Refutations by other checks are explained below the table; a property describes a
+model, and a fault may change it.
 """
 
 LawVerdicts = Mapping[str, Verdict]
@@ -52,10 +53,12 @@ def page(faults: Mapping[str, LawVerdicts], correct: Mapping[str, LawVerdicts]) 
     planted = planted_faults()
     refuted = sum(verdict == "refuted" for row in faults.values() for verdict in row.values())
     caught = sum(faults[f.name][law] == "refuted" for f in planted for law in f.laws)
+    by_design = sorted({f"`{law}`" for row in correct.values() for law, found in row.items() if found == "refuted"})
+    design = f"refuted by: {', '.join(by_design) or 'no law'}; by checks only as explained"
     counts = [
         f"- faults: {len(planted)}, planted for {sum(len(f.laws) for f in planted)} laws; refuted by them: {caught}",
-        f"- refuted by a law they were not planted for: {refuted - caught}, each explained below",
-        f"- conforming models: {len(correct)}; refuted only by `position_shift`, which absolute positions violate",
+        f"- refuted by a law they were not planted for: {refuted - caught}; those by checks are explained below",
+        f"- conforming models: {len(correct)}; {design}",
     ]
     head = ["| | fault | " + " | ".join(law.name for law in measured_laws()) + " |"]
     head.append("| --- " * (len(measured_laws()) + 2) + "|")

@@ -26,33 +26,16 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-MODULES = {  # a key of the mutants -> the module that they change
+MODULES = {  # a key of the mutants -> the module that they change; any other key is a file of prover/rules
     "analysis": "orderproof.prover.analysis",
-    "attention": "orderproof.prover.rules.attention",
     "axis_labels": "orderproof.prover.domain.axis_labels",
     "batch": "orderproof.laws.proved.batch",
-    "batch_norm": "orderproof.prover.rules.batch_norm",
-    "clamp": "orderproof.prover.rules.clamp",
     "constants": "orderproof.prover.domain.constants",
-    "contraction": "orderproof.prover.rules.contraction",
-    "convolution": "orderproof.prover.rules.convolution",
     "fact": "orderproof.prover.domain.fact",
-    "lookup": "orderproof.prover.rules.lookup",
-    "maximum": "orderproof.prover.rules.maximum",
     "memoization": "orderproof.prover.memoization",
-    "movement": "orderproof.prover.rules.movement",
-    "normalization": "orderproof.prover.rules.normalization",
     "operands": "orderproof.prover.operands",
-    "pointwise": "orderproof.prover.rules.pointwise",
-    "pooling": "orderproof.prover.rules.pooling",
-    "reduction": "orderproof.prover.rules.reduction",
-    "reindexing": "orderproof.prover.rules.reindexing",
     "replacement": "orderproof.laws.proved.replacement_law",
     "rule": "orderproof.prover.rule",
-    "scan": "orderproof.prover.rules.scan",
-    "scatter": "orderproof.prover.rules.scatter",
-    "slicewise": "orderproof.prover.rules.slicewise",
-    "softmax": "orderproof.prover.rules.softmax",
     "value_transfer": "orderproof.prover.value_transfer",
     "values": "orderproof.prover.domain.values",
 }
@@ -91,7 +74,7 @@ class Mutant:
     operators: tuple[str, ...] = ()
     program: str = ""  # a key of PROGRAMS, or a case of another test file
     quick: bool = False  # run by the tests that are not slow
-    module: str = field(default="", kw_only=True)  # a key of MODULES
+    module: str = field(default="", kw_only=True)  # its key
 
 
 def M(name: str, before: str, after: str, *operators: str, program: str = "", quick: bool = False) -> Mutant:
@@ -100,14 +83,14 @@ def M(name: str, before: str, after: str, *operators: str, program: str = "", qu
 
 
 def mutants_of(module: str, *mutants: Mutant) -> list[Mutant]:
-    """The mutants of one module, a key of MODULES."""
+    """The mutants of the module with this key."""
     return [replace(mutant, module=module) for mutant in mutants]
 
 
 @cache
 def module_of(key: str) -> ModuleType:
-    """The module behind a key of MODULES."""
-    return importlib.import_module(MODULES[key])
+    """The module behind a key."""
+    return importlib.import_module(MODULES.get(key, f"orderproof.prover.rules.{key}"))
 
 
 @cache

@@ -24,6 +24,7 @@ from tests.prover.corpus.proved_by_mutants import PROGRAMS
 from tests.prover.corpus.repeated_steps import DIFFERENT, shared
 from tests.prover.corpus.wrong_facts import WRONG_FACTS
 from tests.prover.mutants.engine import MODULES, NAMES, ROLES, Mutant, change, mutated, tree_of
+from tests.prover.rule_tests import defined_by_rule_tests
 from tests.prover.sampling.contradictions import contradictions
 from tests.prover.sampling.operands import Sample
 from tests.prover.sampling.trials import runs_of, trials
@@ -38,6 +39,7 @@ MUTANTS: list[Mutant] = [
     for file in FILES
     for mutant in getattr(importlib.import_module(f"tests.prover.mutants.{file}"), "MUTANTS", [])
 ]
+MUTANTS += defined_by_rule_tests("MUTANTS")
 
 
 def denied(sample: Sample, count: int) -> list[set[str]]:
@@ -117,7 +119,7 @@ def test_mutant_changes_one_place(mutant: Mutant) -> None:
 def test_names_that_replacements_use_are_names_of_the_prover() -> None:
     found = {
         (role, getattr(node, part))
-        for key in MODULES
+        for key in {*MODULES, *(mutant.module for mutant in MUTANTS)}
         for node in ast.walk(tree_of(key))
         for (kind, part), role in ROLES.items()
         if isinstance(node, kind)

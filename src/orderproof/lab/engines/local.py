@@ -20,6 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
+from orderproof.errors import UsageError
 from orderproof.lab.engines.engine import (
     MAX_ATTEMPTS,
     Engine,
@@ -55,6 +56,16 @@ class LocalEngine(Engine):
                 del remaining[run_id]
                 yield worker_died(run_id)
             suspects = [run_id for run_id in dict.fromkeys([*suspects, *interrupted]) if run_id in remaining]
+
+
+def make_local_engine(target: str | None, workers: int | None) -> LocalEngine:
+    """The local engine. Raises `UsageError` for a target: it has none."""
+    if target is not None:
+        raise UsageError(f"expected --engine local, which has no target; got 'local:{target}'")
+    return LocalEngine(workers)
+
+
+ENGINE = make_local_engine
 
 
 def _run_pool(

@@ -101,3 +101,6 @@ def _outcome(reference: Any, run_id: str) -> RunOutcome:
         return worker_died(run_id)
     except ray.exceptions.RayError as error:
         return RunFailure(id=run_id, reason=" ".join(str(error).split())[-300:])
+
+
+ENGINE = RayEngine

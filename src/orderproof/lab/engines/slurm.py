@@ -121,3 +121,6 @@ def _cancel(jobs: list[Any]) -> None:
         job.cancel()
     while not all(job.done() for job in jobs):
         time.sleep(0.1)
+
+
+ENGINE = SlurmEngine

@@ -1,4 +1,7 @@
-"""All samples of operators. The place of a sample in SAMPLES is its seed: add new ones at the end."""
+"""All samples of operators. The place of a sample in SAMPLES is its seed, so nothing is inserted before others.
+
+The samples of a new rule are in its own test file, `tests/prover/rules/NAME.py`, which is found by its location.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from tests.prover.corpus.operators.indexing import DENSE, FIXED, LOOKUP
 from tests.prover.corpus.operators.movement import MOVEMENT
 from tests.prover.corpus.operators.products import ATTENTION, CONTRACTION, FIBRE
 from tests.prover.corpus.operators.reductions import REDUCTION, SCAN, VISIBLE, WINDOWS
+from tests.prover.rule_tests import defined_by_rule_tests
 from tests.prover.sampling.operands import S, X
 
 ADDED = [  # at the end: the place of a sample is its seed
@@ -26,6 +30,7 @@ SAMPLES = [
     *(POINTWISE + CONTRACTION + FIBRE + MOVEMENT + ATTENTION + LOOKUP + REDUCTION + SCAN + ADDED + DENSE + VISIBLE),
     *FIXED,
     *WINDOWS,
+    *defined_by_rule_tests("SAMPLES"),
 ]
 
 OPERATORS = list(dict.fromkeys(sample.operator for sample in SAMPLES))

@@ -52,10 +52,10 @@ class Einsum:
     ) -> list[Fact]:
         """The derived facts, of these facts in place of the call's operands."""
         require(not call.flag("training"), "it depends on the training mode")
-        if self.result == OUTSIDE:
-            rank = len(facts[0].shape)
-        else:
+        if ALL in self.result or WRITTEN in self.result:
             rank = len(outputs[0].shape) - sum(x.isalnum() for x in self.result)
+        else:  # dimensions of the operand are lost
+            rank = len(facts[0].shape)
         dims = self._dims(call, rank)
         if self.equal_lines:
             lines = [[size for d, size in enumerate(f.shape) if d not in dims] for f in facts]
