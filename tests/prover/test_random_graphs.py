@@ -19,11 +19,12 @@ from torch import Tensor
 
 from orderproof.laws import InputChange, ProvedLaw, TokenDim, proved_laws
 from orderproof.prover.analysis import Analysis, analyze
+from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.domain.constants import Constants
 from orderproof.prover.domain.fact import Fact, pull_back
 from orderproof.prover.domain.move import FREE
 from orderproof.prover.execution import execute_nodes
-from orderproof.prover.export.capture import CapturedGraph, capture
+from orderproof.prover.export.capture import capture
 from orderproof.prover.uniform_constants import can_be_uniform, make_uniform
 from tests.prover.corpus.random_programs.machine import Machine, recorded
 from tests.prover.corpus.random_programs.values import BATCH, OPERATIONS, TOKENS, WIDTH

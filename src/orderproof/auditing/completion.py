@@ -11,7 +11,7 @@ from orderproof.auditing.proof import Weights, ancestors, build_proof, proof_sco
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, TokenDim, entry_map_law
-from orderproof.prover.export.capture import CapturedGraph, module_path
+from orderproof.prover.captured_graph import CapturedGraph, module_path
 from orderproof.prover.rule import RelationBreak
 from orderproof.prover.tolerances import FLOAT64_DIFFERENCE
 from orderproof.prover.uniform_constants import can_be_uniform, make_uniform

@@ -22,8 +22,9 @@ from orderproof.laws import ProvedLaw, TokenAxis, TokenDim
 from orderproof.models import Subject
 from orderproof.models.settings import DEFAULT_SETTING, apply_setting
 from orderproof.models.vision.whole_image import with_image_input
+from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.execution import execute, relative_difference
-from orderproof.prover.export.capture import CapturedGraph, capture
+from orderproof.prover.export.capture import capture
 from orderproof.tolerances import SAME_GRAPH
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from torch.fx import Node
 
+from orderproof.prover.captured_graph import module_path
 from orderproof.prover.domain.constants import Constants
-from orderproof.prover.export.capture import module_path
 from orderproof.prover.rule import RelationBreak
 from orderproof.records.audit import Entry
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from orderproof.models import Subject
 from orderproof.models.subject import Axis
+from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.prover.execution import execute, execute_nodes
-from orderproof.prover.export.capture import CapturedGraph, leaves_by_name
 
 
 @dataclass

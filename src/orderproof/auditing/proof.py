@@ -12,9 +12,9 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import source_of
 from orderproof.laws import ProvedLaw, TokenAxis
 from orderproof.prover.analysis import Analysis, analyze
+from orderproof.prover.captured_graph import CapturedGraph, module_path
 from orderproof.prover.certificate import graph_fingerprint, graph_records
 from orderproof.prover.domain.constants import Constants
-from orderproof.prover.export.capture import CapturedGraph, module_path
 from orderproof.records.audit import Proof, ProofStep, Scope
 
 Weights = Literal["all", "these"]

@@ -23,7 +23,7 @@ from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, 
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.export.capture import module_path
+from orderproof.prover.captured_graph import module_path
 from orderproof.prover.rule import RelationBreak
 from orderproof.prover.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE
 from orderproof.records.audit import Completion, Deviation, Entry, Expectation, Finding, Scope, Verdict

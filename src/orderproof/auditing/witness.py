@@ -13,9 +13,9 @@ from orderproof.auditing.execution import LabelledInputs, SubjectExecution
 from orderproof.auditing.proof import LawWalk, Weights, walk_graph
 from orderproof.errors import failure_reason, is_internal
 from orderproof.laws import InputChange, ProvedLaw, TokenDim
+from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.counterexample import Counterexample, OutputPair, find_counterexample
 from orderproof.prover.execution import relative_difference
-from orderproof.prover.export.capture import CapturedGraph
 from orderproof.prover.node_check import check_nodes
 from orderproof.records.audit import Deviation, Witness
 from orderproof.tolerances import TOKEN_MIXING

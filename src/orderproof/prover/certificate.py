@@ -34,9 +34,9 @@ from torch import Tensor
 from torch.fx import Node
 
 from orderproof.prover.analysis import Analysis
+from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.domain.fact import Fact
 from orderproof.prover.domain.move import FREE, STILL, Move
-from orderproof.prover.export.capture import CapturedGraph
 
 VERSION = 2
 

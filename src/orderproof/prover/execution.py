@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.prover.export.capture import CapturedGraph
+from orderproof.prover.captured_graph import CapturedGraph
 
 
 def execute_nodes(

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.fx import Node
 
+from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.domain.fact import Fact, pull_back
 from orderproof.prover.domain.move import FREE
 from orderproof.prover.execution import execute_nodes
-from orderproof.prover.export.capture import CapturedGraph
 from orderproof.prover.rule import Facts
 from orderproof.prover.tolerances import NODE_CHECK, NODE_CHECK_ORDINARY
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import torch
 from torch.fx import Node
 
-from orderproof.prover.export.capture import CapturedGraph
+from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.rule import RelationBreak
 
 _SLICE = torch.ops.aten.slice.Tensor

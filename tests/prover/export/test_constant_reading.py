@@ -21,9 +21,10 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from orderproof import laws
 from orderproof.auditing.context import AuditContext
 from orderproof.errors import CaptureError
+from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.execution import execute
 from orderproof.prover.export import constant_reading
-from orderproof.prover.export.capture import CapturedGraph, capture
+from orderproof.prover.export.capture import capture
 from tests.auditing.internals import prove_law
 from tests.prover.corpus.parts import attend, rare
 from tests.prover.corpus.recording import RECORDED, REFUSED, ROWS, TOKENS, WIDTH, Model, doubled_if

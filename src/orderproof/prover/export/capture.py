@@ -9,68 +9,24 @@ from __future__ import annotations
 
 import re
 import traceback
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError, SubjectError, first_line
+from orderproof.prover.captured_graph import CapturedGraph, find_cut, leaves_by_name, module_path
 from orderproof.prover.export.constant_reading import constants_readable
 from orderproof.prover.export.exporter import exporter_context, model_source_location, record_untraced_effects
 from orderproof.prover.export.inlining import inline_higher_order_ops
+from orderproof.prover.recording.recording import UnsupportedModel, record
 from orderproof.prover.rule import find_rule
-
-
-@dataclass(slots=True)
-class CapturedGraph:
-    """An exported graph with its stored tensors and the names of its inputs and outputs."""
-
-    module: GraphModule
-    inputs: tuple[Node, ...]  # one placeholder for each tensor input
-    outputs: dict[str, Node]  # output name -> node
-    state: dict[str, str]  # placeholder name -> qualified name of a parameter, buffer or constant tensor
-    parameters: frozenset[str]
-    values: dict[str, Tensor]  # qualified name -> tensor; a tensor without storage (meta) is absent
-    start: Node | None = None  # the node that counts as the input, if the graph is cut (vision)
-    read: bool = False  # constants were read during export: at another length they may differ
-    _wide: dict[str, Tensor] = field(default_factory=dict, repr=False)
-
-    def in_float64(self, name: str) -> Tensor:
-        """A stored tensor in float64 (unchanged if it is not floating point), converted once."""
-        if name not in self._wide:
-            value = self.values[name]
-            self._wide[name] = value.double() if value.is_floating_point() else value
-        return self._wide[name]
-
-    @property
-    def graph(self) -> Graph:
-        """The graph to analyze."""
-        return self.module.graph
-
-    def copy(self) -> CapturedGraph:
-        """A copy whose graph can be edited."""
-        mapping: dict[Node, Node] = {}
-        graph = Graph()
-        output = graph.graph_copy(self.graph, mapping)
-        graph.output(output)
-        module = GraphModule(self.module, graph)
-        return CapturedGraph(
-            module=module,
-            inputs=tuple(mapping[n] for n in self.inputs),
-            outputs={name: mapping[n] for name, n in self.outputs.items()},
-            state=self.state,
-            parameters=self.parameters,
-            values=self.values,
-            start=None if self.start is None else mapping[self.start],
-            read=self.read,
-            _wide=self._wide,
-        )
 
 
 def capture(
@@ -99,6 +55,50 @@ def capture(
         SubjectError: The module cannot be called with these inputs, or returns no tensor.
 
     """
+    captured = _record_or_export(module, inputs, dict(values or {}), quiet, read=read)
+    for node in captured.graph.nodes if inside else ():
+        stack = node.meta.get("nn_module_stack") or {}
+        node.meta["nn_module_stack"] = {
+            key: (path.removeprefix(inside).removeprefix("."), kind) for key, (path, kind) in stack.items()
+        }
+    if cut is not None:
+        captured.start = find_cut(captured.graph, cut)
+    return captured
+
+
+def _record_or_export(
+    module: nn.Module,
+    inputs: tuple[Tensor, ...],
+    values: dict[str, Tensor],
+    quiet: Callable[[], AbstractContextManager[Any]],
+    *,
+    read: bool,
+) -> CapturedGraph:
+    try:
+        with quiet(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return record(module, inputs, values=values)
+    except UnsupportedModel as error:
+        reason = str(error)
+    except CaptureError:
+        _output_names(module, inputs)  # a model that cannot be called at all is the caller's error
+        raise
+    except Exception as error:  # noqa: BLE001 - the model's own error, or one that only recording raises
+        reason = first_line(error)
+    captured = export(module, inputs, values=values, quiet=quiet, read=read)
+    captured.exported_because = reason
+    return captured
+
+
+def export(
+    module: nn.Module,
+    inputs: tuple[Tensor, ...],
+    *,
+    values: Mapping[str, Tensor] | None = None,
+    quiet: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    read: bool = False,
+) -> CapturedGraph:
+    """The graph of a module by torch.export, in which the model may behave as compiled. Raises as `capture`."""
     names = _output_names(module, inputs)
     program, read = _export_with_constants(module, inputs, quiet, read=read)
     signature = program.graph_signature
@@ -123,15 +123,7 @@ def capture(
             real[qualified] = stored.detach()
     outputs = _output_nodes(program, names)
     graph_module = program.graph_module
-    captured = CapturedGraph(graph_module, tuple(input_nodes), outputs, state, frozenset(parameters), real, read=read)
-    for node in graph_module.graph.nodes if inside else ():
-        stack = node.meta.get("nn_module_stack") or {}
-        node.meta["nn_module_stack"] = {
-            key: (path.removeprefix(inside).removeprefix("."), kind) for key, (path, kind) in stack.items()
-        }
-    if cut is not None:
-        captured.start = _find_cut(graph_module.graph, cut)
-    return captured
+    return CapturedGraph(graph_module, tuple(input_nodes), outputs, state, frozenset(parameters), real, read=read)
 
 
 def _decompose(program: Any) -> Any:
@@ -218,17 +210,6 @@ def _output_names(module: nn.Module, inputs: tuple[Tensor, ...]) -> list[str]:
     return list(leaves)
 
 
-def leaves_by_name(output: Any) -> dict[str, Any]:
-    """The leaves of the output of a module, by name: a key, `output.0` of a tuple, `output` of one tensor."""
-    leaves, _ = pytree.tree_flatten_with_path(output)
-    return {_leaf_name(path): leaf for path, leaf in leaves}
-
-
-def _leaf_name(path: tuple[Any, ...]) -> str:
-    parts = [str(getattr(p, "key", getattr(p, "idx", getattr(p, "name", p)))) for p in path]
-    return ".".join(["output", *parts] if not parts or parts[0].isdigit() else parts)
-
-
 def _output_nodes(program: Any, names: list[str]) -> dict[str, Node]:
     node = next(n for n in program.graph.nodes if n.op == "output")
     specs = program.graph_signature.output_specs
@@ -241,20 +222,6 @@ def _output_nodes(program: Any, names: list[str]) -> dict[str, Node]:
     }
 
 
-def _find_cut(graph: Graph, path: str) -> Node:
-    """The last node computed inside the submodule with this path."""
-    found: Node | None = None
-    for node in graph.nodes:
-        if any(p == path or p.startswith(path + ".") for p, _ in node.meta.get("nn_module_stack", {}).values()):
-            if isinstance(node.meta.get("val"), Tensor):
-                found = node
-    if found is None:
-        raise CaptureError(
-            f"no operator of the graph belongs to the submodule {path!r}, whose output counts as the input"
-        )
-    return found
-
-
 def _is_data_dependent(error: Exception) -> bool:
     return "data-dependent" in str(error) or "DataDependent" in type(error).__name__
 
@@ -265,12 +232,3 @@ def _export_error_message(error: Exception) -> str:
         where = model_source_location(traceback.extract_tb(error.__traceback__))
         return f"the graph cannot be recorded: control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
     return f"the graph cannot be recorded: {first_line(error)}"
-
-
-def module_path(node: Node) -> str:
-    """The dotted path of the innermost module a node belongs to."""
-    stack = node.meta.get("nn_module_stack")
-    if not stack:
-        return ""
-    path = list(stack.values())[-1][0]
-    return str(path).removeprefix("L['self'].").removeprefix("L__self__.")

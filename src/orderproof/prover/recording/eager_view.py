@@ -1,7 +1,7 @@
 """Meta tensors that look to the model like the tensors they replace, and whose values cannot be read.
 
-A function mode answers questions about the device as the replaced tensor would, and refuses the ways to read values that
-are not operators: `numpy`, `tolist`, `repr`, pickling, the address and the storage of the memory.
+A function mode answers questions about the device as the replaced tensor would, and refuses the ways to read values
+that are not operators: `numpy`, `tolist`, `repr`, pickling, the address and the storage of the memory.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class EagerView(TorchFunctionMode):
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)
         if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
-            self.recorder.refuse("it assigns to tensor.data")
+            self.recorder.give_up("it assigns to tensor.data")
         return func(*args, **kwargs)
 
     def _read(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,9 +1,9 @@
 """Record the operators of a forward call as a graph without writes.
 
-The call runs on meta tensors: plain `torch.Tensor` objects that have a shape, a dtype and a storage but no values. The
-model therefore sees the eager world (no exporter, no tracer, no subclass of Tensor), yet there is no value of a token or
-of a weight to read. Below the autograd keys torch passes each operator to a dispatch mode before it is decomposed; the
-mode
+The call runs on meta tensors: plain `torch.Tensor` objects with a shape, a dtype and a storage, but without values. The
+model therefore sees the eager world (no exporter, no tracer, no subclass of Tensor), yet no value of a token or of a
+weight exists to be read. Below the autograd keys torch passes each operator to a dispatch mode before it is decomposed.
+The mode
 
     - adds it to the graph; an operator without a rule is decomposed first,
     - replaces writes: a write gives a new value, and views of the written storage are read from that value (`views`),
@@ -18,7 +18,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -27,7 +27,7 @@ from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from orderproof.prover.recording.refusal import RecordingRefused
+from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
 from orderproof.prover.recording.source import format_lines, innermost_line, model_lines
 from orderproof.prover.recording.views import write_to_base
 from orderproof.prover.rule import find_rule
@@ -77,6 +77,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.module_stack: dict[str, tuple[str, type]] = {}
         self.constants_read = False
         self.refusals: list[str] = []
+        self.unsupported: list[str] = []
         self.errors: list[str] = []
 
     # ------------------------------------------------------------------ the dispatch
@@ -84,17 +85,22 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with torch._C.DisableTorchFunction():
             if not isinstance(func, OpOverload):
-                self.refuse(f"it calls the higher-order operator {func}")
+                self.give_up(f"it calls the higher-order operator {func}")
             try:
                 return self._record(func, args, kwargs or {})
             except Exception as error:
                 self.errors.append(f"{type(error).__name__}: {error}{innermost_line()}")
                 raise
 
-    def refuse(self, reason: str) -> Any:
+    def refuse(self, reason: str) -> NoReturn:
         """Raise `RecordingRefused`, and remember it for a model that swallows it."""
         self.refusals.append(reason + innermost_line())
         raise RecordingRefused(self.refusals[-1])
+
+    def give_up(self, reason: str) -> NoReturn:
+        """Raise `RecordingUnsupported`, and remember it for a model that swallows it."""
+        self.unsupported.append(reason + innermost_line())
+        raise RecordingUnsupported(self.unsupported[-1])
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = func.overloadpacket.__name__
@@ -103,7 +109,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args, kwargs = pytree.tree_map_only(Tensor, lambda x: self.alias(x).tensor, (args, kwargs))
         operands = {id(x): self.alias(x) for x in _tensors((args, kwargs))}
         if name in _STORAGE_CHANGES:
-            self.refuse(f"it replaces the storage of a tensor ({func})")
+            self.give_up(f"it replaces the storage of a tensor ({func})")
         if name in _READS or torch.Tag.data_dependent_output in func.tags:
             return self._read(func, args, kwargs, operands)
         if name in ("index", "index_put", "index_put_"):
@@ -130,9 +136,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     # ------------------------------------------------------------------ operators without writes
 
-    def _call(
-        self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], operands: dict[int, Alias]
-    ) -> Any:
+    def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], operands: dict[int, Alias]) -> Any:
         options = _on_meta(kwargs)
         if not operands and _takes_device(func):
             options["device"] = _META
@@ -190,8 +194,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         else:
             parent = self.alias(args[0]) if args and isinstance(args[0], Tensor) else None
             if parent is None or parent.storage is not storage or func is None:
-                self.refuse(f"a tensor shares its memory with another one ({func})")
-            assert func is not None
+                self.give_up(f"a tensor shares its memory with another one ({func})")
             view = (func, args[1:], kwargs, place)
             alias = Alias(tensor, storage, node, storage.version, parent, view, values)
         storage.aliases.append(alias)
@@ -211,7 +214,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     alias = Alias(tensor, storage, other.node, other.version, other.parent, other.view, other.values)
                     self.aliases[id(tensor)] = alias
                     return alias
-            self.refuse("it makes a view of a tensor without an operator")
+            self.give_up("it makes a view of a tensor without an operator")
         alias = self.lift(tensor)
         self.aliases[id(tensor)] = alias
         self.aliases[id(alias.tensor)] = alias
@@ -243,10 +246,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], operands: dict[int, Alias]
     ) -> Any:
         written = [
-            (k, a.name) for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write
+            (k, a.name)
+            for k, a in enumerate(func._schema.arguments)
+            if a.alias_info is not None and a.alias_info.is_write
         ]
-        if len(written) != 1 or written[0][0] != 0:
-            self.refuse(f"it writes to an argument ({func})")
+        if written != [0]:
+            self.give_up(f"it writes to an argument ({func})")
         target = args[0]
         alias = self.alias(target)
         name = func.overloadpacket.__name__
@@ -294,8 +299,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             parent = current.parent
             arguments = _positional(func, rest, options)
             if arguments is None or _tensors(arguments):
-                self.refuse(f"it writes through a view ({func})")
-            assert arguments is not None
+                self.give_up(f"it writes through a view ({func})")
             written = write_to_base(
                 self._emit_on_nodes,
                 func.overloadpacket.__name__,
@@ -306,7 +310,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 place or 0,
             )
             if written is None:
-                self.refuse(f"it writes through a view ({func})")
+                self.give_up(f"it writes through a view ({func})")
             value, current = written, parent
         storage = alias.storage
         storage.version += 1
@@ -322,7 +326,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         target, alias = args[0], self.alias(args[0])
         out_of_place = getattr(_ATEN, func.overloadpacket.__name__.rstrip("_"), None)
         if out_of_place is None or func._overloadname not in out_of_place.overloads():
-            self.refuse(f"it changes a tensor in place ({func})")
+            self.give_up(f"it changes a tensor in place ({func})")
         view = getattr(out_of_place, func._overloadname)
         before = target.view_as(target) if target.numel() else target.clone()
         kept = Alias(before, alias.storage, alias.node, alias.version, alias.parent, alias.view, alias.values)
@@ -332,7 +336,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if alias.values is not None:
             values = view(alias.values, *args[1:], **kwargs)
         func(*args, **kwargs)
-        changed = Alias(target, alias.storage, node, alias.storage.version, kept, (view, args[1:], kwargs, None), values)
+        changed = Alias(
+            target, alias.storage, node, alias.storage.version, kept, (view, args[1:], kwargs, None), values
+        )
         if alias.storage.base is alias:
             alias.storage.base = kept
         alias.storage.aliases.append(changed)
@@ -347,7 +353,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return alias.values is not None and alias.storage.constant
 
     def is_lifted_parameter(self, tensor: Tensor) -> bool:
-        """True for a real tensor that is a parameter or buffer of the module: its values are not those of a constant."""
+        """True for a real tensor that is a parameter or buffer of the module."""
         return self.alias(tensor).values is None
 
     def _with_values(self, arguments: Any) -> Any:
@@ -370,9 +376,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _limited(self, values: Any) -> Any:
         return None if any(x.numel() > MAX_CONSTANT_ELEMENTS for x in _tensors(values)) else values
 
-    def _read(
-        self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], operands: dict[int, Alias]
-    ) -> Any:
+    def _read(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], operands: dict[int, Alias]) -> Any:
         if not all(self.is_constant(a.tensor) for a in operands.values()):
             self.refuse("control flow depends on data (`if tensor:`, `.item()`, `nonzero`)")
         self.constants_read = True
@@ -404,8 +408,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return (args[0], indices, *args[2:])
 
 
-
-
 @cache
 def _decompositions() -> dict[Any, Any]:
     table: Any = torch.export.default_decompositions()
@@ -421,10 +423,8 @@ def _functional(recorder: Recorder, func: OpOverload) -> OpOverload:
     for candidate in names:
         packet = getattr(_ATEN, candidate, None)
         if packet is not None and func._overloadname in packet.overloads():
-            found: OpOverload = getattr(packet, func._overloadname)
-            return found
-    recorder.refuse(f"it writes to an argument ({func})")
-    raise AssertionError
+            return getattr(packet, func._overloadname)  # type: ignore[no-any-return]
+    return recorder.give_up(f"it writes to an argument ({func})")
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -13,10 +13,15 @@ from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
 
 from orderproof.errors import CaptureError
-from orderproof.prover.export.capture import CapturedGraph, leaves_by_name
+from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.prover.recording.eager_view import EagerView
+from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.recorder import Alias, Recorder, Storage
-from orderproof.prover.recording.refusal import RecordingRefused
+from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
+
+
+class UnsupportedModel(CaptureError):
+    """The recorder cannot record this model, which another way to record may."""
 
 
 class ModuleTensors:
@@ -168,7 +173,9 @@ class _Recording:
         for alias in aliases:
             recorder.aliases[id(alias.tensor)] = alias
             recorder.storages[alias.tensor.untyped_storage()._cdata] = alias.storage
+        output: Any = None
         with ExitStack() as stack:
+            changes = stack.enter_context(preserved_state(self.module))
             stack.enter_context(self._swapped())
             for alias in self.by_name.values():
                 recorder.aliases[id(alias.tensor)] = alias
@@ -178,15 +185,17 @@ class _Recording:
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             stack.enter_context(recorder)
             stack.enter_context(EagerView(recorder, self.device))
-            try:
+            with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
-            except RecordingRefused:
-                pass
         if recorder.refusals:
             raise CaptureError(f"the graph cannot be recorded: {recorder.refusals[0]}")
+        if recorder.unsupported:
+            raise UnsupportedModel(recorder.unsupported[0])
         if recorder.errors:
-            raise CaptureError(f"the graph cannot be recorded: the model catches an error: {recorder.errors[0]}")
-        return self._captured(output, [alias.node for alias in aliases])
+            raise UnsupportedModel(f"the model catches an error that recording it raised: {recorder.errors[0]}")
+        captured = self._captured(output, [alias.node for alias in aliases])
+        captured.changed_state = tuple(changes)
+        return captured
 
     def _captured(self, output: Any, inputs: list[Node]) -> CapturedGraph:
         leaves = leaves_by_name(output)
@@ -199,9 +208,7 @@ class _Recording:
                 del self.state[node.name]
                 self.graph.erase_node(node)
         values = {
-            name: x.detach()
-            for name, x in self.tensors.real.items()
-            if name in self.state.values() and not x.is_meta
+            name: x.detach() for name, x in self.tensors.real.items() if name in self.state.values() and not x.is_meta
         }
         return CapturedGraph(
             GraphModule(nn.Module(), self.graph),
@@ -214,7 +221,9 @@ class _Recording:
         )
 
 
-def record(module: nn.Module, inputs: tuple[Tensor, ...], *, values: Mapping[str, Tensor] | None = None) -> CapturedGraph:
+def record(
+    module: nn.Module, inputs: tuple[Tensor, ...], *, values: Mapping[str, Tensor] | None = None
+) -> CapturedGraph:
     """Record the forward call of a module on these inputs, whose values do not matter.
 
     Raises `CaptureError` if it cannot be recorded, and whatever the module raises.
@@ -240,5 +249,3 @@ def _meta_like(x: Tensor) -> Tensor:
 
 def _memory(x: Tensor) -> tuple[Any, ...]:
     return x.untyped_storage()._cdata, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
-
-

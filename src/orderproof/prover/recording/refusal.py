@@ -1,11 +1,15 @@
-"""The refusal of a recording.
+"""The two ways in which a recording ends early.
 
-It derives from `BaseException`, so that no `except Exception` of the model swallows it. A model that swallows it all the
-same is not recorded either: the recorder keeps every refusal.
+Both derive from `BaseException`, so that no `except Exception` of the model swallows them. The recorder also remembers
+them: a model that swallows them all the same is not recorded either.
 """
 
 from __future__ import annotations
 
 
 class RecordingRefused(BaseException):
-    """The forward call cannot be recorded; the message is the reason, with the line of the model."""
+    """The call does what no recording may show: it asks for a value. The message says what, with the model's line."""
+
+
+class RecordingUnsupported(BaseException):
+    """The call does what this recorder cannot record. The message says what, with the model's line."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from orderproof.prover.export.capture import CapturedGraph
+from orderproof.prover.captured_graph import CapturedGraph
 from tests.prover.corpus.random_programs import elementwise, movement, products, reductions
 from tests.prover.corpus.random_programs.values import (
     BATCH,

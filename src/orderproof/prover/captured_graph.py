@@ -1,0 +1,96 @@
+"""The graph of a module's forward call, with its stored tensors and the names of its inputs and outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+from torch.utils import _pytree as pytree
+
+from orderproof.errors import CaptureError
+
+
+@dataclass(slots=True)
+class CapturedGraph:
+    """An exported graph with its stored tensors and the names of its inputs and outputs."""
+
+    module: GraphModule
+    inputs: tuple[Node, ...]  # one placeholder for each tensor input
+    outputs: dict[str, Node]  # output name -> node
+    state: dict[str, str]  # placeholder name -> qualified name of a parameter, buffer or constant tensor
+    parameters: frozenset[str]
+    values: dict[str, Tensor]  # qualified name -> tensor; a tensor without storage (meta) is absent
+    start: Node | None = None  # the node that counts as the input, if the graph is cut (vision)
+    read: bool = False  # constants were read during recording: at another length they may differ
+    changed_state: tuple[str, ...] = ()  # attributes, buffers and generators that the call changes
+    exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
+    _wide: dict[str, Tensor] = field(default_factory=dict, repr=False)
+
+    def in_float64(self, name: str) -> Tensor:
+        """A stored tensor in float64 (unchanged if it is not floating point), converted once."""
+        if name not in self._wide:
+            value = self.values[name]
+            self._wide[name] = value.double() if value.is_floating_point() else value
+        return self._wide[name]
+
+    @property
+    def graph(self) -> Graph:
+        """The graph to analyze."""
+        return self.module.graph
+
+    def copy(self) -> CapturedGraph:
+        """A copy whose graph can be edited."""
+        mapping: dict[Node, Node] = {}
+        graph = Graph()
+        output = graph.graph_copy(self.graph, mapping)
+        graph.output(output)
+        module = GraphModule(self.module, graph)
+        return CapturedGraph(
+            module=module,
+            inputs=tuple(mapping[n] for n in self.inputs),
+            outputs={name: mapping[n] for name, n in self.outputs.items()},
+            state=self.state,
+            parameters=self.parameters,
+            values=self.values,
+            start=None if self.start is None else mapping[self.start],
+            read=self.read,
+            changed_state=self.changed_state,
+            exported_because=self.exported_because,
+            _wide=self._wide,
+        )
+
+
+def leaves_by_name(output: Any) -> dict[str, Any]:
+    """The leaves of the output of a module, by name: a key, `output.0` of a tuple, `output` of one tensor."""
+    leaves, _ = pytree.tree_flatten_with_path(output)
+    return {_leaf_name(path): leaf for path, leaf in leaves}
+
+
+def _leaf_name(path: tuple[Any, ...]) -> str:
+    parts = [str(getattr(p, "key", getattr(p, "idx", getattr(p, "name", p)))) for p in path]
+    return ".".join(["output", *parts] if not parts or parts[0].isdigit() else parts)
+
+
+def find_cut(graph: Graph, path: str) -> Node:
+    """The last node computed inside the submodule with this path."""
+    found: Node | None = None
+    for node in graph.nodes:
+        if any(p == path or p.startswith(path + ".") for p, _ in node.meta.get("nn_module_stack", {}).values()):
+            if isinstance(node.meta.get("val"), Tensor):
+                found = node
+    if found is None:
+        raise CaptureError(
+            f"no operator of the graph belongs to the submodule {path!r}, whose output counts as the input"
+        )
+    return found
+
+
+def module_path(node: Node) -> str:
+    """The dotted path of the innermost module a node belongs to."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path = list(stack.values())[-1][0]
+    return str(path).removeprefix("L['self'].").removeprefix("L__self__.")
