@@ -8,6 +8,7 @@ a rule here are decomposed, if torch has a decomposition.
 from __future__ import annotations
 
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
@@ -23,7 +24,12 @@ from torch.utils import _pytree as pytree
 from orderproof.errors import CaptureError, SubjectError, first_line
 from orderproof.prover.captured_graph import CapturedGraph, find_cut, leaves_by_name, module_path
 from orderproof.prover.export.constant_reading import constants_readable
-from orderproof.prover.export.exporter import exporter_context, model_source_location, record_untraced_effects
+from orderproof.prover.export.exporter import (
+    exporter_context,
+    model_source_location,
+    record_untraced_effects,
+    skip_distribution_validation,
+)
 from orderproof.prover.export.inlining import inline_higher_order_ops
 from orderproof.prover.recording.recording import UnsupportedModel, record
 from orderproof.prover.rule import find_rule
@@ -75,9 +81,12 @@ def _record_or_export(
     read: bool,
 ) -> CapturedGraph:
     try:
-        with quiet(), warnings.catch_warnings():
+        with quiet(), warnings.catch_warnings(), skip_distribution_validation():
             warnings.simplefilter("ignore")
-            return record(module, inputs, values=values)
+            recorded = record(module, inputs, values=values)
+        if not recorded.outputs:
+            _output_names(module, inputs)
+        return recorded
     except UnsupportedModel as error:
         reason = str(error)
     except CaptureError:
@@ -85,6 +94,8 @@ def _record_or_export(
         raise
     except Exception as error:  # noqa: BLE001 - the model's own error, or one that only recording raises
         reason = first_line(error)
+    if "torch._dynamo" in sys.modules:
+        torch._dynamo.reset()  # what it compiled during the recording refers to the recorder
     captured = export(module, inputs, values=values, quiet=quiet, read=read)
     captured.exported_because = reason
     return captured

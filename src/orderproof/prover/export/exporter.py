@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 @contextmanager
 def exporter_context() -> Iterator[None]:
     """Export without warnings and log output, with source lines of helper functions."""
-    with warnings.catch_warnings(), _suppress_export_output(), _keep_helper_frames(), _skip_distribution_validation():
+    with warnings.catch_warnings(), _suppress_export_output(), _keep_helper_frames(), skip_distribution_validation():
         warnings.simplefilter("ignore")
         yield
 
@@ -107,7 +107,7 @@ def _suppress_export_output() -> Iterator[None]:
 
 
 @contextmanager
-def _skip_distribution_validation() -> Iterator[None]:
+def skip_distribution_validation() -> Iterator[None]:
     """Skip the validation of `torch.distributions`, which reads values only to raise an error."""
     before = Distribution._validate_args
     Distribution.set_default_validate_args(False)

@@ -67,6 +67,8 @@ class Alias:
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The dispatch mode. `lift` gives the node of a tensor that was not created during the recording."""
 
+    supports_higher_order_operators = True  # they reach the dispatch, which gives up
+
     def __init__(self, graph: Graph, known: Mapping[int, Alias], lift: Any, device: torch.device) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = graph
@@ -113,8 +115,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in _READS or torch.Tag.data_dependent_output in func.tags:
             return self._read(func, args, kwargs, operands)
         if name in ("index", "index_put", "index_put_"):
-            args = self._with_indices_of_masks(args, operands)
+            args = self._with_indices_of_masks(func, args)
             operands = {id(x): self.alias(x) for x in _tensors((args, kwargs))}
+        elif name == "masked_select" and self.is_constant(args[1]):
+            with self:
+                shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
+                return _ATEN.index.Tensor(args[0].expand(shape), [args[1].expand(shape)])
         elif torch.Tag.dynamic_output_shape in func.tags:
             return self._constant_of_its_own(func, args, kwargs, operands)
         if torch.Tag.inplace_view in func.tags:
@@ -392,7 +398,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         found = func(*self._with_values(args), **self._with_values(kwargs))
         return pytree.tree_map_only(Tensor, lambda x: self.alias(x.contiguous()).tensor, found)
 
-    def _with_indices_of_masks(self, args: tuple[Any, ...], operands: dict[int, Alias]) -> tuple[Any, ...]:
+    def _with_indices_of_masks(self, func: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of an index operator with each boolean mask replaced by the indices of its true elements."""
         indices: list[Any] = []
         for index in args[1]:
@@ -400,7 +406,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 indices.append(index)
                 continue
             if not self.is_constant(index):
-                self.refuse("the size of a tensor depends on data (a mask as an index)")
+                self.refuse(f"the size of a tensor depends on data ({func})")
             self.constants_read = True
             values = self.alias(index).values
             assert values is not None
