@@ -163,12 +163,14 @@ class Comparison:
 
     def normal(self, value: Any, key: str = "") -> Any:
         """A document without timings and wording, under the current names."""
-        if key in WORDING:
-            return sorted(value) if isinstance(value, dict) else bool(value)
+        if key == "lemma_statements":
+            return sorted(value)
         if isinstance(value, dict):
             fields = next((r["fields"] for r in self.records if all(name in value for name in r["has"])), {})
             kept = {fields.get(k, k): v for k, v in value.items() if k not in TIMINGS}
             return {k: self.normal(v, k) for k, v in kept.items() if k not in TIMINGS}
+        if key in WORDING:
+            return bool(value)
         if isinstance(value, list):
             return [self.normal(v, key) for v in value]
         if isinstance(value, str):
