@@ -163,6 +163,8 @@ class Comparison:
 
     def normal(self, value: Any, key: str = "") -> Any:
         """A document without timings and wording, under the current names."""
+        if key == "lemma_statements":
+            return sorted(value)
         if isinstance(value, dict):
             fields = next((r["fields"] for r in self.records if all(name in value for name in r["has"])), {})
             kept = {fields.get(k, k): v for k, v in value.items() if k not in TIMINGS}
