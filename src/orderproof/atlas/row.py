@@ -14,7 +14,7 @@ import torch
 
 from orderproof.auditing.api import audit_context
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.proof import REAL_NUMBER_ASSUMPTION
+from orderproof.auditing.proof import RECORDED_CALL_ASSUMPTION
 from orderproof.auditing.run import run_audit
 from orderproof.errors import OrderproofError, SubjectError
 from orderproof.laws import entry_map_law, measured_laws
@@ -269,7 +269,7 @@ def summarize_finding(finding: Finding) -> LawResult:
     if witness is not None:
         shown = f"{witness.change}: differs by {phrases.format_difference(witness.relative_difference)}"
         shown += f", first seen in {witness.first_violating_module}" if witness.first_violating_module else ""
-    stated_on_page = REAL_NUMBER_ASSUMPTION.split(",")[0]  # an assumption of every proof
+    stated_on_page = RECORDED_CALL_ASSUMPTION.split(",")[0]  # an assumption of every proof
     return LawResult(
         code=finding.code, law=finding.law, call_mode=finding.call_mode, output=finding.output, kind=finding.kind,
         outcome=finding.outcome, verdict=finding.verdict, expected=finding.expected,

@@ -18,7 +18,10 @@ from orderproof.prover.domain.constants import Constants
 from orderproof.records.audit import Proof, ProofStep, Scope
 
 Weights = Literal["all", "these"]
-REAL_NUMBER_ASSUMPTION = "over the real numbers, for finite activations, at the exported shape"
+RECORDED_CALL_ASSUMPTION = (
+    "over the real numbers, for finite activations, at the recorded shape, called without gradients"
+)
+SHOWN_CHANGES = 4
 
 
 @dataclass
@@ -58,19 +61,20 @@ def input_axes(context: AuditContext, captured: CapturedGraph) -> dict[Node, Tok
     return dict(zip(captured.inputs, context.subject.token_axes, strict=True))
 
 
-def proof_scope(context: AuditContext, walk: Analysis, weights: Weights, *, every: bool = False) -> Scope:
-    """The scope of a proof; `every`: it holds at every length, not only at the exported one."""
-    assumptions = [
-        REAL_NUMBER_ASSUMPTION.replace("at the exported shape", "at every length") if every else REAL_NUMBER_ASSUMPTION,
-        *walk.assumptions,
-    ]
+def proof_scope(context: AuditContext, done: LawWalk, weights: Weights) -> Scope:
+    """The scope of a proof, with everything that it assumes."""
+    captured = done.captured
+    assumptions = [RECORDED_CALL_ASSUMPTION, *done.walk.assumptions]
+    if captured.changed_state:
+        assumptions.append(f"of one call: the call changes {', '.join(captured.changed_state[:SHOWN_CHANGES])}")
+    if captured.exported_because:
+        assumptions.append(f"as compiled: recorded by torch.export, because {captured.exported_because}")
     if context.runnable is not context:
-        assumptions.append("the exported branch is the one that runs: checked on a tiny twin, not at this size")
+        assumptions.append("the recorded branch is the one that runs: checked on a tiny twin, not at this size")
     return Scope(
         length=context.token_count,
-        lengths="every" if every else "this",
         weights=weights,
-        tensors_read=tuple(sorted(walk.used_names)),
+        tensors_read=tuple(sorted(done.walk.used_names)),
         assumptions=tuple(assumptions),
     )
 

@@ -18,7 +18,6 @@ from orderproof.auditing.context import AuditContext, ProvedOutput
 from orderproof.auditing.entries import group_entries, source_of
 from orderproof.auditing.findings import finding_without_result, is_met
 from orderproof.auditing.leaks import find_leaks
-from orderproof.auditing.lengths import holds_at_every_length
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
@@ -90,14 +89,11 @@ def _largest(sizes: Iterable[float | None]) -> float | None:
 def _combined_scope(findings: Sequence[Finding]) -> Scope:
     """The common scope of several proofs, with the assumptions of all of them."""
     scopes = [f.scope for f in findings]
-    every = all(s.lengths == "every" for s in scopes)
-    least = next(s for s in scopes if every or s.lengths == "this")
-    others = (text for s in scopes for text in s.assumptions[1:])
-    return least.model_copy(
+    return scopes[0].model_copy(
         update={
             "weights": "these" if any(s.weights == "these" for s in scopes) else "all",
             "tensors_read": tuple(sorted({name for s in scopes for name in s.tensors_read})),
-            "assumptions": tuple(dict.fromkeys((*least.assumptions, *others))),
+            "assumptions": tuple(dict.fromkeys(text for s in scopes for text in s.assumptions)),
         }
     )
 
@@ -166,7 +162,6 @@ def _proved_finding(
         verdict = "undecided"
         difference = deviation.float64 if deviation.float64 is not None else deviation.float32
         reason = f"a proof was found, but two runs differ by {difference:.2g}: an error in the prover; please report it"
-    every = verdict == "proved" and holds_at_every_length(context, done, output)
     vacuous = verdict == "proved" and law.requires_token_mixing and bool(search.dims) and not search.mixes_tokens()
     if vacuous:
         reason = "vacuous: no token's output depends on another token"
@@ -174,7 +169,7 @@ def _proved_finding(
         context.walks.append(ProvedOutput(output, completed=False, walk=done))
     return Finding(
         code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
-        scope=proof_scope(context, done.walk, weights, every=every),
+        scope=proof_scope(context, done, weights),
         entries_complete=True if law.permutes_tokens else None,
         vacuous=vacuous, output=output, deviation=deviation, reason=reason,
         proof=build_proof(done, output) if verdict == "proved" else None,

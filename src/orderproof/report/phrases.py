@@ -116,8 +116,8 @@ def verdict_text(verdict: Verdict, scope: Scope) -> str:
 
 
 def length_text(scope: Scope) -> str:
-    """The length of a proof, and that it covers every other length where it does."""
-    return f"at length {scope.length}" + (", and the same at every other" if scope.lengths == "every" else "")
+    """The length of a proof."""
+    return f"at length {scope.length}"
 
 
 def values_used_text(scope: Scope, *, limit: int = 6) -> str:

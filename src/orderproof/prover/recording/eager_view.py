@@ -32,11 +32,11 @@ class EagerView(TorchFunctionMode):
         self.device = device
         tensor = Tensor
         self._answers: dict[Any, Callable[[Tensor], Any]] = {
-            tensor.device.__get__: lambda x: device,  # type: ignore[attr-defined]
+            tensor.device.__get__: lambda x: device,
             tensor.is_meta.__get__: lambda x: device.type == "meta",  # type: ignore[attr-defined]
             tensor.is_cpu.__get__: lambda x: device.type == "cpu",  # type: ignore[attr-defined]
             tensor.is_cuda.__get__: lambda x: device.type == "cuda",  # type: ignore[attr-defined]
-            tensor.get_device: lambda x: -1 if device.index is None else device.index,
+            tensor.get_device: lambda x: device.index if device.type == "cuda" else -1,
         }
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -15,7 +15,7 @@ The mode
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NoReturn
@@ -69,7 +69,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     supports_higher_order_operators = True  # they reach the dispatch, which gives up
 
-    def __init__(self, graph: Graph, known: Mapping[int, Alias], lift: Any, device: torch.device) -> None:
+    def __init__(
+        self, graph: Graph, known: Mapping[int, Alias], lift: Callable[[Tensor], Alias], device: torch.device
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = graph
         self.aliases: dict[int, Alias] = dict(known)  # by id of the tensor, which the alias keeps alive
@@ -118,8 +120,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             args = self._with_indices_of_masks(func, args)
             operands = {id(x): self.alias(x) for x in _tensors((args, kwargs))}
         elif name == "masked_select" and self.is_constant(args[1]):
+            shape = (args[0].new_empty(args[0].shape) + args[1].new_empty(args[1].shape)).shape
             with self:
-                shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
                 return _ATEN.index.Tensor(args[0].expand(shape), [args[1].expand(shape)])
         elif torch.Tag.dynamic_output_shape in func.tags:
             return self._constant_of_its_own(func, args, kwargs, operands)
@@ -252,9 +254,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], operands: dict[int, Alias]
     ) -> Any:
         written = [
-            (k, a.name)
-            for k, a in enumerate(func._schema.arguments)
-            if a.alias_info is not None and a.alias_info.is_write
+            k for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write
         ]
         if written != [0]:
             self.give_up(f"it writes to an argument ({func})")

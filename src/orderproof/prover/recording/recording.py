@@ -32,6 +32,7 @@ class ModuleTensors:
         self.by_memory: dict[tuple[Any, ...], str] = {}
         self.real: dict[str, Tensor] = {}
         self.parameters: set[str] = set()
+        self.trained_storages: set[int] = set()
         named = [
             *((name, x, True) for name, x in module.named_parameters()),
             *((name, x, False) for name, x in module.named_buffers()),
@@ -46,13 +47,16 @@ class ModuleTensors:
         }
 
     def add(self, name: str, tensor: Tensor, *, trained: bool) -> None:
-        """Add a tensor under its name."""
+        """Add a tensor under its name. It is trained if it is a parameter, or shares the memory of one."""
+        storage = tensor.untyped_storage()._cdata
         self.names.setdefault(id(tensor), name)
         if not tensor.is_meta:
             self.by_memory.setdefault(_memory(tensor), name)
+            trained = trained or storage in self.trained_storages
         self.real[name] = tensor
         if trained:
             self.parameters.add(name)
+            self.trained_storages.add(storage)
 
     def name_of(self, tensor: Tensor) -> str | None:
         """The name of a tensor of the module: the same object, or the same memory in the same layout."""
@@ -108,7 +112,8 @@ class _Recording:
             return self.of_module(name)
         if type(tensor) not in (Tensor, nn.Parameter) or tensor.layout is not torch.strided or tensor.is_quantized:
             self.recorder.refuse(f"it uses a tensor of class {type(tensor).__name__}")
-        trained = isinstance(tensor, nn.Parameter)
+        shared = not tensor.is_meta and tensor.untyped_storage()._cdata in self.tensors.trained_storages
+        trained = isinstance(tensor, nn.Parameter) or shared
         known = self.tensors.attributes.get(id(tensor))
         kind = "parameter" if trained else "constant"
         name = known or f"{kind}_{len(self.constants)}"
@@ -133,7 +138,7 @@ class _Recording:
                     if value is not None:
                         name = self.tensors.name_of(value)
                         assert name is not None
-                        held[key] = self.of_module(name).tensor
+                        held[key] = self.of_module(name).tensor  # type: ignore[assignment]
         try:
             yield
         finally:

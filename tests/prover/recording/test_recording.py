@@ -1,0 +1,133 @@
+"""What is recorded is the program that runs; what cannot be recorded so is refused or noted."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof.laws import find_proved_law
+from orderproof.models import from_module, load
+from orderproof.prover.execution import execute, relative_difference
+from orderproof.prover.export.capture import capture, export
+from tests.auditing.internals import AuditContext, prove_law
+from tests.prover.recording.attacks import READS, STATEFUL, WORLDS, Branch, swallowed
+
+
+def finding_of(module: nn.Module, law: str = "permutation", shape: tuple[int, ...] = (2, 5, 4)):
+    subject = from_module(module, (torch.randn(shape, generator=torch.Generator().manual_seed(0)),))
+    (found,) = prove_law(AuditContext(subject, subject.default_length), find_proved_law(law))
+    return found
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_value_of_a_token_cannot_be_read(name: str) -> None:
+    found = finding_of(Branch(READS[name]))
+    assert found.verdict != "proved"
+    assert "attacks.py:" in found.reason
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_refusal_cannot_be_swallowed(name: str) -> None:
+    assert finding_of(Branch(swallowed(READS[name]))).verdict != "proved"
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_model_sees_the_eager_world(name: str) -> None:
+    found = finding_of(Branch(swallowed(WORLDS[name])))
+    assert found.verdict != "proved"
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_state_outside_the_call_is_named_and_restored(name: str) -> None:
+    module = STATEFUL[name]()
+    state = random.getstate()
+    before = {key: str(value) for key, value in vars(module).items()}
+    captured = capture(module, (torch.zeros(2, 5, 4),))
+    assert captured.changed_state
+    assert {key: str(value) for key, value in vars(module).items()} == before
+    assert random.getstate() == state
+    found = finding_of(STATEFUL[name]())
+    assert found.verdict != "proved" or any("of one call" in text for text in found.scope.assumptions)
+
+
+def test_a_parameter_in_a_list_is_a_parameter() -> None:
+    class Listed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.held = [nn.Parameter(torch.zeros(5, 4))]
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.held[0]
+
+    found = finding_of(Listed())
+    assert found.verdict != "proved"
+
+
+def test_a_buffer_that_shares_a_parameters_memory_is_that_parameter() -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.zeros(5, 4))
+            self.register_buffer("copy", self.table.data)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.copy
+
+    assert finding_of(Shared()).verdict != "proved"
+
+
+def test_a_higher_order_operator_is_recorded_as_compiled_and_noted() -> None:
+    class Conditional(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y * 2, (x,))
+
+    found = finding_of(Conditional())
+    assert any("as compiled" in text for text in found.scope.assumptions) or found.verdict != "proved"
+    assert capture(Conditional(), (torch.zeros(2, 5, 4),)).exported_because
+
+
+class Writes(nn.Module):
+    """Writes through views of views, in place and with other dtypes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.clone()
+        first = y[:, 0]
+        y.transpose(0, 1)[1:3, :, ::2] *= 2
+        first += 1
+        y.view(-1)[3] = 7
+        y.unbind(1)[2].add_(y.chunk(2, 2)[1].sum())
+        z = torch.zeros(3, 4, dtype=torch.float64)
+        z[1] = y[0, 0]
+        z.diagonal().fill_(2)
+        y[y.shape[0] - 1, :, 1] = z[0, 0]
+        y.squeeze(0).mul_(1.5)
+        y.unsqueeze_(0)
+        y += 1
+        return y[0] + first[:, None] + z.sum().float()
+
+
+def test_writes_through_views_give_the_result_of_the_module() -> None:
+    x = torch.randn(2, 5, 4)
+    captured = capture(Writes(), (x,))
+    assert not captured.exported_because
+    (found,) = execute(captured, (x,)).values()
+    assert torch.equal(found, Writes()(x))
+    assert not any(getattr(n.target, "_schema", None) and n.target._schema.is_mutable for n in captured.graph.nodes)
+
+
+ARCHITECTURES = ("llama", "gpt2", "bert", "t5", "bloom", "gemma2", "mistral", "mixtral", "deberta", "vit", "opt", "esm")
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_recorded_graph_computes_what_the_exported_one_does(name: str) -> None:
+    subject = load(f"arch:{name}", tiny=True)
+    inputs = subject.sample(subject.default_length, 0).inputs
+    recorded = capture(subject.module, inputs, values=subject.buffer_values, quiet=subject.export_context)
+    exported = export(subject.module, inputs, values=subject.buffer_values, quiet=subject.export_context)
+    assert not recorded.exported_because
+    assert list(recorded.outputs) == list(exported.outputs)
+    first, second = execute(recorded, inputs), execute(exported, inputs)
+    assert all(relative_difference(first[output], second[output]) < 1e-6 for output in first)
