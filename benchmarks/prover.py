@@ -1,14 +1,16 @@
-"""How long the prover takes: seconds to capture a model's graph, and to walk it for every law.
+"""Processor seconds of the prover: to record a model's graph, and to interpret it for every law.
 
     python benchmarks/prover.py                                   every model, default sizes, without weights
     python benchmarks/prover.py --large                           and 405 billion parameters, and 512 tokens
     python benchmarks/prover.py --markdown docs/prover_benchmarks.md     and write the tables there
     python benchmarks/prover.py --model llama                     only models whose name holds this word
 
-capture     torch.export and the decompositions, as `orderproof prove` does it; one call of the model included
-interpret   the walks of all laws together, strict, the classification of constants included
-nodes       of the captured graph
-ratio       interpret / capture; the limit is 0.1
+record      the recorder, as `orderproof prove` uses it
+export      its peer: torch.export and its decomposition pass, one call of the model included
+interpret   all laws together, the classification of constants included
+nodes       of the recorded graph
+ratio       interpret / export; the limit is 0.1
+record/export  the limit is 0.25
 Median of three, after one run that is not counted; single numbers for --large.
 """
 
@@ -36,10 +38,12 @@ from orderproof.laws import ProvedLaw, proved_laws
 from orderproof.models import Subject, bundled, from_module, load
 from orderproof.prover import certificate
 from orderproof.prover.analysis import Analysis, analyze
+from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.domain.constants import Constants
-from orderproof.prover.export.capture import CapturedGraph, capture
+from orderproof.prover.export.capture import capture, export
 
 MAX_RATIO = 0.1
+MAX_RECORD_RATIO = 0.25
 REPEATS = 3
 ARCHITECTURES = (
     "bert", "roberta", "distilbert", "gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma3_text", "t5", "vit"
@@ -64,12 +68,17 @@ class Row:
     layers: int | None
     length: int
     nodes: int
-    capture: float
+    record: float
+    export: float
     analysis: float
 
     @property
     def ratio(self) -> float:
-        return self.analysis / self.capture
+        return self.analysis / self.export
+
+    @property
+    def record_ratio(self) -> float:
+        return self.record / self.export
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,11 @@ def capture_graph(subject: Subject, length: int) -> CapturedGraph:
     )
 
 
+def export_graph(subject: Subject, length: int) -> CapturedGraph:
+    inputs = subject.sample(length).inputs
+    return export(subject.module, inputs, values=subject.buffer_values, quiet=subject.export_context)
+
+
 def analyse(subject: Subject, captured: CapturedGraph, law: ProvedLaw) -> Analysis:
     """What the prover does for one law."""
     constants = Constants(captured.graph, captured.state, captured.values, parameters=captured.parameters)
@@ -131,20 +145,21 @@ def analyse(subject: Subject, captured: CapturedGraph, law: ProvedLaw) -> Analys
 
 
 def timed(task: Callable[[], Any]) -> tuple[float, Any]:
-    began = time.perf_counter()
+    began = time.process_time()
     made = task()
-    return time.perf_counter() - began, made
+    return time.process_time() - began, made
 
 
 def measure(key: tuple[str, str], build: Callable[[], Subject], *, repeats: int = REPEATS) -> Row:
     """Capture and walk one model, once to warm up and then `repeats` times."""
     subject = build()
-    captures, walks = [], []
+    records, exports, walks = [], [], []
     nodes = 0
     for _ in range(repeats + 1):
         taken, captured = timed(lambda: capture_graph(subject, subject.default_length))
         nodes = len(captured.graph.nodes)
-        captures.append(taken)
+        records.append(taken)
+        exports.append(timed(lambda: export_graph(subject, subject.default_length))[0])
         walks.append(
             timed(
                 lambda c=captured: [analyse(subject, c, law) for law in proved_laws() if law.call_modes == ("plain",)]
@@ -153,7 +168,8 @@ def measure(key: tuple[str, str], build: Callable[[], Subject], *, repeats: int 
     return Row(
         *key, parameters=subject.parameter_count, layers=subject.layer_count, length=subject.default_length,
         nodes=nodes,
-        capture=statistics.median(captures[1:]), analysis=statistics.median(walks[1:]),
+        record=statistics.median(records[1:]), export=statistics.median(exports[1:]),
+        analysis=statistics.median(walks[1:]),
     )  # fmt: skip
 
 
@@ -215,18 +231,21 @@ HEADER = (
     "layers",
     "length",
     "nodes",
-    "capture [s]",
+    "record [s]",
+    "export [s]",
     "interpret [s]",
+    "record/export",
     "ratio",
 )
-LARGE_HEADER = ("law", "parameters", "length", "nodes", "build [s]", "capture [s]", "interpret [s]",
+LARGE_HEADER = ("law", "parameters", "length", "nodes", "build [s]", "record [s]", "interpret [s]",
                 "certificate [s]", "certificate [MB]", "peak memory [GB]")  # fmt: skip
 
 
 def cells(row: Row) -> tuple[str, ...]:
     return (
         row.model, row.backend, f"{row.parameters:,}", "-" if row.layers is None else str(row.layers),
-        str(row.length), f"{row.nodes:,}", f"{row.capture:.3f}", f"{row.analysis:.3f}", f"{row.ratio:.3f}",
+        str(row.length), f"{row.nodes:,}", f"{row.record:.3f}",
+        f"{row.export:.3f}", f"{row.analysis:.3f}", f"{row.record_ratio:.3f}", f"{row.ratio:.3f}",
     )  # fmt: skip
 
 
@@ -267,8 +286,18 @@ def _processor() -> str:
 
 def worst(rows: list[Row]) -> str:
     most = max(rows, key=lambda row: row.ratio)
-    verdict = "within" if most.ratio <= MAX_RATIO else "ABOVE"
-    return f"largest ratio: {most.ratio:.3f} ({most.model}, {most.backend}); {verdict} the limit of {MAX_RATIO}"
+    slowest = max(rows, key=lambda row: row.record_ratio)
+    return "; ".join(
+        (
+            _against("largest ratio", most.ratio, most, MAX_RATIO),
+            _against("largest record/export", slowest.record_ratio, slowest, MAX_RECORD_RATIO),
+        )
+    )
+
+
+def _against(name: str, value: float, row: Row, limit: float) -> str:
+    verdict = "within" if value <= limit else "ABOVE"
+    return f"{name}: {value:.3f} ({row.model}, {row.backend}), {verdict} the limit of {limit}"
 
 
 def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
@@ -278,9 +307,10 @@ def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
         "\n".join(f"- {line}" for line in about),
         "## The prover",
         (
-            "Seconds to capture a model's graph and to interpret it (the walks of all laws together, strict). "
-            f"Median of {REPEATS}, after one run that is not counted. Architectures have their default sizes and no "
-            f"weights. Interpreting is to take at most {MAX_RATIO} of capturing."
+            "Processor seconds to record a model's graph, to export it with torch.export and its decomposition pass, "
+            f"and to interpret it for all laws. Median of {REPEATS}, after one run that is not counted. Architectures "
+            f"have their default sizes and no weights. Recording should take at most {MAX_RECORD_RATIO} of exporting, "
+            f"and interpreting at most {MAX_RATIO}."
         ),
         markdown(HEADER, [cells(row) for row in rows]),
         worst(rows) + ".",
@@ -310,7 +340,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no model's name holds {chosen.model!r}; known: {', '.join(sorted({k[0] for k in models()}))}")
     about = list(machine())
     print("\n".join(about))
-    print(f"limit: interpret / capture at most {MAX_RATIO}")
+    print(f"limits: interpret / export at most {MAX_RATIO}, record / export at most {MAX_RECORD_RATIO}")
     print("\t".join(HEADER))
     rows = []
     for key, build in wanted.items():

@@ -28,7 +28,7 @@ from orderproof.laws import find_proved_law
 from orderproof.models import load
 from orderproof.prover import certificate
 from orderproof.prover.recheck import recheck
-from prover import captured_of, peak_memory, seconds, walk
+from prover import analyse, capture_graph, peak_memory, timed
 
 SPEC = (
     "arch:llama?num_hidden_layers={layers}&hidden_size=64&num_attention_heads=4&num_key_value_heads=4"
@@ -58,19 +58,29 @@ def measure(layers: int, tokens: int, attention: str) -> Row:
     """Capture, walk, certify and recheck one model."""
     subject = load(SPEC.format(layers=layers), attention=attention)
     law = find_proved_law("causal")
-    capture, captured = seconds(lambda: captured_of(subject, tokens))
-    interpret, done = seconds(lambda: walk(subject, captured, law))
+    capture, captured = timed(lambda: capture_graph(subject, tokens))
+    interpret, done = timed(lambda: analyse(subject, captured, law))
     output, node = next(iter(captured.outputs.items()))
-    certify, made = seconds(
+    certify, made = timed(
         lambda: certificate.build_certificate(
             captured, done, law=law.name, code=law.code, family=law.family, relation=law.relation(tokens),
             output=output, dims=[(1, 0)], inputs={captured.inputs[0]: 1}, subject=subject.name, weights="all",
             needed=ancestors(node),
         )
     )  # fmt: skip
-    checking, _ = seconds(lambda: recheck(made))
+    checking, _ = timed(lambda: recheck(made))
     size = len(json.dumps(made, separators=(",", ":"))) / 1e6
-    return Row(layers, tokens, len(captured.graph.nodes), len(done.same), capture, interpret, certify, checking, size)
+    return Row(
+        layers,
+        tokens,
+        len(captured.graph.nodes),
+        len(done.first_occurrence),
+        capture,
+        interpret,
+        certify,
+        checking,
+        size,
+    )
 
 
 def exponent(rows: list[Row], size: str, what: str) -> float:
@@ -101,10 +111,10 @@ def main() -> None:
     measure(2, 8, "sdpa")
     parts = []
     for attention in ("sdpa", "eager"):
-        depths = [measure(d, 7, attention) for d in DEPTHS if d <= given.limit]
+        depths = [measure(d, 7, attention) for d in DEPTHS if d <= given.most]
         parts.append(table(f"Depth, {attention}", depths, "layers"))
         print(parts[-1], flush=True)
-        lengths = [measure(2, n, attention) for n in LENGTHS if n <= given.limit]
+        lengths = [measure(2, n, attention) for n in LENGTHS if n <= given.most]
         parts.append(table(f"Length, {attention}", lengths, "tokens"))
         print(parts[-1], flush=True)
     facts = [
@@ -117,8 +127,8 @@ def main() -> None:
     if given.markdown:
         head = "# How the cost grows\n\nWritten by `python benchmarks/prover_scaling.py --markdown docs/scaling.md`; "
         head += "not edited by hand.\n\n"
-        told = "Seconds in the columns from capture to recheck; megabytes is the size of the certificate.\n\n"
-        given.markdown.write_text(head + told + "\n".join(f"- {f}" for f in facts) + "\n\n" + "\n".join(parts))
+        note = "Processor seconds in the columns from capture to recheck; megabytes is the size of the certificate.\n\n"
+        given.markdown.write_text(head + note + "\n".join(f"- {f}" for f in facts) + "\n\n" + "\n".join(parts))
 
 
 if __name__ == "__main__":

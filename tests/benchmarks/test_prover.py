@@ -19,8 +19,10 @@ def test_it_runs_on_one_model_and_writes_what_it_prints(tmp_path: Path, capsys: 
     row = dict(zip(prover.HEADER, lines[head + 1].split("\t"), strict=True))
     assert row["model"] == "nn.MultiheadAttention"
     assert int(row["nodes"]) > 0
-    assert all(float(row[name]) >= 0 for name in ("capture [s]", "interpret [s]", "ratio"))
-    assert f"limit: interpret / capture at most {prover.MAX_RATIO}" in lines
+    assert all(
+        float(row[name]) >= 0 for name in ("record [s]", "export [s]", "interpret [s]", "record/export", "ratio")
+    )
+    assert f"limits: interpret / export at most {prover.MAX_RATIO}, record / export at most 0.25" in lines
     assert any(line.startswith("versions: Python ") for line in lines)
     text = page.read_text(encoding="utf-8")
     assert all(cell in text for cell in row.values())
@@ -39,7 +41,13 @@ def test_an_unknown_model_is_one_clear_line(capsys: pytest.CaptureFixture[str]):
 
 
 def test_the_largest_ratio_is_held_against_the_limit():
-    row = prover.Row("m", "sdpa", 1, 1, 7, 9, capture=1.0, analysis=0.05)
-    slow = prover.Row("n", "sdpa", 1, 1, 7, 9, capture=1.0, analysis=0.2)
-    assert prover.worst([row]) == "largest ratio: 0.050 (m, sdpa); within the limit of 0.1"
-    assert prover.worst([row, slow]) == "largest ratio: 0.200 (n, sdpa); ABOVE the limit of 0.1"
+    row = prover.Row("m", "sdpa", 1, 1, 7, 9, record=0.1, export=1.0, analysis=0.05)
+    slow = prover.Row("n", "sdpa", 1, 1, 7, 9, record=0.4, export=1.0, analysis=0.2)
+    assert prover.worst([row]) == (
+        "largest ratio: 0.050 (m, sdpa), within the limit of 0.1; "
+        "largest record/export: 0.100 (m, sdpa), within the limit of 0.25"
+    )
+    assert prover.worst([row, slow]) == (
+        "largest ratio: 0.200 (n, sdpa), ABOVE the limit of 0.1; "
+        "largest record/export: 0.400 (n, sdpa), ABOVE the limit of 0.25"
+    )

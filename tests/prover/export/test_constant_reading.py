@@ -24,7 +24,7 @@ from orderproof.errors import CaptureError
 from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.execution import execute
 from orderproof.prover.export import constant_reading
-from orderproof.prover.export.capture import capture
+from orderproof.prover.export.capture import capture, export
 from tests.auditing.internals import prove_law
 from tests.prover.corpus.parts import attend, rare
 from tests.prover.corpus.recording import RECORDED, REFUSED, ROWS, TOKENS, WIDTH, Model, doubled_if
@@ -37,9 +37,14 @@ def tokens(seed: int) -> Tensor:
     return torch.randn(ROWS, TOKENS, WIDTH, generator=torch.Generator().manual_seed(seed))
 
 
-def record(function: Callable[[Model, Tensor], Tensor]) -> CapturedGraph:
+by_each_recorder = pytest.mark.parametrize("recorder", [capture, export])
+
+
+def record(
+    function: Callable[[Model, Tensor], Tensor], recorder: Callable[..., CapturedGraph] = capture
+) -> CapturedGraph:
     """The graph of a function, compared with the function on other tokens."""
-    made = capture(Model(function).eval(), (tokens(0),))
+    made = recorder(Model(function).eval(), (tokens(0),))
     weights = {f"{name}": value for name, value in made.values.items()}
     for seed in range(1, 6):
         model = Model(function).eval()
@@ -51,15 +56,16 @@ def record(function: Callable[[Model, Tensor], Tensor]) -> CapturedGraph:
     return made
 
 
+@by_each_recorder
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_recording_that_needs_more_than_constants_is_refused(name: str) -> None:
+def test_a_recording_that_needs_more_than_constants_is_refused(name: str, recorder: Callable[..., Any]) -> None:
     with pytest.raises(CaptureError, match="the graph cannot be recorded"):
-        record(REFUSED[name])
+        record(REFUSED[name], recorder)
 
 
 def test_without_forgetting_what_is_written_a_token_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constant_reading._ConstantFolding, "_invalidate_mutated", lambda *_: None)
-    assert capture(Model(token_added_in_place).eval(), (tokens(0),)).read
+    assert export(Model(token_added_in_place).eval(), (tokens(0),)).read
 
 
 def test_constants_are_read_where_they_decide() -> None:
@@ -67,9 +73,10 @@ def test_constants_are_read_where_they_decide() -> None:
     assert record(sizes_from_a_constant).read
 
 
+@by_each_recorder
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_recording_that_needs_constants_is_the_model(name: str) -> None:
-    record(RECORDED[name])
+def test_a_recording_that_needs_constants_is_the_model(name: str, recorder: Callable[..., Any]) -> None:
+    record(RECORDED[name], recorder)
 
 
 def test_a_recording_that_needs_nothing_reads_nothing() -> None:

@@ -152,6 +152,38 @@ class NewAttribute(nn.Module):
         return x + x.mean(1, keepdim=True)
 
 
+class CountsInABuffer(nn.Module):
+    """The count is a buffer, which the graph reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls.add_(1)  # type: ignore[operator]
+        return torch.where(self.calls > 60, x.flip(1), x + x.mean(1, keepdim=True))  # type: ignore[operator]
+
+
+class CountsInANewBuffer(CountsInABuffer):
+    """The same with another tensor at each call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls = self.calls + 1  # type: ignore[operator]
+        return torch.where(self.calls > 60, x.flip(1), x + x.mean(1, keepdim=True))
+
+
+class CountsInATensor(CountsInABuffer):
+    """The same with a tensor that is no buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = torch.zeros(())
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.held += 1
+        return torch.where(self.held > 60, x.flip(1), x + x.mean(1, keepdim=True))
+
+
 class PythonChance(nn.Module):
     """One call in three hundred is another function."""
 
@@ -174,6 +206,9 @@ STATEFUL: dict[str, Callable[[], nn.Module]] = {
     "dictionary": CountsInADictionary,
     "submodule": CountsInASubmodule,
     "new attribute": NewAttribute,
+    "buffer": CountsInABuffer,
+    "new buffer": CountsInANewBuffer,
+    "tensor": CountsInATensor,
     "Python's generator": PythonChance,
     "numpy's generator": NumpyChance,
 }

@@ -37,6 +37,8 @@ _ATEN = torch.ops.aten
 _READS = {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}
 _SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 _WITHOUT_VALUES = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
+_USES_ONLY_SHAPE_OR_DTYPE = {"expand_as", "view_as", "reshape_as", "type_as", "to.other"}  # of the second operand
+_SAME_VALUE = {"detach", "alias"}
 _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
 
@@ -129,7 +131,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._change_view(func, args, kwargs, operands)
         if func._schema.is_mutable:
             return self._write(func, args, kwargs, operands)
-        if find_rule(func) is None and (replaced := self._decomposition(func)) is not None:
+        if (replaced := self._decomposition(func)) is not None:
             with self:
                 result = replaced(*args, **kwargs)
             if result is not NotImplemented:
@@ -137,6 +139,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._call(func, args, kwargs, operands)
 
     def _decomposition(self, func: OpOverload) -> Any:
+        name = func.overloadpacket.__name__
+        if name in _USES_ONLY_SHAPE_OR_DTYPE or f"{name}.{func._overloadname}" in _USES_ONLY_SHAPE_OR_DTYPE:
+            return func.decompose
+        if find_rule(func) is not None:
+            return None
         table = _decompositions()
         if func in table:
             return table[func]
@@ -153,7 +160,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(result, Tensor):
             if id(result) in self.aliases:
                 return result  # the operand itself: `contiguous` of a contiguous tensor
-            node = self._emit(func, args, kwargs, result)
+            same = func.overloadpacket.__name__ in _SAME_VALUE
+            node = self.node_of(args[0]) if same else self._emit(func, args, kwargs, result)
             self._register(result, node, func, args, kwargs, None, values)
             return result
         if not isinstance(result, list | tuple) or not _tensors(result):
@@ -261,14 +269,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         target = args[0]
         alias = self.alias(target)
         name = func.overloadpacket.__name__
-        if name == "copy_":
-            node = self._broadcast(self.node_of(args[1]), target)
-        elif name in ("fill_", "zero_"):
-            filled = args[1] if name == "fill_" else 0
-            if isinstance(filled, Tensor):
-                node = self._broadcast(self.node_of(filled), target)
-            else:
-                node = self._emit_on_nodes_with(_ATEN.full.default, [list(target.shape), filled], target)
+        if name in ("copy_", "fill_", "zero_"):
+            source = 0 if name == "zero_" else args[1]
+            written_node = (
+                self._node_to_copy(source) if isinstance(source, Tensor) else self._emit_number(source, target)
+            )
+            node = self._emit(_ATEN.copy.default, (self._current(alias), written_node), {}, torch.empty_like(target))
         else:
             with self:
                 result = _functional(self, func)(*args, **kwargs)
@@ -291,10 +297,17 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             node = self._emit_on_nodes(_ATEN.expand.default, node, list(target.shape))
         return node
 
-    def _emit_on_nodes_with(self, func: OpOverload, args: list[Any], like: Tensor) -> Node:
-        options = {"dtype": like.dtype, "device": self.device}
-        value = func(*args, dtype=like.dtype, device="meta")
-        return self._emit(func, tuple(args), options, value)
+    def _node_to_copy(self, source: Tensor) -> Node:
+        """The node of a tensor before it was expanded: a copy broadcasts."""
+        alias = self.alias(source)
+        while alias.parent is not None and alias.view is not None and alias.view[0] is _ATEN.expand.default:
+            alias = alias.parent
+        return self._current(alias)
+
+    def _emit_number(self, number: Any, like: Tensor) -> Node:
+        """The node of a tensor of no dimensions."""
+        value = torch.empty((), dtype=like.dtype, device=_META)
+        return self._emit(_ATEN.full.default, ([], number), {"dtype": like.dtype, "device": self.device}, value)
 
     def _store(self, alias: Alias, node: Node) -> None:
         """Make a value that of an alias: replace the part of its base, and of the base's base."""

@@ -128,8 +128,8 @@ class _Recording:
     # ------------------------------------------------------------------ the call
 
     @contextmanager
-    def _swapped(self) -> Iterator[None]:
-        """The module with meta tensors for its parameters and buffers."""
+    def _swapped(self, changes: list[str]) -> Iterator[None]:
+        """The module with meta tensors for its parameters and buffers; the names of those that change are added."""
         before: list[tuple[dict[str, Any], dict[str, Any]]] = []
         for part in self.module.modules():
             for held in (part._parameters, part._buffers):
@@ -143,6 +143,11 @@ class _Recording:
             yield
         finally:
             for held, values in before:
+                for key, value in values.items():
+                    name = None if value is None else self.tensors.name_of(value)
+                    replaced = held.get(key) is not (None if name is None else self.by_name[name].tensor)
+                    if replaced:
+                        changes.append(name or key)
                 held.clear()
                 held.update(values)
 
@@ -174,6 +179,7 @@ class _Recording:
         """The graph. Raises `CaptureError`, and what the forward call raises."""
         names = _argument_names(self.module, len(self.inputs))
         aliases = [self.placeholder(name, _meta_like(x)) for name, x in zip(names, self.inputs, strict=True)]
+        input_nodes = [alias.node for alias in aliases]  # a write to an input gives its alias another node
         recorder = self.recorder
         for alias in aliases:
             recorder.aliases[id(alias.tensor)] = alias
@@ -181,7 +187,7 @@ class _Recording:
         output: Any = None
         with ExitStack() as stack:
             changes = stack.enter_context(preserved_state(self.module))
-            stack.enter_context(self._swapped())
+            stack.enter_context(self._swapped(changes))
             for alias in self.by_name.values():
                 recorder.aliases[id(alias.tensor)] = alias
                 recorder.storages[alias.tensor.untyped_storage()._cdata] = alias.storage
@@ -198,8 +204,9 @@ class _Recording:
             raise UnsupportedModel(recorder.unsupported[0])
         if recorder.errors:
             raise UnsupportedModel(f"the model catches an error that recording it raised: {recorder.errors[0]}")
-        captured = self._captured(output, [alias.node for alias in aliases])
-        captured.changed_state = tuple(changes)
+        captured = self._captured(output, input_nodes)
+        written = [name for name, alias in self.by_name.items() if alias.storage.version]
+        captured.changed_state = tuple(dict.fromkeys([*changes, *written]))
         return captured
 
     def _captured(self, output: Any, inputs: list[Node]) -> CapturedGraph:
