@@ -10,6 +10,7 @@ from orderproof.auditing.context import AuditContext
 from orderproof.laws import find_proved_law
 from orderproof.models import load
 from orderproof.models.settings import DEFAULT_SETTING
+from tests.auditing.internals import prove_law
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,11 @@ def test_a_context_that_kept_no_walks_has_no_certificates() -> None:
     assert context.walks == []
     with pytest.raises(ValueError, match="expected a context made with keep_walks=True"):
         certificates_of(context, finding)
+
+
+def test_a_certificate_has_the_assumptions_of_its_finding() -> None:
+    subject = load("arch:gpt2", tiny=True)
+    context = AuditContext(subject, subject.default_length, keep_walks=True)
+    (finding,) = prove_law(context, find_proved_law("causal"))
+    (certificate,) = certificates_of(context, finding)
+    assert tuple(certificate["assumptions"]) == finding.scope.assumptions

@@ -6,7 +6,7 @@ from typing import Any
 
 from orderproof.auditing.completion import MAX_ROUNDS, make_entries_uniform
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.proof import LawWalk, Weights, ancestors, input_axes, walk_graph
+from orderproof.auditing.proof import LawWalk, Weights, ancestors, input_axes, proof_scope, walk_graph
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.certificate import build_certificate
@@ -49,6 +49,7 @@ def certificate_of_walk(context: AuditContext, walk: LawWalk, output: str) -> di
         dims=[(t.dim, t.prefix_length) for t in dims],
         inputs=input_axes(context, captured), subject=context.subject.name,
         weights=walk.weights, needed=ancestors(captured.outputs[output]),
+        assumptions=proof_scope(context, walk, walk.weights).assumptions,
     )  # fmt: skip
 
 

@@ -65,6 +65,9 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights) -> Scope
     """The scope of a proof, with everything that it assumes."""
     captured = done.captured
     assumptions = [RECORDED_CALL_ASSUMPTION, *done.walk.assumptions]
+    fixed = [node.name for node, axis in input_axes(context, captured).items() if axis is None]
+    if fixed:
+        assumptions.append(f"the same in both runs: input {', '.join(fixed)}")
     if captured.changed_state:
         assumptions.append(f"of one call: the call changes {', '.join(captured.changed_state[:SHOWN_CHANGES])}")
     if captured.exported_because:

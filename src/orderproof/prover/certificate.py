@@ -24,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,8 +91,12 @@ def build_certificate(
     subject: str,
     weights: str,
     needed: set[Node],
+    assumptions: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The certificate of one proved law about one output."""
+    """The certificate of one proved law about one output.
+
+    `assumptions`: what the proof assumes besides the assumptions of the analysis.
+    """
     unread = {n for n in inputs if n.op == "placeholder"}  # inputs that the output does not read are listed too
     steps = graph_records(captured, needed | unread)
     by_name = {n.name: n for n in captured.graph.nodes}
@@ -119,7 +123,7 @@ def build_certificate(
         "inputs": {n.name: list(a) if isinstance(a, tuple) else a for n, a in inputs.items()},
         "subject": subject,
         "weights": weights,
-        "assumptions": list(analysis.assumptions),
+        "assumptions": list(dict.fromkeys([*assumptions, *analysis.assumptions])),
         "values": _stored_values(captured, analysis, steps, weights),
         "steps": steps,
         "graph": graph_fingerprint(steps),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -131,3 +132,41 @@ def test_the_recorded_graph_computes_what_the_exported_one_does(name: str) -> No
     assert list(recorded.outputs) == list(exported.outputs)
     first, second = execute(recorded, inputs), execute(exported, inputs)
     assert all(relative_difference(first[output], second[output]) < 1e-6 for output in first)
+
+
+def test_a_second_input_is_named_as_fixed() -> None:
+    class Reads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor, memory: Tensor) -> Tensor:
+            return self.inner(x) + memory.mean((0, 1))
+
+    subject = from_module(Reads(), (torch.randn(2, 5, 4), torch.randn(2, 3, 4)))
+    (found,) = prove_law(AuditContext(subject, 5), find_proved_law("batch"))
+    assert found.verdict == "proved"
+    assert "the same in both runs: input memory" in found.scope.assumptions
+
+
+DIFFERENTIATED = {  # each depends on later tokens
+    "grad": torch.func.grad(lambda y: (y * y.mean(1, keepdim=True)).sum()),
+    "jacrev": lambda x: torch.func.jacrev(lambda y: y.mean(1) ** 2)(x).sum((0, 1, 2))[None] + x,
+    "vjp": lambda x: torch.func.vjp(lambda y: y.cumsum(1), x)[1](x)[0],
+}
+
+
+class Function(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIATED)
+def test_a_derivative_is_decided_as_it_runs_or_left_open(name: str) -> None:
+    assert finding_of(Function(DIFFERENTIATED[name]), "causal").verdict in ("refuted", "undecided")

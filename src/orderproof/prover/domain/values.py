@@ -30,7 +30,8 @@ MASKING_THRESHOLD: Final = 1e8  # float32: an entry this negative masks, under t
 ORDINARY_LIMIT: Final = 6e4  # float16 has nothing larger than 65504
 VISIBLE_MARGIN: Final = 0.1  # share of the threshold: an entry above it is visible next to every masked one
 FINITE_SCORES_ASSUMPTION = (
-    "scores of visible tokens are finite and small compared with the masking value (finite mask, not -inf)"
+    "scores of visible and of hidden tokens are finite and small compared with the masking value "
+    "(finite mask, not -inf)"
 )
 
 

@@ -25,7 +25,8 @@ from orderproof.prover.recheck.fact import (
 from orderproof.prover.recheck.reading import MAX_ARRAY_ELEMENTS, require
 
 FINITE_SCORES_ASSUMPTION = (
-    "scores of visible tokens are finite and small compared with the masking value (finite mask, not -inf)"
+    "scores of visible and of hidden tokens are finite and small compared with the masking value "
+    "(finite mask, not -inf)"
 )
 
 
