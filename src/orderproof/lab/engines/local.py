@@ -127,8 +127,11 @@ def _sigint_blocked() -> Iterator[None]:
 def _kill_pool(pool: ProcessPoolExecutor) -> None:
     """Kill all workers and wait for their end."""
     processes = list((pool._processes or {}).values())
+    manager = pool._executor_manager_thread
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.kill()
     for process in processes:
         process.join()
+    if manager is not None:  # otherwise it may close its pipe while Python, on its way out, writes to it
+        manager.join()  # type: ignore[attr-defined]  # typeshed gives it another class
