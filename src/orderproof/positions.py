@@ -11,6 +11,9 @@ encoding applies to its positions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -216,8 +219,23 @@ def validate(
     return positions
 
 
+_value_checks = ContextVar("value_checks", default=True)
+
+
+@contextmanager
+def without_value_checks() -> Iterator[None]:
+    """Skip the checks of values, which only raise errors, where tensors have no values to read."""
+    token = _value_checks.set(False)
+    try:
+        yield
+    finally:
+        _value_checks.reset(token)
+
+
 def has_readable_values(tensor: Tensor) -> bool:
     """True if values can be read without synchronisation: on the CPU, not while tracing, not on fake tensors."""
+    if not torch.compiler.is_compiling() and not _value_checks.get():
+        return False
     return not torch.compiler.is_compiling() and tensor.device.type == "cpu" and not isinstance(tensor, FakeTensor)
 
 

@@ -170,3 +170,14 @@ class Function(nn.Module):
 @pytest.mark.parametrize("name", DIFFERENTIATED)
 def test_a_derivative_is_decided_as_it_runs_or_left_open(name: str) -> None:
     assert finding_of(Function(DIFFERENTIATED[name]), "causal").verdict in ("refuted", "undecided")
+
+
+def test_numbers_in_an_index_keep_their_values() -> None:
+    x = torch.randn(2, 5, 4)
+    module = Function(
+        lambda y: y[:, [1, -1]].sum(1, keepdim=True) + y[[0, 1]] + y[:, [True, False, True, True, False]].mean()
+    )
+    captured = capture(module, (x,))
+    assert not captured.exported_because
+    (found,) = execute(captured, (x,)).values()
+    assert torch.allclose(found, module(x))

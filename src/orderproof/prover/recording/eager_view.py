@@ -47,6 +47,9 @@ class EagerView(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)
+        if name in ("__getitem__", "__setitem__") and args[0].is_meta:
+            # torch would put the numbers of a list on the device of the tensor, where they have no values.
+            args = (args[0], _with_tensors_for_lists(args[1]), *args[2:])
         if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
             self.recorder.give_up("it assigns to tensor.data")
         return func(*args, **kwargs)
@@ -62,3 +65,13 @@ class EagerView(TorchFunctionMode):
             values = self.recorder.alias(tensor).values
             assert values is not None
             return func(values.clone(), *args[1:], **kwargs)
+
+
+def _with_tensors_for_lists(index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(map(_with_tensors_for_lists, index))
+    return torch.tensor(index) if isinstance(index, list) and _are_numbers(index) else index
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    return all(isinstance(x, int) or (isinstance(x, list) and _are_numbers(x)) for x in values)

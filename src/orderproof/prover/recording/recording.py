@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
 
 from orderproof.errors import CaptureError
+from orderproof.positions import without_value_checks
 from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.module_state import preserved_state
@@ -112,6 +113,8 @@ class _Recording:
             return self.of_module(name)
         if type(tensor) not in (Tensor, nn.Parameter) or tensor.layout is not torch.strided or tensor.is_quantized:
             self.recorder.refuse(f"it uses a tensor of class {type(tensor).__name__}")
+        if tensor.is_meta and self.device.type != "meta":
+            self.recorder.give_up("it uses a tensor whose values are not known")
         shared = not tensor.is_meta and tensor.untyped_storage()._cdata in self.tensors.trained_storages
         trained = isinstance(tensor, nn.Parameter) or shared
         known = self.tensors.attributes.get(id(tensor))
@@ -193,6 +196,7 @@ class _Recording:
                 recorder.storages[alias.tensor.untyped_storage()._cdata] = alias.storage
             stack.enter_context(self._modules_followed())
             stack.enter_context(torch.no_grad())
+            stack.enter_context(without_value_checks())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             stack.enter_context(recorder)
             stack.enter_context(EagerView(recorder, self.device))
