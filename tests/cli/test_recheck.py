@@ -51,7 +51,7 @@ def test_texts_of_an_accepted_certificate_cannot_control_the_terminal(
     code, out, err = run(monkeypatch, capsys, path)
     assert (code, err) == (0, "")
     assert not acts(out)
-    assert len(out.splitlines()) == 3
+    assert len(out.splitlines()) == 4  # two assumptions
     assert out.count(r"\x1b[2K\r\u202e\n\ud800") == 4
 
 
