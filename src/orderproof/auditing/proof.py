@@ -19,7 +19,8 @@ from orderproof.records.audit import Proof, ProofStep, Scope
 
 Weights = Literal["all", "these"]
 RECORDED_CALL_ASSUMPTION = (
-    "over the real numbers, for finite activations, at the recorded shape, called without gradients"
+    "over the real numbers, for finite activations, at the recorded shape, called without gradients, "
+    "where no operator raises an error"
 )
 SHOWN_CHANGES = 4
 
@@ -70,6 +71,8 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights) -> Scope
         assumptions.append(f"the same in both runs: input {', '.join(fixed)}")
     if captured.changed_state:
         assumptions.append(f"of one call: the call changes {', '.join(captured.changed_state[:SHOWN_CHANGES])}")
+    if captured.patched_because:
+        assumptions.append(f"as traced: parts of the model were replaced, because {captured.patched_because}")
     if captured.exported_because:
         assumptions.append(f"as compiled: recorded by torch.export, because {captured.exported_because}")
     if context.runnable is not context:

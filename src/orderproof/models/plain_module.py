@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -268,11 +268,7 @@ def _is_pretrained(module: nn.Module) -> bool:
 
 def _export_context(module: nn.Module) -> Any:
     if not any(type(part).__module__.startswith("transformers.") for part in module.modules()):
-        return _no_export_patches
+        return nullcontext
     from orderproof.models.hf.export_patches import eager_branches
 
     return partial(eager_branches, module)
-
-
-def _no_export_patches() -> AbstractContextManager[None]:
-    return nullcontext()

@@ -49,6 +49,11 @@ def pickled(x: Tensor) -> bytes:
     return stream.getvalue()
 
 
+def without_functions(x: Tensor) -> bool:
+    with torch._C.DisableTorchFunction():
+        return x.device.type == "cpu"
+
+
 READS: dict[str, Answer] = {
     "bool": lambda x: bool((x > 20).any()),
     "item": lambda x: x.max().item() > 20,
@@ -86,6 +91,15 @@ WORLDS: dict[str, Answer] = {
     "meta": lambda x: not x.is_meta and bool((x > 20).any()),
     "device": lambda x: x.device.type == "cpu" and bool((x > 20).any()),
     "cpu": lambda x: x.is_cpu and bool((x > 20).any()),
+    "type name": lambda x: x.type() == "torch.FloatTensor" and bool((x > 20).any()),
+    "instance of a tensor type": lambda x: isinstance(x, torch.FloatTensor) and bool((x > 20).any()),
+    "dispatch keys": lambda x: "Meta" not in str(torch._C._dispatch_keys(x)) and bool((x > 20).any()),
+    "function modes off": lambda x: without_functions(x) and bool((x > 20).any()),
+    "function modes": lambda x: not torch.overrides.has_torch_function((x,)) and bool((x > 20).any()),
+    "dispatch modes": lambda x: not torch._C._len_torch_dispatch_stack() and bool((x > 20).any()),
+    "numpy without modes": lambda x: isinstance(x, torch.FloatTensor) and x.numpy().max() > 20,
+    "list without modes": lambda x: isinstance(x, torch.FloatTensor) and max(x.flatten().tolist()) > 20,
+    "program without modes": lambda x: isinstance(x, torch.FloatTensor),
     "tracing": lambda x: not torch.jit.is_tracing() and bool((x > 20).any()),
     "scripting": lambda x: not torch.jit.is_scripting() and bool((x > 20).any()),
     "class dictionary": lambda x: "fake_mode" not in dir(x) and bool((x > 20).any()),

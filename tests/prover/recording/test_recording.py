@@ -181,3 +181,70 @@ def test_numbers_in_an_index_keep_their_values() -> None:
     assert not captured.exported_because
     (found,) = execute(captured, (x,)).values()
     assert torch.allclose(found, module(x))
+
+
+def test_a_difference_from_the_eager_call_names_both_operators() -> None:
+    found = finding_of(Branch(WORLDS["instance of a tensor type"]))
+    assert "an eager call runs aten::gt where the recording has aten::mean" in found.reason
+
+
+def test_an_eager_call_leaves_no_trace() -> None:
+    module = STATEFUL["tensor"]()
+    capture(module, (torch.zeros(2, 5, 4),))
+    assert module.held == 0
+
+
+def test_transformers_is_recorded_as_it_runs() -> None:
+    subject = load("arch:llama", tiny=True)
+    inputs = subject.sample(subject.default_length, 0).inputs
+    captured = capture(subject.module, inputs, values=subject.buffer_values, quiet=subject.export_context)
+    assert not captured.patched_because
+
+
+def test_replaced_parts_are_an_assumption() -> None:
+    subject = load("arch:dbrx", tiny=True)
+    (found,) = prove_law(AuditContext(subject, subject.default_length), find_proved_law("causal"))
+    assert found.verdict == "proved"
+    assert any(
+        text.startswith("as traced: parts of the model were replaced, because") for text in found.scope.assumptions
+    )
+
+
+class Array(nn.Module):
+    """An array of numpy that shares the memory of a constant, written to by one of the two."""
+
+    def __init__(self, write: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.write = write
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.write(torch.zeros(5, 1), x)
+
+
+def written_array(seen: Tensor, x: Tensor) -> Tensor:
+    seen.numpy()[0] = 1
+    return seen
+
+
+def written_tensor(seen: Tensor, x: Tensor) -> Tensor:
+    array = seen.numpy()
+    seen.add_(1)
+    return seen * float(array.sum() > 0) * torch.arange(5)[:, None]
+
+
+@pytest.mark.parametrize("write", [written_array, written_tensor])
+def test_memory_shared_with_an_array_is_not_followed(write: Callable[[Tensor, Tensor], Tensor]) -> None:
+    assert finding_of(Array(write)).verdict != "proved"
+
+
+def test_a_call_under_autocast_is_exported() -> None:
+    class Cast(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return self.inner(x)
+
+    assert "autocast" in capture(Cast(), (torch.zeros(2, 5, 4),)).exported_because

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from orderproof.adapter import AttentionPattern, ModelAdapter, ModelOutput
 from orderproof.errors import UnsupportedCallError, first_line
+from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.attention_pattern import attention_pattern, causal_padding_mask
 from orderproof.models.hf.config_changes import models_with_changed_config
 from orderproof.models.hf.describe import ModelDescription
-from orderproof.models.hf.export_patches import suppress_warnings
 from orderproof.models.hf.extra_inputs import ExtraInputs
 from orderproof.models.hf.flex_attention import eager_flex_attention
 from orderproof.models.hf.generation import causal_lm_class, greedy_tokens

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from orderproof.models.hf.export_patches import suppress_warnings
+from orderproof.library_messages import suppress_warnings
 from orderproof.models.tiny.proportional_sizes import config_value
 
 THETA_FACTOR = 8.0  # on rope_theta

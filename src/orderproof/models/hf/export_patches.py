@@ -6,16 +6,14 @@ is about the eager call, so these checks return False during tracing.
 
 from __future__ import annotations
 
-import logging
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from orderproof.errors import SubjectError
+from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.moe_rewrites import rewrite_moe_layers
 
 if TYPE_CHECKING:
@@ -33,19 +31,6 @@ def transformers_library() -> Any:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     return transformers
-
-
-@contextmanager
-def suppress_warnings() -> Iterator[None]:
-    """Suppress warnings and log messages."""
-    before = logging.root.manager.disable
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        logging.disable(logging.ERROR)
-        try:
-            yield
-        finally:
-            logging.disable(before)
 
 
 @contextmanager
@@ -71,23 +56,8 @@ def _return_none(*_args: object, **_options: object) -> None:
     return None
 
 
-def _keep_data_dependent_mask(ignore: Callable[..., bool]) -> Callable[..., bool]:
-    """Keep a mask if its values, which decide whether it may be dropped, cannot be read during tracing."""
-    from torch._subclasses.fake_tensor import DataDependentOutputException
-    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-
-    @wraps(ignore)
-    def wrapper(*args: Any, **options: Any) -> bool:
-        try:
-            return bool(ignore(*args, **options))
-        except (GuardOnDataDependentSymNode, DataDependentOutputException):
-            return False
-
-    return wrapper
-
-
 def _as_if_tracing(find: Callable[..., object]) -> Callable[..., object]:
-    """The function with its mask built without a check whether it masks anything."""
+    """The function without its checks of the values of a mask: the mask is kept."""
     from transformers import masking_utils
 
     def wrapper(*args: Any, **options: Any) -> object:
@@ -110,11 +80,11 @@ def eager_branches(module: nn.Module, *, packed: bool = False) -> Iterator[None]
     they may be, and the resulting mask is traced. Checks in the modelling files themselves stay: they select a formula,
     not a mask.
     """
-    from transformers import masking_utils, modeling_attn_mask_utils
+    from transformers import PreTrainedModel, masking_utils, modeling_attn_mask_utils
 
     with ExitStack() as stack:
 
-        def patch(module: ModuleType, name: str, value: Callable[..., object]) -> None:
+        def patch(module: Any, name: str, value: Callable[..., object]) -> None:
             if hasattr(module, name):
                 stack.enter_context(patch_attribute(module, name, value))
 
@@ -124,11 +94,13 @@ def eager_branches(module: nn.Module, *, packed: bool = False) -> Iterator[None]
         patch(masking_utils, "find_packed_sequence_indices", _as_if_tracing(find) if packed else _return_none)
         for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
             if (ignore := getattr(masking_utils, name, None)) is not None:
-                patch(masking_utils, name, _keep_data_dependent_mask(ignore))
+                patch(masking_utils, name, _as_if_tracing(ignore))
         patch(modeling_attn_mask_utils, "is_tracing", _return_false)
+        patch(PreTrainedModel, "warn_if_padding_and_no_attention_mask", _return_none)
         recurrent = getattr(masking_utils, "create_recurrent_attention_mask", None)
         for modelling in _modelling_modules(module):
             patch(modelling, "is_torchdynamo_compiling", _return_false)
+            patch(modelling, "torch_compilable_check", _return_none)  # raises an error, or does nothing
             if recurrent is not None:  # the values of the mask cannot be read during tracing: keep it
                 patch(modelling, "create_recurrent_attention_mask", _as_if_tracing(recurrent))
         stack.enter_context(rewrite_moe_layers(module))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from orderproof.errors import UnsupportedCallError
-from orderproof.models.hf.export_patches import suppress_warnings
+from orderproof.library_messages import suppress_warnings
 
 
 def greedy_tokens(

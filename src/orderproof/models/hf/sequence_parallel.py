@@ -16,7 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from orderproof.blocks.sequence_parallel.all_gather import all_gather
 from orderproof.errors import UnsupportedCallError
-from orderproof.models.hf.export_patches import suppress_warnings
+from orderproof.library_messages import suppress_warnings
 
 ATTENTION_NAME = "orderproof_gathered"
 SUPPORTED_ARGUMENTS = {

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import SubjectError, UsageError
-from orderproof.models.hf.export_patches import suppress_warnings
+from orderproof.library_messages import suppress_warnings
 from orderproof.models.input_spec import InputSpec, NoTokenInputError
 from orderproof.models.sample import Sample, seeded_generator, token_labels
 from orderproof.models.vision.image_shapes import candidate_image_shapes

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import SubjectError
-from orderproof.models.hf.export_patches import patch_attribute, suppress_warnings
+from orderproof.library_messages import suppress_warnings
+from orderproof.models.hf.export_patches import patch_attribute
 from orderproof.models.sample import seeded_generator
 
 GRID_SIDE = 3  # [patches or merged groups of patches]

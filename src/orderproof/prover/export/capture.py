@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -22,6 +21,7 @@ from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError, SubjectError, first_line
+from orderproof.library_messages import suppress_warnings
 from orderproof.prover.captured_graph import CapturedGraph, find_cut, leaves_by_name, module_path
 from orderproof.prover.export.constant_reading import constants_readable
 from orderproof.prover.export.exporter import (
@@ -51,7 +51,7 @@ def capture(
         module: The module to export.
         inputs: Example inputs; shapes are static.
         values: Tensors by qualified name, instead of those of the module.
-        quiet: Context manager around the export.
+        quiet: Context manager that replaces parts of the model which cannot be recorded; entered only if needed.
         cut: Path of the submodule whose output counts as the input of the graph.
         inside: Path of the model within wrappers of this package; module paths are relative to it.
         read: Allow the module to read constants from the first attempt; otherwise only if export fails without.
@@ -81,12 +81,7 @@ def _record_or_export(
     read: bool,
 ) -> CapturedGraph:
     try:
-        with quiet(), warnings.catch_warnings(), skip_distribution_validation():
-            warnings.simplefilter("ignore")
-            recorded = record(module, inputs, values=values)
-        if not recorded.outputs:
-            _output_names(module, inputs)
-        return recorded
+        recorded = _record(module, inputs, values, quiet)
     except UnsupportedModel as error:
         reason = str(error)
     except CaptureError:
@@ -94,11 +89,35 @@ def _record_or_export(
         raise
     except Exception as error:  # noqa: BLE001 - the model's own error, or one that only recording raises
         reason = first_line(error)
+    else:
+        if not recorded.outputs:
+            _output_names(module, inputs)
+        return recorded
     if "torch._dynamo" in sys.modules:
         torch._dynamo.reset()  # what it compiled during the recording refers to the recorder
     captured = export(module, inputs, values=values, quiet=quiet, read=read)
     captured.exported_because = reason
     return captured
+
+
+def _record(
+    module: nn.Module,
+    inputs: tuple[Tensor, ...],
+    values: dict[str, Tensor],
+    quiet: Callable[[], AbstractContextManager[Any]],
+) -> CapturedGraph:
+    """The recording of the call as it runs; of the call with the patches of `quiet` if it cannot be recorded so."""
+    with suppress_warnings(), skip_distribution_validation():
+        try:
+            return record(module, inputs, values=values)
+        except Exception as error:
+            if quiet is nullcontext:
+                raise
+            reason = first_line(error)
+        with quiet():
+            recorded = record(module, inputs, values=values)
+    recorded.patched_because = reason
+    return recorded
 
 
 def export(

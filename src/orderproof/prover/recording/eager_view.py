@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
+from orderproof.prover.recording.eager_check import hidden_from_profile
 from orderproof.prover.recording.recorder import Recorder
 
 _READS = {
@@ -45,11 +47,18 @@ class EagerView(TorchFunctionMode):
         if answer is not None:
             return answer(args[0]) if args[0].is_meta else func(*args, **kwargs)
         name = getattr(func, "__name__", "")
+        if torch.is_autocast_enabled(self.device.type):
+            self.recorder.give_up("it calls operators under autocast, which casts no meta tensor")
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)
         if name in ("__getitem__", "__setitem__") and args[0].is_meta:
             # torch would put the numbers of a list on the device of the tensor, where they have no values.
             args = (args[0], _with_tensors_for_lists(args[1]), *args[2:])
+            if name == "__setitem__" and self.device.type == "cpu" and _fills(args[1], args[2]):
+                # torch fills with a number, or with a tensor of no dimensions, where it copies on other devices.
+                part = args[0][args[1]]
+                part.fill_(args[2]) if part.ndim else part.copy_(torch.as_tensor(args[2], dtype=part.dtype))
+                return None
         if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
             self.recorder.give_up("it assigns to tensor.data")
         return func(*args, **kwargs)
@@ -62,9 +71,17 @@ class EagerView(TorchFunctionMode):
             if name not in _WITH_CONSTANTS or not self.recorder.is_constant(tensor):
                 self.recorder.refuse(f"control flow depends on data (`{name}` of a tensor)")
             self.recorder.constants_read = True
-            values = self.recorder.alias(tensor).values
-            assert values is not None
-            return func(values.clone(), *args[1:], **kwargs)
+            alias = self.recorder.alias(tensor)
+            assert alias.values is not None
+            with _disable_current_modes():
+                with hidden_from_profile():
+                    values = alias.values.clone()
+                result = func(values, *args[1:], **kwargs)
+            if name in ("numpy", "__array__"):
+                # An array shares the memory of its tensor: a write to one would change the other.
+                alias.storage.shared = True
+                result.setflags(write=False)
+            return result
 
 
 def _with_tensors_for_lists(index: Any) -> Any:
@@ -75,3 +92,10 @@ def _with_tensors_for_lists(index: Any) -> Any:
 
 def _are_numbers(values: list[Any]) -> bool:
     return all(isinstance(x, int) or (isinstance(x, list) and _are_numbers(x)) for x in values)
+
+
+def _fills(index: Any, value: Any) -> bool:
+    """True if assigning the value to this part of a tensor on the CPU calls `fill_`."""
+    parts = index if isinstance(index, tuple) else (index,)
+    basic = all(p is None or p is ... or type(p) in (int, slice) for p in parts)
+    return basic and (isinstance(value, int | float) or (isinstance(value, Tensor) and value.ndim == 0))

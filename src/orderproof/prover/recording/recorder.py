@@ -45,11 +45,12 @@ _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_f
 
 @dataclass(slots=True, eq=False)
 class Storage:
-    """The storage of tensors: its current version, and whether it holds a constant."""
+    """The storage of tensors: its current version, if it holds a constant, if an array shares it."""
 
     base: Alias | None = None
     version: int = 0
     constant: bool = False
+    shared: bool = False  # with an array of numpy
     aliases: list[Alias] = field(default_factory=list)
 
 
@@ -268,6 +269,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.give_up(f"it writes to an argument ({func})")
         target = args[0]
         alias = self.alias(target)
+        if alias.storage.shared:
+            self.refuse("it writes to a tensor whose memory an array of numpy shares")
         name = func.overloadpacket.__name__
         if name in ("copy_", "fill_", "zero_"):
             source = 0 if name == "zero_" else args[1]

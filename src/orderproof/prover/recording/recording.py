@@ -15,6 +15,7 @@ from torch.fx import Graph, GraphModule, Node
 from orderproof.errors import CaptureError
 from orderproof.positions import without_value_checks
 from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
+from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.recorder import Alias, Recorder, Storage
@@ -75,6 +76,7 @@ class _Recording:
         self.constants: dict[str, Tensor] = {}
         self.device = inputs[0].device if inputs else torch.device("cpu")
         self.recorder = Recorder(self.graph, {}, self.lift, self.device)
+        self.operators: list[str] = []  # those that the call called
 
     # ------------------------------------------------------------------ tensors of the graph
 
@@ -200,6 +202,7 @@ class _Recording:
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             stack.enter_context(recorder)
             stack.enter_context(EagerView(recorder, self.device))
+            self.operators = stack.enter_context(profiled_operators())
             with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
         if recorder.refusals:
@@ -209,9 +212,15 @@ class _Recording:
         if recorder.errors:
             raise UnsupportedModel(f"the model catches an error that recording it raised: {recorder.errors[0]}")
         captured = self._captured(output, input_nodes)
-        written = [name for name, alias in self.by_name.items() if alias.storage.version]
-        captured.changed_state = tuple(dict.fromkeys([*changes, *written]))
+        captured.changed_state = tuple(dict.fromkeys([*changes, *self._written_names()]))
         return captured
+
+    def _written_names(self) -> list[str]:
+        return [name for name, alias in self.by_name.items() if alias.storage.version]
+
+    def written(self) -> list[Tensor]:
+        """The tensors of the module that the call writes to."""
+        return [self.tensors.real[name] for name in self._written_names()]
 
     def _captured(self, output: Any, inputs: list[Node]) -> CapturedGraph:
         leaves = leaves_by_name(output)
@@ -244,7 +253,10 @@ def record(
 
     Raises `CaptureError` if it cannot be recorded, and whatever the module raises.
     """
-    captured = _Recording(module, inputs).run()
+    recording = _Recording(module, inputs)
+    captured = recording.run()
+    if can_compare(module, inputs):
+        compare_with_eager(module, inputs, recording.operators, recording.written())
     captured.values.update({k: v for k, v in (values or {}).items() if k in captured.state.values()})
     return captured
 

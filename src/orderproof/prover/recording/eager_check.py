@@ -1,0 +1,117 @@
+"""Compare a recording with the same call in eager mode, operator by operator.
+
+A model can tell meta tensors under torch's modes from the tensors it usually gets: `isinstance(x, torch.FloatTensor)`,
+dispatch keys, the stack of modes, a function mode switched off. No list of such checks is complete. Instead the call
+runs once more as it always does, on real tensors and without modes, while torch's profiler reports its operators. A
+model that takes another branch calls other operators, and one that reads a value calls an operator to read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import zip_longest
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy, _profiler_enabled
+from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig, _RecordFunctionFast
+
+from orderproof.errors import CaptureError
+from orderproof.positions import without_value_checks
+from orderproof.prover.recording.module_state import preserved_state
+
+# The operators with which torch makes a tensor of Python numbers, and those that change neither values nor shape; torch
+# calls some of them only under a mode.
+_WITHOUT_EFFECT = {
+    f"aten::{name}"
+    for name in (
+        "empty", "to", "lift_fresh", "scalar_tensor", "detach", "detach_", "alias", "set_", "contiguous",
+    )
+}  # fmt: skip
+
+
+_HIDDEN = "orderproof::hidden"
+
+
+def hidden_from_profile() -> AbstractContextManager[Any]:
+    """A block whose operators are not those of the model."""
+    hidden: AbstractContextManager[Any] = _RecordFunctionFast(_HIDDEN)
+    return hidden
+
+
+@contextmanager
+def profiled_operators() -> Iterator[list[str]]:
+    """The operators that the block calls, in order, without those that they call; filled when the block ends."""
+    operators: list[str] = []
+    _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
+    try:
+        yield operators
+    finally:
+        operators += [x for thread in _disable_profiler_legacy() for x in _outermost(thread)]
+
+
+def _outermost(events: Sequence[Any]) -> Iterator[str]:
+    """Names of the operators that no other operator called. Other ranges of the profiler are transparent."""
+    stack: list[bool] = []  # for each open range: it is an operator
+    for event in events:
+        if event.kind() == "push":
+            name = event.name()
+            operator = "::" in name and not name.startswith("autograd::")
+            if operator and not any(stack) and name != _HIDDEN and name not in _WITHOUT_EFFECT:
+                yield name
+            stack.append(operator)
+        elif event.kind() == "pop" and stack:
+            stack.pop()
+
+
+def can_compare(module: nn.Module, inputs: tuple[Tensor, ...]) -> bool:
+    """True if every tensor of the call has values and no other profiler runs."""
+    tensors = (*inputs, *module.parameters(), *module.buffers())
+    return not _profiler_enabled() and not any(x.is_meta for x in tensors)
+
+
+def compare_with_eager(
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], written: list[Tensor]
+) -> None:
+    """Run the call in eager mode. Raises `CaptureError` if its operators are not the recorded ones.
+
+    Args:
+        module: The module that was recorded.
+        inputs: The inputs of the call.
+        recorded: The operators of the recording.
+        written: The tensors of the module that the call writes to; they get their values back.
+
+    """
+    copies = [x.clone() for x in inputs]
+    with (
+        preserved_state(module), _preserved_tensors(module, written), without_value_checks(), torch.no_grad(),
+        profiled_operators() as eager,
+    ):  # fmt: skip
+        module(*copies)
+    for first, second in zip_longest(recorded, eager):
+        if first != second:
+            raise CaptureError(
+                "the recording is not the program that runs: an eager call runs "
+                f"{_described(second)} where the recording has {_described(first)}"
+            )
+
+
+def _described(operator: str | None) -> str:
+    return "no further operator" if operator is None else operator
+
+
+@contextmanager
+def _preserved_tensors(module: nn.Module, written: list[Tensor]) -> Iterator[None]:
+    """Restore which tensors the module holds, and the values of those that are written to."""
+    before = [(held, dict(held)) for part in module.modules() for held in (part._parameters, part._buffers)]
+    values = [(x, x.detach().clone()) for x in written]
+    try:
+        yield
+    finally:
+        for held, tensors in before:
+            held.clear()
+            held.update(tensors)  # type: ignore[arg-type]
+        for tensor, value in values:
+            tensor.detach().copy_(value)
