@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from orderproof.prover.recording.constants import is_constant
 from orderproof.prover.recording.eager_check import hidden_from_profile
-from orderproof.prover.recording.recorder import Recorder
+from orderproof.prover.recording.recorded_graph import RecordedGraph
 
 _READS = {
     "numpy", "__array__", "tolist", "data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage",
@@ -26,12 +27,12 @@ _WITH_CONSTANTS = {"numpy", "__array__", "tolist", "__repr__", "__str__", "__for
 
 
 class EagerView(TorchFunctionMode):
-    """The function mode of a recording. `device` is that of the replaced tensors."""
+    """The function mode of a recording."""
 
-    def __init__(self, recorder: Recorder, device: torch.device) -> None:
+    def __init__(self, recorded: RecordedGraph) -> None:
         super().__init__()
-        self.recorder = recorder
-        self.device = device
+        self.recorded = recorded
+        self.device = device = recorded.device
         tensor = Tensor
         self._answers: dict[Any, Callable[[Tensor], Any]] = {
             tensor.device.__get__: lambda x: device,
@@ -48,7 +49,7 @@ class EagerView(TorchFunctionMode):
             return answer(args[0]) if args[0].is_meta else func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if torch.is_autocast_enabled(self.device.type):
-            self.recorder.give_up("it calls operators under autocast, which casts no meta tensor")
+            self.recorded.give_up("it calls operators under autocast, which casts no meta tensor")
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)
         if name in ("__getitem__", "__setitem__") and args[0].is_meta:
@@ -60,18 +61,18 @@ class EagerView(TorchFunctionMode):
                 part.fill_(args[2]) if part.ndim else part.copy_(torch.as_tensor(args[2], dtype=part.dtype))
                 return None
         if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
-            self.recorder.give_up("it assigns to tensor.data")
+            self.recorded.give_up("it assigns to tensor.data")
         return func(*args, **kwargs)
 
     def _read(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with torch._C.DisableTorchFunction():
             tensor = args[0]
-            if not tensor.is_meta and not self.recorder.is_lifted_parameter(tensor):
+            if not tensor.is_meta and self.recorded.alias(tensor).values is not None:
                 return func(*args, **kwargs)
-            if name not in _WITH_CONSTANTS or not self.recorder.is_constant(tensor):
-                self.recorder.refuse(f"control flow depends on data (`{name}` of a tensor)")
-            self.recorder.constants_read = True
-            alias = self.recorder.alias(tensor)
+            if name not in _WITH_CONSTANTS or not is_constant(self.recorded, tensor):
+                self.recorded.refuse(f"control flow depends on data (`{name}` of a tensor)")
+            self.recorded.constants_read = True
+            alias = self.recorded.alias(tensor)
             assert alias.values is not None
             with _disable_current_modes():
                 with hidden_from_profile():

@@ -18,7 +18,8 @@ from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.module_state import preserved_state
-from orderproof.prover.recording.recorder import Alias, Recorder, Storage
+from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, Storage
+from orderproof.prover.recording.recorder import Recorder
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
 
 
@@ -75,7 +76,7 @@ class _Recording:
         self.last_placeholder: Node | None = None
         self.constants: dict[str, Tensor] = {}
         self.device = inputs[0].device if inputs else torch.device("cpu")
-        self.recorder = Recorder(self.graph, {}, self.lift, self.device)
+        self.recorded = RecordedGraph(self.graph, self.lift, self.device)
         self.operators: list[str] = []  # those that the call called
 
     # ------------------------------------------------------------------ tensors of the graph
@@ -114,9 +115,9 @@ class _Recording:
         if name is not None:
             return self.of_module(name)
         if type(tensor) not in (Tensor, nn.Parameter) or tensor.layout is not torch.strided or tensor.is_quantized:
-            self.recorder.refuse(f"it uses a tensor of class {type(tensor).__name__}")
+            self.recorded.refuse(f"it uses a tensor of class {type(tensor).__name__}")
         if tensor.is_meta and self.device.type != "meta":
-            self.recorder.give_up("it uses a tensor whose values are not known")
+            self.recorded.give_up("it uses a tensor whose values are not known")
         shared = not tensor.is_meta and tensor.untyped_storage()._cdata in self.tensors.trained_storages
         trained = isinstance(tensor, nn.Parameter) or shared
         known = self.tensors.attributes.get(id(tensor))
@@ -160,7 +161,7 @@ class _Recording:
     def _modules_followed(self) -> Iterator[None]:
         """Follow which module is running."""
         paths = {id(part): (path, type(part)) for path, part in self.module.named_modules()}
-        stack = self.recorder.module_stack
+        stack = self.recorded.module_stack
 
         def enter(part: nn.Module, _args: Any) -> None:
             path, kind = paths.get(id(part), ("", type(part)))
@@ -185,32 +186,30 @@ class _Recording:
         names = _argument_names(self.module, len(self.inputs))
         aliases = [self.placeholder(name, _meta_like(x)) for name, x in zip(names, self.inputs, strict=True)]
         input_nodes = [alias.node for alias in aliases]  # a write to an input gives its alias another node
-        recorder = self.recorder
+        recorded = self.recorded
         for alias in aliases:
-            recorder.aliases[id(alias.tensor)] = alias
-            recorder.storages[alias.tensor.untyped_storage()._cdata] = alias.storage
+            recorded.add(alias)
         output: Any = None
         with ExitStack() as stack:
             changes = stack.enter_context(preserved_state(self.module))
             stack.enter_context(self._swapped(changes))
             for alias in self.by_name.values():
-                recorder.aliases[id(alias.tensor)] = alias
-                recorder.storages[alias.tensor.untyped_storage()._cdata] = alias.storage
+                recorded.add(alias)
             stack.enter_context(self._modules_followed())
             stack.enter_context(torch.no_grad())
             stack.enter_context(without_value_checks())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
-            stack.enter_context(recorder)
-            stack.enter_context(EagerView(recorder, self.device))
+            stack.enter_context(Recorder(recorded))
+            stack.enter_context(EagerView(recorded))
             self.operators = stack.enter_context(profiled_operators())
             with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
-        if recorder.refusals:
-            raise CaptureError(f"the graph cannot be recorded: {recorder.refusals[0]}")
-        if recorder.unsupported:
-            raise UnsupportedModel(recorder.unsupported[0])
-        if recorder.errors:
-            raise UnsupportedModel(f"the model catches an error that recording it raised: {recorder.errors[0]}")
+        if recorded.refusals:
+            raise CaptureError(f"the graph cannot be recorded: {recorded.refusals[0]}")
+        if recorded.unsupported:
+            raise UnsupportedModel(recorded.unsupported[0])
+        if recorded.errors:
+            raise UnsupportedModel(f"the model catches an error that recording it raised: {recorded.errors[0]}")
         captured = self._captured(output, input_nodes)
         captured.changed_state = tuple(dict.fromkeys([*changes, *self._written_names()]))
         return captured
@@ -224,7 +223,7 @@ class _Recording:
 
     def _captured(self, output: Any, inputs: list[Node]) -> CapturedGraph:
         leaves = leaves_by_name(output)
-        outputs = {name: self.recorder.node_of(x) for name, x in leaves.items() if isinstance(x, Tensor)}
+        outputs = {name: self.recorded.node_of(x) for name, x in leaves.items() if isinstance(x, Tensor)}
         self.graph.output(tuple(outputs.values()))
         for node in reversed(list(self.graph.nodes)):
             if node.op == "call_function" and not node.users:
@@ -242,7 +241,7 @@ class _Recording:
             self.state,
             frozenset(n for n in self.state.values() if n in self.tensors.parameters),
             values,
-            read=self.recorder.constants_read,
+            read=self.recorded.constants_read,
         )
 
 

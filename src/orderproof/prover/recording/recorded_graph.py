@@ -1,0 +1,181 @@
+"""The graph of a recording, and which node holds the current value of each tensor.
+
+Tensors share memory, nodes do not. Each tensor of the recording has an `Alias`: the node of its value, and for a view
+the operator that reads it from its base. A write gives the storage a new version; the node of a view from an older
+version is then read again from the base.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+from torch.utils import _pytree as pytree
+
+from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
+from orderproof.prover.recording.source import format_lines, innermost_line, model_lines
+
+META = torch.device("meta")
+
+
+@dataclass(slots=True, eq=False)
+class Storage:
+    """The storage of tensors: its current version, if it holds a constant, if an array shares it."""
+
+    base: Alias | None = None
+    version: int = 0
+    constant: bool = False
+    shared: bool = False  # with an array of numpy
+    aliases: list[Alias] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Alias:
+    """A tensor of the recording: the node of its value, and for a view how it is read from its base."""
+
+    tensor: Tensor
+    storage: Storage
+    node: Node
+    version: int
+    parent: Alias | None = None
+    view: tuple[OpOverload, tuple[Any, ...], dict[str, Any], int | None] | None = None  # arguments without the base
+    values: Tensor | None = None  # of a constant
+
+
+class RecordedGraph:
+    """The nodes and aliases of a recording, and why it ended early.
+
+    Args:
+        graph: The graph to which nodes are added.
+        lift: Gives the alias of a tensor that was not created during the recording.
+        device: The device of the tensors that the meta tensors replace.
+
+    """
+
+    def __init__(self, graph: Graph, lift: Callable[[Tensor], Alias], device: torch.device) -> None:
+        self.graph = graph
+        self.lift = lift
+        self.device = device
+        self.aliases: dict[int, Alias] = {}  # by id of the tensor, which the alias keeps alive
+        self.storages: dict[int, Storage] = {}
+        self.module_stack: dict[str, tuple[str, type]] = {}
+        self.constants_read = False
+        self.refusals: list[str] = []
+        self.unsupported: list[str] = []
+        self.errors: list[str] = []
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise `RecordingRefused`, and remember it for a model that swallows it."""
+        self.refusals.append(reason + innermost_line())
+        raise RecordingRefused(self.refusals[-1])
+
+    def give_up(self, reason: str) -> NoReturn:
+        """Raise `RecordingUnsupported`, and remember it for a model that swallows it."""
+        self.unsupported.append(reason + innermost_line())
+        raise RecordingUnsupported(self.unsupported[-1])
+
+    # ------------------------------------------------------------------ nodes
+
+    def emit(self, func: Any, args: Any, kwargs: Any, value: Any) -> Node:
+        """A node of the graph. Tensors among the arguments become the nodes of their current values."""
+        arguments, options = pytree.tree_map_only(Tensor, self.node_of, (args, kwargs))
+        arguments, options = pytree.tree_map_only(torch.device, self._real_device, (arguments, options))
+        node = self.graph.call_function(func, tuple(arguments), options)
+        node.meta["val"] = value
+        node.meta["stack_trace"] = format_lines(model_lines())
+        node.meta["nn_module_stack"] = dict(self.module_stack)
+        return node
+
+    def emit_on_nodes(self, func: OpOverload, *args: Any) -> Node:
+        """A node of an operator all of whose tensors are given as nodes."""
+        value = func(*pytree.tree_map_only(Node, lambda n: n.meta["val"], args))
+        return self.emit(func, args, {}, value)
+
+    def _real_device(self, device: torch.device) -> torch.device:
+        return self.device if device == META else device
+
+    def node_of(self, tensor: Tensor) -> Node:
+        """The node of the current value of a tensor."""
+        return self.current_node(self.alias(tensor))
+
+    def current_node(self, alias: Alias) -> Node:
+        """The node of the value of an alias after the last write to its storage."""
+        if alias.version != alias.storage.version:
+            if alias.parent is None:
+                assert alias.storage.base is not None
+                alias.node = alias.storage.base.node
+            else:
+                assert alias.view is not None
+                func, rest, options, place = alias.view
+                base = self.current_node(alias.parent)
+                value = func(alias.parent.tensor, *rest, **options)
+                node = self.emit(func, (base, *rest), options, value)
+                alias.node = node if place is None else self.emit(operator.getitem, (node, place), {}, value[place])
+            alias.version = alias.storage.version
+        return alias.node
+
+    # ------------------------------------------------------------------ tensors
+
+    def add(self, alias: Alias) -> None:
+        """Add the alias of a tensor that the recording did not create."""
+        self.aliases[id(alias.tensor)] = alias
+        self.storages.setdefault(alias.tensor.untyped_storage()._cdata, alias.storage)
+
+    def alias(self, tensor: Tensor) -> Alias:
+        """The alias of a tensor; one that was not created during the recording is lifted."""
+        found = self.aliases.get(id(tensor))
+        if found is not None:
+            return found
+        if tensor.is_meta and (storage := self.storages.get(tensor.untyped_storage()._cdata)) is not None:
+            for other in storage.aliases:  # `x.data` has no operator
+                if _geometry(other.tensor) == _geometry(tensor):
+                    alias = Alias(tensor, storage, other.node, other.version, other.parent, other.view, other.values)
+                    self.aliases[id(tensor)] = alias
+                    return alias
+            self.give_up("it makes a view of a tensor without an operator")
+        alias = self.lift(tensor)
+        self.aliases[id(tensor)] = alias
+        self.add(alias)
+        return alias
+
+    def register(
+        self,
+        tensor: Tensor,
+        node: Node,
+        func: OpOverload | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        place: int | None,
+        values: Tensor | None,
+    ) -> Alias:
+        """The alias of a new tensor: a view if it shares its storage with an operand."""
+        key = tensor.untyped_storage()._cdata
+        storage = self.storages.get(key)
+        if storage is None:
+            storage = self.storages[key] = Storage(constant=values is not None)
+            alias = Alias(tensor, storage, node, 0, values=values)
+            storage.base = alias
+        else:
+            parent = self.alias(args[0]) if args and isinstance(args[0], Tensor) else None
+            if parent is None or parent.storage is not storage or func is None:
+                self.give_up(f"a tensor shares its memory with another one ({func})")
+            view = (func, args[1:], kwargs, place)
+            alias = Alias(tensor, storage, node, storage.version, parent, view, values)
+        storage.aliases.append(alias)
+        self.aliases[id(tensor)] = alias
+        return alias
+
+
+def tensors_in(values: Any) -> list[Tensor]:
+    """The tensors in nested tuples, lists and dictionaries."""
+    return [x for x in pytree.tree_leaves(values) if isinstance(x, Tensor)]
+
+
+def _geometry(x: Tensor) -> tuple[Any, ...]:
+    return tuple(x.shape), tuple(x.stride()), x.storage_offset(), x.dtype

@@ -1,0 +1,159 @@
+"""Writes to tensors: a write gives a new value, and views of the written storage are read from that value."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from orderproof.prover.recording.constants import is_constant, with_values
+from orderproof.prover.recording.recorded_graph import META, Alias, RecordedGraph, tensors_in
+from orderproof.prover.recording.views import write_to_base
+
+_ATEN = torch.ops.aten
+
+
+def write(
+    recorded: RecordedGraph,
+    recording: AbstractContextManager[Any],
+    func: OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Record an operator that writes to its first operand, and return that operand.
+
+    Args:
+        recorded: The graph.
+        recording: The mode that records the operators called under it.
+        func: The operator.
+        args: Its arguments.
+        kwargs: Its options.
+
+    """
+    written = [k for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+    if written != [0]:
+        recorded.give_up(f"it writes to an argument ({func})")
+    target: Tensor = args[0]
+    alias = recorded.alias(target)
+    if alias.storage.shared:
+        recorded.refuse("it writes to a tensor whose memory an array of numpy shares")
+    name = func.overloadpacket.__name__
+    if name in ("copy_", "fill_", "zero_"):
+        source = 0 if name == "zero_" else args[1]
+        value = (
+            _node_to_copy(recorded, source) if isinstance(source, Tensor) else _emit_number(recorded, source, target)
+        )
+        operands = (recorded.current_node(alias), value)
+        node = recorded.emit(_ATEN.copy.default, operands, {}, torch.empty_like(target))
+    else:
+        with recording:
+            result = _functional(recorded, func)(*args, **kwargs)
+        node = _broadcast(recorded, recorded.node_of(result), target)
+    others = [x for x in tensors_in((args[1:], kwargs)) if x is not target]
+    constant = alias.storage.constant and all(is_constant(recorded, x) for x in others)
+    if constant and torch.Tag.nondeterministic_seeded not in func.tags:
+        func(*with_values(recorded, args), **with_values(recorded, kwargs))
+    else:
+        alias.storage.constant = False
+    _store(recorded, alias, node)
+    return target
+
+
+def change_view(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Record an operator that changes the shape of a tensor in place: `unsqueeze_`, `t_`."""
+    target, alias = args[0], recorded.alias(args[0])
+    out_of_place = getattr(_ATEN, func.overloadpacket.__name__.rstrip("_"), None)
+    if out_of_place is None or func._overloadname not in out_of_place.overloads():
+        recorded.give_up(f"it changes a tensor in place ({func})")
+    view = getattr(out_of_place, func._overloadname)
+    before = target.view_as(target) if target.numel() else target.clone()
+    kept = Alias(before, alias.storage, alias.node, alias.version, alias.parent, alias.view, alias.values)
+    recorded.aliases[id(before)] = kept
+    node = recorded.emit(view, (recorded.current_node(kept), *args[1:]), kwargs, view(before, *args[1:], **kwargs))
+    values = None if alias.values is None else view(alias.values, *args[1:], **kwargs)
+    func(*args, **kwargs)
+    changed = Alias(target, alias.storage, node, alias.storage.version, kept, (view, args[1:], kwargs, None), values)
+    if alias.storage.base is alias:
+        alias.storage.base = kept
+    alias.storage.aliases.append(changed)
+    recorded.aliases[id(target)] = changed
+    return target
+
+
+def _broadcast(recorded: RecordedGraph, node: Node, target: Tensor) -> Node:
+    """The node of a value with the dtype and the shape of the tensor it is written to."""
+    value = node.meta["val"]
+    if value.dtype != target.dtype:
+        node = recorded.emit_on_nodes(_ATEN.to.dtype, node, target.dtype)
+    if node.meta["val"].shape != target.shape:
+        node = recorded.emit_on_nodes(_ATEN.expand.default, node, list(target.shape))
+    return node
+
+
+def _node_to_copy(recorded: RecordedGraph, source: Tensor) -> Node:
+    """The node of a tensor before it was expanded: a copy broadcasts."""
+    alias = recorded.alias(source)
+    while alias.parent is not None and alias.view is not None and alias.view[0] is _ATEN.expand.default:
+        alias = alias.parent
+    return recorded.current_node(alias)
+
+
+def _emit_number(recorded: RecordedGraph, number: Any, like: Tensor) -> Node:
+    """The node of a tensor of no dimensions."""
+    value = torch.empty((), dtype=like.dtype, device=META)
+    return recorded.emit(_ATEN.full.default, ([], number), {"dtype": like.dtype, "device": recorded.device}, value)
+
+
+def _store(recorded: RecordedGraph, alias: Alias, node: Node) -> None:
+    """Make a value that of an alias: replace the part of its base, and of the base's base."""
+    value, current = node, alias
+    while current.parent is not None:
+        assert current.view is not None
+        func, rest, options, place = current.view
+        parent = current.parent
+        arguments = _positional(func, rest, options)
+        if arguments is None or tensors_in(arguments):
+            recorded.give_up(f"it writes through a view ({func})")
+        name, base = func.overloadpacket.__name__, recorded.current_node(parent)
+        written = write_to_base(
+            recorded.emit_on_nodes, name, base, tuple(parent.tensor.shape), value, arguments, place or 0
+        )
+        if written is None:
+            recorded.give_up(f"it writes through a view ({func})")
+        value, current = written, parent
+    storage = alias.storage
+    storage.version += 1
+    assert storage.base is not None
+    storage.base.node, storage.base.version = value, storage.version
+    current.node, current.version = value, storage.version
+    alias.node, alias.version = node, storage.version
+
+
+def _functional(recorded: RecordedGraph, func: OpOverload) -> OpOverload:
+    """The operator without the write: `add` for `add_`."""
+    name = func.overloadpacket.__name__
+    names = [name.removesuffix("_"), f"{name.removesuffix('_')}_functional"]
+    if name.startswith("__i") and name.endswith("__"):
+        names.insert(0, f"__{name[3:]}")
+    for candidate in names:
+        packet = getattr(_ATEN, candidate, None)
+        if packet is not None and func._overloadname in packet.overloads():
+            return getattr(packet, func._overloadname)  # type: ignore[no-any-return]
+    return recorded.give_up(f"it writes to an argument ({func})")
+
+
+def _positional(func: OpOverload, rest: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...] | None:
+    """The arguments after the first by position, with defaults; None if they cannot be written so."""
+    found: list[Any] = list(rest)
+    for argument in func._schema.arguments[1 + len(rest) :]:
+        if argument.name in options:
+            found.append(options[argument.name])
+        elif argument.has_default_value():
+            found.append(argument.default_value)
+        else:
+            return None
+    return tuple(found)
