@@ -71,6 +71,8 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights) -> Scope
         assumptions.append(f"the same in both runs: input {', '.join(fixed)}")
     if captured.changed_state:
         assumptions.append(f"of one call: the call changes {', '.join(captured.changed_state[:SHOWN_CHANGES])}")
+    if captured.without:
+        assumptions.append(f"{captured.without} off: computed by torch's operators one by one")
     if captured.patched_because:
         assumptions.append(f"as traced: parts of the model were replaced, because {captured.patched_because}")
     if captured.exported_because:

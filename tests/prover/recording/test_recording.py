@@ -248,3 +248,13 @@ def test_a_call_under_autocast_is_exported() -> None:
                 return self.inner(x)
 
     assert "autocast" in capture(Cast(), (torch.zeros(2, 5, 4),)).exported_because
+
+
+def test_the_fast_path_of_attention_is_off_and_named() -> None:
+    module = nn.TransformerEncoderLayer(4, 2, batch_first=True).eval()
+    captured = capture(module, (torch.randn(2, 5, 4),))
+    assert captured.without == "torch's fast path of nn.MultiheadAttention"
+    found = finding_of(module)
+    assert found.verdict == "proved"
+    assert f"{captured.without} off: computed by torch's operators one by one" in found.scope.assumptions
+    assert torch.backends.mha.get_fastpath_enabled()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from orderproof import kernel_switch
 from orderproof.encodings.checks import is_sequence_of_length
 from orderproof.encodings.kernels._library import advise_huge_pages, library, small_rotate
 from orderproof.errors import PositionError
@@ -103,7 +104,8 @@ def can_rotate_on_cpu(q: Tensor, k: Tensor) -> bool:
 def is_plain_eager(q: Tensor, k: Tensor) -> bool:
     """True for plain tensors of one dtype outside of tracing, function transforms and forward-mode gradients."""
     return (
-        type(q) is Tensor
+        kernel_switch.enabled
+        and type(q) is Tensor
         and type(k) is Tensor
         and q.dtype is k.dtype
         and not _compiling()

@@ -25,6 +25,7 @@ from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import ExportContext, Subject, count_parameters, tensor_sizes
 from orderproof.models.vision.patch_embedding import image_input
 from orderproof.models.vision.patch_grid import FixedGridModel, takes_patch_grid
+from orderproof.prover.recording.recording import is_recording
 
 EMBEDDING_ARGUMENTS = ("hidden_states", "query_embeds", "noise_embeds", "inputs")  # other names of inputs_embeds
 DEFAULT_VOCAB_SIZE = 99  # token ids to draw from for a model without a vocabulary: CANINE reads code points
@@ -47,7 +48,7 @@ class TokenInputModule(nn.Module):
         patch_count: int | None = None,
     ) -> None:
         super().__init__()
-        self.on_meta = on_meta  # values cannot be read: take the plain branches in every call
+        self.on_meta = on_meta  # values cannot be read, except in a recording: take the plain branches
         self.model = model
         self.argument = argument
         self.extra_inputs = extra_inputs
@@ -63,7 +64,8 @@ class TokenInputModule(nn.Module):
     def forward(self, tokens: Tensor, *extras: Tensor) -> dict[str, Tensor]:
         """The audited outputs by name; ``extras`` are passed under `keyword_names`."""
         keywords = dict(zip(self.keyword_names, extras, strict=True))
-        with eager_branches(self.model, packed=self.packed) if self.on_meta else nullcontext():
+        unreadable = self.on_meta and not is_recording()
+        with eager_branches(self.model, packed=self.packed) if unreadable else nullcontext():
             outputs = self.model(**{self.argument: tokens}, **self.extra_inputs(tokens), **keywords, **self.options)
         prefix = prefix_token_count(self.model.config)
         return self.extra_inputs.text_outputs(audited_outputs(outputs, self.patch_count, prefix=prefix), tokens)

@@ -32,6 +32,7 @@ from orderproof.prover.export.exporter import (
 )
 from orderproof.prover.export.inlining import inline_higher_order_ops
 from orderproof.prover.recording.recording import UnsupportedModel, record
+from orderproof.prover.recording.refusal import NOT_RECORDED
 from orderproof.prover.rule import find_rule
 
 
@@ -113,7 +114,7 @@ def _record(
         except Exception as error:
             if quiet is nullcontext:
                 raise
-            reason = first_line(error)
+            reason = str(error).removeprefix(NOT_RECORDED) if isinstance(error, CaptureError) else first_line(error)
         with quiet():
             recorded = record(module, inputs, values=values)
     recorded.patched_because = reason
@@ -204,7 +205,7 @@ def export_functional(
                 _export_error_message(error)
             ) from error
     if hidden:
-        raise _DataDependentExport(f"the graph cannot be recorded: {hidden[0]}")
+        raise _DataDependentExport(f"{NOT_RECORDED}{hidden[0]}")
     return program
 
 
@@ -213,7 +214,7 @@ def _reject_data_dependent_shapes(graph: Graph) -> None:
         for value in pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, Tensor) and not all(isinstance(s, int) for s in value.shape):
                 raise _DataDependentExport(
-                    f"the graph cannot be recorded: the size of a tensor depends on data ({node.target} in "
+                    f"{NOT_RECORDED}the size of a tensor depends on data ({node.target} in "
                     f"{module_path(node) or 'the top module'}{_source_location(node)})"
                 )
 
@@ -260,5 +261,5 @@ def _export_error_message(error: Exception) -> str:
     """The kind and the source line of an export error, in one line."""
     if _is_data_dependent(error):
         where = model_source_location(traceback.extract_tb(error.__traceback__))
-        return f"the graph cannot be recorded: control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
-    return f"the graph cannot be recorded: {first_line(error)}"
+        return f"{NOT_RECORDED}control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
+    return f"{NOT_RECORDED}{first_line(error)}"

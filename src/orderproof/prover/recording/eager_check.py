@@ -8,8 +8,8 @@ model that takes another branch calls other operators, and one that reads a valu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import zip_longest
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
 from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig, _RecordFunctionFast
 
 from orderproof.errors import CaptureError
+from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
 from orderproof.prover.recording.module_state import preserved_state
 
@@ -74,8 +75,8 @@ def can_compare(module: nn.Module, inputs: tuple[Tensor, ...]) -> bool:
 
 def compare_with_eager(
     module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], written: list[Tensor]
-) -> None:
-    """Run the call in eager mode. Raises `CaptureError` if its operators are not the recorded ones.
+) -> str:
+    """Run the call in eager mode and compare its operators.
 
     Args:
         module: The module that was recorded.
@@ -83,19 +84,54 @@ def compare_with_eager(
         recorded: The operators of the recording.
         written: The tensors of the module that the call writes to; they get their values back.
 
+    Returns:
+        The fused implementations that have to be off for the call to run the recorded operators; empty if none.
+
+    Raises:
+        CaptureError: The call runs other operators.
+
     """
+    eager = _eager_operators(module, inputs, written)
+    if eager == recorded:
+        return ""
+    for names in (("kernels",), ("attention",), ("kernels", "attention")):
+        with ExitStack() as stack:
+            for name in names:
+                stack.enter_context(_FUSED[name][1]())
+            if _eager_operators(module, inputs, written) == recorded:
+                return " and ".join(_FUSED[name][0] for name in names)
+    first, second = next(pair for pair in zip_longest(recorded, eager) if pair[0] != pair[1])
+    raise CaptureError(
+        "the recording is not the program that runs: an eager call runs "
+        f"{_described(second)} where the recording has {_described(first)}"
+    )
+
+
+def _eager_operators(module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor]) -> list[str]:
     copies = [x.clone() for x in inputs]
     with (
         preserved_state(module), _preserved_tensors(module, written), without_value_checks(), torch.no_grad(),
-        profiled_operators() as eager,
+        profiled_operators() as operators,
     ):  # fmt: skip
         module(*copies)
-    for first, second in zip_longest(recorded, eager):
-        if first != second:
-            raise CaptureError(
-                "the recording is not the program that runs: an eager call runs "
-                f"{_described(second)} where the recording has {_described(first)}"
-            )
+    return operators
+
+
+@contextmanager
+def _without_fast_path() -> Iterator[None]:
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+# Implementations that replace several operators where no mode is active.
+_FUSED: dict[str, tuple[str, Callable[[], AbstractContextManager[None]]]] = {
+    "kernels": ("orderproof's compiled kernels", without_compiled_kernels),
+    "attention": ("torch's fast path of nn.MultiheadAttention", _without_fast_path),
+}
 
 
 def _described(operator: str | None) -> str:

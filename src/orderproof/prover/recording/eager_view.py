@@ -33,6 +33,7 @@ class EagerView(TorchFunctionMode):
         super().__init__()
         self.recorded = recorded
         self.device = device = recorded.device
+        self.casts = torch.amp.is_autocast_available(device.type)
         tensor = Tensor
         self._answers: dict[Any, Callable[[Tensor], Any]] = {
             tensor.device.__get__: lambda x: device,
@@ -48,7 +49,7 @@ class EagerView(TorchFunctionMode):
         if answer is not None:
             return answer(args[0]) if args[0].is_meta else func(*args, **kwargs)
         name = getattr(func, "__name__", "")
-        if torch.is_autocast_enabled(self.device.type):
+        if self.casts and torch.is_autocast_enabled(self.device.type):
             self.recorded.give_up("it calls operators under autocast, which casts no meta tensor")
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -20,7 +21,23 @@ from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.prover.recording.recorder import Recorder
-from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
+from orderproof.prover.recording.refusal import NOT_RECORDED, RecordingRefused, RecordingUnsupported
+
+_active = ContextVar("recording", default=False)
+
+
+def is_recording() -> bool:
+    """True during a recording, in which constants can be read also where tensors have no values."""
+    return _active.get()
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    token = _active.set(True)
+    try:
+        yield
+    finally:
+        _active.reset(token)
 
 
 class UnsupportedModel(CaptureError):
@@ -195,6 +212,7 @@ class _Recording:
             stack.enter_context(self._swapped(changes))
             for alias in self.by_name.values():
                 recorded.add(alias)
+            stack.enter_context(_recording())
             stack.enter_context(self._modules_followed())
             stack.enter_context(torch.no_grad())
             stack.enter_context(without_value_checks())
@@ -205,7 +223,7 @@ class _Recording:
             with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
         if recorded.refusals:
-            raise CaptureError(f"the graph cannot be recorded: {recorded.refusals[0]}")
+            raise CaptureError(f"{NOT_RECORDED}{recorded.refusals[0]}")
         if recorded.unsupported:
             raise UnsupportedModel(recorded.unsupported[0])
         if recorded.errors:
@@ -255,7 +273,7 @@ def record(
     recording = _Recording(module, inputs)
     captured = recording.run()
     if can_compare(module, inputs):
-        compare_with_eager(module, inputs, recording.operators, recording.written())
+        captured.without = compare_with_eager(module, inputs, recording.operators, recording.written())
     captured.values.update({k: v for k, v in (values or {}).items() if k in captured.state.values()})
     return captured
 

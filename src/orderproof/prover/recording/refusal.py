@@ -6,6 +6,8 @@ them: a model that swallows them all the same is not recorded either.
 
 from __future__ import annotations
 
+NOT_RECORDED = "the graph cannot be recorded: "  # how the message of a `CaptureError` begins
+
 
 class RecordingRefused(BaseException):
     """The call does what no recording may show: it asks for a value. The message says what, with the model's line."""
