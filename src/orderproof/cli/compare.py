@@ -90,7 +90,9 @@ def compare(
         return
     command = shlex.join(["orderproof", "compare", study, *(settings or [])])
     record, any_failed = _run_plan(plan, results, executor, run_tracker, command=command, quiet=quiet)
-    written = _write_outputs(record, json=json, html=html, markdown=markdown)
+    with progress(quiet=quiet or "-" in (json, html, markdown)) as report_progress:  # not over standard output
+        report_progress("writing the report", 0, 1)
+        written = _write_outputs(record, json=json, html=html, markdown=markdown)
     if not quiet:
         from orderproof.report.study_terminal import render_study
 
@@ -163,7 +165,8 @@ def _run_plan(
             raise typer.Exit(130) from None
         if not finished:
             raise StoreError(f"none of the {total} runs of study {plan.study.name!r} has a result")
-    return summarise_study(plan, store, laws, command=command), any_failed
+        report_progress("summarising the scores", total, total)
+        return summarise_study(plan, store, laws, command=command), any_failed
 
 
 def _write_outputs(study: Study, *, json: str | None, html: str | None, markdown: str | None) -> list[str]:
