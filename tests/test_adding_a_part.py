@@ -34,15 +34,15 @@ PARTS = {
     "proved law": Part(
         "add_a_law.md",
         "cyclic_shift",
-        ("laws/proved", "prover/recheck/test_proofs.py"),
-        15,
+        ("laws/proved", "prover/recheck/test_proofs.py", "catalogue/test_catalogue.py"),
+        16,
         ("generators=lambda tokens: (cycle(tokens),)", "generators=lambda tokens: (cycle(tokens)[::-1],)"),
     ),
     "measured law": Part(
         "add_a_law.md",
         "equal_tokens",
-        ("laws/measured/test_measured_laws.py",),
-        5,
+        ("laws/measured/test_measured_laws.py", "catalogue/test_catalogue.py"),
+        6,
         ("return output[:, :1].expand_as(output), output", "return output, output"),
     ),
     "lemma": Part(
@@ -55,12 +55,16 @@ PARTS = {
     "encoding": Part(
         "add_an_encoding.md",
         "log_distance",
-        ("encodings",),
-        50,
+        ("encodings", "catalogue/test_catalogue.py"),
+        51,
         ("distance.abs().double()", "distance.clamp(min=0).double()"),
     ),
     "question": Part(
-        "add_a_question.md", "find_one", ("lab/test_questions.py",), 15, ("Fraction(1, length)", "Fraction(1, 2)")
+        "add_a_question.md",
+        "find_one",
+        ("lab/test_questions.py", "catalogue/test_catalogue.py"),
+        16,
+        ("Fraction(1, length)", "Fraction(1, 2)"),
     ),
     "engine": Part(
         "add_an_engine.md",

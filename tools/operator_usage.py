@@ -9,6 +9,8 @@ import json
 import sys
 from pathlib import Path
 
+import torch
+
 from orderproof.atlas.document import read_document
 
 TARGET = Path(__file__).parents[1] / "src/orderproof/atlas/operator_usage.json"
@@ -26,9 +28,18 @@ def main(arguments: list[str]) -> int:
         "transformers": exported[0].transformers,
         "architectures": len(exported),
         "operators": document.operators,
+        "pointwise": [name for name in document.operators if is_pointwise(name)],
     }
     TARGET.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def is_pointwise(operator: str) -> bool:
+    """True if torch tags an operator, such as aten.add.Tensor, as pointwise."""
+    space, _, name = operator.partition(".")
+    packet, _, overload = name.partition(".")
+    target = getattr(getattr(getattr(torch.ops, space), packet, None), overload, None)
+    return torch.Tag.pointwise in getattr(target, "tags", ())
 
 
 if __name__ == "__main__":

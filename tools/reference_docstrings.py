@@ -9,7 +9,8 @@ from orderproof import encodings
 from orderproof.claims import Claim, claims
 from orderproof.claims.claim import ClaimCheck
 from orderproof.encodings import PositionalEncoding
-from orderproof.prover.rule import ANALYSIS_LEMMAS, rules
+from orderproof.prover.lemma_summary import ANALYSIS_LEMMAS
+from orderproof.prover.rule import rules
 
 GENERATED_NOTE = "Written by `python tools/reference_pages.py` from the files of `{}`; not edited by hand."
 LEMMAS_HEAD = f"""# The lemmas

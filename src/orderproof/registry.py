@@ -9,13 +9,27 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType, ModuleType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from orderproof.errors import UsageError
 
+
+class Coded(Protocol):
+    """A member with a name and a code, such as a law."""
+
+    @property
+    def code(self) -> str:
+        """The code, in upper case: OP201."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
 T = TypeVar("T")
+C = TypeVar("C", bound=Coded)
 
 
 def modules(package: str) -> Iterator[ModuleType]:
@@ -68,3 +82,16 @@ def lookup(
         return known[name]
     names = ", ".join(known if listed is None else listed)
     raise UsageError(f"expected {what}, one of {names}; got {name!r}{did_you_mean(name, known, aliases or {})}")
+
+
+def check_numbers(numbers: Iterable[int], known: Sequence[int], what: str) -> None:
+    """Raises `UsageError` for a number that is no member's; `what` is as in `lookup`."""
+    if unknown := sorted(set(numbers).difference(known)):
+        raise UsageError(f"expected {what}, one of {', '.join(map(str, known))}; got {unknown[0]}")
+
+
+def lookup_by_code(name: str, members: Sequence[C], what: str) -> C:
+    """The member with this name, or with this code in upper or lower case. Raises `UsageError`."""
+    names, codes = {each.name: each for each in members}, {each.code: each for each in members}
+    key = name.upper() if name.upper() in codes else name
+    return lookup(key, {**names, **codes}, what, listed=names)

@@ -11,12 +11,13 @@ from collections import Counter
 from pathlib import Path
 
 from tests.atlas.processes import ended, rows_in
+from tests.cli.conftest import STAGE
 from tests.interruptible import start_interruptible
 
 SCRIPT = """
 import os, sys, time
 from orderproof.atlas import row, runner
-from orderproof.cli import main
+from orderproof.cli import atlas, main
 
 def make(name, attention):
     with open("begun", "a") as stream:
@@ -25,6 +26,7 @@ def make(name, attention):
     return row.empty_row(name, attention)
 
 runner.warm_up = lambda: None
+atlas.check_spec = lambda spec: None  # the names are made up
 runner.select_architectures = lambda names: tuple(names)
 row.make_row = make
 names = [f"m{k:02}" for k in range(12)]
@@ -67,7 +69,7 @@ def test_killed_run_resumes_without_losing_or_repeating_rows(tmp_path: Path) -> 
                 stream.write(b'{"atlas":1,"name":"m')
     process = started(tmp_path)
     _, err = process.communicate(timeout=300)
-    assert (process.returncode, err) == (0, "")
+    assert (process.returncode, STAGE.sub("", err)) == (0, "")
     assert sorted(rows_in(store)) == [f"m{k:02}" for k in range(12)]
     assert rows_in(store)[: len(finished)] == finished
     done = Counter(name for name, _ in begun(tmp_path))

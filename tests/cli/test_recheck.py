@@ -11,6 +11,7 @@ import pytest
 
 from orderproof.cli import main
 from orderproof.prover.recheck import certificate_file
+from tests.cli.conftest import STAGE
 from tests.prover.recheck.certificates import example, sealed
 
 ERASE_LINE, RIGHT_TO_LEFT, LONE_SURROGATE = "\x1b[2K\r", "\u202e", "\ud800"
@@ -22,7 +23,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pat
     with pytest.raises(SystemExit) as ended:
         main()
     captured = capsys.readouterr()
-    return int(ended.value.code or 0), captured.out, captured.err
+    assert not acts(captured.err)
+    return int(ended.value.code or 0), captured.out, STAGE.sub("", captured.err)
 
 
 def acts(text: str) -> bool:

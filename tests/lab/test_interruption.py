@@ -20,6 +20,7 @@ from orderproof.lab.engines import factory
 from orderproof.lab.store import ResultStore
 from orderproof.lab.study import with_overrides
 from orderproof.lab.trainer import train
+from tests.cli.conftest import STAGE
 from tests.interruptible import start_interruptible
 from tests.lab.small_study import (
     TIMEOUT,
@@ -172,10 +173,10 @@ def test_a_corrupt_checkpoint_fails_only_its_run_until_it_is_removed(
 def call_main(
     arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str]:
-    """Run the command line in this process: its exit code and its standard error."""
+    """Run the command line in this process: its exit code and its standard error without the lines of progress."""
     (folder / "tiny.yaml").write_text(TINY)
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "argv", ["orderproof", *arguments])
     with pytest.raises(SystemExit) as exit_info:
         main()
-    return int(exit_info.value.code or 0), capsys.readouterr().err
+    return int(exit_info.value.code or 0), STAGE.sub("", capsys.readouterr().err)

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from orderproof.lab.run_config import RunConfig, config_digest
-from orderproof.lab.study import validation_message
+from orderproof.lab.study_config import validation_message
 from tests.lab.small_study import tiny_run
 
 PLAIN = {"question": {"name": "who_did_what", "nouns": 4}, "width": 32, "steps": 40, "encoding": "alibi"}

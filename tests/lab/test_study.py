@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from orderproof.errors import UsageError
-from orderproof.lab.study import StudyConfig, built_in_studies, load_study, parse_run, parse_study, with_overrides
+from orderproof.lab.study import StudyConfig, load_study, parse_run, parse_study, with_overrides
+from orderproof.lab.study_config import built_in_studies, read_study
 from tests.lab.small_study import TINY, tiny_study
 
 
@@ -33,6 +34,13 @@ def test_every_built_in_study_is_valid_and_has_a_purpose(name: str) -> None:
     assert study.name == name
     assert study.about.endswith("?")
     assert len(study.runs()) > 1
+
+
+@pytest.mark.parametrize("name", built_in_studies())
+def test_the_settings_of_a_built_in_study_are_those_of_its_runs(name: str) -> None:
+    settings, runs = read_study(name), load_study(name).runs()
+    assert len(settings.combinations()) == len(runs)
+    assert settings.question_names() == list(dict.fromkeys(run.question.name for run in runs))
 
 
 def test_one_value_replaces_those_of_the_grid_and_several_add_a_dimension() -> None:

@@ -10,7 +10,7 @@ import torch
 from orderproof.errors import SubjectError, UnsupportedCallError, UsageError
 from orderproof.models import load
 from orderproof.models.hf.tokenizer import configured_pooling
-from orderproof.word_order import sensitivity as measuring
+from orderproof.word_order.options import MAX_SENTENCES
 from orderproof.word_order.sensitivity import measure_sensitivity
 from orderproof.word_order.sentences import parse_sentence
 from tests.word_order.lines import LINES
@@ -52,7 +52,7 @@ def test_too_few_sentences_and_wrong_limits_are_refused(encoder):
     subject = load(str(encoder))
     with pytest.raises(UsageError, match=r"at least 2 sentences to compare; got 1 of mine \(1 with fewer than 3 words"):
         measure_sensitivity(subject, [parse_sentence(LINES[0]), parse_sentence("no.")], source="mine")
-    for limit in (1, measuring.MAX_SENTENCES + 1):
+    for limit in (1, MAX_SENTENCES + 1):
         with pytest.raises(UsageError, match=f"--limit from 2 to 1000 sentences; got {limit}"):
             measure_sensitivity(subject, limit=limit)
 

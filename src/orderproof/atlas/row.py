@@ -20,11 +20,12 @@ from orderproof.errors import OrderproofError, SubjectError
 from orderproof.laws import entry_map_law, measured_laws
 from orderproof.library_messages import suppress_warnings
 from orderproof.models import load
-from orderproof.models.hf.architectures import ARCH_PREFIX, default_config, known_architectures
+from orderproof.models.hf.architectures import default_config, known_architectures
 from orderproof.models.input_spec import NoTokenInputError
 from orderproof.records.audit import Deviation, Entry, Expectation, Finding, Kind, Outcome, Report, Verdict
 from orderproof.records.document import Record, versions
 from orderproof.report import phrases
+from orderproof.subject_spec import ARCH_PREFIX
 
 Category = Literal[
     "no base model",

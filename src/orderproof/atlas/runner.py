@@ -24,8 +24,8 @@ from orderproof.atlas.store import AtlasStore
 from orderproof.atlas.worker import AtlasWorker, Limits, defer_sigint, frozen_gc, start_worker
 from orderproof.auditing.api import audit
 from orderproof.errors import UsageError
-from orderproof.models.hf.architectures import ARCH_PREFIX, known_architectures
-from orderproof.registry import did_you_mean
+from orderproof.models.hf.architectures import known_architectures
+from orderproof.subject_spec import ARCH_PREFIX, unknown_architecture
 
 POLL_INTERVAL = 0.1  # [s]
 
@@ -55,8 +55,7 @@ def select_architectures(names: Iterable[str]) -> tuple[str, ...]:
     selected = tuple(dict.fromkeys(name.removeprefix(ARCH_PREFIX) for name in names))
     for name in selected:
         if name not in known:
-            hint = did_you_mean(name, known, limit=4)
-            raise UsageError(f"expected the name of an architecture of transformers; got {name!r}{hint}")
+            raise unknown_architecture(name, known)
     return tuple(sorted(selected)) or known
 
 

@@ -21,8 +21,7 @@ from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject, bundled, from_adapter, from_module, load
 from orderproof.models.plain_module import Inputs
 from orderproof.records.audit import Expectation, Finding, Report
-
-MIN_LENGTH = 2
+from orderproof.subject_spec import check_length
 
 
 def as_subject(
@@ -50,8 +49,7 @@ def validate_length(subject: Subject, length: int | None) -> int:
     """The length to audit at [tokens]. Raises `UsageError` if the model cannot take it."""
     if length is None:
         return subject.default_length
-    if length < MIN_LENGTH:
-        raise UsageError(f"expected a length of at least {MIN_LENGTH} tokens; got {length}; order needs two")
+    check_length(length)
     if subject.max_length is not None and length > subject.max_length:
         raise UsageError(
             f"expected a length of at most {subject.max_length}, the size of {subject.name}'s position table; "

@@ -61,7 +61,6 @@ def run_audit(
     show("comparing two sentences", total - 1, total)
     audit.compare_sentences()
     audit.notes.extend(context.notes)
-    show("done", total, total)
     yield audit.report()
 
 

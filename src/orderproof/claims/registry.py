@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from orderproof.claims.claim import Claim
-from orderproof.errors import UsageError
-from orderproof.registry import discover
+from orderproof.registry import check_numbers, discover
 
 
 @cache
@@ -19,7 +18,5 @@ def claims() -> tuple[Claim, ...]:
 def select_claims(numbers: Iterable[int]) -> tuple[Claim, ...]:
     """The claims with these numbers, by number; all claims for no numbers. Raises `UsageError`."""
     selected = set(numbers)
-    known = [claim.number for claim in claims()]
-    if unknown := sorted(selected.difference(known)):
-        raise UsageError(f"expected the number of a claim, one of {', '.join(map(str, known))}; got {unknown[0]}")
+    check_numbers(selected, [claim.number for claim in claims()], "the number of a claim")
     return tuple(claim for claim in claims() if not selected or claim.number in selected)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orderproof.cli import options
-from orderproof.cli.console import report_console
+from orderproof.cli.console import has_live_display, report_console, stage_lines
 from orderproof.cli.outputs import print_written, rendered, write_outputs
 from orderproof.errors import UsageError
+from orderproof.subject_spec import ARCH_PREFIX, check_spec
 
 if TYPE_CHECKING:
     from orderproof.atlas.document import AtlasDocument
@@ -65,12 +66,15 @@ def atlas(
     if from_json is not None:
         if names:
             raise UsageError(f"expected no NAME with --from-json, which audits nothing; got {' '.join(names)}")
+        options.check_exists(from_json, "an atlas, written by --json")
         from orderproof.atlas.document import read_document
 
         document = read_document(from_json)
         document = document if date is None else document.model_copy(update={"date": date})
         _write_outputs(document, from_json, json=json, markdown=markdown, quiet=quiet)
         return
+    for name in names or ():
+        check_spec(ARCH_PREFIX + name.removeprefix(ARCH_PREFIX))
     with atlas_progress(quiet=quiet) as progress:
         progress((), 0, 1)
         from orderproof.atlas.runner import AtlasRequest, requested_document, select_architectures, update_store
@@ -118,16 +122,33 @@ def check_date(date: str | None) -> None:
         raise UsageError(f"expected --date YYYY-MM-DD; got {date!r}") from None
 
 
+AtlasProgress = Callable[[Sequence[str], int, int], None]  # the names in progress, the rows done, and in all
+
+
 @contextmanager
-def atlas_progress(*, quiet: bool) -> Iterator[Callable[[Sequence[str], int, int], None]]:
-    """A progress display on standard error if it is a terminal. It starts no thread, because this process forks."""
+def atlas_progress(*, quiet: bool) -> Iterator[AtlasProgress]:
+    """A progress display on standard error, as lines if it is no terminal. No thread, because this process forks."""
+    if quiet:
+        yield lambda running, done, total: None
+    elif has_live_display():
+        with _live_progress() as show:
+            yield show
+    else:
+        write_line = stage_lines()
+
+        def show_line(running: Sequence[str], done: int, total: int) -> None:
+            if running or not done:  # not at the end
+                write_line(f"auditing {', '.join(running)}, {done} of {total} done" if running else "loading")
+
+        yield show_line
+
+
+@contextmanager
+def _live_progress() -> Iterator[AtlasProgress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda running, done, total: None
-        return
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("left:"),
         TimeRemainingColumn(elapsed_when_finished=True),

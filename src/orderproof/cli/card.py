@@ -9,7 +9,9 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import progress
+from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.errors import UsageError
+from orderproof.subject_spec import check_length
 
 SOURCE = f"A report of audit --json, as NAME.json; or a subject to audit. {options.SUBJECT}"
 INTO = "The Markdown file that gets the section: an existing section is replaced, else it is appended."
@@ -50,15 +52,17 @@ def card(
 
         report = read_report(source)
     else:
-        from orderproof.auditing import audit
-        from orderproof.cli.subject_argument import load_subject
-
+        check_subject(source, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
+        options.check_laws(law)
+        check_length(length)
+        expected = options.parse_expectations(expect)
         with progress(quiet=quiet) as update:
-            update("loading", 0, 1)
+            update(f"loading {source}", 0, 1)
+            from orderproof.auditing import audit
+
             subject = load_subject(
                 source, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
             )
-            expected = options.parse_expectations(expect)
             report = audit(
                 subject, laws=law, length=length, expect=expected, seed=seed, timeout=timeout, progress=update
             )

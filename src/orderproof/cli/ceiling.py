@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orderproof.catalogue.questions import questions
 from orderproof.cli import options
-from orderproof.cli.console import report_console
+from orderproof.cli.console import progress, report_console
 from orderproof.cli.outputs import print_written, rendered, write_outputs
+from orderproof.registry import lookup
+from orderproof.report.file_output import check_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,10 +45,15 @@ def ceiling(
       orderproof ceiling even_pairs --length 10 --length 200
       orderproof ceiling copy letters=100 --length 5 --json -
     """
-    from orderproof.lab.ceilings import compute_ceilings
-    from orderproof.lab.registry import make_question
+    lookup(question, questions(), "a question")
+    given = options.parse_settings(settings)
+    check_writable(json)
+    with progress(quiet=quiet) as report_progress:
+        report_progress(f"computing the ceiling of {question}", 0, 1)
+        from orderproof.lab.ceilings import compute_ceilings
+        from orderproof.lab.registry import make_question
 
-    report = compute_ceilings(make_question(question, options.parse_settings(settings)), length)
+        report = compute_ceilings(make_question(question, given), length)
     written = write_outputs((json, rendered(lambda: report.to_json() + "\n")))
     if not quiet:
         console = report_console([json])

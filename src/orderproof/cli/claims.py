@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from orderproof.catalogue.claims import claim_numbers
 from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
 from orderproof.cli.outputs import print_written, rendered, write_outputs
+from orderproof.registry import check_numbers
 
 NUMBERS = "The numbers of the claims; all by default."
 
@@ -35,8 +37,9 @@ def claims(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, markdown)
+    check_numbers(numbers or (), claim_numbers(), "the number of a claim")
     with progress(quiet=quiet) as report_progress:
-        report_progress("loading", 0, 1)
+        report_progress("loading the claims", 0, 1)
         from orderproof.claims import run_claims, select_claims
 
         report = run_claims(select_claims(numbers or ()), progress=report_progress)

@@ -66,17 +66,20 @@ def compare(
     require_packages("orderproof compare", "yaml", "scipy", extra="lab")
     if html is not None or markdown not in (None, "-"):
         require_packages("a picture of a study", "matplotlib", extra="plots")
-    from orderproof.lab.study import load_study, with_overrides
+    from orderproof.lab.study_config import read_study
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, markdown)
-    config = with_overrides(load_study(study), settings or [])
+    read_study(study)  # before torch is imported
     with ExitStack() as stack:
         report_progress = stack.enter_context(progress(quiet=quiet))
+        report_progress(f"loading the study {study}", 0, 1)
         from orderproof.lab.engines.factory import make_engine
+        from orderproof.lab.study import load_study, with_overrides
         from orderproof.lab.study_runner import plan_study
         from orderproof.lab.trackers import Tracker
 
+        config = with_overrides(load_study(study), settings or [])
         executor = make_engine(engine, workers=workers)
         run_tracker = None if tracker is None else Tracker(tracker, study=config.name)
         results = stack.enter_context(_readonly_store(store)) if dry_run else _open_store(store)
@@ -87,7 +90,9 @@ def compare(
         return
     command = shlex.join(["orderproof", "compare", study, *(settings or [])])
     record, any_failed = _run_plan(plan, results, executor, run_tracker, command=command, quiet=quiet)
-    written = _write_outputs(record, json=json, html=html, markdown=markdown)
+    with progress(quiet=quiet or "-" in (json, html, markdown)) as report_progress:  # not over standard output
+        report_progress("writing the report", 0, 1)
+        written = _write_outputs(record, json=json, html=html, markdown=markdown)
     if not quiet:
         from orderproof.report.study_terminal import render_study
 
@@ -160,7 +165,8 @@ def _run_plan(
             raise typer.Exit(130) from None
         if not finished:
             raise StoreError(f"none of the {total} runs of study {plan.study.name!r} has a result")
-    return summarise_study(plan, store, laws, command=command), any_failed
+        report_progress("summarising the scores", total, total)
+        return summarise_study(plan, store, laws, command=command), any_failed
 
 
 def _write_outputs(study: Study, *, json: str | None, html: str | None, markdown: str | None) -> list[str]:

@@ -1,16 +1,24 @@
 """Consoles: the report on standard output, progress on standard error.
 
 Colour only on terminals and never with NO_COLOR. Where a machine-readable format goes to standard output, nothing else
-does.
+does. Progress is a live display on a terminal. Elsewhere (a pipe, a log) it is one plain line for each stage.
 """
 
 from __future__ import annotations
 
+import re
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from orderproof.report.phrases import escape_control_characters
+
+LINE_INTERVAL = 10.0  # [s] between lines of one stage that differ only in a counter, "3 of 40"
+_COUNTER = re.compile(r"\d+ of \d+")
 
 
 def report_console(machine_outputs: Iterable[str | None]) -> Console:
@@ -20,16 +28,41 @@ def report_console(machine_outputs: Iterable[str | None]) -> Console:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress display on standard error on terminals; elsewhere nothing is printed."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    """A progress display on standard error, as lines where it is no terminal; nothing if `quiet`."""
+    if quiet:
         yield lambda text, done, total: None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as display:
+    if not has_live_display():
+        write_line = stage_lines()
+        yield lambda text, done, total: write_line(text)
+        return
+    text_column = TextColumn("{task.description}", markup=False)  # a path may have brackets
+    columns = (SpinnerColumn(), text_column, BarColumn(bar_width=24), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
         task = display.add_task("loading", total=None)
 
         def update(text: str, done: int, total: int) -> None:
-            display.update(task, description=text, completed=done, total=total)
+            display.update(task, description=escape_control_characters(text), completed=done, total=total)
 
         yield update
+
+
+def has_live_display() -> bool:
+    """True if standard error is a terminal that can redraw a line. FORCE_COLOR does not make a pipe one."""
+    return sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
+
+
+def stage_lines() -> Callable[[str], None]:
+    """A function that writes a text as a line on standard error: at once for a new stage, seldom within one."""
+    stage, written = "", 0.0
+
+    def write_line(text: str) -> None:
+        nonlocal stage, written
+        now, kind = time.monotonic(), _COUNTER.sub("", text)
+        if kind == stage and now - written < LINE_INTERVAL:
+            return
+        stage, written = kind, now
+        sys.stderr.write(f"orderproof: {escape_control_characters(text)} ...\n")
+        sys.stderr.flush()
+
+    return write_line

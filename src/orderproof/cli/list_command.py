@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Annotated, Literal
 
 import typer
@@ -39,55 +38,48 @@ def _table(*columns: str) -> Table:
 
 
 def _laws() -> Table:
-    from orderproof.laws import ProvedLaw, measured_laws, proved_laws
-    from orderproof.laws.measured import MeasuredLaw
+    from orderproof.catalogue.laws import laws
 
     table = _table("code", "law", "statement", "kind", "the model", "check for")
-    laws: list[ProvedLaw | MeasuredLaw] = [*proved_laws(), *measured_laws()]
-    for law in laws:
+    for law in laws():
         checked = ", ".join(kind for kind, e in law.expectation.items() if e == "holds") if law.kind == "check" else ""
         table.add_row(law.code, law.name, law.statement, law.kind, law.trait, checked or "-")
     return table
 
 
 def _encodings() -> Table:
-    from orderproof import encodings
+    from orderproof.catalogue.encodings import encodings
 
     table = _table("name", "class", "description")
-    for name in encodings.names():
-        encoding = encodings.get(name)
-        text = inspect.getdoc(inspect.getmodule(encoding)) or ""
-        table.add_row(name, encoding.__name__, text.splitlines()[0] if text else "")
+    for encoding in encodings():
+        table.add_row(*encoding)
     return table
 
 
 def _questions() -> Table:
-    from orderproof.lab.ceilings import MODEL_KINDS
-    from orderproof.lab.registry import questions
+    from orderproof.catalogue.questions import model_kinds, questions
 
     table = _table("name", "measure", "model kinds", "order", "task")
     for name, question in questions().items():
         order = "needed" if question.needs_order else "not needed (control)"
-        table.add_row(name, question.measure, MODEL_KINDS[question.requires_causal], order, question.statement)
+        table.add_row(name, question.measure, model_kinds()[question.requires_causal], order, question.statement)
     return table
 
 
 def _studies() -> Table:
     require_packages("orderproof list studies", "yaml", extra="lab")
-    from orderproof.lab.study import built_in_studies, load_study
+    from orderproof.lab.study_config import built_in_studies, read_study
 
     table = _table("study", "question", "runs", "description")
     for name in built_in_studies():
-        study = load_study(name)
-        runs = study.runs()
-        questions = dict.fromkeys(run.question.name for run in runs)
-        table.add_row(name, ", ".join(questions), str(len(runs)), study.about)
+        study = read_study(name)
+        table.add_row(name, ", ".join(study.question_names()), str(len(study.combinations())), study.about)
     return table
 
 
 def _rules() -> Table:
     from orderproof.atlas.operator_usage import operator_usage
-    from orderproof.prover.rule import lemma_summaries, rules
+    from orderproof.catalogue.rules import POINTWISE, rule_of, rules, summaries
 
     used = operator_usage()
     title = (
@@ -96,14 +88,22 @@ def _rules() -> Table:
     )
     table = _table("lemma", "operators", "statement")
     table.caption, table.caption_justify = title, "left"
-    statements = lemma_summaries()
-    by_lemma: dict[str, set[str]] = {}
+    counts: dict[str, dict[str, int]] = {
+        rule.lemma: {} for rule in rules()
+    }  # of each lemma: the count of each operator
     for rule in rules():
-        by_lemma.setdefault(rule.lemma, set()).update(rule.operators)
-    for lemma, operators in by_lemma.items():
-        counts = {name: used.of(name) for name in operators - {"<pointwise>"}} | used.by_tag(lemma)
-        table.add_row(lemma, _usage_text(counts), statements[lemma])
-    if without := used.without_rule():
+        counts[rule.lemma] |= {name: used.of(name) for name in rule.operators if name != POINTWISE}
+    without = {}
+    for operator, count in used.operators.items():
+        found = rule_of(operator, pointwise=operator in used.pointwise)
+        if found is None:
+            without[operator] = count
+        elif POINTWISE in found.operators:  # the operator may be covered by its tag, and not by name
+            packet = operator.split(".")[1]
+            counts[found.lemma][packet] = max(count, counts[found.lemma].get(packet, 0))
+    for lemma, by_operator in counts.items():
+        table.add_row(lemma, _usage_text(by_operator), summaries()[lemma])
+    if without:
         table.add_row(
             "no lemma",
             _usage_text(without),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
 
 import typer
 
+from orderproof.catalogue.laws import find_law
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
 
@@ -90,10 +92,14 @@ def parse_settings(texts: Iterable[str] | None) -> dict[str, str]:
     return settings
 
 
+def check_laws(names: Iterable[str] | None) -> None:
+    """Raises `UsageError` for an unknown law, before torch is imported."""
+    for name in names or ():
+        find_law(name)
+
+
 def parse_expectations(texts: Iterable[str] | None) -> dict[str, Expectation]:
     """`["causal=holds"]` as a mapping. Raises `UsageError`."""
-    from orderproof.laws import find_law
-
     expectations: dict[str, Expectation] = {}
     for text in texts or ():
         name, _, value = text.partition("=")
@@ -101,3 +107,12 @@ def parse_expectations(texts: Iterable[str] | None) -> dict[str, Expectation]:
             raise UsageError(f"expected --expect LAW=holds, LAW=fails or LAW=any; got {text!r}")
         expectations[find_law(name).name] = cast("Expectation", value)
     return expectations
+
+
+def check_exists(path: str | Path | None, what: str) -> None:
+    """Raises `UsageError` if there is no such file, before what reads it is imported; `what`: "a certificate file"."""
+    if path is not None:
+        try:
+            Path(path).expanduser().stat()
+        except OSError as error:
+            raise UsageError(f"expected {what}; {str(path)!r} cannot be read: {error.strerror}") from None

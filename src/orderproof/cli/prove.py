@@ -11,6 +11,8 @@ import typer
 from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
+from orderproof.cli.subject_argument import check_subject, load_subject
+from orderproof.subject_spec import check_length
 
 
 def prove(
@@ -56,12 +58,13 @@ def prove(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, certificate)
+    check_subject(subject, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
+    options.check_laws([law])
+    check_length(length)
+    expected = options.parse_expectations(expect)
     began = time.perf_counter()
     with progress(quiet=quiet) as update:
-        update("loading", 0, 3)
-        from orderproof.cli.subject_argument import load_subject
-
-        expected = options.parse_expectations(expect)
+        update(f"loading {subject}", 0, 3)
         loaded = load_subject(
             subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
         )

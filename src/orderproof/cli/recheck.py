@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orderproof.cli import options
+from orderproof.cli.console import progress
 from orderproof.errors import CertificateError
+from orderproof.report.phrases import escape_control_characters
+
+if TYPE_CHECKING:
+    from orderproof.prover.recheck import RecheckResult
 
 
 def recheck(
@@ -21,34 +27,41 @@ def recheck(
       orderproof prove arch:llama --tiny --law causal --certificate causal.json
       orderproof recheck causal.json
     """
-    from orderproof.prover.recheck import read_certificates
-    from orderproof.prover.recheck import recheck as check
-    from orderproof.report.phrases import escape_control_characters
+    options.check_exists(certificate, "a certificate file")
+    outcomes: list[RecheckResult | CertificateError] = []
+    with progress(quiet=quiet) as update:
+        update(f"reading {certificate}", 0, 1)
+        from orderproof.prover.recheck import read_certificates
+        from orderproof.prover.recheck import recheck as check
 
-    def show(text: str, *, error: bool = False) -> None:
-        """Print a text that contains strings of the certificate, which must not control the terminal."""
-        typer.echo(escape_control_characters(text), err=error)
-
-    try:
-        certificates = read_certificates(certificate)
-    except CertificateError as error:
-        raise CertificateError(escape_control_characters(str(error))) from None
-    refused = False
-    for number, each in enumerate(certificates, start=1):
         try:
-            result = check(each)
+            certificates = read_certificates(certificate)
         except CertificateError as error:
-            show(f"refused: certificate {number}: {error}", error=True)
-            refused = True
-            continue
-        if quiet:
-            continue
-        show(
-            f"accepted: {result.law} of {result.output} in {result.subject}, "
-            f"{result.steps} steps, {result.weights} weights"
-        )
-        for text in result.premises:
-            show(f"  given {text}")
-        for text in result.assumptions:
-            show(f"  assuming {text}")
-    raise typer.Exit(1 if refused else 0)
+            raise CertificateError(escape_control_characters(str(error))) from None
+        for number, each in enumerate(certificates, start=1):
+            update(f"checking certificate {number} of {len(certificates)}", number - 1, len(certificates))
+            try:
+                outcomes.append(check(each))
+            except CertificateError as error:
+                outcomes.append(error)
+    for number, outcome in enumerate(outcomes, start=1):
+        if isinstance(outcome, CertificateError):
+            _show(f"refused: certificate {number}: {outcome}", error=True)
+        elif not quiet:
+            _show_accepted(outcome)
+    raise typer.Exit(any(isinstance(outcome, CertificateError) for outcome in outcomes))
+
+
+def _show_accepted(result: RecheckResult) -> None:
+    _show(
+        f"accepted: {result.law} of {result.output} in {result.subject}, {result.steps} steps, {result.weights} weights"
+    )
+    for text in result.premises:
+        _show(f"  given {text}")
+    for text in result.assumptions:
+        _show(f"  assuming {text}")
+
+
+def _show(text: str, *, error: bool = False) -> None:
+    """Print a text that contains strings of the certificate, which must not control the terminal."""
+    typer.echo(escape_control_characters(text), err=error)

@@ -11,6 +11,7 @@ import typer
 from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
+from orderproof.cli.subject_argument import check_subject, load_subject
 
 MODEL = (
     "A checkpoint folder or hub id, with weights and a tokenizer. "
@@ -59,14 +60,17 @@ def sensitivity(
         from orderproof.report.figures import check_plot_path
 
         check_plot_path(plot)
-    with progress(quiet=quiet) as update:
-        update("loading", 0, 1)
-        from orderproof.cli.subject_argument import load_subject
-        from orderproof.word_order.sensitivity import BUNDLED_SOURCE, measure_sensitivity
-        from orderproof.word_order.sentences import read_sentences
+    from orderproof.word_order.options import check_options
+    from orderproof.word_order.sentences import read_sentences
 
-        sentences = None if file is None else read_sentences(file)
-        spec = None if model == "-" else model
+    spec = None if model == "-" else model
+    check_subject(spec, tiny=False, attention=attention, token_axis=None, allow_network=allow_network)
+    check_options(pooling, limit)
+    sentences = None if file is None else read_sentences(file)
+    with progress(quiet=quiet) as update:
+        update(f"loading {spec or 'the bundled model'}", 0, 1)
+        from orderproof.word_order.sensitivity import BUNDLED_SOURCE, measure_sensitivity
+
         subject = load_subject(
             spec, tiny=False, attention=attention, seed=seed, token_axis=None, allow_network=allow_network
         )

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from orderproof.errors import UsageError
-from orderproof.models import Subject, bundled, load
+from orderproof.subject_spec import check_spec, object_location
+
+if TYPE_CHECKING:
+    from orderproof.models import Subject
+
+
+def check_subject(
+    spec: str | None, *, tiny: bool, attention: str | None, token_axis: int | None, allow_network: bool
+) -> None:
+    """Check the arguments before torch is imported: the subject exists, and the options fit it.
+
+    Raises `UsageError` and `SubjectError`.
+    """
+    if spec is None:
+        if tiny:
+            raise UsageError("expected an architecture, arch:NAME, with --tiny; the bundled model has one size")
+    elif token_axis is None:
+        check_spec(spec, tiny=tiny, attention=attention, allow_network=allow_network)
+    else:
+        object_location(spec)
 
 
 def load_subject(
     spec: str | None, *, tiny: bool, attention: str | None, seed: int, token_axis: int | None, allow_network: bool
 ) -> Subject:
     """The named subject, or the bundled model. Raises `UsageError` and `SubjectError`."""
+    check_subject(spec, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
+    from orderproof.models import bundled, load
+    from orderproof.models.python_objects import load_object
+
     if spec is None:
-        if tiny:
-            raise UsageError("expected an architecture, arch:NAME, with --tiny; the bundled model has one size")
         return bundled(attention=attention)
     if token_axis is None:
         return load(spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network)
-    from orderproof.models.python_objects import load_object
-
     return load_object(spec, token_axis=token_axis)

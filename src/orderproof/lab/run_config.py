@@ -27,8 +27,7 @@ from orderproof.errors import OrderproofError, UsageError
 from orderproof.lab import registry
 from orderproof.lab.question import Question
 from orderproof.lab.rope_extension import ROPE_EXTENSIONS
-
-NAME_KEY, SEED_KEY, QUESTION_KEY = "name", "seed", "question"
+from orderproof.lab.setting_keys import NAME_KEY, QUESTION_KEY, SEED_KEY
 
 
 def _parse_question(value: object) -> object:

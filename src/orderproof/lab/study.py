@@ -1,62 +1,31 @@
-"""A study: the settings that all its runs share, those that the grid varies, and the number of seeds.
+"""The runs of a study, and the overrides of its settings on the command line.
 
-    name: who_did_what
-    about: Which encodings let a transformer tell who did it?
-    base: {question: who_did_what, width: 32, steps: 400}
-    grid: {encoding: [none, rotary], causal: [false, true]}
-    also: [{encoding: rotary, stretch: yarn}]
-    seeds: 5
-
-Its runs are every combination in the grid, and those of `also`, each with the seeds 0, 1, 2, ... A study is a YAML
-file. On the command line, `key=value` overrides a setting, `key=a,b` adds a dimension to the grid, and
-`question.key=value` overrides a setting of the question.
+`key=value` overrides a setting, `key=a,b` adds a dimension to the grid, and `question.key=value` overrides a setting of
+the question.
 """
 
 from __future__ import annotations
 
-from importlib import resources
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from orderproof.errors import UsageError
-from orderproof.lab.run_config import NAME_KEY, QUESTION_KEY, SEED_KEY, RunConfig
+from orderproof.lab.run_config import RunConfig
+from orderproof.lab.setting_keys import NAME_KEY, QUESTION_KEY
+from orderproof.lab.study_config import StudySettings, parse_settings, study_text, validation_message
 from orderproof.registry import did_you_mean
 
 STUDY_KEYS = ("name", "about", "seeds")
 
 
-class StudyConfig(BaseModel):
+class StudyConfig(StudySettings):
     """The runs of a study."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
-    about: str = ""
-    """The purpose of the study, in one sentence."""
-    base: dict[str, Any]
-    """The settings that all runs share."""
-    grid: dict[str, list[Any]] = Field(default_factory=dict)
-    """The values of each setting that varies."""
-    also: list[dict[str, Any]] = Field(default_factory=list)
-    """Single combinations in addition to the grid."""
-    seeds: int = Field(default=5, ge=1)
 
     def runs(self) -> list[RunConfig]:
         """Every run, ordered by combination and then by seed. Raises `UsageError`."""
-        if empty := [key for key, values in self.grid.items() if not values]:
-            raise UsageError(f"study {self.name!r}: expected one value or more for {empty[0]!r} in the grid, got none")
-        if any(SEED_KEY in settings for settings in (self.base, self.grid, *self.also)):
-            raise UsageError(f"study {self.name!r}: expected no {SEED_KEY!r}; set seeds, the number of seeds")
-        combinations = [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
-        runs = [
-            _build_run(f"study {self.name!r}", {**self.base, **settings, SEED_KEY: seed})
-            for settings in (*combinations, *self.also)
-            for seed in range(self.seeds)
-        ]
+        runs = [_build_run(f"study {self.name!r}", settings) for settings in self.combinations()]
         if len(names := sorted({run.question.name for run in runs})) > 1:
             raise UsageError(
                 f"study {self.name!r}: expected one question, got {', '.join(names)}; make a study for each"
@@ -75,52 +44,14 @@ def parse_run(question: str, settings: list[str]) -> RunConfig:
 
 def load_study(name: str) -> StudyConfig:
     """A built-in study by its name, or a study from a YAML file. Raises `UsageError`."""
-    known = built_in_studies()
-    path = Path(name).expanduser()
-    if name in known:
-        text = resources.files("orderproof.lab").joinpath("studies", f"{name}.yaml").read_text(encoding="utf-8")
-    elif path.suffix in (".yaml", ".yml") or path.is_file():
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            cause = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise UsageError(f"cannot read the study {name!r}: {cause}; pass a YAML file") from error
-    else:
-        hint = did_you_mean(name, known)
-        raise UsageError(f"expected a YAML file or a study, one of {', '.join(known)}; got {name!r}{hint}")
-    return parse_study(text, title=name)
+    return parse_study(study_text(name), title=name)
 
 
 def parse_study(text: str, *, title: str) -> StudyConfig:
     """A study from the text of a YAML file. Raises `UsageError`."""
-    try:
-        data = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader with one more check
-    except yaml.YAMLError as error:
-        raise UsageError(f"study {title!r} is not YAML: {' '.join(str(error).split())}") from error
-    try:
-        study = StudyConfig.model_validate(data)
-    except ValidationError as error:
-        raise UsageError(f"study {title!r}: {validation_message(error)}") from error
+    study = parse_settings(text, title=title, kind=StudyConfig)
     study.runs()
     return study
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):  # type: ignore[misc]
-    """`yaml.SafeLoader` that rejects duplicate keys instead of using the last one."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - signature of the base class
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", node.start_mark)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
-
-
-def built_in_studies() -> list[str]:
-    """The names of the studies in the package."""
-    folder = resources.files("orderproof.lab").joinpath("studies")
-    return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
 
 
 def with_overrides(study: StudyConfig, changes: list[str]) -> StudyConfig:
@@ -146,16 +77,6 @@ def with_overrides(study: StudyConfig, changes: list[str]) -> StudyConfig:
         raise UsageError(f"study {study.name!r}: {validation_message(error)}") from error
     changed.runs()
     return changed
-
-
-def validation_message(error: ValidationError) -> str:
-    """The first problem of a validation error in one line: the field, the problem, and the value."""
-    problem = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"])
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    if not message.startswith(("expected", f"{field}:")) and not isinstance(problem["input"], dict):
-        message = f"{message}, got {problem['input']!r}"
-    return f"{field}: {message}" if field and not message.startswith(f"{field}:") else message
 
 
 def _parse_override(change: str) -> tuple[str, Any]:

@@ -21,7 +21,7 @@ from orderproof.errors import UsageError
 from orderproof.lab.literature_results import literature_results
 from orderproof.lab.proof_consistency import proved_invariances
 from orderproof.lab.question import Question
-from orderproof.lab.run_config import NAME_KEY, QUESTION_KEY, SEED_KEY
+from orderproof.lab.setting_keys import NAME_KEY, QUESTION_KEY, SEED_KEY
 from orderproof.lab.statistics import (
     Array,
     BinomialAccuracy,

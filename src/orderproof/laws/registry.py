@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
-from typing import TypeVar
 
 from orderproof import registry
-from orderproof.laws.law import Law
 from orderproof.laws.measured.measured_law import MeasuredLaw
 from orderproof.laws.proved.proved_law import ProvedLaw
-
-L = TypeVar("L", bound=Law)
 
 
 @cache
@@ -31,21 +26,14 @@ def measured_laws() -> tuple[MeasuredLaw, ...]:
 def find_law(name: str) -> ProvedLaw | MeasuredLaw:
     """The law with this name or code, proved or measured. Raises `UsageError`."""
     laws: list[ProvedLaw | MeasuredLaw] = [*proved_laws(), *measured_laws()]
-    return _find(name, laws, "a law")
+    return registry.lookup_by_code(name, laws, "a law")
 
 
 def find_proved_law(name: str) -> ProvedLaw:
     """The proved law with this name or code. Raises `UsageError`."""
-    return _find(name, proved_laws(), "a proved law")
+    return registry.lookup_by_code(name, proved_laws(), "a proved law")
 
 
 def entry_map_law() -> ProvedLaw:
     """The law whose breaks are the entry map: the places where order enters a model."""
     return next(law for law in proved_laws() if law.maps_entries)
-
-
-def _find(name: str, laws: Sequence[L], what: str) -> L:
-    """The law with this name, or with this code in upper or lower case. Raises `UsageError`."""
-    names, codes = {law.name: law for law in laws}, {law.code: law for law in laws}
-    key = name.upper() if name.upper() in codes else name
-    return registry.lookup(key, {**names, **codes}, what, listed=names)

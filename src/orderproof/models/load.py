@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from orderproof.errors import CheckpointError, UsageError
 from orderproof.models import python_objects
 from orderproof.models.hf import architectures, checkpoint, hub
 from orderproof.models.subject import Subject
-
-SPEC_FORMS = "a checkpoint folder, a hub id, arch:NAME, file.py:name or package.module:name"
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+from orderproof.subject_spec import check_spec
 
 
 def load(
@@ -41,21 +37,11 @@ def load(
         UsageError: An argument does not exist or does not fit.
 
     """
-    if not spec:
-        raise UsageError(f"expected a subject, {SPEC_FORMS}; got an empty text")
-    if attention not in (None, "sdpa", "eager"):
-        raise UsageError(f"attention must be 'sdpa' or 'eager'; got {attention!r}")
-    if spec.startswith(architectures.ARCH_PREFIX):
+    form = check_spec(spec, tiny=tiny, attention=attention, allow_network=allow_network)
+    if form == "architecture":
         return architectures.load_architecture(spec, tiny=tiny, attention=attention, seed=seed, assume=assume)
-    if tiny:
-        raise UsageError(f"--tiny shrinks an architecture, written arch:NAME; got {spec}")
-    path = Path(spec).expanduser()
-    if path.exists():
-        return checkpoint.load_checkpoint(path, attention=attention, assume=assume)
-    if python_objects.is_python_spec(spec):
-        if attention is not None:
-            raise UsageError(f"attention can be chosen for transformers models only; got {spec}")
+    if form == "folder":
+        return checkpoint.load_checkpoint(Path(spec).expanduser(), attention=attention, assume=assume)
+    if form == "object":
         return python_objects.load_object(spec, assume=assume)
-    if _HUB_ID.fullmatch(spec) and path.suffix.lower() not in checkpoint.CHECKPOINT_SUFFIXES:
-        return hub.load_from_hub(spec, attention=attention, allow_network=allow_network, assume=assume)
-    raise CheckpointError(f"{spec}: no such folder; a subject is {SPEC_FORMS}")
+    return hub.load_from_hub(spec, attention=attention, allow_network=allow_network, assume=assume)

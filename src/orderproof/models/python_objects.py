@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,14 +18,7 @@ from orderproof.models.plain_adapter import from_adapter
 from orderproof.models.plain_module import from_module
 from orderproof.models.subject import Subject
 from orderproof.registry import did_you_mean
-
-_FILE = re.compile(r"(?P<place>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
-_MODULE = re.compile(r"(?P<place>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
-
-
-def is_python_spec(spec: str) -> bool:
-    """True if a text has the form `file.py:name` or `package.module:name`."""
-    return bool(_FILE.fullmatch(spec) or _MODULE.fullmatch(spec))
+from orderproof.subject_spec import object_location, on_import_path
 
 
 def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str, Any] | None = None) -> Subject:
@@ -35,10 +26,7 @@ def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str
 
     Raises `SubjectError` if it cannot be imported or called or is no module, and errors of `from_module`.
     """
-    match = _FILE.fullmatch(spec) or _MODULE.fullmatch(spec)
-    if match is None:
-        raise SubjectError(f"{spec}: expected file.py:name or package.module:name")
-    place, name = match["place"], match["name"]
+    place, name = object_location(spec)
     module = _from_file(Path(place).expanduser(), spec) if place.endswith(".py") else _from_package(place, spec)
     target = _resolve_attribute(module, name, spec)
     if isinstance(target, nn.Module):
@@ -72,15 +60,13 @@ def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str
 
 
 def _from_file(path: Path, spec: str) -> ModuleType:
-    if not path.is_file():
-        raise SubjectError(f"{spec}: no file {path}")
     name = f"orderproof_subject_{path.stem}"
     module_spec = importlib.util.spec_from_file_location(name, path)
     if module_spec is None or module_spec.loader is None:
         raise SubjectError(f"{spec}: {path} cannot be imported")
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[name] = module  # dataclasses and pickle look up modules by name
-    with _on_import_path(path.resolve().parent):
+    with on_import_path(path.resolve().parent):
         try:
             module_spec.loader.exec_module(module)
         except Exception as error:  # the user's file: anything may come
@@ -90,7 +76,7 @@ def _from_file(path: Path, spec: str) -> ModuleType:
 
 
 def _from_package(place: str, spec: str) -> ModuleType:
-    with _on_import_path(Path.cwd()):
+    with on_import_path(Path.cwd()):
         try:
             return importlib.import_module(place)
         except ModuleNotFoundError as error:
@@ -113,14 +99,3 @@ def _resolve_attribute(module: ModuleType, name: str, spec: str) -> Any:
 
 def _type_name(value: object) -> str:
     return "None" if value is None else type(value).__name__
-
-
-@contextmanager
-def _on_import_path(folder: Path) -> Iterator[None]:
-    """Put a folder first on the import path."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        if str(folder) in sys.path:
-            sys.path.remove(str(folder))

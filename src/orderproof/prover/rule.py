@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import torch
 from torch.fx import Node
 from torch.utils._pytree import tree_leaves
 
+from orderproof.prover import lemma_summary
 from orderproof.prover.domain.fact import Fact, Shape
 from orderproof.prover.domain.values import ORDINARY_LIMIT, may_be_masking_or_infinite
 
@@ -187,22 +187,7 @@ def find_rule(target: object) -> Rule | None:
     return matching
 
 
-# Lemmas of the analysis itself, without a rule file.
-ANALYSIS_LEMMAS = {
-    "given": "The assumed relation between the inputs of the two runs.",
-    "same_in_both_runs": "A value that depends on no input is the same in both runs.",
-    "part_of_a_tuple": "One of several results of an operator.",
-    "pure_function_of_unmoved": "The result of a deterministic operator whose operands do not move does not move.",
-}
-
-
 def lemma_summaries() -> dict[str, str]:
-    """Each lemma in one sentence: the first line of the rule file that states it ("Lemma (name). ...")."""
-    summaries = dict(ANALYSIS_LEMMAS)
-    for module in {rule.module: None for rule in rules()}:
-        text = importlib.import_module(module).__doc__ or ""
-        for name in re.findall(r"^Lemma \((\w+)\)\.", text, flags=re.MULTILINE):
-            summaries[name] = text.strip().splitlines()[0]
-    for each in rules():  # a lemma that its file does not state in this form
-        summaries.setdefault(each.lemma, (importlib.import_module(each.module).__doc__ or each.lemma).splitlines()[0])
-    return summaries
+    """Each lemma in one sentence."""
+    stated = [(each.lemma, importlib.import_module(each.module).__doc__ or "") for each in rules()]
+    return lemma_summary.lemma_summaries(stated)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import cast, get_args
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -27,13 +27,12 @@ from orderproof.records.document import versions
 from orderproof.records.sensitivity import LayerEffects, PerturbationExample, Pooling, WordOrderSensitivity
 from orderproof.word_order.batches import SentenceBatch, build_batch
 from orderproof.word_order.distances import SentenceVectors, pool
+from orderproof.word_order.options import DEFAULT_SENTENCES, check_options
 from orderproof.word_order.perturbations import PERTURBATIONS
 from orderproof.word_order.sentences import Sentence, bundled_sentences
 from orderproof.word_order.without_positions import without_positions
 
 BUNDLED_SOURCE = "the bundled list"
-DEFAULT_SENTENCES = 100
-MAX_SENTENCES = 1000
 ProgressCallback = Callable[[str, int, int], None]
 
 
@@ -56,9 +55,8 @@ def measure_sensitivity(
     start = time.perf_counter()
     report = progress or (lambda text, done, total: None)
     tokenizer, adapter = tokenizer_and_adapter(subject)
+    check_options(pooling, limit)
     chosen, chosen_by = _pooling(subject, tokenizer, pooling)
-    if not 2 <= limit <= MAX_SENTENCES:
-        raise UsageError(f"expected --limit from 2 to {MAX_SENTENCES} sentences; got {limit}")
     selected = tuple(bundled_sentences() if sentences is None else sentences)[:limit]
     built = [build_batch(sentence, tokenizer, pooling=chosen, seed=seed) for sentence in selected]
     batches = [each for each in built if isinstance(each, SentenceBatch)]
@@ -99,8 +97,6 @@ def tokenizer_and_adapter(subject: Subject) -> tuple[SentenceTokenizer, ModelAda
 
 def _pooling(subject: Subject, tokenizer: SentenceTokenizer, requested: str | None) -> tuple[Pooling, str]:
     if requested is not None:
-        if requested not in get_args(Pooling):
-            raise UsageError(f"expected --pooling {', '.join(get_args(Pooling))}; got {requested!r}")
         return cast("Pooling", requested), "as requested"
     if tokenizer.pooling is not None:
         return cast("Pooling", tokenizer.pooling), "as its 1_Pooling/config.json states"

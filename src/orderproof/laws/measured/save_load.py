@@ -66,7 +66,7 @@ LAW = SaveLoad(
     name="save_load",
     statement="A model that was copied, saved and loaded, or built on meta and loaded, gives the same output.",
     trait="gives the same output after saving and loading",
-    expectation=dict.fromkeys(("causal_lm", "encoder", "vision", "module"), "holds"),
+    expectation={"causal_lm": "holds", "encoder": "holds", "vision": "holds", "module": "holds"},
     remedy="Save every buffer that cannot be computed again, and compute the others when loading, not when building.",
     diff="-model.to(torch.bfloat16)\n+Model.from_pretrained(path, dtype=torch.bfloat16)",
 )

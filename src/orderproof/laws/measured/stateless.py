@@ -66,6 +66,6 @@ LAW = Stateless(
     name="stateless",
     statement="A call gives the same output after any other call.",
     trait="keeps no state between calls",
-    expectation=dict.fromkeys(("causal_lm", "encoder", "vision", "module"), "holds"),
+    expectation={"causal_lm": "holds", "encoder": "holds", "vision": "holds", "module": "holds"},
     remedy="Compute tables, masks and offsets in the call that uses them, or cache them by all values they depend on.",
 )

@@ -39,8 +39,8 @@ from orderproof.models.tiny.overrides import DEFAULT_CONFIG_ARGUMENTS, UNSUPPORT
 from orderproof.models.tiny.size_limit import TinyModelTooLarge, limit_parameters
 from orderproof.models.vision.image_shapes import small_image_size
 from orderproof.registry import did_you_mean
+from orderproof.subject_spec import ARCH_PREFIX, unknown_architecture
 
-ARCH_PREFIX = "arch:"
 SIZE_INDEPENDENT_ERRORS = (TypeError, AttributeError, KeyError)  # not fixed by another size if raised twice
 TEXT_CONFIG_KEYS = ("text_config", "thinker_config", "vlm_config", "encoder")  # text models of composite models
 SESSION_VISION_CONFIG_KEYS = ("vision_config", "detector_config")  # of models that are called with a video session
@@ -105,8 +105,7 @@ def _default_config(name: str) -> tuple[Any, tuple[str, ...]]:
     """The same, and a note if a component is audited."""
     known = known_architectures()
     if name not in known:
-        hint = did_you_mean(name, known, limit=4)
-        raise UsageError(f"transformers {transformers_library().__version__} has no architecture {name!r}{hint}")
+        raise unknown_architecture(name, known)
     from transformers import CONFIG_MAPPING
 
     try:

@@ -24,11 +24,9 @@ from orderproof.models.hf.token_inputs import input_embeddings
 from orderproof.models.hf.tokenizer import load_tokenizer
 from orderproof.models.subject import Subject
 from orderproof.registry import did_you_mean
+from orderproof.subject_spec import CONFIG_FILE, PICKLE_SUFFIXES, WEIGHTS_FILE, check_folder
 
-PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-CHECKPOINT_SUFFIXES = (*PICKLE_SUFFIXES, ".safetensors", ".py", ".json", ".gguf", ".h5", ".onnx")
 INDEX_FILE = "model.safetensors.index.json"
-WEIGHTS_FILE = "model.safetensors"
 
 
 def load_checkpoint(
@@ -36,8 +34,7 @@ def load_checkpoint(
 ) -> Subject:
     """Load a checkpoint folder in float32 on the CPU. Raises `CheckpointError` or `SubjectError`."""
     label = name or path.resolve().name
-    if not path.is_dir():
-        raise CheckpointError(_not_a_folder_message(path))
+    check_folder(path, label)
     settings = read_config(path, label)
     check_weight_files(path, label)
     transformers_library()
@@ -76,22 +73,9 @@ def _attach_tokenizer(subject: Subject, folder: Path) -> None:
         subject.draw = tokenizer.sample
 
 
-def _not_a_folder_message(path: Path) -> str:
-    if path.suffix.lower() in PICKLE_SUFFIXES:
-        return f"{path}: a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
-    if path.is_file() and path.suffix == ".py":
-        return f"{path}: expected {path}:NAME, a module in it or a function that returns one; got the file alone"
-    if path.is_file():
-        return f"{path}: expected a checkpoint folder with config.json and {WEIGHTS_FILE}; got a file"
-    return f"{path}: no such folder"
-
-
 def read_config(path: Path, label: str) -> dict[str, Any]:
     """The configuration of a checkpoint as plain data. Raises `CheckpointError`, also for custom code."""
-    file = path / "config.json"
-    if not file.is_file():
-        raise CheckpointError(f"{label}: no config.json in the folder, so it is not a checkpoint of transformers")
-    settings = _json(file, label)
+    settings = _json(path / CONFIG_FILE, label)
     if "auto_map" in settings:
         raise CheckpointError(
             f"{label}: config.json requires custom code (auto_map), which is not run; "

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from orderproof.errors import CheckpointError
 from orderproof.library_messages import suppress_warnings
-from orderproof.models.hf.architectures import ARCH_PREFIX, known_architectures
+from orderproof.models.hf.architectures import known_architectures
 from orderproof.models.hf.checkpoint import load_checkpoint
 from orderproof.models.hf.describe import Assumptions
 from orderproof.models.hf.export_patches import transformers_library
 from orderproof.models.subject import Subject
-from orderproof.registry import did_you_mean
+from orderproof.subject_spec import not_cached
 
 DOWNLOAD_PATTERNS = ["*.json", "*.safetensors", "*.txt", "*.model"]  # no code and no pickles
 
@@ -34,17 +34,5 @@ def load_from_hub(
                 raise CheckpointError(
                     f"{name}: cannot be fetched from the hub: {type(error).__name__}: {text}"
                 ) from error
-            raise CheckpointError(_not_cached(name)) from error
+            raise not_cached(name, known_architectures()) from error
     return load_checkpoint(Path(folder), attention=attention, name=name, assume=assume)
-
-
-def _not_cached(name: str) -> str:
-    if name in known_architectures():
-        return (
-            f"{name}: no such folder, and no such model in the local hub cache; the architecture is {ARCH_PREFIX}{name}"
-        )
-    hint = did_you_mean(name, known_architectures(), limit=4) if "/" not in name else ""
-    return (
-        f"{name}: no such folder, and not in the local hub cache; download it first "
-        f"(hf download {name}) or allow the network{hint}"
-    )

@@ -1,0 +1,41 @@
+"""The laws: the fields of `LAW` in each file of `laws/proved` and `laws/measured`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from orderproof.catalogue.source import read_module, read_modules
+from orderproof.records.audit import Expectation, Kind
+from orderproof.registry import lookup_by_code
+
+FOLDERS = ("orderproof.laws.proved", "orderproof.laws.measured")
+
+
+class LawEntry(NamedTuple):
+    """The fields of a `Law` by which it is listed and chosen."""
+
+    code: str
+    name: str
+    statement: str
+    trait: str
+    kind: Kind
+    expectation: Mapping[str, Expectation]
+
+
+def laws() -> tuple[LawEntry, ...]:
+    """The proved laws and then the measured ones, each in the order of their codes."""
+    defaults = read_module("orderproof.laws.law").class_attributes("Law")
+    return tuple(entry for folder in FOLDERS for entry in sorted(_entries(folder, defaults)))
+
+
+def find_law(name: str) -> LawEntry:
+    """The law with this name or code. Raises `UsageError`."""
+    return lookup_by_code(name, laws(), "a law")
+
+
+def _entries(folder: str, defaults: Mapping[str, Any]) -> Iterator[LawEntry]:
+    for module in read_modules(folder):
+        if (given := module.keywords("LAW")) is not None:
+            stated = {name: module.value(given[name]) for name in LawEntry._fields if name in given}
+            yield LawEntry(**{name: value for name, value in defaults.items() if name in LawEntry._fields} | stated)

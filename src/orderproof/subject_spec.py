@@ -1,0 +1,159 @@
+"""The forms of a subject, as on the command line, and the checks of them that need neither torch nor transformers."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from orderproof.errors import CheckpointError, SubjectError, UsageError
+from orderproof.registry import did_you_mean
+
+SpecForm = Literal["architecture", "folder", "object", "hub"]
+
+ARCH_PREFIX = "arch:"
+MIN_LENGTH = 2  # [tokens]
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+CHECKPOINT_SUFFIXES = (*PICKLE_SUFFIXES, ".safetensors", ".py", ".json", ".gguf", ".h5", ".onnx")
+SPEC_FORMS = "a checkpoint folder, a hub id, arch:NAME, file.py:name or package.module:name"
+_FILE = re.compile(r"(?P<place>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
+_MODULE = re.compile(r"(?P<place>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+_CONFIG_NAME = re.compile(r'(?<!\[)"([\w.-]+)"\s*[,:]\s*"\w+Config"')  # ("bert", "BertConfig") or "bert": "BertConfig"
+
+
+def check_spec(spec: str, *, tiny: bool = False, attention: str | None = None, allow_network: bool = False) -> SpecForm:
+    """The form of a subject, after the checks that read no model: it exists, and the options fit its form.
+
+    Raises `UsageError`, `SubjectError` and `CheckpointError`.
+    """
+    if not spec:
+        raise UsageError(f"expected a subject, {SPEC_FORMS}; got an empty text")
+    if attention not in (None, "sdpa", "eager"):
+        raise UsageError(f"attention must be 'sdpa' or 'eager'; got {attention!r}")
+    if spec.startswith(ARCH_PREFIX):
+        name = spec.removeprefix(ARCH_PREFIX).partition("?")[0]
+        if (known := architectures_in_source()) and name not in known:
+            raise unknown_architecture(name, known)
+        return "architecture"
+    if tiny:
+        raise UsageError(f"--tiny shrinks an architecture, written arch:NAME; got {spec}")
+    path = Path(spec).expanduser()
+    if path.exists():
+        check_folder(path, path.resolve().name)
+        return "folder"
+    if _FILE.fullmatch(spec) or _MODULE.fullmatch(spec):
+        if attention is not None:
+            raise UsageError(f"attention can be chosen for transformers models only; got {spec}")
+        object_location(spec)
+        return "object"
+    if _HUB_ID.fullmatch(spec) and path.suffix.lower() not in CHECKPOINT_SUFFIXES:
+        if not (allow_network or _may_be_cached(spec)):
+            raise not_cached(spec, architectures_in_source())
+        return "hub"
+    raise CheckpointError(f"{spec}: no such folder; a subject is {SPEC_FORMS}")
+
+
+def check_length(length: int | None) -> None:
+    """Raises `UsageError` for a length [tokens] at which no model has an order; None is the default of the model."""
+    if length is not None and length < MIN_LENGTH:
+        raise UsageError(f"expected a length of at least {MIN_LENGTH} tokens; got {length}; order needs two")
+
+
+def object_location(spec: str) -> tuple[str, str]:
+    """The file or the module, and the name in it. Raises `SubjectError` if there is no such file or package."""
+    match = _FILE.fullmatch(spec) or _MODULE.fullmatch(spec)
+    if match is None:
+        raise SubjectError(f"{spec}: expected file.py:name or package.module:name")
+    place, name = match["place"], match["name"]
+    if place.endswith(".py"):
+        if not Path(place).expanduser().is_file():
+            raise SubjectError(f"{spec}: no file {Path(place).expanduser()}")
+    else:
+        package = place.partition(".")[0]
+        with on_import_path(Path.cwd()):
+            if package not in sys.modules and importlib.util.find_spec(package) is None:
+                raise SubjectError(f"{spec}: no module named {package}")
+    return place, name
+
+
+@contextmanager
+def on_import_path(folder: Path) -> Iterator[None]:
+    """Put a folder first on the import path."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        if str(folder) in sys.path:
+            sys.path.remove(str(folder))
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+def check_folder(path: Path, label: str) -> None:
+    """Raise `CheckpointError` if a path is no folder with a configuration."""
+    if path.is_dir():
+        if not (path / CONFIG_FILE).is_file():
+            raise CheckpointError(f"{label}: no {CONFIG_FILE} in the folder, so it is not a checkpoint of transformers")
+        return
+    if path.suffix.lower() in PICKLE_SUFFIXES:
+        problem = "a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
+    elif path.is_file() and path.suffix == ".py":
+        problem = f"expected {path}:NAME, a module in it or a function that returns one; got the file alone"
+    elif path.is_file():
+        problem = f"expected a checkpoint folder with {CONFIG_FILE} and {WEIGHTS_FILE}; got a file"
+    else:
+        problem = "no such folder"
+    raise CheckpointError(f"{path}: {problem}")
+
+
+def _may_be_cached(name: str) -> bool:
+    """False if the local hub cache has no folder for a hub id."""
+    if importlib.util.find_spec("huggingface_hub") is None:
+        return True  # the loader says which package is missing
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    return Path(HF_HUB_CACHE, f"models--{name.replace('/', '--')}").exists()
+
+
+def not_cached(name: str, known: Collection[str]) -> CheckpointError:
+    """The error for a hub id that is not in the local cache; `known` are the names of architectures."""
+    if name in known:
+        return CheckpointError(
+            f"{name}: no such folder, and no such model in the local hub cache; the architecture is {ARCH_PREFIX}{name}"
+        )
+    hint = did_you_mean(name, known, limit=4) if "/" not in name else ""
+    return CheckpointError(
+        f"{name}: no such folder, and not in the local hub cache; download it first "
+        f"(hf download {name}) or allow the network{hint}"
+    )
+
+
+# ---------------------------------------------------------------- architectures
+
+
+def architectures_in_source() -> frozenset[str]:
+    """The names of architectures in the source of transformers, which takes seconds to import.
+
+    Empty if transformers is not installed, or if its files have another form than those of version 5.
+    """
+    package = importlib.util.find_spec("transformers")
+    if package is None or not package.submodule_search_locations:
+        return frozenset()
+    folder = Path(package.submodule_search_locations[0], "models", "auto")
+    files = [file for name in ("auto_mappings.py", "configuration_auto.py") if (file := folder / name).is_file()]
+    return frozenset(name for file in files for name in _CONFIG_NAME.findall(file.read_text(encoding="utf-8")))
+
+
+def unknown_architecture(name: str, known: Collection[str]) -> UsageError:
+    """The error for an architecture that transformers does not have."""
+    hint = did_you_mean(name, known, limit=4)
+    return UsageError(f"transformers {metadata.version('transformers')} has no architecture {name!r}{hint}")

@@ -1,0 +1,82 @@
+"""Progress where standard error is no terminal: one plain line for each stage."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orderproof.cli import console
+from orderproof.cli.atlas import atlas_progress
+
+CAUSAL = f"{Path(__file__).parents[1] / 'auditing' / 'examples.py'}:Causal"
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().err.splitlines()
+
+
+def test_a_pipe_gets_plain_lines_even_with_forced_colour() -> None:
+    arguments = ["audit", CAUSAL, "--law", "causal", "--law", "stateless", "--json", "-"]
+    environment = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, "-m", "orderproof", *arguments], env=environment, capture_output=True, check=False
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["findings"][0]["law"] == "causal"
+    stages = [line for line in done.stderr.decode().split("\n") if line.endswith(" ...")]
+    assert stages == [
+        f"orderproof: {text} ..."
+        for text in (
+            f"loading {CAUSAL}",
+            "exporting the graph",
+            "OP201 causal",
+            "OP406 stateless",
+            "comparing two sentences",
+        )
+    ]
+    assert "\r" not in done.stderr.decode()
+
+
+def test_counters_of_one_stage_are_written_seldom(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(console.time, "monotonic", lambda: now)
+    with console.progress(quiet=False) as update:
+        for k in range(30):
+            update(f"sentence {k} of 30", k, 31)
+            now += 1.0
+        update("without positions", 30, 31)
+        update("without positions", 30, 31)
+    numbers = [f"orderproof: sentence {k} of 30 ..." for k in (0, 10, 20)]
+    assert lines(capsys) == [*numbers, "orderproof: without positions ..."]
+
+
+def test_names_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress(quiet=False) as update:
+        update("loading \x1b[2K\n", 0, 1)
+    assert lines(capsys) == [r"orderproof: loading \x1b[2K\n ..."]
+
+
+def test_quiet_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress(quiet=True) as update, atlas_progress(quiet=True) as show:
+        update("loading", 0, 1)
+        show(["bert"], 0, 2)
+    assert lines(capsys) == []
+
+
+def test_an_atlas_names_the_architectures_in_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    with atlas_progress(quiet=False) as show:
+        show((), 0, 1)
+        for running, done in ((["bert", "t5"], 0), (["bert", "t5"], 0), (["t5", "vit"], 1), ([], 3)):
+            show(running, done, 3)
+    assert lines(capsys) == [
+        "orderproof: loading ...",
+        "orderproof: auditing bert, t5, 0 of 3 done ...",
+        "orderproof: auditing t5, vit, 1 of 3 done ...",
+    ]
