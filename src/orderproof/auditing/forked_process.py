@@ -121,6 +121,15 @@ def descendants(pid: int) -> list[int]:
     return descendant_ids
 
 
+def has_children() -> bool:
+    """True if this process has children; one that adopts orphans, as a `ForkedProcess`, then has no descendants."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def kill_tree(pid: int, *, itself: bool = True) -> int:
     """Kill a process and all processes that it started; the number of those that it started."""
     started = descendants(pid)
