@@ -91,6 +91,7 @@ class MeasurementRun:
                 continue
             expect = self.expect.get(job.law.name)
             finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect)
+            calls.free_models()
             yield finding.model_copy(update={"call_mode": job.part})
 
     def _calls(self, job: MeasurementJob) -> CachedCalls | str:

@@ -10,6 +10,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
+from orderproof.prover.float64_parameters import Float64Parameters
 
 
 @dataclass(slots=True)
@@ -26,10 +27,13 @@ class CapturedGraph:
     read: bool = False  # constants were read during recording: at another length they may differ
     changed_state: tuple[str, ...] = ()  # attributes, buffers and generators that the call changes
     exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
+    float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
     _wide: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
     def in_float64(self, name: str) -> Tensor:
         """A stored tensor in float64 (unchanged if it is not floating point), converted once."""
+        if name in self.parameters:
+            return self.float64_parameters.convert(self.values[name])
         if name not in self._wide:
             value = self.values[name]
             self._wide[name] = value.double() if value.is_floating_point() else value
@@ -58,6 +62,7 @@ class CapturedGraph:
             read=self.read,
             changed_state=self.changed_state,
             exported_because=self.exported_because,
+            float64_parameters=self.float64_parameters,
             _wide=self._wide,
         )
 
