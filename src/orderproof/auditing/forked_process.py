@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -27,6 +28,7 @@ class ForkedProcess:
         if self.pid:
             return
         code = _FAILED
+        gc.freeze()  # a collection would copy the pages of all objects of the parent
         try:
             isolate_child(parent, library, trace)
             work()
