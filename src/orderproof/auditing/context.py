@@ -25,6 +25,7 @@ from orderproof.models.vision.whole_image import with_image_input
 from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.execution import execute, relative_difference
 from orderproof.prover.export.capture import capture
+from orderproof.prover.float64_parameters import Float64Parameters
 from orderproof.tolerances import SAME_GRAPH
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class AuditContext:
     whole_rows_only: bool = False  # inputs are divided into rows only: no dimension of an output runs over tokens
     keep_walks: bool = False  # keep the walks that proved something, for certificates
     walks: list[ProvedOutput] = field(default_factory=list, repr=False)
+    float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
     memo: dict[str, Any] = field(default_factory=dict, repr=False)  # values that other modules compute once
     _called: dict[str, AuditContext | str] = field(default_factory=dict, repr=False)
 
@@ -92,8 +94,9 @@ class AuditContext:
 
     def _for_subject(self, subject: Subject, length: int, *, whole_rows_only: bool = False) -> AuditContext:
         return AuditContext(
-            subject, length, self.seed, notes=self.notes, whole_rows_only=whole_rows_only, keep_walks=self.keep_walks
-        )
+            subject, length, self.seed, notes=self.notes, whole_rows_only=whole_rows_only, keep_walks=self.keep_walks,
+            float64_parameters=self.float64_parameters,
+        )  # fmt: skip
 
     @cached_property
     def batch_size(self) -> int:
@@ -126,7 +129,7 @@ class AuditContext:
 
     def _capture(self, *, read: bool = False) -> CapturedGraph:
         s = self.subject
-        return capture(
+        captured = capture(
             s.module,
             s.sample(self.length, self.seed).inputs,
             values=s.buffer_values,
@@ -135,6 +138,8 @@ class AuditContext:
             inside=s.wrapped_path,
             read=read,
         )
+        captured.float64_parameters = self.float64_parameters
+        return captured
 
     @cached_property
     def export_failure(self) -> str | None:
@@ -184,7 +189,17 @@ class AuditContext:
     @cached_property
     def execution(self) -> SubjectExecution:
         """How to run the subject with its own weights."""
-        return SubjectExecution(self.subject, self.captured if self.export_failure is None else None)
+        captured = self.captured if self.export_failure is None else None
+        return SubjectExecution(self.subject, captured, float64_parameters=self.float64_parameters)
+
+    def free_float64_copies(self) -> None:
+        """Free the float64 copies of the model, which are twice as large as the model; a later run makes them again."""
+        self.float64_parameters.clear()
+        derived = [self, *(c for c in self._called.values() if isinstance(c, AuditContext))]
+        for context in derived:
+            vars(context).pop("execution", None)
+            whole = vars(context).get("_from_whole_image", context)
+            vars(whole).pop("execution", None)
 
     def random_execution(self, seed: int) -> SubjectExecution:
         """How to run the subject with random weights."""

@@ -19,6 +19,7 @@ from orderproof.models import Subject
 from orderproof.models.subject import Axis
 from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.prover.execution import execute, execute_nodes
+from orderproof.prover.float64_parameters import Float64Parameters
 
 
 @dataclass
@@ -38,6 +39,7 @@ class SubjectExecution:
     run_graph: bool = False  # run the captured graph (which may have been rewritten), not the module
     weights: str = "given"  # "random": every parameter with noise added
     seed: int = 0
+    float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
     _modules: dict[bool, nn.Module] = field(default_factory=dict, repr=False)
     graph_inputs: tuple[Tensor, ...] = field(default=(), repr=False)
 
@@ -91,10 +93,12 @@ class SubjectExecution:
 
     def _module(self, *, double: bool) -> nn.Module:
         if double not in self._modules:
-            module = self.subject.module
-            if self.weights == "random":
-                module = perturb_parameters(copy.deepcopy(module), self.seed)
-            self._modules[double] = copy.deepcopy(module).double() if double else module
+            if double:
+                self._modules[double] = self.float64_parameters.convert_module(self._module(double=False))
+            elif self.weights == "random":
+                self._modules[double] = perturb_parameters(copy.deepcopy(self.subject.module), self.seed)
+            else:
+                self._modules[double] = self.subject.module
         return self._modules[double]
 
     def _state(self) -> dict[str, Tensor] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -27,6 +28,7 @@ class ForkedProcess:
         if self.pid:
             return
         code = _FAILED
+        gc.freeze()  # a collection would copy the pages of all objects of the parent
         try:
             isolate_child(parent, library, trace)
             work()
@@ -119,6 +121,15 @@ def descendants(pid: int) -> list[int]:
         descendant_ids += children
         queue += children
     return descendant_ids
+
+
+def has_children() -> bool:
+    """True if this process has children; one that adopts orphans, as a `ForkedProcess`, then has no descendants."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def kill_tree(pid: int, *, itself: bool = True) -> int:

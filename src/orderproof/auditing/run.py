@@ -151,6 +151,7 @@ def measure_laws(
     """A finding for each measured law; a subject without weights is measured on its tiny twin."""
     if not chosen:
         return
+    context.free_float64_copies()  # the processes that measure would have them too
     subject = context.runnable.subject
     for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout).findings():
         found = finding

@@ -30,6 +30,7 @@ from orderproof.tolerances import SAME_WEIGHTS
 
 LAW_TIMEOUT = 120.0  # [s] for one law
 DECODER_PART = "decoder"
+CHECKSUM_PART = 1 << 15  # [elements] converted at once for a checksum: they fit into the cache of a processor
 _NEXT, _LAST, _FAILED = b".", b"!", b"?"  # a finding; a finding after which the model is not the same; an error
 
 
@@ -90,6 +91,7 @@ class MeasurementRun:
                 continue
             expect = self.expect.get(job.law.name)
             finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect)
+            calls.free_models()
             yield finding.model_copy(update={"call_mode": job.part})
 
     def _calls(self, job: MeasurementJob) -> CachedCalls | str:
@@ -167,7 +169,7 @@ def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
     before = _weight_checksums(run.subject)
     laws = {law.name: law for law in run.laws}
     for finding in run.run_in_process(start):
-        left = forked_process.kill_tree(os.getpid(), itself=False)
+        left = forked_process.kill_tree(os.getpid(), itself=False) if forked_process.has_children() else 0
         reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
         changes = laws[finding.law].refutation_changes_model and finding.verdict == "refuted"
         if not reason and not changes and not _weights_unchanged(before, run.subject):
@@ -185,10 +187,16 @@ def _weight_checksums(subject: Subject) -> dict[str, Tensor]:
     """Sums over each parameter and buffer, by name and shape: a buffer that grows is another one."""
     module = subject.module
     return {
-        f"{name} {list(x.shape)}": x.detach().double().abs().sum() if x.is_floating_point() else x.sum()
+        f"{name} {list(x.shape)}": _sum_of_absolute_values(x.detach()) if x.is_floating_point() else x.sum()
         for name, x in (*module.named_parameters(), *module.named_buffers())
         if x.device.type != "meta"
     }
+
+
+def _sum_of_absolute_values(x: Tensor) -> Tensor:
+    """In float64, without a float64 copy of the whole tensor."""
+    parts = x.flatten().chunk(x.numel() // CHECKSUM_PART + 1)
+    return torch.stack([part.double().abs().sum() for part in parts]).sum()
 
 
 def _weights_unchanged(before: dict[str, Tensor], subject: Subject) -> bool:

@@ -10,6 +10,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
+from orderproof.prover.float64_parameters import Float64Parameters
 
 
 @dataclass(slots=True)
@@ -28,10 +29,13 @@ class CapturedGraph:
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
     exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
+    float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
     _wide: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
     def in_float64(self, name: str) -> Tensor:
         """A stored tensor in float64 (unchanged if it is not floating point), converted once."""
+        if name in self.parameters:
+            return self.float64_parameters.convert(self.values[name])
         if name not in self._wide:
             value = self.values[name]
             self._wide[name] = value.double() if value.is_floating_point() else value
@@ -62,6 +66,7 @@ class CapturedGraph:
             without=self.without,
             patched_because=self.patched_because,
             exported_because=self.exported_because,
+            float64_parameters=self.float64_parameters,
             _wide=self._wide,
         )
 

@@ -134,6 +134,12 @@ class CachedCalls:
             f"loaded: {dtype}", lambda: CachedCalls(self.adapter.loaded_in(dtype), self.seed, floats=dtype)
         )
 
+    def free_models(self) -> None:
+        """Free the models that a law built; each is as large as the model, and few laws need the same one."""
+        self._memo.clear()
+        for name in ("attention_backends", "float64"):
+            vars(self).pop(name, None)
+
     def for_adapter(self, adapter: ModelAdapter) -> CachedCalls:
         """The same calls of another adapter."""
         return CachedCalls(adapter, self.seed, double=self.is_float64, floats=self.float_dtype)

@@ -1,0 +1,35 @@
+"""The copies of a model that an audit makes: shared where they can be, and freed before other processes measure."""
+
+import torch
+from torch import nn
+
+from orderproof.laws.measured import CachedCalls
+from orderproof.models import from_module
+from tests.auditing.internals import AuditContext
+
+
+def test_the_runs_and_the_graph_of_an_audit_share_one_copy_until_it_is_freed() -> None:
+    context = AuditContext(from_module(nn.Linear(4, 4), torch.randn(2, 3, 4)), 3)
+    tokens = context.execution.sample_tokens(3, 0).inputs
+    first = context.execution.outputs(tokens, double=True)["output"]
+    name = next(iter(context.captured.parameters))
+    copied = context.captured.in_float64(name)
+    assert any(copied.data_ptr() == p.data_ptr() for p in context.execution._module(double=True).parameters())
+    context.free_float64_copies()
+    assert torch.equal(context.execution.outputs(tokens, double=True)["output"], first)
+    assert context.captured.in_float64(name).data_ptr() != copied.data_ptr()
+
+
+def test_the_models_that_a_law_built_are_freed_and_built_again_when_needed() -> None:
+    subject = from_module(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), torch.randn(2, 3, 8))
+    assert subject.build_adapter is not None
+    calls = CachedCalls(subject.build_adapter())
+    wide, copied = calls.float64, calls.reloaded("copied")
+    before = wide.default_output, copied.default_output
+    assert calls.float64 is wide
+    assert calls.reloaded("copied") is copied
+    calls.free_models()
+    assert calls.float64 is not wide
+    assert calls.reloaded("copied") is not copied
+    assert torch.equal(calls.float64.default_output, before[0])
+    assert torch.equal(calls.reloaded("copied").default_output, before[1])
