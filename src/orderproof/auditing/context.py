@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.auditing.execution import SubjectExecution, fixed_rng, named_tensors
+from orderproof.auditing.execution import ExecutorUnavailable, SubjectExecution, fixed_rng, named_tensors
 from orderproof.errors import CaptureError, OrderproofError, SubjectError, failure_reason, first_line
 from orderproof.laws import ProvedLaw, TokenAxis, TokenDim
 from orderproof.models import Subject
@@ -184,12 +184,19 @@ class AuditContext:
     @cached_property
     def execution(self) -> SubjectExecution:
         """How to run the subject with its own weights."""
-        return SubjectExecution(self.subject, self.captured if self.export_failure is None else None)
+        if self.export_failure is not None:
+            return SubjectExecution(self.subject, None)
+        return SubjectExecution(self.subject, self.captured, graph_failure=self.graph_mismatch)
 
     def random_execution(self, seed: int) -> SubjectExecution:
-        """How to run the subject with random weights."""
-        captured = self.captured if self.export_failure is None else None
-        return SubjectExecution(self.subject, captured, weights="random", seed=seed)
+        """How to run the subject with random weights: a copy of the module, or its graph if it cannot be copied."""
+        runs = replace(self.execution, weights="random", seed=seed)
+        if not runs.runs_graph:
+            try:
+                runs.copied_module("model")
+            except ExecutorUnavailable:
+                runs.run_graph = runs.captured is not None and runs.graph_failure is None
+        return runs
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
