@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from orderproof.cli import options
-from orderproof.cli.console import progress, report_console
+from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
 
 
@@ -48,7 +48,7 @@ def audit(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, markdown, certificate)
-    with progress(quiet=quiet) as update:
+    with progress(quiet=quiet) as update, model_output_on_stderr():
         update("loading", 0, 1)
         from orderproof.cli.subject_argument import load_subject
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from orderproof.cli import options
-from orderproof.cli.console import progress, report_console
+from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
 
 
@@ -57,7 +57,7 @@ def prove(
 
     check_writable(json, html, junit, sarif, certificate)
     began = time.perf_counter()
-    with progress(quiet=quiet) as update:
+    with progress(quiet=quiet) as update, model_output_on_stderr():
         update("loading", 0, 3)
         from orderproof.cli.subject_argument import load_subject
 
