@@ -14,9 +14,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from orderproof import audit
+from orderproof import audit, forked_process
 from orderproof.adapter import ModelOutput
-from orderproof.auditing import forked_process
 from orderproof.auditing.sandbox import MeasurementRun
 from orderproof.auditing.time_limit import TimeLimitExceeded, time_limit
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder
@@ -157,8 +156,13 @@ def test_interrupted_audit_reports_what_it_found(tmp_path: Path) -> None:
     laws = [word for name in NAMES for word in ("--law", name)]
     run = "from orderproof.cli import main; main()"
     command = [sys.executable, "-c", run, "audit", "hang.py:hang", *laws, "--json", "part.json"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     process = start_interruptible(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, stdout=subprocess.PIPE
+        command,
+        cwd=tmp_path,
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
     )
     until = time.monotonic() + 120
     while not _hangs(process.pid) and time.monotonic() < until:

@@ -22,8 +22,8 @@ from typing import IO
 
 from pydantic import ValidationError
 
+from orderproof import forked_process
 from orderproof.atlas.row import AtlasRow, one_line, with_failure
-from orderproof.auditing import forked_process
 
 GIB = 2**30
 GRACE_SECONDS = 10  # [s] after the time limit, SIGALRM ends a process that its parent has not killed

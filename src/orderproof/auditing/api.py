@@ -20,6 +20,7 @@ from orderproof.laws import ProvedLaw, find_law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject, bundled, from_adapter, from_module, load
 from orderproof.models.plain_module import Inputs
+from orderproof.models.process_state import preserved_settings
 from orderproof.records.audit import Expectation, Finding, Report
 from orderproof.subject_spec import check_length
 
@@ -111,7 +112,8 @@ def report_on_law(
     findings = _findings(context, law, (expect or {}).get(chosen.name), weights, uniform)
     notes = list(context.notes)
     if check_nodes and isinstance(chosen, ProvedLaw) and context.export_failure is None:
-        notes.append(check_node_facts(context, chosen))
+        with preserved_settings(context.subject.name):
+            notes.append(check_node_facts(context, chosen))
     return build_report(context, findings, notes, began)
 
 
@@ -122,7 +124,8 @@ def _findings(
     if isinstance(chosen, MeasuredLaw):
         return list(measure_laws(context, [chosen], {chosen.name: expect} if expect else {}))
     options = ProofOptions(weights=weights, expect=expect, uniform_entries=tuple(uniform))
-    return [with_law(finding, stated=expect is not None) for finding in prove_law(context, chosen, options)]
+    with preserved_settings(context.subject.name):
+        return [with_law(finding, stated=expect is not None) for finding in prove_law(context, chosen, options)]
 
 
 def audit(

@@ -13,7 +13,6 @@ from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, TokenDim, entry_map_law
 from orderproof.prover.captured_graph import CapturedGraph, module_path
 from orderproof.prover.rule import RelationBreak
-from orderproof.prover.tolerances import FLOAT64_DIFFERENCE
 from orderproof.prover.uniform_constants import can_be_uniform, make_uniform
 from orderproof.records.audit import Completion, Deviation, Scope
 
@@ -50,10 +49,10 @@ def complete_entry_map(
         if missing is None:
             consulted = strict.walk.used_names
             covers: Weights = "these" if any(strict.constants.is_parameter(c) for c in consulted) else "all"
-            deviation = Deviation()
+            deviation, contradicts = Deviation(), False
             if context.runnable is context:
-                deviation = WitnessSearch(context, law, output, dims, captured).deviation()
-            agrees = deviation.float64 is None or deviation.float64 <= FLOAT64_DIFFERENCE
+                deviation, contradicts = WitnessSearch(context, law, output, dims, captured).deviation()
+            agrees = not contradicts
             if agrees and context.keep_walks:
                 context.walks.append(ProvedOutput(output, completed=True, walk=strict))
             return Completion(

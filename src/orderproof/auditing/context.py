@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.auditing.execution import SubjectExecution, fixed_rng, named_tensors
+from orderproof.auditing.execution import ExecutorUnavailable, SubjectExecution, fixed_rng, named_tensors
 from orderproof.errors import CaptureError, OrderproofError, SubjectError, failure_reason, first_line
 from orderproof.laws import ProvedLaw, TokenAxis, TokenDim
 from orderproof.models import Subject
@@ -189,8 +189,11 @@ class AuditContext:
     @cached_property
     def execution(self) -> SubjectExecution:
         """How to run the subject with its own weights."""
-        captured = self.captured if self.export_failure is None else None
-        return SubjectExecution(self.subject, captured, float64_parameters=self.float64_parameters)
+        shared = self.float64_parameters
+        if self.export_failure is not None:
+            return SubjectExecution(self.subject, None, float64_parameters=shared)
+        mismatch = self.graph_mismatch
+        return SubjectExecution(self.subject, self.captured, graph_failure=mismatch, float64_parameters=shared)
 
     def free_float64_copies(self) -> None:
         """Free the float64 copies of the model, which are twice as large as the model; a later run makes them again."""
@@ -202,9 +205,14 @@ class AuditContext:
             vars(whole).pop("execution", None)
 
     def random_execution(self, seed: int) -> SubjectExecution:
-        """How to run the subject with random weights."""
-        captured = self.captured if self.export_failure is None else None
-        return SubjectExecution(self.subject, captured, weights="random", seed=seed)
+        """How to run the subject with random weights: a copy of the module, or its graph if it cannot be copied."""
+        runs = replace(self.execution, weights="random", seed=seed, float64_parameters=Float64Parameters())
+        if not runs.runs_graph:
+            try:
+                runs.copied_module("model")
+            except ExecutorUnavailable:
+                runs.run_graph = runs.captured is not None and runs.graph_failure is None
+        return runs
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:

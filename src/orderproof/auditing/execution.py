@@ -1,12 +1,13 @@
-"""Runs of a subject: its outputs by name, in float32 and in float64, on tokens of any length.
+"""Runs of a subject: its outputs by name, in its own dtype and in float64, on tokens of any length.
 
 A subject whose input is inside its graph (vision: the patch embeddings) is run by its graph from there; every other
-subject is run as a module.
+subject is run as a module. In float64 a copy of the module is run, or the recorded graph at its own length.
 """
 
 from __future__ import annotations
 
 import copy
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,10 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from orderproof.errors import CaptureError, failure_reason
 from orderproof.models import Subject
 from orderproof.models.subject import Axis
 from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
+from orderproof.prover.counterexample import Executor
 from orderproof.prover.execution import execute, execute_nodes
+from orderproof.prover.export.exporter import model_source_location
 from orderproof.prover.float64_parameters import Float64Parameters
 
 
@@ -30,6 +34,10 @@ class LabelledInputs:
     labels: tuple[str, ...]
 
 
+class ExecutorUnavailable(CaptureError):
+    """A subject cannot be run so: it has no copy, or no recorded graph for inputs of this shape."""
+
+
 @dataclass
 class SubjectExecution:
     """How to run one subject; `captured` is needed if its input is inside the graph."""
@@ -39,14 +47,23 @@ class SubjectExecution:
     run_graph: bool = False  # run the captured graph (which may have been rewritten), not the module
     weights: str = "given"  # "random": every parameter with noise added
     seed: int = 0
+    graph_failure: str | None = None  # how the outputs of the graph differ from the module's
     float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
-    _modules: dict[bool, nn.Module] = field(default_factory=dict, repr=False)
+    copy_failure: str = field(default="", init=False)  # why the module could not be copied
+    float64_failure: str = field(default="", init=False)  # why its copy could not be run in float64
+    graph_float64_failure: str = field(default="", init=False)  # why its graph could not be run in float64
+    _copies: dict[Executor, nn.Module] = field(default_factory=dict, init=False, repr=False)
     graph_inputs: tuple[Tensor, ...] = field(default=(), repr=False)
+
+    @property
+    def runs_graph(self) -> bool:
+        """True if the graph is run, not the module."""
+        return self.run_graph or self.subject.patch_embedding_path is not None
 
     @property
     def has_fixed_length(self) -> bool:
         """True if only the captured length can be run."""
-        return self.run_graph or self.subject.patch_embedding_path is not None
+        return self.runs_graph
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -64,42 +81,68 @@ class SubjectExecution:
             start = next(v for n, v in execute_nodes(self.captured, sample.inputs) if n is self.captured.start)
         return LabelledInputs((start,), tuple(f"patch {i}" for i in range(start.shape[1])))
 
-    def outputs(self, inputs: tuple[Tensor, ...], *, double: bool = False) -> dict[str, Tensor]:
-        """The outputs by name; a model that draws random numbers draws the same in every run."""
-        with fixed_rng():
-            return self._outputs(inputs, double=double)
+    def outputs(self, inputs: tuple[Tensor, ...], executor: Executor = "model") -> dict[str, Tensor]:
+        """The outputs by name; a model that draws random numbers draws the same in every run.
 
-    def _outputs(self, inputs: tuple[Tensor, ...], *, double: bool) -> dict[str, Tensor]:
-        if self.run_graph or self.subject.patch_embedding_path:
-            assert self.captured is not None
-            if not self.subject.patch_embedding_path:
-                return execute(self.captured, inputs, float64=double, state=self._state())
-            return execute(self.captured, self.graph_inputs, start=inputs[0], float64=double, state=self._state())
-        if double:
+        Raises `ExecutorUnavailable`, and what the model raises.
+        """
+        with fixed_rng():
+            if self.runs_graph:
+                return self._outputs_of_graph(inputs, executor)
+            if executor == "float64 graph":
+                if self.captured is None or self.graph_failure is not None or not self._fits(inputs):
+                    raise ExecutorUnavailable("no recorded graph for these inputs")
+                try:
+                    return execute(self.captured, inputs, float64=True, state=self._state())
+                except Exception as error:
+                    self.graph_float64_failure = failure_reason(error)
+                    raise
+            return self._outputs_of_module(inputs, executor)
+
+    def _outputs_of_graph(self, inputs: tuple[Tensor, ...], executor: Executor) -> dict[str, Tensor]:
+        if executor == "float64 copy":
+            raise ExecutorUnavailable("the graph is run, not the module")
+        assert self.captured is not None
+        start, given = (inputs[0], self.graph_inputs) if self.subject.patch_embedding_path else (None, inputs)
+        return execute(self.captured, given, start=start, float64=executor != "model", state=self._state())
+
+    def _outputs_of_module(self, inputs: tuple[Tensor, ...], executor: Executor) -> dict[str, Tensor]:
+        as_given = executor == "model" and self.weights == "given"
+        module = self.subject.module if as_given else self.copied_module(executor)
+        if executor != "model":
             inputs = tuple(x.double() if x.is_floating_point() else x for x in inputs)
         try:
             with torch.no_grad():
-                return named_tensors(self._module(double=double)(*[x.clone() for x in inputs]))
-        except RuntimeError:
-            # A module that names float32 in its code cannot run in float64; its graph can, at its own length.
-            if not double or self.captured is None or not self._fits(inputs):
-                raise
-            return execute(self.captured, inputs, float64=True, state=self._state())
+                return named_tensors(module(*[x.clone() for x in inputs]))
+        except Exception as error:
+            if executor != "model":  # a module that names float32 in its code does not run in float64
+                where = model_source_location(traceback.extract_tb(error.__traceback__))
+                self.float64_failure = f"a float64 copy of the model fails: {failure_reason(error)}{where}"
+            raise
 
     def _fits(self, inputs: tuple[Tensor, ...]) -> bool:
         assert self.captured is not None
         shapes = [tuple(int(s) for s in n.meta["val"].shape) for n in self.captured.inputs]
         return shapes == [tuple(x.shape) for x in inputs]
 
-    def _module(self, *, double: bool) -> nn.Module:
-        if double not in self._modules:
-            if double:
-                self._modules[double] = self.float64_parameters.convert_module(self._module(double=False))
-            elif self.weights == "random":
-                self._modules[double] = perturb_parameters(copy.deepcopy(self.subject.module), self.seed)
-            else:
-                self._modules[double] = self.subject.module
-        return self._modules[double]
+    def copied_module(self, executor: Executor) -> nn.Module:
+        """The copy that this executor runs. Raises `ExecutorUnavailable` if the module cannot be copied."""
+        if executor not in self._copies and not self.copy_failure:
+            try:
+                self._copies[executor] = self._copy(executor)
+            except Exception as error:  # noqa: BLE001 - third-party code: copying may fail in any way
+                where = _uncopied_attribute(self.subject)
+                self.copy_failure = f"the model cannot be copied: {failure_reason(error)}{where}"
+        if executor not in self._copies:
+            raise ExecutorUnavailable(self.copy_failure)
+        return self._copies[executor]
+
+    def _copy(self, executor: Executor) -> nn.Module:
+        if executor == "float64 copy":
+            own = self.copied_module("model") if self.weights == "random" else self.subject.module
+            return self.float64_parameters.convert_module(own)
+        module = copy.deepcopy(self.subject.module)
+        return perturb_parameters(module, self.seed) if self.weights == "random" else module
 
     def _state(self) -> dict[str, Tensor] | None:
         """The graph's parameters with noise added; None for its own."""
@@ -118,6 +161,19 @@ def fixed_rng() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
+
+
+def _uncopied_attribute(subject: Subject) -> str:
+    """`, attribute 'layer.lock'`: the attribute of a module that cannot be copied; empty if none is found."""
+    for path, part in subject.module.named_modules():
+        for name, value in vars(part).items():
+            if isinstance(value, Tensor) or name in ("_parameters", "_buffers", "_modules"):
+                continue
+            try:
+                copy.deepcopy(value)
+            except Exception:  # noqa: BLE001 - third-party code: this is the failure that is located
+                return f", attribute {f'{path}.{name}'.removeprefix('.')!r}"
+    return ""
 
 
 def perturb_parameters(module: nn.Module, seed: int) -> nn.Module:

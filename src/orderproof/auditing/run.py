@@ -17,6 +17,7 @@ from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, f
 from orderproof.laws import ProvedLaw, find_law, measured_laws, proved_laws
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject
+from orderproof.models.process_state import eager_compiler, preserved_settings
 from orderproof.prover.rule import lemma_summaries
 from orderproof.records.audit import AttentionMap, Expectation, Finding, Report, Scope, SentencePair, SubjectRecord
 from orderproof.records.document import versions
@@ -87,7 +88,7 @@ class _AuditRun:
     def export_graph(self) -> None:
         """Export the graph."""
         try:
-            with time_limit(self.timeout):
+            with preserved_settings(self.context.subject.name), time_limit(self.timeout):
                 failure = self.context.export_failure
         except TimeLimitExceeded:
             failure = self.export_timeout = f"the graph was not exported within {self.timeout:g} s"
@@ -100,7 +101,7 @@ class _AuditRun:
         reason = self.export_timeout
         if not reason:
             try:
-                with time_limit(self.timeout):
+                with preserved_settings(self.context.subject.name), time_limit(self.timeout):
                     self.findings.extend(
                         with_law(f, stated=stated is not None)
                         for f in prove_law(self.context, law, ProofOptions(expect=stated))
@@ -120,7 +121,7 @@ class _AuditRun:
     def compare_sentences(self) -> None:
         """Compare the outputs of two sentences with the same words."""
         try:
-            with time_limit(self.timeout):
+            with preserved_settings(self.context.subject.name), time_limit(self.timeout):
                 pair = (
                     None if self.export_timeout else compare_sentence_pair(self.context.subject, seed=self.context.seed)
                 )
@@ -153,12 +154,13 @@ def measure_laws(
         return
     context.free_float64_copies()  # the processes that measure would have them too
     subject = context.runnable.subject
-    for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout).findings():
-        found = finding
-        if subject is not context.subject:
-            twin = f"measured on a tiny twin: {subject.load_summary}"
-            found = found.model_copy(update={"scope": found.scope.model_copy(update={"assumptions": (twin,)})})
-        yield with_law(found, stated=found.law in expect)
+    with eager_compiler():
+        for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout).findings():
+            found = finding
+            if subject is not context.subject:
+                twin = f"measured on a tiny twin: {subject.load_summary}"
+                found = found.model_copy(update={"scope": found.scope.model_copy(update={"assumptions": (twin,)})})
+            yield with_law(found, stated=found.law in expect)
 
 
 def _lemmas(findings: Sequence[Finding]) -> dict[str, str]:

@@ -17,8 +17,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from orderproof import forked_process
 from orderproof.adapter import ModelAdapter
-from orderproof.auditing import forked_process
 from orderproof.auditing.findings import finding_without_result, undecide
 from orderproof.auditing.measurement import measure_law
 from orderproof.errors import failure_reason

@@ -24,7 +24,6 @@ from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.captured_graph import module_path
 from orderproof.prover.rule import RelationBreak
-from orderproof.prover.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE
 from orderproof.records.audit import Completion, Deviation, Entry, Expectation, Finding, Scope, Verdict
 
 
@@ -155,10 +154,10 @@ def _proved_finding(
     verdict: Verdict = "proved"
     consulted = tuple(sorted(done.walk.used_names))
     weights: Weights = "these" if any(done.constants.is_parameter(c) for c in consulted) else "all"
-    deviation = search.deviation()
+    deviation, contradicts = search.deviation()
     if context.graph_mismatch is not None:
         verdict, reason = "undecided", context.graph_mismatch
-    elif contradicts_proof(deviation):
+    elif contradicts:
         verdict = "undecided"
         difference = deviation.float64 if deviation.float64 is not None else deviation.float32
         reason = f"a proof was found, but two runs differ by {difference:.2g}: an error in the prover; please report it"
@@ -199,13 +198,6 @@ def _best_token_layout(
 def token_layouts(dims: tuple[TokenDim, ...]) -> list[tuple[TokenDim, ...]]:
     """The layouts of an output with more entries than tokens: the others precede the tokens, or follow them."""
     return list(dict.fromkeys([dims, tuple(TokenDim(t.dim) for t in dims)]))
-
-
-def contradicts_proof(deviation: Deviation) -> bool:
-    """True if two runs of a proved relation differ by more than rounding."""
-    if deviation.float64 is not None:
-        return deviation.float64 > FLOAT64_DIFFERENCE
-    return deviation.float32 is not None and deviation.float32 > FLOAT32_DIFFERENCE
 
 
 def _unproved_finding(
@@ -250,10 +242,11 @@ def _unproved_finding(
         elif options.search_witness:
             reason += "; no witness was found"
     assumptions: tuple[str, ...] = ()
+    if evidence is not None:
+        assumptions = search.evidence_assumptions(evidence)
     if witness is not None and search.context is not context:
-        assumptions = (
-            f"the witness was found on a tiny twin with random weights: {search.context.subject.load_summary}",
-        )
+        twin = f"the witness was found on a tiny twin with random weights: {search.context.subject.load_summary}"
+        assumptions = (twin, *assumptions)
     return Finding(
         code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
         scope=Scope(length=context.token_count, weights=options.weights, assumptions=assumptions),

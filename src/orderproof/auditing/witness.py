@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -14,9 +15,17 @@ from orderproof.auditing.proof import LawWalk, Weights, walk_graph
 from orderproof.errors import failure_reason, is_internal
 from orderproof.laws import InputChange, ProvedLaw, TokenDim
 from orderproof.prover.captured_graph import CapturedGraph
-from orderproof.prover.counterexample import Counterexample, OutputPair, find_counterexample
+from orderproof.prover.counterexample import (
+    FLOAT64_EXECUTORS,
+    Counterexample,
+    Executor,
+    OutputPair,
+    find_counterexample,
+)
 from orderproof.prover.execution import relative_difference
 from orderproof.prover.node_check import check_nodes
+from orderproof.prover.rounding_noise import rounding_noise
+from orderproof.prover.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE, ROUNDING_FACTOR
 from orderproof.records.audit import Deviation, Witness
 from orderproof.tolerances import TOKEN_MIXING
 
@@ -40,7 +49,9 @@ class WitnessSearch:
         self.weights = "given"
         self.replace_with_pad = False  # tokens are replaced by the pad token
         self.runs = self._runs("given", 0)
-        self._first: dict[tuple[int, bool], tuple[LabelledInputs, LabelledInputs, Tensor]] = {}
+        self._first: dict[tuple[int, Executor], tuple[LabelledInputs, LabelledInputs, Tensor]] = {}
+        self._noise: dict[tuple[int, Executor], float] = {}
+        self._disagreeing: set[Executor] = set()
 
     def _runs(self, weights: str, seed: int) -> SubjectExecution:
         if self.graph is not None:
@@ -61,37 +72,93 @@ class WitnessSearch:
             others = LabelledInputs((torch.full_like(first, pad),), ("<pad>",) * len(others.labels))
         return tokens, others
 
-    def outputs_for_change(self, length: int, change: InputChange, *, double: bool) -> OutputPair | None:
-        """The expected and the actual output of the second run; None if the model cannot be run so."""
+    def pair(self, length: int, change: InputChange, executor: Executor) -> OutputPair | None:
+        """The expected and the actual output of the second run; None if it cannot be run so."""
         try:
-            if (length, double) not in self._first:
+            if (length, executor) not in self._first:
                 tokens, others = self.tokens(length)
-                self._first[length, double] = (
-                    tokens,
-                    others,
-                    self.runs.outputs(tokens.inputs, double=double)[self.output],
-                )
-            tokens, others, before = self._first[length, double]
-            changed = tuple(
-                x if axis is None else change.apply(x, y, axis)
-                for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True)
-            )
-            after = self.runs.outputs(changed, double=double)[self.output]
+                before = self.runs.outputs(tokens.inputs, executor)[self.output]
+                self._first[length, executor] = (tokens, others, before)
+            before = self._first[length, executor][2]
+            after = self.runs.outputs(self._changed(length, change, executor), executor)[self.output]
             return self.law.expected_and_actual(before, after, self.dims, change)
         except Exception as error:  # noqa: BLE001 - third-party code: it may fail at this length in any way
             if is_internal(error):
                 self.context.note(f"{self.law.code} {self.law.name}: {failure_reason(error)}")
             return None
 
-    def deviation(self) -> Deviation:
-        """The largest difference over the generators or cases of the law, in both precisions."""
-        worst: dict[bool, float | None] = {False: None, True: None}
-        for change, _, _ in self.law.proof_cases(self.context.token_count, self.context.batch_size):
-            for double in (False, True):
-                pair = self.outputs_for_change(self.context.token_count, change, double=double)
-                if pair is not None:
-                    worst[double] = max(worst[double] or 0.0, relative_difference(*pair))
-        return Deviation(float32=worst[False], float64=worst[True])
+    def _changed(self, length: int, change: InputChange, executor: Executor) -> tuple[Tensor, ...]:
+        tokens, others, _ = self._first[length, executor]
+        return tuple(
+            x if axis is None else change.apply(x, y, axis)
+            for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True)
+        )
+
+    def noise(self, length: int, change: InputChange | None, executor: Executor) -> float:
+        """The relative rounding error of both runs of a change; of the first if `change` is None."""
+        if (length, executor) not in self._noise:
+            tokens = self._first[length, executor][0]
+            self._noise[length, executor] = self._rounding_noise(tokens.inputs, executor)
+        noise = self._noise[length, executor]
+        if change is None:
+            return noise
+        return max(noise, self._rounding_noise(self._changed(length, change, executor), executor))
+
+    def _rounding_noise(self, inputs: tuple[Tensor, ...], executor: Executor) -> float:
+        # Rounding in float64 is below every tolerance: only narrower parts of a float64 run are of interest.
+        exact = None if executor == "model" else torch.float64
+        return rounding_noise(lambda: self.runs.outputs(inputs, executor)[self.output], exact=exact)
+
+    def disagrees(self, executor: Executor, float32: float, float64: float) -> None:
+        """Note, for the first change, that a run in float64 contradicts the model itself."""
+        if executor not in self._disagreeing:
+            self._disagreeing.add(executor)
+            self.context.note(
+                f"{self.law.code} {self.law.name}: a {executor} of the model computes something else than the model: "
+                f"for the same change the model differs by {float32:.2g} and the {executor} by {float64:.2g}"
+            )
+
+    def deviation(self) -> tuple[Deviation, bool]:
+        """The largest difference over the generators or cases of the law, and whether it is more than rounding."""
+        length = self.context.token_count
+        float32: float | None = None
+        float64: float | None = None
+        contradicts = False
+        for change, _, _ in self.law.proof_cases(length, self.context.batch_size):
+            pair = self.pair(length, change, "model")
+            if pair is not None:
+                float32 = max(float32 or 0.0, relative_difference(*pair))
+            wide = self._float64_deviation(length, change)
+            if wide is not None:
+                float64 = max(float64 or 0.0, wide)
+            elif pair is not None and relative_difference(*pair) > FLOAT32_DIFFERENCE:
+                limit = ROUNDING_FACTOR * self.noise(length, change, "model")
+                contradicts = contradicts or relative_difference(*pair) > limit
+        contradicts = contradicts or (float64 is not None and float64 > FLOAT64_DIFFERENCE)
+        self._note_float64_failure()
+        return Deviation(float32=float32, float64=float64), contradicts
+
+    def _float64_deviation(self, length: int, change: InputChange) -> float | None:
+        """The difference of a change in float64; None if nothing runs in it throughout."""
+        for executor in FLOAT64_EXECUTORS:
+            pair = self.pair(length, change, executor)
+            if pair is not None:
+                size = relative_difference(*pair)
+                if size <= FLOAT64_DIFFERENCE or size > ROUNDING_FACTOR * self.noise(length, change, executor):
+                    return size
+        return None
+
+    def _note_float64_failure(self) -> None:
+        """Note why the module has no float64 copy, and which numbers are used instead."""
+        runs = self.runs
+        failure = runs.copy_failure or runs.float64_failure
+        instead = "differences are compared with the model's own rounding error instead"
+        if runs.graph_float64_failure:
+            failure += f", and its recorded graph fails in float64: {runs.graph_float64_failure}" if failure else ""
+        elif runs.captured is not None and runs.graph_failure is None:
+            instead = "its recorded graph is run in float64 instead"
+        if failure:
+            self.context.note(f"{failure}; {instead}")
 
     def lengths(self) -> list[int]:
         """The lengths to try, shortest first."""
@@ -100,18 +167,32 @@ class WitnessSearch:
 
     def search(self, weights: Weights) -> Counterexample | None:
         """A counterexample with the given weights; for `all` weights, else one with random weights."""
-        found = find_counterexample(self.lengths(), self._changes, self.outputs_for_change)
+        found = self._search(self.lengths())
         if found is None and self._can_use_pad_token():
-            self.replace_with_pad, self._first = True, {}
-            found = find_counterexample(self.lengths(), self._changes, self.outputs_for_change)
+            self.replace_with_pad = True
+            self._forget_runs()
+            found = self._search(self.lengths())
             self.replace_with_pad = found is not None
         seeds = (0, 1) if weights == "all" else ()
         for seed in seeds:
             if found is not None:
                 break
-            self.runs, self.weights, self._first = self._runs("random", seed), "random", {}
-            found = find_counterexample([self.context.token_count], self._changes, self.outputs_for_change)
+            self._note_float64_failure()
+            self.runs, self.weights = self._runs("random", seed), "random"
+            self._forget_runs()
+            found = self._search([self.context.token_count])
+        self._note_float64_failure()
         return found
+
+    def _search(self, lengths: list[int]) -> Counterexample | None:
+        """A counterexample in float64, else one in the dtype of a model that does not run in float64."""
+        found = find_counterexample(lengths, self._changes, self)
+        if found is None and (self.runs.copy_failure or self.runs.float64_failure):
+            found = find_counterexample(lengths, self._changes, self, own_dtype=True)
+        return found
+
+    def _forget_runs(self) -> None:
+        self._first, self._noise = {}, {}
 
     def _can_use_pad_token(self) -> bool:
         """True if the law tries the pad token as a replacement and there is one."""
@@ -127,7 +208,7 @@ class WitnessSearch:
 
     def witness(self, evidence: Counterexample) -> Witness:
         """The record of a counterexample."""
-        tokens, others, _ = self._first[evidence.length, True]
+        tokens, others, _ = self._first[evidence.length, evidence.executor]
         change: InputChange = evidence.change
         changed = tuple(f"{y}'" if x == y else y for x, y in zip(tokens.labels, others.labels, strict=True))
         return Witness(
@@ -138,13 +219,31 @@ class WitnessSearch:
             output_index=self.law.output_index(evidence.index, self.dims, len(tokens.labels), self._shape(evidence)),
             expected_value=evidence.expected,
             actual_value=evidence.found,
-            relative_difference=evidence.float64,
+            relative_difference=evidence.float32 if evidence.float64 is None else evidence.float64,
             weights="random" if self.weights == "random" else "given",
             seed=self.context.seed,
         )
 
+    def evidence_assumptions(self, evidence: Counterexample) -> tuple[str, ...]:
+        """The runs that a witness is of, if these are not of a float64 copy of the module."""
+        own = self.weights == "random" and self.runs.run_graph and self.graph is None
+        if own:
+            return ("the witness is of the recorded graph with random weights: the module cannot be copied",)
+        if evidence.executor == "model":
+            times = math.floor(evidence.float32 / evidence.noise)
+            return (f"the witness is in the model's own dtype: it differs by {times:,} times its rounding error",)
+        if evidence.executor == "float64 copy" or self.runs.runs_graph:
+            return ()
+        noise = self.noise(evidence.length, evidence.change, "model")
+        if evidence.float32 > ROUNDING_FACTOR * noise:
+            times = math.floor(evidence.float32 / noise)
+            confirmed = f"the module itself differs by {times:,} times its rounding error"
+        else:
+            confirmed = f"the module itself differs by {evidence.float32:.1g}, which its rounding error could explain"
+        return (f"the witness is of the recorded graph in float64; {confirmed}",)
+
     def _shape(self, evidence: Counterexample) -> tuple[int, ...]:
-        before = self._first[evidence.length, True][2]
+        before = self._first[evidence.length, evidence.executor][2]
         return tuple(before.shape)
 
     def first_violating_node(self, repaired: LawWalk | None, needed: set[Node]) -> Node | None:
@@ -159,8 +258,9 @@ class WitnessSearch:
                 for violation in self.violating_nodes(repaired, tokens, others, change, generator, case):
                     if violation in needed:
                         return violation
-        except (RuntimeError, ValueError):
-            return None
+        except Exception as error:  # noqa: BLE001 - an operator of the graph may refuse float64 in any way
+            if is_internal(error):
+                self.context.note(f"{self.law.code} {self.law.name}: {failure_reason(error)}")
         return None
 
     def violating_nodes(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from orderproof.cli import options
-from orderproof.cli.console import progress, report_console
+from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.subject_spec import check_length
@@ -54,7 +54,7 @@ def audit(
     options.check_laws(law)
     check_length(length)
     expected = options.parse_expectations(expect)
-    with progress(quiet=quiet) as update:
+    with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject or 'the bundled model'}", 0, 1)
         loaded = load_subject(
             subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network

@@ -6,11 +6,14 @@ does. Progress is a live display on a terminal. Elsewhere (a pipe, a log) it is 
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -24,6 +27,60 @@ _COUNTER = re.compile(r"\d+ of \d+")
 def report_console(machine_outputs: Iterable[str | None]) -> Console:
     """The console for the report: standard error when a machine format goes to standard output."""
     return Console(stderr="-" in list(machine_outputs), highlight=False, soft_wrap=False)
+
+
+class _Stream(io.TextIOBase):
+    """A stream that writes to another one, and that a model may close without closing the other."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    @property
+    def buffer(self) -> Any:
+        """The binary stream below."""
+        return self.target.buffer
+
+    def fileno(self) -> int:
+        return int(self.target.fileno())
+
+    def isatty(self) -> bool:
+        return bool(self.target.isatty())
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        return int(self.target.write(text))
+
+    def flush(self) -> None:
+        self.target.flush()
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+@contextmanager
+def model_output_on_stderr() -> Iterator[None]:
+    """While a model is loaded and called, standard output is standard error; afterwards both are as they were.
+
+    A report on standard output stays readable whatever a model prints there or closes.
+    """
+    streams, files = (sys.stdout, sys.stderr), []
+    for stream in streams:
+        stream.flush()
+    with suppress(OSError):  # no such file is open
+        files = [os.dup(1), os.dup(2)]
+        os.dup2(2, 1)
+    sys.stdout = sys.stderr = _Stream(streams[1])
+    try:
+        yield
+    finally:
+        for number, file in enumerate(files, 1):
+            with suppress(OSError, ValueError):
+                streams[number - 1].flush()
+            os.dup2(file, number)
+            os.close(file)
+        sys.stdout, sys.stderr = streams
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from orderproof.cli import options
-from orderproof.cli.console import progress, report_console
+from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.subject_spec import check_length
@@ -63,7 +63,7 @@ def prove(
     check_length(length)
     expected = options.parse_expectations(expect)
     began = time.perf_counter()
-    with progress(quiet=quiet) as update:
+    with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject}", 0, 3)
         loaded = load_subject(
             subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network

@@ -15,6 +15,7 @@ from orderproof.errors import SubjectError, UnsupportedCallError
 from orderproof.models.sample import BATCH_SIZE, Sample, token_labels
 from orderproof.models.settings import ARGUMENT_NAMES, mask_for_argument
 from orderproof.models.subject import Subject, count_parameters, prime_length, tensor_sizes
+from orderproof.models.trial_call import check_trial_call
 
 
 class PlainModuleAdapter(ModelAdapter):
@@ -85,13 +86,15 @@ def from_adapter(adapter: ModelAdapter, name: str | None = None) -> Subject:
     def draw(tokens: int, seed: int) -> Sample:
         return Sample((adapter.sample_tokens(BATCH_SIZE, tokens, seed),), token_labels(tokens))
 
-    return Subject(
+    subject = Subject(
         name=name or type(module).__name__, model_kind=kind, module=_AdapterCall(adapter), token_axes=(1,),
         parameter_count=count_parameters(module), layer_count=None,
         default_length=prime_length(adapter.default_length, tensor_sizes(module) | {BATCH_SIZE}),
         max_length=adapter.max_positions, device="cpu", draw=draw,
         load_summary=f"as {type(adapter).__name__} calls it", build_adapter=lambda: adapter, wrapped_path="module",
     )  # fmt: skip
+    check_trial_call(subject.name, subject.module, lambda: subject.module(*draw(adapter.default_length, 0).inputs))
+    return subject
 
 
 class _AdapterCall(nn.Module):

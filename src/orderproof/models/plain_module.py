@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from orderproof.errors import OrderproofError, SubjectError, UsageError, first_line
 from orderproof.models.input_sampling import ExampleInputs, TokenAxes
 from orderproof.models.plain_adapter import build_adapter
+from orderproof.models.process_state import is_compiled, preserved_settings
 from orderproof.models.sample import BATCH_SIZE, Sample
 from orderproof.models.settings import with_keyword_inputs
 from orderproof.models.subject import (
@@ -28,9 +29,11 @@ from orderproof.models.subject import (
     prime_length,
     tensor_sizes,
 )
+from orderproof.models.trial_call import check_trial_call
 
 PLAIN_MODULE_KINDS = ("module", "encoder", "causal_lm")
 Inputs = Tensor | tuple[Tensor, ...] | list[Tensor] | Mapping[str, Tensor]
+Draw = Callable[[int, int], Sample]
 EXAMPLE_INPUTS_HINT = (
     "give example inputs: from_module(module, (tensor, ...)), or return (module, inputs) from the function"
 )
@@ -99,6 +102,11 @@ def from_module(
         subject = build_subject(module, name=name, load_summary=summary, may_modify=False, assume=assume)
         subject.default_length = length or subject.default_length
         return subject
+    notes = (
+        ("torch.compile is not used: compiled parts run eagerly",) if any(map(is_compiled, module.modules())) else ()
+    )
+    if is_compiled(module) and hasattr(module, "_orig_mod"):
+        module = module.get_submodule("_orig_mod")
     original = module
     if inputs is None:
         module, examples, default_axis = _default_inputs(module, name)
@@ -107,6 +115,7 @@ def from_module(
         module, examples = _as_positional(module, inputs, name)
     axes = resolve_token_axes(examples, token_axis, name)
     subject = _build_subject(module.eval(), original, ExampleInputs(examples, axes, name), length)
+    subject.notes = (*notes, *subject.notes)
     if token_axis is None:
         subject.notes = (*subject.notes, *_axis_notes(examples, axes))
     return _with_assumptions(subject, assume or {})
@@ -233,28 +242,35 @@ def _bind_inputs(module: nn.Module, extras: tuple[str, ...], setting: str) -> tu
 
 def _probe_call(subject: Subject, examples: ExampleInputs, *, fixed: bool) -> None:
     """Call the module once as the audit will call it; fall back to the shape of the example inputs."""
-    draws: list[Callable[[int, int], Sample]] = [subject.draw]
+    draws: list[Draw] = [subject.draw]
     if examples.has_batch_of_one:
         draws.append(partial(examples.draw, None))
     lengths = list(dict.fromkeys([subject.default_length] if fixed else [subject.default_length, examples.length]))
+    attempts = [(length, draw) for length in lengths for draw in draws]
+    with preserved_settings(subject.name), torch.no_grad():
+        check_trial_call(subject.name, subject.module, lambda: _first_call(subject, attempts))
+        length, draw, failure = _first_call(subject, attempts)
+    if length != subject.default_length:
+        subject.max_length = length
+        reason = "" if failure is None else f" ({first_line(failure)})"
+        note = f"length fixed at {length}: a call with {subject.default_length} tokens failed{reason}"
+        subject.notes = (*subject.notes, note)
+    subject.default_length, subject.draw = length, draw
+
+
+def _first_call(subject: Subject, attempts: Sequence[tuple[int, Draw]]) -> tuple[int, Draw, Exception | None]:
+    """The first attempt that the module accepts, and what the attempt before it raised. Raises `SubjectError`."""
     failure: Exception | None = None
     shapes = ""
-    for length, draw in ((length, draw) for length in lengths for draw in draws):
+    for length, draw in attempts:
         try:
             inputs = draw(length, 0).inputs
             shapes = ", ".join(str(tuple(tensor.shape)) for tensor in inputs)
-            with torch.no_grad():
-                subject.module(*inputs)
+            subject.module(*inputs)
         except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
             failure = error
-            continue
-        if length != subject.default_length:
-            subject.max_length = length
-            reason = "" if failure is None else f" ({first_line(failure)})"
-            note = f"length fixed at {length}: a call with {subject.default_length} tokens failed{reason}"
-            subject.notes = (*subject.notes, note)
-        subject.default_length, subject.draw = length, draw
-        return
+        else:
+            return length, draw, failure
     if isinstance(failure, OrderproofError):
         raise failure
     text = " ".join(str(failure).split())[:300]

@@ -39,9 +39,9 @@ def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str
         )
     try:
         result = target()
-    except OrderproofError:
+    except (OrderproofError, KeyboardInterrupt):
         raise
-    except Exception as error:  # the user's function: anything may come
+    except BaseException as error:  # the user's function: anything may come
         raise SubjectError(f"{spec}: calling it raised {first_line(error)}") from error
     model, inputs = result if isinstance(result, (tuple, list)) and len(result) == 2 else (result, None)
     if isinstance(model, Subject):
@@ -69,7 +69,10 @@ def _from_file(path: Path, spec: str) -> ModuleType:
     with on_import_path(path.resolve().parent):
         try:
             module_spec.loader.exec_module(module)
-        except Exception as error:  # the user's file: anything may come
+        except KeyboardInterrupt:
+            del sys.modules[name]
+            raise
+        except BaseException as error:  # the user's file: anything may come
             del sys.modules[name]
             raise SubjectError(f"{spec}: running {path} raised {first_line(error)}") from error
     return module
@@ -83,7 +86,9 @@ def _from_package(place: str, spec: str) -> ModuleType:
             if error.name and (place == error.name or place.startswith(error.name + ".")):
                 raise SubjectError(f"{spec}: no module named {error.name}") from error
             raise SubjectError(f"{spec}: importing {place} raised {first_line(error)}") from error
-        except Exception as error:  # the user's package: anything may come
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # the user's package: anything may come
             raise SubjectError(f"{spec}: importing {place} raised {first_line(error)}") from error
 
 

@@ -1,7 +1,9 @@
 """Search for a counterexample: the smallest pair of runs whose outputs violate a law by more than rounding.
 
 Lengths are tried from the shortest, and changes from the smallest, so the first counterexample is a small one. The
-precision of the runs separates rounding from dependence (`tolerances.py`).
+precision of the runs separates rounding from dependence (`tolerances.py`): a difference of the model itself is repeated
+on a float64 copy of it. If there is none, or a part of it computes in a narrower dtype, the recorded graph is run in
+float64. Without that too, the difference is compared with the measured rounding error of the model.
 """
 
 from __future__ import annotations
@@ -9,13 +11,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from orderproof.prover.execution import relative_difference
-from orderproof.prover.tolerances import FLOAT32_SUSPICION, FLOAT64_DIFFERENCE, FLOAT64_TO_FLOAT32_RATIO
+from orderproof.prover.tolerances import (
+    FLOAT32_DIFFERENCE,
+    FLOAT32_SUSPICION,
+    FLOAT64_DIFFERENCE,
+    FLOAT64_TO_FLOAT32_RATIO,
+    ROUNDING_FACTOR,
+)
+
+# The model in its own dtype; its copy in float64; the recorded graph in float64.
+Executor = Literal["model", "float64 copy", "float64 graph"]
+FLOAT64_EXECUTORS: tuple[Executor, ...] = ("float64 copy", "float64 graph")
 
 
 @dataclass(frozen=True)
@@ -27,44 +39,82 @@ class Counterexample:
     index: tuple[int, ...]
     expected: float
     found: float
-    float32: float  # relative difference
-    float64: float
+    float32: float  # relative difference of the model itself
+    float64: float | None  # None if the model itself is the evidence
+    executor: Executor  # of the runs that are the evidence
+    noise: float  # the rounding error of these runs
 
 
 OutputPair = tuple[Tensor, Tensor]  # expected by the law, observed
 
 
 class PairRunner(Protocol):
-    """Runs a change at a length: the output that the law expects and the observed one; None if it cannot run."""
+    """Runs a change at a length."""
 
-    def __call__(self, length: int, change: Any, *, double: bool) -> OutputPair | None:
-        """Run it, in float64 if `double`."""
+    def pair(self, length: int, change: Any, executor: Executor) -> OutputPair | None:
+        """The output that the law expects and the observed one; None if it cannot be run so."""
+
+    def noise(self, length: int, change: Any, executor: Executor) -> float:
+        """The relative rounding error of these two runs; of the unchanged run if `change` is None."""
+
+    def disagrees(self, executor: Executor, float32: float, float64: float) -> None:
+        """Take notice that the model itself differs by far more than rounding, and this execution of it does not."""
 
 
 def find_counterexample(
-    lengths: Iterable[int], changes: Callable[[int], Iterable[Any]], run_pair: PairRunner
+    lengths: Iterable[int], changes: Callable[[int], Iterable[Any]], runner: PairRunner, *, own_dtype: bool = False
 ) -> Counterexample | None:
-    """The first change, at the shortest length, whose outputs differ by more than rounding; None if none does."""
+    """The first change, at the shortest length, whose outputs differ by more than rounding; None if none does.
+
+    `own_dtype`: where nothing can be run in float64, the model in its own dtype is evidence.
+    """
     for length in lengths:
         for change in changes(length):
-            single = run_pair(length, change, double=False)
-            if single is None:
+            pair = runner.pair(length, change, "model")
+            if pair is None:
                 break
-            float32 = relative_difference(*single)
-            if not float32 > FLOAT32_SUSPICION or float32 == float("inf"):
+            size = relative_difference(*pair)
+            if not size > FLOAT32_SUSPICION or size == float("inf"):
                 continue
-            double = run_pair(length, change, double=True)
-            if double is None:
-                continue
-            float64 = relative_difference(*double)
-            # A run that overflows or divides by zero shows no dependence.
-            if math.isfinite(float64) and float64 > FLOAT64_DIFFERENCE and float64 > FLOAT64_TO_FLOAT32_RATIO * float32:
-                return _counterexample(change, length, double, float32, float64)
+            found = _in_float64(runner, length, change, size)
+            if found == "unknown" and own_dtype:
+                noise = runner.noise(length, change, "model")
+                if size > max(FLOAT32_DIFFERENCE, ROUNDING_FACTOR * noise):
+                    return _counterexample(change, length, pair, size, None, "model", noise)
+            if isinstance(found, Counterexample):
+                return found
     return None
 
 
-def _counterexample(change: Any, length: int, pair: OutputPair, float32: float, float64: float) -> Counterexample:
+def _in_float64(
+    runner: PairRunner, length: int, change: Any, size: float
+) -> Counterexample | Literal["rounding", "unknown"]:
+    """The counterexample in float64, or whether float64 shows that the difference is rounding."""
+    ran = False
+    for executor in FLOAT64_EXECUTORS:
+        pair = runner.pair(length, change, executor)
+        float64 = math.inf if pair is None else relative_difference(*pair)
+        # A run that overflows or divides by zero shows no dependence.
+        if pair is None or not math.isfinite(float64):
+            continue
+        ran = True
+        if float64 > FLOAT64_DIFFERENCE and float64 > FLOAT64_TO_FLOAT32_RATIO * size:
+            # A part of the copy may compute in a narrower dtype: then the graph decides.
+            noise = runner.noise(length, change, executor)
+            if float64 > ROUNDING_FACTOR * noise:
+                return _counterexample(change, length, pair, size, float64, executor, noise)
+        elif size <= ROUNDING_FACTOR * runner.noise(length, None, "model"):
+            return "rounding"
+        else:
+            runner.disagrees(executor, size, float64)
+    return "rounding" if ran else "unknown"
+
+
+def _counterexample(
+    change: Any, length: int, pair: OutputPair, size: float, float64: float | None, executor: Executor, noise: float
+) -> Counterexample:
     expected, found = pair
     flat = int(torch.argmax((expected - found).abs().flatten()))
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), expected.shape))
-    return Counterexample(change, length, index, float(expected[index]), float(found[index]), float32, float64)
+    values = float(expected[index]), float(found[index])
+    return Counterexample(change, length, index, *values, size, float64, executor, noise)

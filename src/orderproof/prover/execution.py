@@ -97,6 +97,8 @@ def _call(node: Node, env: dict[Node, Any], *, float64: bool) -> Any:
     args = torch.fx.map_arg(node.args, env.__getitem__)
     kwargs = torch.fx.map_arg(node.kwargs, env.__getitem__)
     if float64:
+        if node.target is torch.ops.aten.view.dtype:
+            raise ValueError("the bytes of a tensor are read as another dtype, which float64 has no equivalent of")
         args = tuple(_float64_dtype(x) for x in args)
         kwargs = {k: _float64_dtype(v) for k, v in kwargs.items()}
     if node.target is operator.getitem:

@@ -62,6 +62,12 @@ def capture(
         SubjectError: The module cannot be called with these inputs, or returns no tensor.
 
     """
+    for path, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise CaptureError(
+                f"the graph cannot be recorded: {path or 'the model'} is a torch.jit.ScriptModule; "
+                "give the module from which it was made"
+            )
     captured = _record_or_export(module, inputs, dict(values or {}), quiet, read=read)
     for node in captured.graph.nodes if inside else ():
         stack = node.meta.get("nn_module_stack") or {}

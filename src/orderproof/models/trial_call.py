@@ -1,0 +1,151 @@
+"""The first call of a module, made in a forked process: a module that cannot be called safely is refused.
+
+A call that ends the process, never returns, takes all memory, leaves processes or threads behind or changes settings of
+the process would do so to the program that audits it, and again at every further call.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from orderproof import forked_process
+from orderproof.errors import SubjectError, first_line
+from orderproof.models.process_state import changes, module_classes, read_settings
+
+TRIAL_TIMEOUT = 120.0  # [s] the time limit of one law, too
+MEMORY_SHARE = 0.9  # of the memory that is available, for one call
+_THREAD_GRACE = 1.0  # [s] for threads that are about to end
+_GIGABYTE = 2**30
+
+
+def check_trial_call(name: str, module: nn.Module, call: Callable[[], object]) -> None:
+    """Make a call of a module in a forked process, where processes can fork. What it raises is of no interest.
+
+    Raises `SubjectError` if the call must not be made in this process.
+    """
+    if not forked_process.can_fork():
+        return
+    process = _TrialProcess(module, call)
+    try:
+        reason = process.reason()
+    finally:
+        process.stop()
+    if reason:
+        raise SubjectError(f"{name}: it cannot be audited: a call of it {reason}")
+
+
+class _TrialProcess(forked_process.ForkedProcess):
+    """A forked process that makes one call and writes into a pipe why it must not be made."""
+
+    def __init__(self, module: nn.Module, call: Callable[[], object]) -> None:
+        self._read, write = os.pipe()
+
+        def work() -> None:
+            os.close(self._read)
+            os.write(write, b"." + _objection(module, call).encode())
+
+        super().__init__(work)
+        os.close(write)
+
+    def reason(self) -> str:
+        """Why the call must not be made; empty if it may be."""
+        end = os.pidfd_open(self.pid)  # a process that the call started may keep the pipe open
+        try:
+            ready, _, _ = select.select([self._read, end], [], [], TRIAL_TIMEOUT)
+        finally:
+            os.close(end)
+        if not ready:
+            return f"did not return within {TRIAL_TIMEOUT:g} s"
+        if self._read in ready and (text := os.read(self._read, 1 << 16)):
+            return text[1:].decode()
+        return f"took the process with it, which {forked_process.exit_description(self.wait())}"
+
+    def stop(self) -> None:
+        """End the process and all processes that it started."""
+        os.close(self._read)
+        super().stop()
+
+
+def _objection(module: nn.Module, call: Callable[[], object]) -> str:
+    """In the child: make the call; why it must not be made in the parent, or an empty text."""
+    own = os.getpid()
+    torch.set_num_threads(1)
+    limit = _limit_memory()
+    raised = ""
+    forks: list[int] = []
+    os.register_at_fork(before=lambda: forks.append(os.getpid()))
+    with torch.no_grad():
+        before = read_settings() | module_classes(module)
+        threads = set(threading.enumerate())
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - the parent meets it again, and reports it
+            if _is_out_of_memory(error):
+                raised = f"needs more than the {limit / _GIGABYTE:.3g} GiB of memory that are available"
+        except BaseException as error:  # noqa: BLE001 - the model must not end the program
+            raised = f"raised {first_line(error)}"
+        if os.getpid() != own:
+            os._exit(0)  # the model forked, and this is its child
+        changed = changes(before, read_settings() | module_classes(module))
+    left = forked_process.kill_tree(own, itself=False)
+    if raised:
+        return raised
+    if forks:
+        return "forks the process"
+    if left:
+        return f"left {left} process{'es' * (left > 1)} behind"
+    if running := _running_threads(threads):
+        return f"left {running} thread{'s' * (running > 1)} running"
+    return f"changed {', '.join(changed[:4])}" if changed else ""
+
+
+def _running_threads(before: set[threading.Thread]) -> int:
+    """The number of threads that were started and do not end."""
+    end = time.monotonic() + _THREAD_GRACE
+    while started := set(threading.enumerate()) - before:
+        if time.monotonic() > end:
+            return len(started)
+        time.sleep(0.01)
+    return 0
+
+
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+            return True
+        error = error.__cause__
+    return False
+
+
+def _limit_memory() -> float:
+    """Limit the data of this process to the memory that is available; the limit for new data [bytes]."""
+    import resource
+
+    available = available_memory() * MEMORY_SHARE
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines())
+    used = int(status["VmData"].split()[0]) * 1024
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = int(used + available)
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
+    return available
+
+
+def available_memory() -> float:
+    """The memory that is available on this machine, without what its control group withholds [bytes]."""
+    lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+    sizes = {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
+    available = float(sizes["MemAvailable"])
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="utf-8").strip()
+        used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="utf-8")
+    except OSError:
+        return available
+    return available if limit == "max" else min(available, max(int(limit) - int(used), 0))

@@ -1,0 +1,107 @@
+"""The rounding error of a run, measured by Monte Carlo arithmetic (Parker 1997).
+
+Every floating-point result of an operator that rounds is multiplied by 1 + eps or 1 - eps, at random and element by
+element, with the eps of its own dtype. The differences between such runs are what rounding can do to the output. A part
+of the model that casts to a narrower dtype is perturbed by the eps of that dtype, so a float64 run with a bfloat16 part
+shows its real error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from orderproof.prover.execution import relative_difference
+from orderproof.prover.tolerances import ROUNDING_RUNS
+
+_KNOWN_PRECISION = ("aten", "prims")  # operators of other libraries may compute in any dtype inside
+# Operators that move or select values: their results are exact. One that is missing here makes the noise too large.
+_EXACT = frozenset({
+    "abs", "amax", "amin", "cat", "clamp", "clamp_max", "clamp_min", "clone", "constant_pad_nd", "copy",
+    "detach_copy", "embedding", "expand_copy", "fill", "flip", "fmax", "fmin", "full_like", "gather", "index",
+    "index_copy", "index_put", "index_select", "kthvalue", "masked_fill", "masked_scatter", "masked_select", "max",
+    "max_pool1d", "max_pool2d_with_indices", "maximum", "median", "min", "minimum", "neg", "ones_like", "relu",
+    "repeat", "resolve_neg", "roll", "scatter", "select_scatter", "slice_scatter", "sort", "split_copy", "stack",
+    "take", "topk", "tril", "triu", "where", "zero", "zeros_like",
+})  # fmt: skip
+_UNKNOWN_EPS = torch.finfo(torch.bfloat16).eps
+
+
+class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Perturbs the result of every floating-point operator by one rounding of its dtype.
+
+    `exact` is a dtype whose rounding is not looked at.
+    """
+
+    def __init__(self, seed: int, exact: torch.dtype | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.perturbed = False
+        self._exact = exact
+        self._generators: dict[torch.device, torch.Generator] = {}  # not those that the model draws from
+        self._seed = seed
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        known = func.namespace in _KNOWN_PRECISION
+        if known and func._schema.name.removeprefix("aten::").rstrip("_") in _EXACT:
+            return result
+        floats = [x for x in pytree.tree_leaves((args, kwargs)) if _is_floating(x)]
+        if not floats:
+            return result  # a factory: what it makes is the same in every run
+        if func is torch.ops.aten._to_copy.default and _eps(result) <= _eps(floats[0]):
+            return result
+        returns = [result] if len(func._schema.returns) == 1 else list(result or ())
+        for value, described in zip(returns, func._schema.returns, strict=True):
+            alias = described.alias_info
+            if alias is not None and not alias.is_write:
+                continue  # a view: nothing was computed
+            for tensor in filter(_is_floating, pytree.tree_leaves(value)):
+                self._perturb(tensor, known=known)
+        return result
+
+    def _perturb(self, tensor: Tensor, *, known: bool) -> None:
+        if known and tensor.dtype is self._exact:
+            return
+        self.perturbed = True
+        eps = _eps(tensor)
+        if tensor.device not in self._generators:
+            self._generators[tensor.device] = torch.Generator(tensor.device).manual_seed(self._seed)
+        signs = torch.empty(tensor.shape, dtype=torch.float32, device=tensor.device)
+        signs.bernoulli_(0.5, generator=self._generators[tensor.device]).mul_(2).sub_(1)
+        real = torch.promote_types(tensor.real.dtype, torch.float32)
+        tensor.mul_(1 + signs.to(real) * (eps if known else max(eps, _UNKNOWN_EPS)))
+
+
+def _eps(x: Tensor) -> float:
+    return torch.finfo(x.dtype).eps if _is_floating(x) else 0.0
+
+
+def rounding_noise(run: Callable[[], Tensor], *, exact: torch.dtype | None = None) -> float:
+    """The largest relative difference between a run and the same run with perturbed rounding.
+
+    `exact` is a dtype whose rounding is not looked at. Infinite if a perturbed run fails, or if it changes the shape
+    or the finite elements of the output.
+    """
+    output = run()
+    noise = _eps(output)
+    for seed in range(ROUNDING_RUNS):
+        mode = PerturbedRounding(seed, exact)
+        try:
+            with mode:
+                perturbed = run()
+        except Exception:  # noqa: BLE001 - the model, with values that it may refuse
+            return float("inf")
+        if not mode.perturbed:
+            return noise
+        noise = max(noise, relative_difference(output, perturbed) if perturbed.shape == output.shape else float("inf"))
+    return noise
+
+
+def _is_floating(x: Any) -> bool:
+    return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())

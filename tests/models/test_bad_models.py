@@ -1,0 +1,186 @@
+"""A module that cannot be called safely is refused with one line, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof import audit, forked_process, prove
+from orderproof.errors import SubjectError
+from orderproof.models import from_module, trial_call
+from orderproof.models.process_state import module_classes, read_settings
+
+ROOT = Path(__file__).parents[2]
+INPUTS = torch.zeros(2, 7, 8)
+forks = pytest.mark.skipif(not forked_process.can_fork(), reason="needs fork")
+
+
+class Odd(BaseException):
+    """Not an `Exception`."""
+
+
+class Model(nn.Module):
+    """Does something in each call."""
+
+    def __init__(self, act: Callable[[nn.Module], object]) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.act = act
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.act(self)
+        return self.linear(x) + x.mean(1, keepdim=True)
+
+
+class Other(Model):
+    """Another class."""
+
+
+def _raise(error: BaseException) -> Callable[[nn.Module], None]:
+    def act(_: nn.Module) -> None:
+        raise error
+
+    return act
+
+
+def _spin(_: nn.Module) -> None:
+    while True:
+        pass
+
+
+def _allocate(_: nn.Module) -> None:
+    kept = []
+    while True:
+        kept.append(bytearray(10**7))
+
+
+def _allocate_tensors(_: nn.Module) -> None:
+    kept = []
+    while True:
+        kept.append(torch.ones(10**6))
+
+
+def _fork(_: nn.Module) -> None:
+    if os.fork() == 0:
+        time.sleep(300)
+        os._exit(0)
+
+
+REFUSED: dict[str, tuple[Callable[[nn.Module], object], str]] = {
+    "exits": (_raise(SystemExit(7)), "raised SystemExit: 7"),
+    "interrupts": (_raise(KeyboardInterrupt()), "raised KeyboardInterrupt"),
+    "raises": (_raise(Odd("odd")), "raised Odd: odd"),
+    "leaves": (lambda _: os._exit(7), "took the process with it, which ended with exit code 7"),
+    "crashes": (lambda _: ctypes.string_at(0), "took the process with it, which was ended by SIGSEGV"),
+    "spins": (_spin, "did not return within 2 s"),
+    "sleeps": (lambda _: time.sleep(1000), "did not return within 2 s"),
+    "allocates": (_allocate, "needs more than the 0.168 GiB of memory that are available"),
+    "allocates_tensors": (_allocate_tensors, "needs more than the 0.168 GiB of memory that are available"),
+    "forks": (_fork, "forks the process"),
+    "forks_itself": (lambda _: os.fork(), "forks the process"),
+    "starts": (lambda _: subprocess.Popen(["sleep", "300"]), "left 1 process behind"),
+    "threads": (lambda _: threading.Thread(target=time.sleep, args=(30,)).start(), "left 1 thread running"),
+    "class": (lambda model: setattr(model, "__class__", Other), "changed the class or the mode of the model"),
+    "mode": (lambda model: model.linear.train(), "changed the class or the mode of linear"),
+    "dtype": (lambda _: torch.set_default_dtype(torch.float64), "changed the default dtype"),
+    "deterministic": (lambda _: torch.use_deterministic_algorithms(True), "changed the deterministic algorithms"),
+    "thread_count": (lambda _: torch.set_num_threads(3), "changed the number of threads"),
+    "gradients": (lambda _: torch.set_grad_enabled(True), "changed the gradient mode"),
+    "hook": (lambda _: nn.modules.module.register_module_forward_hook(print), "changed the hooks of all modules"),
+    "folder": (lambda _: os.chdir("/"), "changed the working directory"),
+    "signal": (lambda _: signal.signal(signal.SIGALRM, signal.SIG_IGN), "changed the handlers of signals"),
+    "closes": (lambda _: sys.stdout.close(), "changed the files of the standard streams"),
+    "closes_file": (lambda _: os.close(1), "changed the files of the standard streams"),
+    "replaces": (lambda _: setattr(sys, "stdout", sys.stderr), "changed the standard streams"),
+}
+
+
+@forks
+@pytest.mark.parametrize("name", REFUSED)
+def test_module_that_cannot_be_called_safely_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    act, reason = REFUSED[name]
+    monkeypatch.setattr(trial_call, "TRIAL_TIMEOUT", 2.0 if name in ("spins", "sleeps") else 60.0)
+    if name.startswith("allocates"):
+        monkeypatch.setattr(trial_call, "available_memory", lambda: 2e8)
+    model = Model(act)
+    before = read_settings() | module_classes(model.eval())
+    threads, children = threading.active_count(), forked_process.descendants(os.getpid())
+    with pytest.raises(SubjectError) as caught:
+        audit(model, laws=["causal"], inputs=INPUTS)
+    assert str(caught.value).startswith(f"Model: it cannot be audited: a call of it {reason}")
+    assert "\n" not in str(caught.value)
+    assert read_settings() | module_classes(model) == before
+    assert threading.active_count() == threads
+    assert forked_process.descendants(os.getpid()) == children
+
+
+def test_module_that_raises_later_costs_one_law_its_verdict() -> None:
+    calls: list[int] = []
+
+    def act(_: nn.Module) -> None:
+        calls.append(1)
+        if len(calls) > 7:  # after its graph was recorded
+            raise SystemExit(7)
+
+    report = audit(Model(act), laws=["causal"], inputs=INPUTS)
+    (finding,) = report.findings
+    assert finding.verdict == "undecided"
+    assert "SystemExit: 7" in finding.reason
+
+
+@pytest.mark.parametrize("make", [torch.jit.script, lambda m: torch.jit.trace(m, INPUTS)], ids=["script", "trace"])
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_script_module_is_undecided_and_says_what_to_give(make: Callable[[nn.Module], nn.Module]) -> None:
+    finding = prove(make(nn.Linear(8, 8)), "causal", inputs=INPUTS)
+    assert finding.verdict == "undecided"
+    assert "the model is a torch.jit.ScriptModule; give the module from which it was made" in finding.reason
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_compiled_module_runs_eagerly(nested: bool) -> None:
+    compiled = torch.compile(nn.Linear(8, 8))
+    subject = from_module(nn.Sequential(nn.Tanh(), compiled) if nested else compiled, INPUTS)
+    assert subject.notes == ("torch.compile is not used: compiled parts run eagerly",)
+    assert prove(subject, "causal").verdict == "proved"
+    assert not forked_process.descendants(os.getpid())  # the compiler starts processes
+
+
+@forks
+@pytest.mark.parametrize(("name", "code"), [("prints", 0), ("leaves", 2), ("leaves_early", 2)])
+def test_standard_output_is_json_or_empty(name: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "import os, sys, torch\nfrom torch import nn\n\n\nclass Bad(nn.Linear):\n    def forward(self, x):\n"
+        "        self.act()\n        return super().forward(x)\n\n\n"
+        "class Prints(Bad):\n    def act(self):\n        print('said')\n        os.write(1, b'said')\n\n\n"
+        "class Leaves(Bad):\n    def act(self):\n        sys.exit(1)\n\n\n"
+        "def prints():\n    print('said')\n    return Prints(8, 8), torch.zeros(2, 7, 8)\n\n\n"
+        "def leaves():\n    return Leaves(8, 8), torch.zeros(2, 7, 8)\n\n\n"
+        "def leaves_early():\n    sys.exit(1)\n",
+        encoding="utf-8",
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "orderproof", "prove", f"bad.py:{name}", "--law", "causal", "--json", "-", "--quiet"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == code, run.stderr
+    if code == 0:
+        assert json.loads(run.stdout)["findings"][0]["verdict"] == "proved"
+        assert "said" in run.stderr
+    else:
+        assert run.stdout == ""
+        assert run.stderr.startswith("orderproof: ")
+        assert run.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["bad.py"]
