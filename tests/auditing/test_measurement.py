@@ -74,7 +74,7 @@ def test_sides_that_must_differ(single: float, double: float | None, verdict: st
 def test_no_change_says_nothing_of_a_model_that_nothing_moves() -> None:
     found = judged((0.0, 0.0), moved=1e-4)
     assert found.verdict == "undecided"
-    assert found.reason.startswith("must 0, but the control moved the output by 0.0001 only")
+    assert found.reason.startswith("must 0, but the positive control changed the output by only 0.0001")
 
 
 @pytest.mark.parametrize(

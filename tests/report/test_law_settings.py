@@ -27,7 +27,7 @@ def test_names_carry_the_setting_where_there_are_several() -> None:
     packed, _ = packed_and_blocked().findings
     assert phrases.law_title(packed) == "OP203 packing (packed)"
     assert phrases.law_title(packed.model_copy(update={"call_mode": "padded"})) == "OP203 packing"
-    assert phrases.entry_map_title((packed,)) == "Where documents see each other: OP203 packing (packed)"
+    assert phrases.entry_map_title((packed,)) == "Where outputs depend on other documents: OP203 packing (packed)"
 
 
 def test_no_two_results_share_a_name_or_a_fingerprint() -> None:

@@ -1,8 +1,8 @@
 """Operands with labelled dimensions: bring them to one move for each label.
 
 Pointwise operators (every label is in the result) and contractions (some labels are summed) rest on this. For each
-label the operands must move alike. An operand that is uniform along it moves in every way. A constant moves as
-required wherever its values satisfy C[move(e)] == C[e].
+label the operands must move in the same way. An operand that is uniform along it moves in every way. A constant moves
+as required wherever its values satisfy C[move(e)] == C[e].
 """
 
 from __future__ import annotations

@@ -38,16 +38,16 @@ PROOF_LABELS: dict[Verdict, str] = {
 }
 
 MEASUREMENT_NOTE = (
-    "Each comparison computes the same values in two ways; its number is the largest relative difference between "
-    "them. float64 is run where float32 leaves a doubt. The control makes a change that must matter: where it moves "
-    "the output little, the comparisons decide nothing."
+    "Each comparison computes the same output in two ways; its number is the largest relative difference between the "
+    "two. If float32 does not decide it, it is repeated in float64. The positive control changes an input that must "
+    "affect the output; if the output hardly changes, the comparisons are inconclusive."
 )
 NAMED_CALL_MODES = ("packed", "blocked")  # call modes in which one law gives several findings
 LEAK_TITLES = {
-    "causal": "Where tokens see later ones",
-    "padding": "Where tokens see pads",
-    "packing": "Where documents see each other",
-    "batch": "Where rows see each other",
+    "causal": "Where outputs depend on later tokens",
+    "padding": "Where outputs depend on pad tokens",
+    "packing": "Where outputs depend on other documents",
+    "batch": "Where outputs depend on other rows",
 }
 
 
@@ -265,17 +265,19 @@ def measured_findings(report: Report) -> tuple[Finding, ...]:
 
 
 def comparison_summary(measurement: Measurement) -> str:
-    """``3 comparisons, at most 9.4e-07 apart; the control 0.96; 1 more not possible``."""
+    """``3 comparisons, at most 9.4e-07 apart; the control 0.96; 1 more could not be run``."""
     completed = [c for c in measurement.comparisons if c.float32 is not None]
     parts = [pluralize(len(completed), "comparison")]
     if completed:
         most = max(completed, key=lambda c: c.float32 or 0.0)
         doubled = "" if most.float64 is None else f" ({format_difference(most.float64)} in float64)"
-        parts[0] += f", at most {format_difference(most.float32)} apart{doubled}" if most.float32 else ", no difference"
+        parts[0] += (
+            f", largest difference {format_difference(most.float32)}{doubled}" if most.float32 else ", no difference"
+        )
     if measurement.control_difference is not None:
-        parts.append(f"the control {format_difference(measurement.control_difference)}")
+        parts.append(f"positive control {format_difference(measurement.control_difference)}")
     if len(completed) < len(measurement.comparisons):
-        parts.append(f"{len(measurement.comparisons) - len(completed):,} more not possible")
+        parts.append(f"{len(measurement.comparisons) - len(completed):,} more could not be run")
     return "; ".join(parts)
 
 

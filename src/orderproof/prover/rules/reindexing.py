@@ -317,7 +317,7 @@ def slice_scatter(call: OperatorCall) -> Fact:
         chosen = np.arange(size)[slice(start, end, step)]
     place = np.arange(size)
     place[chosen] = size + np.arange(len(chosen))
-    # Only dimensions along which both move alike can be joined; reindex refuses the others.
+    # Only dimensions along which both move in the same way can be joined; reindex refuses the others.
     moves = [FREE if n == 1 and d != dim else m for d, (n, m) in enumerate(zip(new.shape, new.moves, strict=True))]
     new = Fact(new.shape, tuple(moves), new.dependence, new.ranges)
     return reindex([fact, new], dim, place, fact.shape)
