@@ -33,10 +33,10 @@ forks = pytest.mark.skipif(not forked_process.can_fork(), reason="needs fork")
 class Misbehaving(TransformerAdapter):
     """Right, but for what it does when nothing is said of a cache, which only `use_cache` does."""
 
-    def call(self, tokens: Tensor, *, keep: bool | None = None, **given: Any) -> ModelOutput:
-        if keep is None and given.get("past") is None:
+    def call(self, tokens: Tensor, *, keep: bool | None = None, **kwargs: Any) -> ModelOutput:
+        if keep is None and kwargs.get("past") is None:
             self.act()
-        return super().call(tokens, keep=keep, **given)
+        return super().call(tokens, keep=keep, **kwargs)
 
     def act(self) -> None:
         raise NotImplementedError
@@ -164,9 +164,9 @@ def test_interrupted_audit_reports_what_it_found(tmp_path: Path) -> None:
     while not _hangs(process.pid) and time.monotonic() < until:
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    told, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "exit code 130: interrupted; 1 finding so far" in told
+    assert "exit code 130: interrupted; 1 finding so far" in output
     report = Report.from_json((tmp_path / "part.json").read_text(encoding="utf-8"))
     assert report.interrupted
     assert [(f.law, f.verdict) for f in report.findings] == [("cached_decoding", "held")]

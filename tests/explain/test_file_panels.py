@@ -197,7 +197,7 @@ TITLE = re.compile(r"^(.*), (\d+): (−?[\d.]+) \((−?[\d.]+) to (−?[\d.]+)\)
 
 
 def points(page: Page, part: str) -> dict[str, list[tuple[int, float, float, float, float, float]]]:
-    """Each line's points: x, score, low, high as told, and where they are drawn."""
+    """Each line's points: x, score, low, high in its label, and where they are drawn."""
     found: dict[str, list[Any]] = {}
     script = "all => all.map(c => [c.textContent, ...['cx', 'cy'].map(name => Number(c.getAttribute(name)))])"
     for title, x, y in page.locator(f"#{part} circle").evaluate_all(script):
@@ -218,10 +218,10 @@ def test_every_curve_of_a_study_is_drawn_where_its_numbers_say(open_page: Open, 
         drawn = points(page, part)
         assert set(drawn) == {each["label"] for each in data["cells"]}
         for each in data["cells"]:
-            told = [point[:4] for point in drawn[each["label"]]]
+            labelled = [point[:4] for point in drawn[each["label"]]]
             wanted = [(p[at], p["iqm"], p["low"], p["high"]) for p in each[key]]
-            assert [p[0] for p in told] == [p[0] for p in wanted]
-            assert all(a == pytest.approx(b, abs=5e-4) for a, b in zip(told, wanted, strict=True))
+            assert [p[0] for p in labelled] == [p[0] for p in wanted]
+            assert all(a == pytest.approx(b, abs=5e-4) for a, b in zip(labelled, wanted, strict=True))
         every = [point for line in drawn.values() for point in line]
         (_, s1, *_, y1), (_, s2, *_, y2) = min(every, key=lambda p: p[1]), max(every, key=lambda p: p[1])
         for _, score, *_, y in every:  # heights are linear in the scores
@@ -261,7 +261,7 @@ def test_no_ceiling_is_drawn_where_the_models_of_a_chart_have_several(open_page:
     assert across == pytest.approx([drawn[4], drawn[12]], abs=0.1)
 
 
-def test_the_numbers_and_the_published_rows_stand_beside_the_curves(open_page: Open, tmp_path: Path):
+def test_the_numbers_and_the_published_rows_are_shown_with_the_curves(open_page: Open, tmp_path: Path):
     page = open_page().page
     load(page, "study", study_text(), tmp_path)
     rows = cells(opened(page), "#study-numbers tbody tr")

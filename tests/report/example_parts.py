@@ -26,7 +26,7 @@ LAYER = (
 )
 LEMMAS = {
     "contraction_equivariant": "a permutation that acts on both sides of a sum disappears",
-    "pointwise_equivariant": "operands moved alike move the result alike",
+    "pointwise_equivariant": "operands moved in the same way move the result in that way",
     "fibre_equivariant": "what acts along whole fibres does not see where they stand",
 }
 

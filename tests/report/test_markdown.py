@@ -103,8 +103,8 @@ def test_a_name_is_what_a_reader_sees_and_nothing_more(name: str):
         tokens = READER.parse(f"x: {made} .")
         assert [t.type for t in tokens] == ["paragraph_open", "inline", "paragraph_close"]
         assert {t.type for t in tokens[1].children} <= {"text", "code_inline", "text_special"}
-        told = "".join(t.content for t in tokens[1].children)
-        assert told == f"x: {seen or ('-' if made == '`-`' else '')} ."
+        text = "".join(t.content for t in tokens[1].children)
+        assert text == f"x: {seen or ('-' if made == '`-`' else '')} ."
 
 
 def test_the_file_is_written(tmp_path: Path):
