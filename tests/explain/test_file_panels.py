@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 from orderproof.errors import UsageError
 from orderproof.explain import read_study
 from orderproof.records.audit import Report
-from orderproof.report import phrases
+from orderproof.report import phrases, summary, witness_phrases
 from tests.browser import CHROMIUM, WHY_NOT
 from tests.explain.conftest import Open
 from tests.explain.examples import HOSTILE, cell, study, study_text
@@ -53,7 +53,7 @@ def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Ca
     if not embedded:
         assert load(page, "report", report.to_json(), tmp_path) == "Shown: given.json"
     opened(page)
-    assert page.inner_text("#report .conclusion") == phrases.summary_sentence(report)
+    assert page.inner_text("#report .conclusion") == summary.summary_sentence(report)
     shown = sorted(tuple(" ".join(cell.split()) for cell in row) for row in cells(page, "#model .findings tbody tr"))
     rows = []
     for f in (*phrases.checks(report.findings), *phrases.properties(report.findings)):
@@ -87,10 +87,10 @@ def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Ca
             assert entry.source in text
             assert entry.source_line.strip() in text
         if f.witness:
-            assert f"Witness: {phrases.witness_title(f)}" in text
+            assert f"Witness: {witness_phrases.witness_title(f)}" in text
             assert f.witness.change in text
             difference = phrases.format_difference(f.witness.relative_difference)
-            assert f"difference {difference}, {phrases.witness_origin(f.witness)}" in text
+            assert f"difference {difference}, {witness_phrases.witness_origin(f.witness)}" in text
     assert page.inner_text("#report-subject") == report.subject.name
 
 
@@ -106,7 +106,7 @@ def test_an_interrupted_or_empty_audit_has_no_result(open_page: Open, change: di
     report = examples.causal_proof().model_copy(update=change)
     page = open_page(report=report).page
     sentence = page.inner_text("#report .conclusion")
-    assert sentence == phrases.summary_sentence(report)
+    assert sentence == summary.summary_sentence(report)
     assert sentence.endswith(ending)
     assert page.locator("#report .conclusion").get_attribute("class") == "conclusion"
     assert page.inner_text("#report-note") == ""

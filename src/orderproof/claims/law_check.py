@@ -13,7 +13,7 @@ from orderproof.claims.claim import CheckOutcome
 from orderproof.laws.proved.proved_law import ProvedLaw
 from orderproof.records.audit import Finding
 from orderproof.records.claims import ClaimVerdict
-from orderproof.report import phrases
+from orderproof.report import phrases, witness_phrases
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def describe_finding(finding: Finding) -> tuple[str, ...]:
         witness = finding.witness
         before, after = " ".join(witness.tokens_before), " ".join(witness.tokens_after)
         lines.append(f"{witness.change}: {before} becomes {after}")
-        lines.append(phrases.witness_outcome(witness, finding.output))
+        lines.append(witness_phrases.witness_outcome(witness, finding.output))
     if finding.entries_complete and finding.entries:
         places = "; ".join(f"{entry.operator} ({entry.source})" for entry in finding.entries)
         lines.append(f"order enters only at {places}")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from orderproof.records.audit import Finding, Report
-from orderproof.report import file_output, phrases
+from orderproof.report import file_output, phrases, summary
 
 ASSUMPTIONS_SHOWN = 8
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -68,7 +68,7 @@ def escape_markdown(text: str) -> str:
 
 def _summary(report: Report) -> str:
     """The summary sentence with the subject as code, then what was audited."""
-    sentence = phrases.summary_sentence(report).removeprefix(report.subject.name)
+    sentence = summary.summary_sentence(report).removeprefix(report.subject.name)
     return f"{code_span(report.subject.name)}{escape_markdown(sentence)} {_audited(report)}"
 
 

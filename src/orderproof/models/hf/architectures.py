@@ -15,8 +15,8 @@ import torch
 from orderproof.errors import OrderproofError, SubjectError, UsageError, first_line
 from orderproof.models.audio import is_audio_model
 from orderproof.models.hf import build_subject
+from orderproof.models.hf.assumptions import Assumptions
 from orderproof.models.hf.decoder_adapter import has_text_decoder
-from orderproof.models.hf.describe import Assumptions
 from orderproof.models.hf.export_patches import suppress_warnings, transformers_library
 from orderproof.models.hf.meta_device import build_on_meta
 from orderproof.models.hf.model_class import (

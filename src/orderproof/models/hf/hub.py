@@ -6,8 +6,8 @@ from pathlib import Path
 
 from orderproof.errors import CheckpointError
 from orderproof.models.hf.architectures import ARCH_PREFIX, known_architectures
+from orderproof.models.hf.assumptions import Assumptions
 from orderproof.models.hf.checkpoint import load_checkpoint
-from orderproof.models.hf.describe import Assumptions
 from orderproof.models.hf.export_patches import suppress_warnings, transformers_library
 from orderproof.models.subject import Subject
 from orderproof.registry import did_you_mean
