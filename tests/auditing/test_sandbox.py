@@ -197,7 +197,7 @@ class Endless(torch.nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("quick", "reason"), [(1, "the graph was not exported within 6 s"), (None, "not done after 6 s")]
+    ("quick", "reason"), [(1, "the graph was not recorded within 6 s"), (None, "not done after 6 s")]
 )
 def test_proof_that_takes_too_long_is_undecided_and_the_report_is_whole(quick: int | None, reason: str) -> None:
     report = audit(Endless(quick), laws=["causal"], inputs=torch.zeros(2, 7, 8), timeout=6.0)

@@ -89,4 +89,4 @@ ENTRY = Entry(
     origin="embedding of arange by embeddings.position_embeddings.weight",
     reason="the constant differs along dimension 1, which the law moves",
 )
-SCOPE = Scope(length=7, assumptions=("real arithmetic", "finite activations", "the exported length, 7"))
+SCOPE = Scope(length=7, assumptions=("real arithmetic", "finite activations", "the recorded length, 7"))

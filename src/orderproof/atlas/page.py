@@ -21,12 +21,12 @@ from orderproof.atlas.counts import (
     undecided_reasons,
 )
 from orderproof.atlas.document import AtlasDocument
-from orderproof.atlas.markdown_table import markdown_table
 from orderproof.atlas.page_failures import alias_section, failure_section, prover_fault_sections
 from orderproof.atlas.row import AtlasRow, LawResult
 from orderproof.laws import entry_map_law, find_law, measured_laws
 from orderproof.records.audit import Outcome
 from orderproof.report import phrases
+from orderproof.report.markdown_table import markdown_table
 
 EXAMPLES = 3  # architectures named with a reason
 _OUTCOME_SIGNS: dict[Outcome, str] = {"undecided": "?", "not_applicable": "-"}
@@ -43,7 +43,7 @@ initial value, and batch norms have the statistics of eight samples. Each is aud
 time and memory: every law that can be proved, on the first output and on the others, and every measured law.
 
 A *check* should hold for a kind of model, and passes or fails. A *property* describes the model: yes or no. *Proved*
-means a proof on the exported graph, over the real numbers, for finite activations and every input of that length, under
+means a proof on the recorded graph, over the real numbers, for finite activations and every input of that length, under
 the assumptions listed below. *Refuted* means two runs that differ by more than rounding. *Held* means that no
 comparison showed a difference. *Undecided* results are listed with the operator at which the proof stopped."""
 
@@ -123,7 +123,7 @@ def _count_table(counts: Sequence[LawCounts], answers: tuple[Outcome, Outcome]) 
         ]
         for each in counts
     ]
-    return markdown_table([name.replace("_", " ") for name in head], lines, right=4)
+    return markdown_table([name.replace("_", " ") for name in head], lines, right=range(4, len(head)))
 
 
 def _unexpected(rows: Sequence[AtlasRow]) -> str:
@@ -187,7 +187,7 @@ def _undecided(rows: Sequence[AtlasRow]) -> str:
         "the others."
     )
     return f"## Undecided\n\n{text}\n\n" + markdown_table(
-        ["times", "law", "operator", "reason", "examples"], lines, left=4
+        ["times", "law", "operator", "reason", "examples"], lines, right=(0,)
     )
 
 
@@ -196,7 +196,7 @@ def _assumptions(rows: Sequence[AtlasRow]) -> str:
     if not lines:
         return ""
     text = "Assumptions of the proofs for the first output, with the number of proofs that use each."
-    return f"## Assumptions\n\n{text}\n\n" + markdown_table(["proofs", "law", "assumption"], lines, left=3)
+    return f"## Assumptions\n\n{text}\n\n" + markdown_table(["proofs", "law", "assumption"], lines, right=(0,))
 
 
 def _entry_maps(rows: Sequence[AtlasRow]) -> str:

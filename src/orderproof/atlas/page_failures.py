@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from orderproof.atlas.counts import code_span, law_label
-from orderproof.atlas.markdown_table import markdown_table
 from orderproof.atlas.row import CATEGORIES, AtlasRow
+from orderproof.report.markdown_table import markdown_table
 
 _ADVICE = "; give example inputs it accepts"
 _PROVER_FAULT_TEXTS = ("error in the prover", "internal error", "contradict")

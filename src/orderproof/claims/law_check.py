@@ -1,4 +1,4 @@
-"""Checks by a law: proved on the exported graph, or refuted by two runs.
+"""Checks by a law: proved on the recorded graph, or refuted by two runs.
 
 A proof that holds because no token attends to another is vacuous. It decides a check only if the subject is meant to be
 pointwise; otherwise the check is undecided.
@@ -46,7 +46,7 @@ def describe_finding(finding: Finding) -> tuple[str, ...]:
         scope = phrases.verdict_text("proved", finding.scope).partition(" ")[2]
         lines.append(f"{scope}, {phrases.length_text(finding.scope)}")
         lemmas = ", ".join(lemma for lemma, _ in phrases.lemma_counts(finding.proof))
-        lines.append(f"{phrases.pluralize(finding.proof.step_count, 'step')} of the exported graph, by {lemmas}")
+        lines.append(f"{phrases.pluralize(finding.proof.step_count, 'step')} of the recorded graph, by {lemmas}")
     if finding.vacuous:
         lines.append("no token attends to another: each row is computed alone")
     if finding.witness is not None:

@@ -14,7 +14,7 @@ from orderproof.errors import CaptureError
 
 @dataclass(slots=True)
 class CapturedGraph:
-    """An exported graph with its stored tensors and the names of its inputs and outputs."""
+    """A recorded graph with its stored tensors and the names of its inputs and outputs."""
 
     module: GraphModule
     inputs: tuple[Node, ...]  # one placeholder for each tensor input
