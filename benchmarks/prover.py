@@ -3,7 +3,7 @@
     python benchmarks/prover.py                                   every model, default sizes, without weights
     python benchmarks/prover.py --large                           and 405 billion parameters, and 512 tokens
     python benchmarks/prover.py --markdown docs/prover_benchmarks.md     and write the tables there
-    python benchmarks/prover.py --model llama                     only models whose name holds this word
+    python benchmarks/prover.py --model llama                     only models whose name contains this word
 
 record      the recorder, as `orderproof prove` uses it
 export      its peer: torch.export and its decomposition pass, one call of the model included
@@ -83,7 +83,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Large:
-    """One large run, in a process of its own."""
+    """One large run, in a separate process."""
 
     model: str
     law: str
@@ -99,7 +99,7 @@ class Large:
 
 
 def models() -> dict[tuple[str, str], Callable[[], Subject]]:
-    """Every model of the benchmark: (name, attention backend) -> how to build it."""
+    """The models of the benchmark: (name, attention backend) -> a function that builds it."""
     found: dict[tuple[str, str], Callable[[], Subject]] = {}
     for backend in BACKENDS:
         found["all-MiniLM-L6-v2", backend] = lambda b=backend: bundled(attention=b)
@@ -133,7 +133,7 @@ def export_graph(subject: Subject, length: int) -> CapturedGraph:
 
 
 def analyse(subject: Subject, captured: CapturedGraph, law: ProvedLaw) -> Analysis:
-    """What the prover does for one law."""
+    """Interpret one graph for one law."""
     constants = Constants(captured.graph, captured.state, captured.values, parameters=captured.parameters)
     axes = (
         {captured.start: 1}
@@ -151,7 +151,7 @@ def timed(task: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def measure(key: tuple[str, str], build: Callable[[], Subject], *, repeats: int = REPEATS) -> Row:
-    """Capture and walk one model, once to warm up and then `repeats` times."""
+    """Capture and interpret one model, once to warm up and then `repeats` times."""
     subject = build()
     records, exports, walks = [], [], []
     nodes = 0
@@ -174,7 +174,7 @@ def measure(key: tuple[str, str], build: Callable[[], Subject], *, repeats: int 
 
 
 def large(spec: str, law_name: str, length: int | None) -> Large:
-    """Build, capture, walk and certify one large model; the process should do nothing else."""
+    """Build, capture, interpret and certify one large model; the process should do nothing else."""
     law = next(law for law in proved_laws() if law.name == law_name)
     build, subject = timed(lambda: load(spec))
     length = length or subject.length
@@ -189,7 +189,7 @@ def large(spec: str, law_name: str, length: int | None) -> Large:
 
 
 def peak_memory() -> float:
-    """The most memory this process has held [GB]; getrusage would count that of the parent it was forked from."""
+    """The peak memory of this process [GB]; getrusage would count that of the parent it was forked from."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -222,7 +222,7 @@ def large_in_own_process(spec: str, law: str, length: int | None) -> Large:
     return Large(**json.loads(done.stdout.splitlines()[-1]))
 
 
-# ---------------------------------------------------------------- what is printed
+# ---------------------------------------------------------------- the page
 
 HEADER = (
     "model",
@@ -257,14 +257,14 @@ def large_cells(row: Large) -> tuple[str, ...]:
 
 
 def markdown(header: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
-    """A table with columns padded to one width, so that it reads as text too."""
+    """A Markdown table whose columns are padded, so that it is readable as text."""
     widths = [max(len(line[k]) for line in [header, *lines]) for k in range(len(header))]
     rows = [header, tuple("-" * w for w in widths), *lines]
     return "\n".join("| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in rows)
 
 
 def machine() -> Iterator[str]:
-    """What the numbers were taken with; no name of any machine."""
+    """The date, the processor and the versions; no name of a machine."""
     import transformers
 
     yield f"date: {dt.datetime.now(tz=dt.UTC).date().isoformat()}"
@@ -302,13 +302,13 @@ def _against(name: str, value: float, row: Row, limit: float) -> str:
 
 def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
     parts = [
-        "# Benchmarks",
+        "# Benchmarks of the prover",
         "Written by `python benchmarks/prover.py --large --markdown docs/prover_benchmarks.md`; not edited by hand.",
         "\n".join(f"- {line}" for line in about),
-        "## The prover",
+        "## Models of default size",
         (
             "Processor seconds to record a model's graph, to export it with torch.export and its decomposition pass, "
-            f"and to interpret it for all laws. Median of {REPEATS}, after one run that is not counted. Architectures "
+            f"and to interpret it for all laws. Median of {REPEATS} runs after a warm-up run. Architectures "
             f"have their default sizes and no weights. Recording should take at most {MAX_RECORD_RATIO} of exporting, "
             f"and interpreting at most {MAX_RATIO}."
         ),
@@ -316,7 +316,7 @@ def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
         worst(rows) + ".",
     ]
     if larges:
-        parts += ["## Large models", "One run each, in a process of its own, one law, without weights."]
+        parts += ["## Large models", "One run each in a separate process, with one law and without weights."]
         for row in larges:
             parts += [f"`{row.model}`", markdown(LARGE_HEADER, [large_cells(row)])]
     return "\n\n".join(parts) + "\n"
@@ -324,7 +324,7 @@ def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", metavar="WORD", help="only models whose name holds this word")
+    parser.add_argument("--model", metavar="WORD", help="only models whose name contains this word")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="counted runs of each model")
     parser.add_argument("--large", action="store_true", help="also 405 billion parameters, and 512 tokens")
     parser.add_argument("--markdown", metavar="PATH", help="write the tables to this file")
@@ -337,7 +337,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     wanted = {k: build for k, build in models().items() if chosen.model is None or chosen.model in k[0]}
     if not wanted:
-        parser.error(f"no model's name holds {chosen.model!r}; known: {', '.join(sorted({k[0] for k in models()}))}")
+        parser.error(f"no model's name contains {chosen.model!r}; known: {', '.join(sorted({k[0] for k in models()}))}")
     about = list(machine())
     print("\n".join(about))
     print(f"limits: interpret / export at most {MAX_RATIO}, record / export at most {MAX_RECORD_RATIO}")

@@ -55,7 +55,7 @@ class Row:
 
 
 def measure(layers: int, tokens: int, attention: str) -> Row:
-    """Capture, walk, certify and recheck one model."""
+    """Capture, interpret, certify and recheck one model."""
     subject = load(SPEC.format(layers=layers), attention=attention)
     law = find_proved_law("causal")
     capture, captured = timed(lambda: capture_graph(subject, tokens))
@@ -107,14 +107,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", type=Path, help="write the tables here")
     parser.add_argument("--most", type=int, default=512, help="no depth and no length beyond this")
-    given = parser.parse_args()
+    options = parser.parse_args()
     measure(2, 8, "sdpa")
     parts = []
     for attention in ("sdpa", "eager"):
-        depths = [measure(d, 7, attention) for d in DEPTHS if d <= given.most]
+        depths = [measure(d, 7, attention) for d in DEPTHS if d <= options.most]
         parts.append(table(f"Depth, {attention}", depths, "layers"))
         print(parts[-1], flush=True)
-        lengths = [measure(2, n, attention) for n in LENGTHS if n <= given.most]
+        lengths = [measure(2, n, attention) for n in LENGTHS if n <= options.most]
         parts.append(table(f"Length, {attention}", lengths, "tokens"))
         print(parts[-1], flush=True)
     facts = [
@@ -124,11 +124,11 @@ def main() -> None:
         f"peak memory of the whole run: {peak_memory():.2f} GB",
     ]
     print("\n".join(facts))
-    if given.markdown:
+    if options.markdown:
         head = "# How the cost grows\n\nWritten by `python benchmarks/prover_scaling.py --markdown docs/scaling.md`; "
         head += "not edited by hand.\n\n"
         note = "Processor seconds in the columns from capture to recheck; megabytes is the size of the certificate.\n\n"
-        given.markdown.write_text(head + note + "\n".join(f"- {f}" for f in facts) + "\n\n" + "\n".join(parts))
+        options.markdown.write_text(head + note + "\n".join(f"- {f}" for f in facts) + "\n\n" + "\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A law, a lemma, an encoding, a question and an engine are each one file plus its test.
+"""A law, a lemma, an encoding, a question, an engine and a claim are each one file, with its test.
 
 The files are those of the pages `docs/how_to/add_*.md`. They are written to a temporary folder, which a plugin of
 pytest adds to the packages and folders of tests of the same names. The generic tests then find and run them.
@@ -73,6 +73,7 @@ PARTS = {
         1,
         ("for run in runs:", "for run in runs[1:]:"),
     ),
+    "claim": Part("add_a_claim.md", "distance_only", ("claims",), 3, ("LawCheck(REVERSAL)", "LawCheck(PERMUTATION)")),
 }
 # Lists the packages' new folders before the tests are collected, and enters what the pages say about the rechecker.
 PLUGIN = """

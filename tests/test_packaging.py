@@ -73,7 +73,7 @@ def test_the_project_gives_ranges_and_the_extras_it_promises():
     assert set(PROJECT["project"]["optional-dependencies"]) == set(EXTRAS)
 
 
-def test_no_machine_path_or_host_stands_in_the_set_up():
+def test_no_machine_path_or_host_is_in_the_set_up():
     for name in ("pyproject.toml", "constraints.txt", "Makefile", ".ci/run", ".gitignore"):
         text = (ROOT / name).read_text(encoding="utf-8")
         assert not re.search(r"https?://|/(home|Users|work|opt)/", text), name

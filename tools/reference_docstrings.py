@@ -38,7 +38,7 @@ CLAIMS_HEAD = f"""# The claims
 
 Common statements about attention and token order, each as a program: `orderproof claims`, or `orderproof claims 1 4`
 for two of them. Each claim has supporting results. A supporting result tests one subject: a law, proved or refuted on
-its exported graph; an identity, derived symbolically; a look at the graph; or a numerical comparison. The verdict
+its recorded graph; an identity, derived symbolically; a look at the graph; or a numerical comparison. The verdict
 follows from these results:
 
 - *proved*: every result that the statement depends on is as stated, by a proof or a counterexample;

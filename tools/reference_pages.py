@@ -32,7 +32,7 @@ certain way. Each law speaks of a trait. A *check* should hold for a kind of mod
 describes the model: it has the trait, or not. The expected result depends on the kind of model. `--expect` overrides
 it, and turns a property into a check.
 
-Some laws are proved on the exported graph. Laws marked *measured* compare several calls of the model, and are held or
+Some laws are proved on the recorded graph. Laws marked *measured* compare several calls of the model, and are held or
 refuted but never proved: [what a measurement means](../how_to/read_a_report.md#measured-laws)."""
 QUESTIONS_HEAD = """# The questions
 

@@ -4,7 +4,7 @@
     ├── UsageError            an option, law, name or argument that does not exist or does not fit
     ├── SubjectError          the thing to audit cannot be found, loaded, built or called
     │   └── CheckpointError   a checkpoint that is missing, truncated, a pickle, or not what it claims to be
-    ├── CaptureError          the model runs, but its graph cannot be exported
+    ├── CaptureError          the model runs, but its graph cannot be recorded
     ├── CertificateError      a certificate that cannot be read, or with a step that does not follow
     ├── UnsupportedCallError  a model cannot be called in the way a measured law needs
     ├── OutputShapeError      an output of the model has another shape than a law needs
@@ -37,7 +37,7 @@ class CheckpointError(SubjectError):
 
 
 class CaptureError(OrderproofError):
-    """The model runs, but its graph cannot be exported."""
+    """The model runs, but its graph cannot be recorded."""
 
 
 class CertificateError(OrderproofError):

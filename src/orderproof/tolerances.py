@@ -7,7 +7,7 @@ for a counterexample are in `orderproof.prover`.
 
 from __future__ import annotations
 
-SAME_GRAPH = 1e-4  # float32: exported graph and module; 212 architectures agreed to 5e-7
+SAME_GRAPH = 1e-4  # float32: recorded graph and module; 212 architectures agreed to 5e-7
 SAME_WEIGHTS = 1e-6  # float64: checksums of the weights before and after a law
 TOKEN_MIXING = 1e-7  # float32: a larger change at the other tokens shows that tokens mix: the proof is not vacuous
 

@@ -28,8 +28,8 @@ def found(module: nn.Module, law: str, **options: object) -> Finding:
 
 @pytest.mark.parametrize(("layers", "verdict"), [(1, "proved"), (2, "refuted")])
 def test_causal_decoder_without_positions_is_prompt_blind_at_one_layer_only(layers: int, verdict: str) -> None:
-    exam = examined(f"gpt2?n_layer={layers}")
-    (finding,) = prove_law(exam, laws.find_proved_law("prompt_permutation"), ProofOptions(uniform_entries=("wpe",)))
+    context = examined(f"gpt2?n_layer={layers}")
+    (finding,) = prove_law(context, laws.find_proved_law("prompt_permutation"), ProofOptions(uniform_entries=("wpe",)))
     assert finding.verdict == verdict, finding.reason
     assert (finding.witness is not None) == (verdict == "refuted")
     if verdict == "proved":

@@ -25,17 +25,17 @@ from tests.auditing.internals import prove_law
 )
 def test_the_kept_walk_gives_the_certificate_of_a_new_proof(law: str, uniform: tuple[str, ...], count: int) -> None:
     context = audit_context(load("arch:gpt2?n_layer=1", tiny=True), keep_walks=True)
-    kept, anew = [], []
+    first, second = [], []
     for finding in report_on_law(context, law, uniform=uniform).findings:
-        kept += certificates_of(context, finding)
+        first += certificates_of(context, finding)
         called = context.in_call_mode(finding.call_mode or DEFAULT_SETTING)
         assert isinstance(called, AuditContext)
-        there = called.for_law(find_proved_law(law))
-        for relation in find_proved_law(law).subrelations(there.batch_size):
+        law_context = called.for_law(find_proved_law(law))
+        for relation in find_proved_law(law).subrelations(law_context.batch_size):
             completed = finding.verdict != "proved"
-            anew.append(certificate_for(there, relation, finding.output, uniform=uniform, completed=completed))
-    assert len(kept) == count
-    assert kept == anew
+            second.append(certificate_for(law_context, relation, finding.output, uniform=uniform, completed=completed))
+    assert len(first) == count
+    assert first == second
 
 
 def test_a_context_that_kept_no_walks_has_no_certificates() -> None:

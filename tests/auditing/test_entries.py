@@ -65,9 +65,9 @@ def test_map_is_complete(name: str, attention: str) -> None:
 
 @pytest.mark.parametrize(("name", "attention"), ARCHITECTURES)
 def test_only_causal_language_models_are_proved_causal(name: str, attention: str) -> None:
-    exam = examined(name, attention)
-    found = prove_law(exam, laws.find_proved_law("causal"), ProofOptions(search_witness=False))[0]
-    assert (found.verdict == "proved") == (exam.subject.model_kind == "causal_lm"), found.reason
+    context = examined(name, attention)
+    found = prove_law(context, laws.find_proved_law("causal"), ProofOptions(search_witness=False))[0]
+    assert (found.verdict == "proved") == (context.subject.model_kind == "causal_lm"), found.reason
     if found.verdict == "proved":
         assert (found.scope.weights, found.vacuous) == ("all", False)
         assert found.deviation.float64 is not None

@@ -39,9 +39,9 @@ def test_an_error_of_a_library_or_of_the_caller_is_not() -> None:
 class Refusing(TransformerAdapter):
     """Asserts that a call on a cache has one token."""
 
-    def call(self, tokens: Tensor, *, past: object = None, **given: object) -> ModelOutput:
+    def call(self, tokens: Tensor, *, past: object = None, **kwargs: object) -> ModelOutput:
         assert past is None or tokens.shape[1] == 1, "one token only"
-        return super().call(tokens, past=past, **given)  # type: ignore[arg-type]
+        return super().call(tokens, past=past, **kwargs)  # type: ignore[arg-type]
 
 
 def test_a_model_that_asserts_is_not_applicable_and_a_law_that_asserts_is_an_internal_error(

@@ -1,4 +1,4 @@
-"""How a trial of sides that must differ is judged: what is rounding, what is small and real, what cannot be told."""
+"""Comparisons whose outputs must differ: rounding, a small real difference, and an inconclusive one."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def _sides(bench: CachedCalls, single: float, double: float | None) -> OutputPai
 def judged(*gaps: tuple[float, float | None], moved: float = 1.0, agreeing: tuple[float, ...] = ()) -> Finding:
     law = find_law("ignored_arguments")
     assert isinstance(law, MeasuredLaw)
-    given = {f.name: getattr(law, f.name) for f in dataclasses.fields(MeasuredLaw)}
+    fields = {f.name: getattr(law, f.name) for f in dataclasses.fields(MeasuredLaw)}
     driver = tiny_decoder()
     return measure_law(
-        driver, Stub(**given, gaps=gaps, moved=moved, agreeing=agreeing), CachedCalls(driver), kind="encoder"
+        driver, Stub(**fields, gaps=gaps, moved=moved, agreeing=agreeing), CachedCalls(driver), kind="encoder"
     )
 
 
@@ -74,7 +74,7 @@ def test_sides_that_must_differ(single: float, double: float | None, verdict: st
 def test_no_change_says_nothing_of_a_model_that_nothing_moves() -> None:
     found = judged((0.0, 0.0), moved=1e-4)
     assert found.verdict == "undecided"
-    assert found.reason.startswith("must 0, but the control moved the output by 0.0001 only")
+    assert found.reason.startswith("must 0, but the positive control changed the output by only 0.0001")
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_outputs_of_other_shapes_differ() -> None:
 
     driver = tiny_decoder()
     trial = Comparison("shapes", shaped, expects_difference=True)
-    given = {f.name: getattr(find_law("ignored_arguments"), f.name) for f in dataclasses.fields(MeasuredLaw)}
+    fields = {f.name: getattr(find_law("ignored_arguments"), f.name) for f in dataclasses.fields(MeasuredLaw)}
 
     class Shapes(Stub):
         def comparisons(self, bench: CachedCalls) -> Iterator[Comparison]:
             yield trial
 
-    assert measure_law(driver, Shapes(**given), CachedCalls(driver), kind="encoder").verdict == "held"
+    assert measure_law(driver, Shapes(**fields), CachedCalls(driver), kind="encoder").verdict == "held"

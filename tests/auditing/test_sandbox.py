@@ -32,10 +32,10 @@ forks = pytest.mark.skipif(not forked_process.can_fork(), reason="needs fork")
 class Misbehaving(TransformerAdapter):
     """Right, but for what it does when nothing is said of a cache, which only `use_cache` does."""
 
-    def call(self, tokens: Tensor, *, keep: bool | None = None, **given: Any) -> ModelOutput:
-        if keep is None and given.get("past") is None:
+    def call(self, tokens: Tensor, *, keep: bool | None = None, **kwargs: Any) -> ModelOutput:
+        if keep is None and kwargs.get("past") is None:
             self.act()
-        return super().call(tokens, keep=keep, **given)
+        return super().call(tokens, keep=keep, **kwargs)
 
     def act(self) -> None:
         raise NotImplementedError
@@ -168,9 +168,9 @@ def test_interrupted_audit_reports_what_it_found(tmp_path: Path) -> None:
     while not _hangs(process.pid) and time.monotonic() < until:
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    told, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "exit code 130: interrupted; 1 finding so far" in told
+    assert "exit code 130: interrupted; 1 finding so far" in output
     report = Report.from_json((tmp_path / "part.json").read_text(encoding="utf-8"))
     assert report.interrupted
     assert [(f.law, f.verdict) for f in report.findings] == [("cached_decoding", "held")]
@@ -201,7 +201,7 @@ class Endless(torch.nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("quick", "reason"), [(1, "the graph was not exported within 6 s"), (None, "not done after 6 s")]
+    ("quick", "reason"), [(1, "the graph was not recorded within 6 s"), (None, "not done after 6 s")]
 )
 def test_proof_that_takes_too_long_is_undecided_and_the_report_is_whole(quick: int | None, reason: str) -> None:
     report = audit(Endless(quick), laws=["causal"], inputs=torch.zeros(2, 7, 8), timeout=6.0)

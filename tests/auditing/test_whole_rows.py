@@ -26,23 +26,23 @@ class Patches(nn.Conv2d):
 
 
 class Seeing(nn.Module):
-    """Patches of an image, embedded and normalised, beside the image's own mean."""
+    """Patches of an image, embedded and normalised, plus the mean of the image."""
 
-    def __init__(self, dims: tuple[int, ...], *, beside: bool = False) -> None:
+    def __init__(self, dims: tuple[int, ...], *, with_mean: bool = False) -> None:
         super().__init__()
         self.patch = Patches(3, 8, 2, 2)
-        self.dims, self.beside = dims, beside
+        self.dims, self.with_mean = dims, with_mean
 
     def forward(self, pixels: Tensor) -> dict[str, Tensor]:
         scaled = pixels / (1 + pixels.abs().mean(self.dims, keepdim=True))  # before there are patches
         made = self.patch(scaled)
         made = torch.softmax(made @ made.transpose(1, 2), -1) @ made
-        return {"last_hidden_state": made + pixels.mean((1, 2, 3))[:, None, None] if self.beside else made}
+        return {"last_hidden_state": made + pixels.mean((1, 2, 3))[:, None, None] if self.with_mean else made}
 
 
-def seeing(dims: tuple[int, ...], *, beside: bool = False) -> AuditContext:
+def seeing(dims: tuple[int, ...], *, with_mean: bool = False) -> AuditContext:
     torch.manual_seed(0)
-    module = Seeing(dims, beside=beside).eval()
+    module = Seeing(dims, with_mean=with_mean).eval()
 
     def draw(length: int, seed: int) -> Sample:
         return Sample((torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(seed)),), ("x",) * length)
@@ -53,36 +53,36 @@ def seeing(dims: tuple[int, ...], *, beside: bool = False) -> AuditContext:
     )
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_rows_are_those_of_the_image_however_it_reaches_the_output(beside: bool) -> None:
-    exam = seeing((1, 2, 3), beside=beside)
-    (finding,) = prove_law(exam, laws.find_proved_law("batch"))
+@pytest.mark.parametrize("with_mean", [False, True])
+def test_rows_are_those_of_the_image_however_it_reaches_the_output(with_mean: bool) -> None:
+    context = seeing((1, 2, 3), with_mean=with_mean)
+    (finding,) = prove_law(context, laws.find_proved_law("batch"))
     assert finding.verdict == "proved"
     assert finding.deviation.float64 == 0
-    assert check_node_facts(exam, laws.find_proved_law("batch")).startswith("node check: the facts of")
+    assert check_node_facts(context, laws.find_proved_law("batch")).startswith("node check: the facts of")
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_rows_that_meet_before_there_are_patches_are_seen_to(beside: bool) -> None:
-    (finding,) = prove_law(seeing((0, 1, 2, 3), beside=beside), laws.find_proved_law("batch"))
+@pytest.mark.parametrize("with_mean", [False, True])
+def test_rows_that_meet_before_there_are_patches_are_seen_to(with_mean: bool) -> None:
+    (finding,) = prove_law(seeing((0, 1, 2, 3), with_mean=with_mean), laws.find_proved_law("batch"))
     assert finding.verdict == "refuted"
     assert finding.witness is not None
     assert finding.witness.tokens_before == ("plane 0", "plane 1", "plane 2")
 
 
 def test_other_laws_are_asked_of_the_patches() -> None:
-    exam = seeing((1, 2, 3))
-    assert exam.for_law(laws.find_proved_law("permutation")) is exam
-    assert exam.for_law(laws.find_proved_law("batch")).subject.patch_embedding_path is None
-    (finding,) = prove_law(exam, laws.find_proved_law("permutation"))
+    context = seeing((1, 2, 3))
+    assert context.for_law(laws.find_proved_law("permutation")) is context
+    assert context.for_law(laws.find_proved_law("batch")).subject.patch_embedding_path is None
+    (finding,) = prove_law(context, laws.find_proved_law("permutation"))
     assert (finding.verdict, finding.scope.length) == ("proved", PATCHES)
 
 
 def test_a_single_image_has_no_other_rows() -> None:
-    exam = seeing((1, 2, 3))
-    drawn = exam.subject.draw
+    context = seeing((1, 2, 3))
+    drawn = context.subject.draw
     subject = replace(
-        exam.subject, draw=lambda n, seed: replace(drawn(n, seed), inputs=(drawn(n, seed).inputs[0][:1],))
+        context.subject, draw=lambda n, seed: replace(drawn(n, seed), inputs=(drawn(n, seed).inputs[0][:1],))
     )
     (finding,) = prove_law(AuditContext(subject, PATCHES), laws.find_proved_law("batch"))
     assert finding.verdict == "not_applicable"
@@ -90,21 +90,21 @@ def test_a_single_image_has_no_other_rows() -> None:
 
 @pytest.mark.parametrize("name", ["resnet", "swin", "hiera", "vit", "segformer"])
 def test_rows_of_images_do_not_meet(name: str) -> None:
-    exam = examined(name)
+    context = examined(name)
     law = laws.find_proved_law("batch")
-    for finding in prove_law(exam, law):
+    for finding in prove_law(context, law):
         assert finding.verdict == "proved", finding.reason
-    there = exam.for_law(law)
-    for part in law.subrelations(there.batch_size):
-        made = certificate_for(there, part, next(iter(there.output_dims)))
+    law_context = context.for_law(law)
+    for part in law.subrelations(law_context.batch_size):
+        made = certificate_for(law_context, part, next(iter(law_context.output_dims)))
         assert made is not None
         assert list(made["inputs"].values()) == [1]
         assert recheck(made).law == "batch"
 
 
 def test_without_weights_the_twin_is_seen_from_its_image_too() -> None:
-    exam = seeing((1, 2, 3))
-    subject = replace(exam.subject, build_tiny_twin=lambda: seeing((1, 2, 3)).subject)
+    context = seeing((1, 2, 3))
+    subject = replace(context.subject, build_tiny_twin=lambda: seeing((1, 2, 3)).subject)
     made = AuditContext(subject, PATCHES).for_law(laws.find_proved_law("batch"))
     assert made.subject.build_tiny_twin is not None
     twin = made.subject.build_tiny_twin()

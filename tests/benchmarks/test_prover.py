@@ -37,7 +37,7 @@ def test_every_model_of_the_promise_is_there():
 def test_an_unknown_model_is_one_clear_line(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         prover.main(["--model", "nothing"])
-    assert "no model's name holds 'nothing'; known: all-MiniLM" in capsys.readouterr().err
+    assert "no model's name contains 'nothing'; known: all-MiniLM" in capsys.readouterr().err
 
 
 def test_the_largest_ratio_is_held_against_the_limit():

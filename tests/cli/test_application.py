@@ -372,7 +372,7 @@ def test_version_and_help(run: Run) -> None:
         ["compare", "who_did_what"],
     ],
 )
-def test_where_nothing_can_be_written_is_told_before_any_work(
+def test_where_nothing_can_be_written_is_reported_before_any_work(
     run: Run, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

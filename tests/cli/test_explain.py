@@ -118,7 +118,7 @@ def test_it_prints_its_address_serves_and_ends_cleanly(sent: signal.Signals):
     assert process.returncode in ((0,) if sent is signal.SIGINT else (0, -signal.SIGTERM))
 
 
-def test_the_browser_is_opened_at_the_address_unless_told_not_to(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_the_browser_is_opened_at_the_address_unless_disabled(run: Run, monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr("orderproof.explain.server.serve", lambda text, on: None)

@@ -20,7 +20,7 @@ VISIBLE = 1e-5  # a relative change larger than float32 rounding
 
 
 def printed(script: Path) -> str:
-    """The output of a script, run in this process: importing torch and transformers anew takes most of its time."""
+    """The output of a script, run in this process: importing torch and transformers again takes most of its time."""
     out = io.StringIO()
     with redirect_stdout(out), warnings.catch_warnings(), torch.random.fork_rng():
         warnings.simplefilter("ignore")

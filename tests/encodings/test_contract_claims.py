@@ -59,7 +59,7 @@ def test_reversal_holds_exactly_if_it_claims_symmetry(name: str) -> None:
 def test_permuting_tokens_with_their_positions_permutes_the_output(name: str, causal: bool) -> None:
     block = fingerprint_model(name, causal=causal).double()
     x, order = normal(2, 7, WIDTH), torch.tensor([3, 0, 6, 1, 5, 2, 4])
-    # Causal sight goes by the first axis, and by storage where that ties: let it tell all tokens apart.
+    # Causal visibility follows the first axis, and storage order for ties: all tokens must differ.
     p = placed(block.encoding, positions.arange(7) * 8 ** (block.encoding.claims.ndim - 1))
     moved = block(x[:, order], p[..., order])
     assert (moved - block(x, p)[:, order]).abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
@@ -86,8 +86,8 @@ def test_it_computes_token_state_exactly_if_it_claims_to(name: str) -> None:
         assert token_state.shape[:3] == (2, HEADS, 5)
         changed = x.clone()
         changed[:, 2] = normal(2, WIDTH, seed=9)
-        told = (encoding.token_state(changed) - token_state).abs().amax((0, 1, 3)) > 1e-6
-        assert told.tolist() == [False, False, True, False, False]
+        changes = (encoding.token_state(changed) - token_state).abs().amax((0, 1, 3)) > 1e-6
+        assert changes.tolist() == [False, False, True, False, False]
 
 
 @every_encoding

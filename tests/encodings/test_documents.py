@@ -121,7 +121,7 @@ ACCEPTED = {
         {"q_document_ids": DOCUMENTS, "padding_mask": torch.arange(9).expand(2, 9) != 8},
     ),
     "moved with their tokens": (torch.tensor([3, 0, 6, 1, 5, 2, 4, 8, 7]), {}),
-    "alike side by side": (torch.tensor([0, 0, 1, 1, 1, 2, 3, 3, 4]), {}),
+    "equal ids side by side": (torch.tensor([0, 0, 1, 1, 1, 2, 3, 3, 4]), {}),
     "branches of a tree under its mask": (
         torch.tensor([0, 1, 2, 2, 1, 2, 3, 2, 3]),
         {"mask": torch.tensor([[n <= m and n in p for n in range(9)] for m, p in enumerate(

@@ -81,11 +81,11 @@ def test_decoding_is_one_forward_at_the_same_declared_length(schedule: Schedule,
 @BY_LENGTH
 def test_a_row_is_the_same_alone_and_in_a_batch_with_longer_rows(schedule: Schedule) -> None:
     rotary, (q, k, _), p = Rotary(8, schedule=schedule), qkv(6, rows=3), positions.arange(6)
-    beside = rotary.rotate(q, k, p, lengths=torch.tensor([6, 60, 9]))
+    together = rotary.rotate(q, k, p, lengths=torch.tensor([6, 60, 9]))
     for row, length in enumerate((6, 60, 9)):
         for lengths in (length, torch.tensor([length])):
             alone = rotary.rotate(q[row : row + 1], k[row : row + 1], p, lengths=lengths)
-            assert all(torch.equal(a[0], b[row]) for a, b in zip(alone, beside, strict=True))
+            assert all(torch.equal(a[0], b[row]) for a, b in zip(alone, together, strict=True))
 
 
 @BY_LENGTH

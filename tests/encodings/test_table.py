@@ -58,7 +58,7 @@ def test_a_table_of_a_million_rows_is_off_by_half_a_unit() -> None:
     gain=st.sampled_from([1.0, 1.25]),
     dtype=st.sampled_from([torch.float32, torch.float64, torch.bfloat16]),
 )
-def test_rows_are_the_formula_wherever_they_stand(places: list[int], gain: float, dtype: torch.dtype) -> None:
+def test_rows_are_the_formula_at_any_position(places: list[int], gain: float, dtype: torch.dtype) -> None:
     spectrum = Spectrum(frequencies=(1.0, 0.3, 0.01), attention_scaling=gain)
     positions = torch.tensor(places, dtype=torch.int64)
     found = torch.stack(_cos_sin_table.cos_sin_rows(positions, spectrum, dtype=dtype))

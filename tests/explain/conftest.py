@@ -37,8 +37,8 @@ def open_page(window: Seen, tmp_path: Path) -> Open:
     def open_page(*, width: int = WIDE, **embedded: Any) -> Seen:
         file = tmp_path / "page.html"
         file.write_text(render_page(**embedded), encoding="utf-8")
-        for told in (window.asked, window.complaints, window.dialogs):
-            told.clear()
+        for log in (window.asked, window.complaints, window.dialogs):
+            log.clear()
         window.page.emulate_media(color_scheme="light")
         window.page.set_viewport_size({"width": width, "height": 900})
         window.page.goto(file.as_uri())

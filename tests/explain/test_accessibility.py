@@ -232,7 +232,7 @@ LINES = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_line_of_a_chart_stands_out(open_page: Open, tmp_path: Path, scheme: str):
+def test_every_line_of_a_chart_has_contrast(open_page: Open, tmp_path: Path, scheme: str):
     page = open_page(**full(tmp_path)).page
     page.emulate_media(color_scheme=scheme)
     found = page.evaluate(LINES)

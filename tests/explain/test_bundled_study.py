@@ -11,12 +11,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "studies" / "who_did_what.md"
 
 
 def test_its_scores_are_those_of_the_page_of_the_study():
-    told = dict(
+    printed = dict(
         re.findall(r"^\| (\w+, \w+, \d layers?) \| \d+ \| ([\d.]+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     )
     scores = {cell.label: cell.lengths[0].iqm for cell in bundled_study().cells}
-    assert set(scores) == set(told)
-    assert all(abs(scores[label] - float(text)) < 6e-4 for label, text in told.items())  # of 4 digits and of 3
+    assert set(scores) == set(printed)
+    assert all(abs(scores[label] - float(text)) < 6e-4 for label, text in printed.items())  # of 4 digits and of 3
 
 
 def test_what_is_proved_blind_stays_at_the_ceiling_and_two_causal_layers_pass_it():

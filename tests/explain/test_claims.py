@@ -1,4 +1,4 @@
-"""The claims stand on the page as `orderproof claims` found them."""
+"""The claims are on the page as `orderproof claims` found them."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from orderproof.records.claims import ClaimsReport
 BUNDLED = ClaimsReport.from_json((STATIC / "claims.json").read_text(encoding="utf-8"))
 
 
-def test_what_comes_with_the_page_is_what_the_claims_say_today():
-    told = [
-        (one.number, one.name, one.statement, one.expected_verdict, one.exact_statement, one.conditions)
-        for one in claims()
+def test_the_bundled_claims_are_current():
+    documented = [
+        (claim.number, claim.name, claim.statement, claim.expected_verdict, claim.exact_statement, claim.conditions)
+        for claim in claims()
     ]
-    kept = [
-        (one.number, one.name, one.statement, one.verdict, one.exact_statement, one.conditions)
-        for one in BUNDLED.claims
+    bundled = [
+        (claim.number, claim.name, claim.statement, claim.verdict, claim.exact_statement, claim.conditions)
+        for claim in BUNDLED.claims
     ]
-    assert kept == told, "run: orderproof claims --json src/orderproof/explain/static/claims.json --quiet"
+    assert bundled == documented, "run: orderproof claims --json src/orderproof/explain/static/claims.json --quiet"
     assert BUNDLED.exit_code == 0
-    for one, kept_one in zip(claims(), BUNDLED.claims, strict=True):
-        assert [ground.statement for ground in kept_one.checks] == [ground.statement for ground in one.checks]
+    for claim, bundled_claim in zip(claims(), BUNDLED.claims, strict=True):
+        assert [check.statement for check in bundled_claim.checks] == [check.statement for check in claim.checks]
 
 
-def test_every_claim_stands_on_the_page_with_its_verdict_and_all_its_evidence():
+def test_every_claim_is_on_the_page_with_its_verdict_and_all_its_evidence():
     text = render_page()
     for claim in BUNDLED.claims:
         part = text.split(f'id="claim-{claim.number}"')[1].split("</details>")[0]
         assert html.escape(claim.statement, quote=True).replace("&quot;", "&#34;").replace("&#x27;", "&#39;") in part
         assert f'<strong class="verdict">{claim.verdict.upper()}</strong></summary>' in part
-        for ground in claim.checks:
-            for line in ground.evidence:
+        for check in claim.checks:
+            for line in check.evidence:
                 assert html.escape(line, quote=True).replace("&quot;", "&#34;").replace("&#x27;", "&#39;") in part

@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 from orderproof.errors import UsageError
 from orderproof.explain import read_study
 from orderproof.records.audit import Report
-from orderproof.report import phrases
+from orderproof.report import phrases, summary, witness_phrases
 from tests.browser import CHROMIUM, WHY_NOT
 from tests.explain.conftest import Open
 from tests.explain.examples import HOSTILE, cell, study, study_text
@@ -53,7 +53,7 @@ def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Ca
     if not embedded:
         assert load(page, "report", report.to_json(), tmp_path) == "Shown: given.json"
     opened(page)
-    assert page.inner_text("#report .conclusion") == phrases.summary_sentence(report)
+    assert page.inner_text("#report .conclusion") == summary.summary_sentence(report)
     shown = sorted(tuple(" ".join(cell.split()) for cell in row) for row in cells(page, "#model .findings tbody tr"))
     rows = []
     for f in (*phrases.checks(report.findings), *phrases.properties(report.findings)):
@@ -87,10 +87,10 @@ def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Ca
             assert entry.source in text
             assert entry.source_line.strip() in text
         if f.witness:
-            assert f"Witness: {phrases.witness_title(f)}" in text
+            assert f"Witness: {witness_phrases.witness_title(f)}" in text
             assert f.witness.change in text
             difference = phrases.format_difference(f.witness.relative_difference)
-            assert f"difference {difference}, {phrases.witness_origin(f.witness)}" in text
+            assert f"difference {difference}, {witness_phrases.witness_origin(f.witness)}" in text
     assert page.inner_text("#report-subject") == report.subject.name
 
 
@@ -106,7 +106,7 @@ def test_an_interrupted_or_empty_audit_has_no_result(open_page: Open, change: di
     report = examples.causal_proof().model_copy(update=change)
     page = open_page(report=report).page
     sentence = page.inner_text("#report .conclusion")
-    assert sentence == phrases.summary_sentence(report)
+    assert sentence == summary.summary_sentence(report)
     assert sentence.endswith(ending)
     assert page.locator("#report .conclusion").get_attribute("class") == "conclusion"
     assert page.inner_text("#report-note") == ""
@@ -197,7 +197,7 @@ TITLE = re.compile(r"^(.*), (\d+): (−?[\d.]+) \((−?[\d.]+) to (−?[\d.]+)\)
 
 
 def points(page: Page, part: str) -> dict[str, list[tuple[int, float, float, float, float, float]]]:
-    """Each line's points: x, score, low, high as told, and where they are drawn."""
+    """Each line's points: x, score, low, high in its label, and where they are drawn."""
     found: dict[str, list[Any]] = {}
     script = "all => all.map(c => [c.textContent, ...['cx', 'cy'].map(name => Number(c.getAttribute(name)))])"
     for title, x, y in page.locator(f"#{part} circle").evaluate_all(script):
@@ -218,10 +218,10 @@ def test_every_curve_of_a_study_is_drawn_where_its_numbers_say(open_page: Open, 
         drawn = points(page, part)
         assert set(drawn) == {each["label"] for each in data["cells"]}
         for each in data["cells"]:
-            told = [point[:4] for point in drawn[each["label"]]]
+            labelled = [point[:4] for point in drawn[each["label"]]]
             wanted = [(p[at], p["iqm"], p["low"], p["high"]) for p in each[key]]
-            assert [p[0] for p in told] == [p[0] for p in wanted]
-            assert all(a == pytest.approx(b, abs=5e-4) for a, b in zip(told, wanted, strict=True))
+            assert [p[0] for p in labelled] == [p[0] for p in wanted]
+            assert all(a == pytest.approx(b, abs=5e-4) for a, b in zip(labelled, wanted, strict=True))
         every = [point for line in drawn.values() for point in line]
         (_, s1, *_, y1), (_, s2, *_, y2) = min(every, key=lambda p: p[1]), max(every, key=lambda p: p[1])
         for _, score, *_, y in every:  # heights are linear in the scores
@@ -261,7 +261,7 @@ def test_no_ceiling_is_drawn_where_the_models_of_a_chart_have_several(open_page:
     assert across == pytest.approx([drawn[4], drawn[12]], abs=0.1)
 
 
-def test_the_numbers_and_the_published_rows_stand_beside_the_curves(open_page: Open, tmp_path: Path):
+def test_the_numbers_and_the_published_rows_are_shown_with_the_curves(open_page: Open, tmp_path: Path):
     page = open_page().page
     load(page, "study", study_text(), tmp_path)
     rows = cells(opened(page), "#study-numbers tbody tr")

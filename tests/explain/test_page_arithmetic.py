@@ -1,4 +1,4 @@
-"""The page's arithmetic beside torch: same weights, same inputs, float64."""
+"""The page's arithmetic, compared with torch: same weights, same inputs, float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the panels show, number by number, beside torch."""
+"""The numbers on the panels, compared with torch."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_both_outputs_and_their_difference_are_those_of_torch(
     assert same_digits(shown(page, "#first-read .vector span"), wanted[0])
     assert same_digits(shown(page, "#second-read .vector span"), wanted[1])
     gap = float((wanted[0] - wanted[1]).abs().max())
-    told = number(page.inner_text("#swap-size"))
+    text_value = number(page.inner_text("#swap-size"))
     if gap > ROUNDING:
-        assert told == pytest.approx(gap, rel=0.06)
+        assert text_value == pytest.approx(gap, rel=0.06)
         assert page.inner_text("#swap-verdict") == "Different outputs"
     else:
-        assert told <= ROUNDING
+        assert text_value <= ROUNDING
         assert page.inner_text("#swap-verdict") == "The same output"
 
 
@@ -66,7 +66,7 @@ def test_swapping_the_prompt_of_one_causal_layer_changes_nothing_at_the_last_tok
     assert page.inner_text("#swap-verdict") == "Different outputs"
 
 
-def test_each_token_is_shown_beside_itself_in_the_other_sentence(open_page: Open):
+def test_each_token_is_shown_next_to_itself_in_the_other_sentence(open_page: Open):
     page = open_page().page
     type_words(page, "the cat chased the dog")
     choose(page, "swap", readout="each", encoding="learned")
@@ -143,8 +143,8 @@ def test_both_sides_of_every_step_are_those_of_torch(open_page: Open, encoding: 
         assert verdict == ("EQUAL" if gap <= ROUNDING else "NOT EQUAL")
         if gap > ROUNDING:
             broken.append(k + 1)
-            told = step.locator(".gap-size").inner_text()
-            assert told == "∞" if math.isinf(gap) else number(told) == pytest.approx(gap, rel=0.06)
+            text_value = step.locator(".gap-size").inner_text()
+            assert text_value == "∞" if math.isinf(gap) else number(text_value) == pytest.approx(gap, rel=0.06)
     end = page.inner_text("#proof-end")
     assert (
         end.startswith(f"The chain breaks at step {broken[0]}")
@@ -275,8 +275,8 @@ def test_a_listed_output_is_that_of_torch(open_page: Open):
     for row in rows:
         words = row.locator("th").inner_text().split()
         mean = run(model, words_of(page, 8, words)).mean(0)
-        told = [number(n) for n in row.locator("td").last.inner_text().split()[:3]]
-        assert same_digits(told, mean[:3])
+        text_value = [number(n) for n in row.locator("td").last.inner_text().split()[:3]]
+        assert same_digits(text_value, mean[:3])
 
 
 def test_thousands_of_orders_wait_for_a_button_and_are_stopped_by_a_change(open_page: Open):

@@ -260,9 +260,9 @@ def test_the_page_says_of_two_sentences_no_more_than_their_numbers_do(running: R
         running.auditor.ready = {**ANSWER, "rows": apart}
         assert "without positions they differ too" in ask()
         running.auditor.ready = {**ANSWER, "rows": apart, "same_tokens": False}
-        assert "do not hold the same tokens: they differ without positions too" in ask()
+        assert "do not have the same tokens: they differ without positions too" in ask()
         running.auditor.ready = {**ANSWER, "same_tokens": False}
-        assert "do not hold the same tokens.\n" in ask()
+        assert "do not have the same tokens.\n" in ask()
         running.auditor.ready = {**ANSWER, "tokens": [["a", "b"], ["a", "b"]]}
         assert "Both sentences give the same tokens" in ask()
 

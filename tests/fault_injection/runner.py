@@ -65,11 +65,11 @@ def is_decisive(finding: Finding) -> bool:
 def untouched(architecture: str) -> dict[str, str]:
     """The verdict of each law that faults violate, for the architecture without a fault."""
     subject = load(f"arch:{architecture}", tiny=True)
-    exam = AuditContext(subject, subject.default_length)
+    context = AuditContext(subject, subject.default_length)
     found = {}
     for law in dict.fromkeys(cls.law for cls in KINDS.values()):
         if law == "causal" and architecture not in CAUSAL:
             continue
-        verdicts = [(f.call_mode, f.verdict) for f in prove_law(exam, find_proved_law(law)) if is_decisive(f)]
+        verdicts = [(f.call_mode, f.verdict) for f in prove_law(context, find_proved_law(law)) if is_decisive(f)]
         found[law] = ", ".join(f"{verdict} ({setting})" if setting else verdict for setting, verdict in verdicts) or "-"
     return found

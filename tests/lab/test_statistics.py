@@ -95,7 +95,7 @@ def test_the_probability_of_improvement_counts_pairs_and_halves_of_ties():
     assert 0 <= found.low < found.value < found.high <= 1
 
 
-def test_every_length_counts_alike_and_lengths_are_not_mixed():
+def test_every_length_has_equal_weight_and_lengths_are_not_mixed():
     """The first is better at one length and worse at the other; of all scores in one heap it would win 3 pairs of 4."""
     assert float(probability_of_improvement([[9.0, 1.0]], [[0.0, 2.0]]).value) == 0.5
 
@@ -107,9 +107,9 @@ def test_the_probability_is_of_being_better_not_of_a_better_mean():
     assert float(probability_of_improvement(one, other).value) == pytest.approx(1 / 3)
 
 
-def test_runs_that_are_all_alike_are_as_good_and_all_better_ones_are_better_for_sure():
-    alike = probability_of_improvement([0.5] * 5, [0.5] * 4)
-    assert (alike.value, alike.low, alike.high) == (0.5, 0.5, 0.5)
+def test_equal_runs_have_probability_one_half_and_better_ones_have_one():
+    equal = probability_of_improvement([0.5] * 5, [0.5] * 4)
+    assert (equal.value, equal.low, equal.high) == (0.5, 0.5, 0.5)
     better = probability_of_improvement([0.9, 0.8], [0.1, 0.2, 0.3])
     assert (better.value, better.low, better.high) == (1.0, 1.0, 1.0)
 

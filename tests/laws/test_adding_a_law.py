@@ -66,8 +66,8 @@ class SeesFirst(nn.Module):
 class DependsOnBatchSize(TransformerAdapter):
     """The output is scaled by the number of rows."""
 
-    def call(self, tokens: Tensor, **given: object) -> object:  # type: ignore[override]
-        answer = super().call(tokens, **given)  # type: ignore[arg-type]
+    def call(self, tokens: Tensor, **kwargs: object) -> object:  # type: ignore[override]
+        answer = super().call(tokens, **kwargs)  # type: ignore[arg-type]
         answer.output.mul_(len(tokens))
         return answer
 

@@ -38,11 +38,11 @@ SOON = ("first_token_before_the_others", "middle_row_of_three")
 def test_certificates_of_its_honest_twin_hold(attack: Attack) -> None:
     """Of every relation of the law: of a middle row replaced too, and of a twin that does not read its positions."""
     law = laws.find_proved_law(attack.law)
-    exam = AuditContext(subject_of(attack, attack.honest), TOKENS).in_call_mode(law.call_modes[0])
-    assert isinstance(exam, AuditContext)
+    context = AuditContext(subject_of(attack, attack.honest), TOKENS).in_call_mode(law.call_modes[0])
+    assert isinstance(context, AuditContext)
     for relation in law.subrelations(attack.batch):
-        for output in exam.output_dims:
-            made = certificate_for(exam, relation, output)
+        for output in context.output_dims:
+            made = certificate_for(context, relation, output)
             assert made is not None
             assert recheck(made).law == law.name
 

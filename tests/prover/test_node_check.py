@@ -60,18 +60,18 @@ def module_examination(name: str) -> AuditContext:
     return AuditContext(subject, subject.default_length)
 
 
-def contradictions(exam: AuditContext, done: LawWalk) -> tuple[int, list[str]]:
+def contradictions(context: AuditContext, done: LawWalk) -> tuple[int, list[str]]:
     """How many pairs of runs were made, and every fact that one of them contradicts."""
-    captured, subject = done.captured, exam.subject
+    captured, subject = done.captured, context.subject
     axes = [1] if captured.start is not None else subject.token_axes
     axis = axes[0]
     assert isinstance(axis, int)
-    first, other = (subject.sample(exam.length, seed).inputs for seed in (1, 2))
+    first, other = (subject.sample(context.length, seed).inputs for seed in (1, 2))
     assert first[0].shape[1 if axis == 0 else 0] == 2, "a batch of two"
     cut = captured.start is not None
-    x, y = (_start(exam, inputs) if cut else inputs[0] for inputs in (first, other))
+    x, y = (_start(context, inputs) if cut else inputs[0] for inputs in (first, other))
     pairs, wrong = 0, []
-    for change, generator, case in done.law.proof_cases(exam.token_count, exam.batch_size):
+    for change, generator, case in done.law.proof_cases(context.token_count, context.batch_size):
         pairs += 1
         if cut:
             changed, starts = first, (x, change.apply(x, y, axis))
@@ -85,31 +85,33 @@ def contradictions(exam: AuditContext, done: LawWalk) -> tuple[int, list[str]]:
     return pairs, wrong
 
 
-def _start(exam: AuditContext, inputs: tuple[Tensor, ...]) -> Tensor:
+def _start(context: AuditContext, inputs: tuple[Tensor, ...]) -> Tensor:
     """The value at the node a vision model's graph is cut at."""
-    captured = exam.captured
+    captured = context.captured
     with torch.no_grad():
         return next(v for n, v in execute_nodes(captured, inputs) if n is captured.start)
 
 
-def check(exam: AuditContext, law: ProvedLaw) -> None:
+def check(context: AuditContext, law: ProvedLaw) -> None:
     for mode in law.call_modes:
-        there = exam.in_call_mode(mode)
-        if isinstance(there, str):
-            assert there.startswith("it takes no ")
+        law_context = context.in_call_mode(mode)
+        if isinstance(law_context, str):
+            assert law_context.startswith("it takes no ")
             continue
-        for part in law.subrelations(there.batch_size):
-            check_part(there, part)
+        for part in law.subrelations(law_context.batch_size):
+            check_part(law_context, part)
 
 
-def check_part(exam: AuditContext, law: ProvedLaw) -> None:
-    done = walk_graph(exam, law, exam.captured)
-    pairs, wrong = contradictions(exam, done)
+def check_part(context: AuditContext, law: ProvedLaw) -> None:
+    done = walk_graph(context, law, context.captured)
+    pairs, wrong = contradictions(context, done)
     assert wrong == []
-    assert pairs == len(list(law.proof_cases(exam.token_count, exam.batch_size)))
+    assert pairs == len(list(law.proof_cases(context.token_count, context.batch_size)))
     assert malformed(done) == []
     assert [b.reason for b in done.walk.breaks if b.reason.startswith("internal")] == []
-    held = [f for f in done.walk.facts.values() if not isinstance(f, tuple) and (f.dependence < exam.token_count).any()]
+    held = [
+        f for f in done.walk.facts.values() if not isinstance(f, tuple) and (f.dependence < context.token_count).any()
+    ]
     assert len(held) > 20 if len(done.walk.facts) > 40 else held, "a walk that claims nothing cannot be wrong"
 
 
@@ -121,6 +123,6 @@ def test_every_fact_holds_in_every_architecture(name: str, attention: str, law: 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_fact_holds_in_modules_of_torch(name: str) -> None:
-    exam = module_examination(name)
+    context = module_examination(name)
     for law in proved_laws():
-        check(exam, law)
+        check(context, law)

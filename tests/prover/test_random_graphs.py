@@ -31,7 +31,7 @@ from tests.prover.corpus.random_programs.values import BATCH, OPERATIONS, TOKENS
 
 TOLERANCE = 1e-9  # of the largest ordinary value of the run, in float64
 SINGLE = 1e-6  # known values are computed in the model's own float32
-MASK_ROUNDING = 1e-6  # what is left of a number that stood beside a mask of 1e9, over the tolerance
+MASK_ROUNDING = 1e-6  # rounding of a number next to a mask of 1e9, over the tolerance
 ORDINARY = 1e6  # a larger value is a mask
 SCORES = 2e4  # larger ordinary values break the assumption that masks rest on
 Values = Mapping[Any, Any]

@@ -69,36 +69,36 @@ def test_every_fact_holds_in_real_runs(case: Case) -> None:
 def test_proof_contradicted_in_float32_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     law = laws.find_proved_law("causal")
     monkeypatch.setattr(type(law), "missing_property", lambda *_: None)  # a prover that proves everything
-    exam = examine(Program(lambda x: F.linear(x, torch.ones(WIDTH, WIDTH)).flip(1)))  # float32, whatever x is
-    (finding,) = prove_law(exam, law)
+    context = examine(Program(lambda x: F.linear(x, torch.ones(WIDTH, WIDTH)).flip(1)))  # float32, whatever x is
+    (finding,) = prove_law(context, law)
     assert finding.verdict == "undecided"
 
 
 def test_witness_is_found_for_a_model_that_makes_float32_constants() -> None:
-    exam = examine(Program(lambda x: F.linear(x, torch.ones(WIDTH, WIDTH)).cumsum(1)))
-    (finding,) = prove_law(exam, laws.find_proved_law("permutation"))
+    context = examine(Program(lambda x: F.linear(x, torch.ones(WIDTH, WIDTH)).cumsum(1)))
+    (finding,) = prove_law(context, laws.find_proved_law("permutation"))
     assert finding.verdict == "refuted"
 
 
 def test_proof_that_used_the_values_of_a_joined_parameter_says_so() -> None:
     gate = nn.Parameter(torch.zeros(2, TOKENS, WIDTH))
-    exam = examine(Program(lambda x, g: torch.cat([x, g], -1)[..., WIDTH:] * x.flip(1) + x, gate=gate))
-    (finding,) = prove_law(exam, laws.find_proved_law("causal"), ProofOptions(weights="these"))
+    context = examine(Program(lambda x, g: torch.cat([x, g], -1)[..., WIDTH:] * x.flip(1) + x, gate=gate))
+    (finding,) = prove_law(context, laws.find_proved_law("causal"), ProofOptions(weights="these"))
     assert (finding.verdict, finding.scope.weights, finding.scope.tensors_read) == ("proved", "these", ("gate",))
 
 
 def test_known_values_are_not_kept_by_a_view_of_the_bits() -> None:
-    exam = examine(Program(lambda x: x.masked_fill(torch.ones(TOKENS, WIDTH).bool(), 1.0).view(torch.int32).float()))
-    done = walk(exam, laws.find_proved_law("causal"))
-    (output,) = exam.captured.outputs.values()
+    context = examine(Program(lambda x: x.masked_fill(torch.ones(TOKENS, WIDTH).bool(), 1.0).view(torch.int32).float()))
+    done = walk(context, laws.find_proved_law("causal"))
+    (output,) = context.captured.outputs.values()
     known = done.walk.fact(output).ranges
     assert known is None or not known.exact.any() or (known.value == 1065353216).all()
 
 
 @pytest.mark.parametrize("dim", [0, 2])
 def test_facts_have_the_rank_of_their_tensor(dim: int) -> None:
-    exam = examine(Program(lambda x: x.kthvalue(1, dim).values))
-    assert malformed(walk(exam, laws.find_proved_law("causal"))) == []
+    context = examine(Program(lambda x: x.kthvalue(1, dim).values))
+    assert malformed(walk(context, laws.find_proved_law("causal"))) == []
 
 
 CHANNELWISE: dict[str, Callable[[], nn.Module]] = {  # captured as a tuple, and as _prelu_kernel
@@ -117,8 +117,8 @@ def test_channelwise_layer_over_moved_tokens_is_proved(make: Callable[[], nn.Mod
         def forward(self, x: Tensor) -> Tensor:
             return self.inner(x.transpose(1, 2)).transpose(1, 2)
 
-    exam = examine(Channels())
-    assert shortfall(exam, walk(exam, laws.find_proved_law("permutation"))) is None
+    context = examine(Channels())
+    assert shortfall(context, walk(context, laws.find_proved_law("permutation"))) is None
 
 
 @pytest.mark.parametrize("case", parameters(UNSEEN))
@@ -133,9 +133,9 @@ def test_leak_that_random_runs_do_not_see_is_not_reported_as_proved(case: Case) 
 
 
 @pytest.mark.parametrize("name", list(ORDINARY))
-def test_ordinary_entry_hides_what_is_masked_beside_it(name: str) -> None:
-    exam = examine(Program(lambda x: hidden_attention(ORDINARY[name](x), rare(x), x)))
-    assert shortfall(exam, walk(exam, laws.find_proved_law("causal"))) is None
+def test_ordinary_entry_hides_a_masked_entry_next_to_it(name: str) -> None:
+    context = examine(Program(lambda x: hidden_attention(ORDINARY[name](x), rare(x), x)))
+    assert shortfall(context, walk(context, laws.find_proved_law("causal"))) is None
 
 
 @pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")

@@ -65,19 +65,19 @@ def captured(name: str) -> AuditContext:
 
 @pytest.mark.parametrize("name", list(GRAPHS))
 def test_shared_steps_say_what_each_would_alone(name: str) -> None:
-    exam = captured(name)
+    context = captured(name)
     for law in LAWS:
         for part in laws.find_proved_law(law).subrelations(2):
-            done = walk(exam, part)
+            done = walk(context, part)
             with alone():
-                other = walk(exam, part)
+                other = walk(context, part)
             assert other.walk.first_occurrence == {}
             assert differing(done, other) == []
             assert done.walk.lemmas == other.walk.lemmas
             assert done.walk.assumptions == other.walk.assumptions
             assert done.walk.used_names == other.walk.used_names
             assert [(b.node, b.reason) for b in done.walk.breaks] == [(b.node, b.reason) for b in other.walk.breaks]
-            assert list(violations(exam, done)) == []
+            assert list(violations(context, done)) == []
 
 
 def test_layers_that_repeat_are_interpreted_once() -> None:

@@ -41,22 +41,22 @@ def examine(module: nn.Module, tokens: int = TOKENS, width: int = WIDTH) -> Audi
     return AuditContext(from_module(module, (torch.zeros(2, tokens, width),), token_axis=1, length=tokens), tokens)
 
 
-def shortfall(exam: AuditContext, done: LawWalk) -> str | None:
+def shortfall(context: AuditContext, done: LawWalk) -> str | None:
     """Why the walk does not prove its law for some output; None where it proves it for all."""
-    for name, dims in exam.output_dims.items():
+    for name, dims in context.output_dims.items():
         missing = done.law.missing_property(
-            done.walk.fact(exam.captured.outputs[name]), dims, exam.token_count, exam.batch_size
+            done.walk.fact(context.captured.outputs[name]), dims, context.token_count, context.batch_size
         )
         if missing is not None:
             return missing
     return None
 
 
-def violations(exam: AuditContext, done: LawWalk) -> Iterator[Violation]:
+def violations(context: AuditContext, done: LawWalk) -> Iterator[Violation]:
     """Every fact of a walk that two real runs contradict, for every generator and every cut."""
-    subject = exam.subject
-    first, other = (subject.sample(exam.length, seed).inputs for seed in (1, 2))
-    for change, generator, case in done.law.proof_cases(exam.token_count, exam.batch_size):
+    subject = context.subject
+    first, other = (subject.sample(context.length, seed).inputs for seed in (1, 2))
+    for change, generator, case in done.law.proof_cases(context.token_count, context.batch_size):
         second = tuple(
             x if axis is None else change.apply(x, y, axis)
             for x, y, axis in zip(first, other, subject.token_axes, strict=True)
@@ -82,6 +82,6 @@ def _fits(shape: tuple[int, ...], fact: Fact) -> bool:
     return len(shape) == len(fact.shape) and all(s in (1, n) for s, n in zip(shape, fact.shape, strict=True))
 
 
-def walk(exam: AuditContext, law: ProvedLaw, *, weights: str = "all", repairing: bool = False) -> LawWalk:
+def walk(context: AuditContext, law: ProvedLaw, *, weights: str = "all", repairing: bool = False) -> LawWalk:
     """A walk of the examination's own graph."""
-    return walk_graph(exam, law, exam.captured, weights=weights, repairing=repairing)  # type: ignore[arg-type]
+    return walk_graph(context, law, context.captured, weights=weights, repairing=repairing)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ def test_the_exit_code_says_what_was_not_met(findings, code):
     assert report(*(finding(verdict, met=met) for verdict, met in findings)).exit_code == code
 
 
-def test_violations_are_decided_and_the_undecided_stand_apart():
+def test_violations_are_decided_and_undecided_ones_are_separate():
     violated, open_, fine = finding("refuted", met=False), finding("undecided", met=False), finding("held", met=True)
     full = report(violated, open_, fine)
     assert full.violations == (violated,)

@@ -26,7 +26,7 @@ LAYER = (
 )
 LEMMAS = {
     "contraction_equivariant": "a permutation that acts on both sides of a sum disappears",
-    "pointwise_equivariant": "operands moved alike move the result alike",
+    "pointwise_equivariant": "operands moved in the same way move the result in that way",
     "fibre_equivariant": "what acts along whole fibres does not see where they stand",
 }
 
@@ -89,4 +89,4 @@ ENTRY = Entry(
     origin="embedding of arange by embeddings.position_embeddings.weight",
     reason="the constant differs along dimension 1, which the law moves",
 )
-SCOPE = Scope(length=7, assumptions=("real arithmetic", "finite activations", "the exported length, 7"))
+SCOPE = Scope(length=7, assumptions=("real arithmetic", "finite activations", "the recorded length, 7"))

@@ -328,11 +328,11 @@ def hostile() -> Report:
     )
 
 
-def huge(*, alike: bool) -> Report:
+def huge(*, same: bool) -> Report:
     """A proof of some 50,000 steps, through identical layers or through different ones."""
     steps = (
         layered_steps(DISTINCT_STEPS // len(LAYER))
-        if alike
+        if same
         else tuple(
             ProofStep(
                 node=f"n{i}",

@@ -52,8 +52,8 @@ def see(window: Seen, tmp_path: Path) -> Open:
     def see(report: Report, *, width: int = WIDE) -> Seen:
         file = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
         write_html(report, file)
-        for told in (window.asked, window.complaints, window.dialogs):
-            told.clear()
+        for log in (window.asked, window.complaints, window.dialogs):
+            log.clear()
         window.page.emulate_media(color_scheme="light")
         window.page.set_viewport_size({"width": width, "height": 900})
         window.page.goto(file.as_uri())

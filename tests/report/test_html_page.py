@@ -115,7 +115,7 @@ def test_outcomes_entry_proof_and_exit_code_are_shown(everyday: Page):
         assert words in text
 
 
-def test_the_proof_is_folded_by_module_and_alike_layers(everyday: Page):
+def test_the_proof_is_folded_by_module_and_equal_layers(everyday: Page):
     summaries = len(everyday.tags("summary"))
     assert summaries == len(everyday.tags("details")) == 2 + len({module for module, _, _ in examples.LAYER})
     assert "attention.self ×6 3 steps, layers 0-5 with equal proofs: movement_factored 2, attention_equivariant" in (
@@ -136,7 +136,7 @@ def test_heat_maps_are_tables_with_labels_and_readable_values(everyday: Page):
     assert all(a["tabindex"] == "0" and a["aria-label"] for a in regions)
 
 
-def test_the_page_can_be_read_without_sight_or_mouse(everyday: Page):
+def test_the_page_can_be_read_by_a_screen_reader_and_keyboard(everyday: Page):
     assert everyday.tags("html")[0]["lang"] == "en"
     assert len(everyday.tags("h1")) == len(everyday.tags("main")) == 1
     assert all(a.get("scope") in {"col", "row", "rowgroup"} for a in everyday.tags("th"))
@@ -167,14 +167,14 @@ def test_hostile_strings_stay_text():
     assert source.lower().count("<script") == source.lower().count("</script") == 2
 
 
-def test_fifty_thousand_lines_through_alike_layers_fold_to_a_page():
-    page = render_html(examples.huge(alike=True))
+def test_fifty_thousand_lines_through_equal_layers_fold_to_a_page():
+    page = render_html(examples.huge(same=True))
     assert len(page.encode()) < 200_000
     assert f"×{examples.DISTINCT_STEPS // len(examples.LAYER)}" in page
 
 
 def test_fifty_thousand_lines_that_differ_are_cut_with_a_count():
-    source = render_html(examples.huge(alike=False))
+    source = render_html(examples.huge(same=False))
     assert len(source.encode()) <= PAGE_LIMIT_BYTES
     page = Page(source)
     match = re.search(r"([\d,]+) more steps in [\d,]+ more modules, in the JSON and the certificate", page.text)
@@ -186,7 +186,7 @@ def test_fifty_thousand_lines_that_differ_are_cut_with_a_count():
 
 
 def test_many_huge_proofs_share_the_page():
-    report = examples.huge(alike=False)
+    report = examples.huge(same=False)
     findings = tuple(report.findings[0].model_copy(update={"code": f"OP{i}"}) for i in range(4))
     assert len(render_html(report.model_copy(update={"findings": findings})).encode()) <= PAGE_LIMIT_BYTES
 
@@ -250,7 +250,7 @@ def test_the_file_is_written(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("value", "place"), [(None, 0), (0.0, 0), (1e-18, 0), (10.0, 100), (1e30, 100), (1e-30, 0)])
-def test_a_difference_stands_on_its_decade(value, place):
+def test_a_difference_is_drawn_at_its_decade(value, place):
     assert log_axis_percent(value) == place
 
 

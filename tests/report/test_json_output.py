@@ -96,7 +96,7 @@ def test_a_folder_is_no_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize("target", ["absent/report.json", ".", ""])
-def test_where_nothing_can_be_written_is_told_before(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_where_nothing_can_be_written_is_reported_before(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
         UsageError, match=r"cannot write .*; give a file name in an existing, writable folder"
@@ -113,7 +113,7 @@ def test_two_files_do_not_share_standard_output():
         file_output.check_writable("-", None, "-")
 
 
-def test_a_read_only_folder_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_read_only_folder_is_reported_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # whoever runs the tests may be allowed everything
     with pytest.raises(UsageError, match=r"cannot write .*: Permission denied; give a file name"):
         file_output.check_writable(tmp_path / "report.json")

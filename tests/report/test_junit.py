@@ -127,10 +127,10 @@ def test_each_verdict_has_one_end(verdict, expected, met, ended):
     (case,) = cases(one(finding)).values()
     assert end(case) == ended
     if ended != "passed":
-        told = case.find(ended)
-        assert told is not None
-        assert "because" in told.attrib["message"]
-        assert ended == "skipped" or told.attrib["type"] == verdict
+        element = case.find(ended)
+        assert element is not None
+        assert "because" in element.attrib["message"]
+        assert ended == "skipped" or element.attrib["type"] == verdict
     shown = properties(case)
     assert (shown["verdict"], shown["expected"]) == (verdict, expected)
 
@@ -295,10 +295,10 @@ def test_a_measured_law_shows_its_comparisons_its_control_and_what_to_do():
     )
     refuted = found["OP405 left_padded_decoding [logits]"]
     assert properties(refuted)["remedy"] == "Count positions by the mask, not by the cache."
-    told = text_of(refuted).splitlines()
-    assert "to do       Count positions by the mask, not by the cache." in told
-    assert "control     not needed: a difference was seen" in told
-    assert not [line for line in told if line.startswith(("before", "after", "reason"))]
+    lines = text_of(refuted).splitlines()
+    assert "to do       Count positions by the mask, not by the cache." in lines
+    assert "control     not needed: a difference was seen" in lines
+    assert not [line for line in lines if line.startswith(("before", "after", "reason"))]
     unmade = text_of(found["OP403 cache_editing [logits]"])
     assert "the rows exchanged: float32 not possible (its rows cannot be reordered)" in unmade
 

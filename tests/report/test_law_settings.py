@@ -6,7 +6,7 @@ import json
 import re
 
 from orderproof.records.audit import Finding, Report, Scope
-from orderproof.report import phrases
+from orderproof.report import entry_map_phrases, phrases
 from orderproof.report.junit import render_junit
 from orderproof.report.sarif import render_sarif
 from tests.report import examples
@@ -27,7 +27,10 @@ def test_names_carry_the_setting_where_there_are_several() -> None:
     packed, _ = packed_and_blocked().findings
     assert phrases.law_title(packed) == "OP203 packing (packed)"
     assert phrases.law_title(packed.model_copy(update={"call_mode": "padded"})) == "OP203 packing"
-    assert phrases.entry_map_title((packed,)) == "Where documents see each other: OP203 packing (packed)"
+    assert (
+        entry_map_phrases.entry_map_title((packed,))
+        == "Where outputs depend on other documents: OP203 packing (packed)"
+    )
 
 
 def test_no_two_results_share_a_name_or_a_fingerprint() -> None:

@@ -58,8 +58,8 @@ def test_the_card_says_what_is_proved_with_its_scope_and_what_is_measured():
     assert "| OP201 | `causal` |" in text
     assert "- OP201 `causal`" in text
     assert "for these weights, at length 8; values used: `mask`" in text
-    assert "2 comparisons, at most 0.00031 apart (5.2e-13 in float64); the control 0.96" in text
-    assert "1 comparison, no difference; the control 0.96; 1 more not possible" in text
+    assert "2 comparisons, largest difference 0.00031 (5.2e-13 in float64); positive control 0.96" in text
+    assert "1 comparison, no difference; positive control 0.96; 1 more could not be run" in text
     assert "failed: pads on the left, then one token at a time: differs by 0.89. To do: Count positions" in text
     assert text.endswith("Versions: orderproof 0.1.0, torch 2.13.0, transformers 5.23.0\n")
 
@@ -103,8 +103,8 @@ def test_a_name_is_what_a_reader_sees_and_nothing_more(name: str):
         tokens = READER.parse(f"x: {made} .")
         assert [t.type for t in tokens] == ["paragraph_open", "inline", "paragraph_close"]
         assert {t.type for t in tokens[1].children} <= {"text", "code_inline", "text_special"}
-        told = "".join(t.content for t in tokens[1].children)
-        assert told == f"x: {seen or ('-' if made == '`-`' else '')} ."
+        text = "".join(t.content for t in tokens[1].children)
+        assert text == f"x: {seen or ('-' if made == '`-`' else '')} ."
 
 
 def test_the_file_is_written(tmp_path: Path):

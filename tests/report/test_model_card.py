@@ -29,7 +29,7 @@ def test_the_first_section_goes_to_the_end_and_the_next_takes_its_place():
 
 
 @pytest.mark.parametrize(("text", "gap"), [("", ""), ("# A", "\n\n"), ("# A\n", "\n"), ("# A\n\n", "\n")])
-def test_one_blank_line_stands_before_the_first_section(text: str, gap: str):
+def test_one_blank_line_is_before_the_first_section(text: str, gap: str):
     assert insert_section("section\n", text) == f"{text}{gap}section\n"
 
 

@@ -14,7 +14,7 @@ def test_a_module_is_one_group_in_order_of_first_appearance():
     assert [(g.module, [line.number for line in g.steps]) for g in groups] == [("a", [1, 3]), ("b", [2])]
 
 
-def test_layers_proved_alike_are_shown_once():
+def test_layers_with_equal_proofs_are_shown_once():
     groups = group_by_module(layered_steps(126, "model.layers"))
     modules = {module for module, _, _ in LAYER}
     assert len(groups) == 1 + len(modules)
@@ -28,7 +28,7 @@ def test_every_line_is_accounted_for():
     assert sum(len(g.steps) * g.repetitions for g in group_by_module(steps)) == len(steps)
 
 
-def test_a_layer_that_differs_stands_apart():
+def test_a_layer_that_differs_is_shown_separately():
     groups = group_by_module([step(f"layers.{i}.mlp", lemma="other" if i == 3 else "same") for i in range(6)])
     assert [(g.module, g.layer_ranges, g.repetitions) for g in groups] == [
         ("layers.*.mlp", ("0-2, 4-5",), 5),

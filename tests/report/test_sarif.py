@@ -185,7 +185,7 @@ def test_every_law_asked_about_is_a_rule_with_help():
     assert rules[0]["fullDescription"]["text"] == "Permuting the tokens permutes the output."
 
 
-def test_a_result_stands_where_the_law_is_first_broken():
+def test_a_result_is_located_where_the_law_is_first_violated():
     other = LEAK.model_copy(update={"module": "embeddings", "source": "modeling_toy.py:9", "source_line": ""})
     (result,) = results(refuted(entries=(other, LEAK)))
     (place,) = result["locations"]
@@ -205,7 +205,7 @@ def test_an_entry_of_several_layers_is_found_by_the_layer_of_the_witness():
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 30
 
 
-def test_a_proof_that_should_not_be_stands_at_its_last_line():
+def test_an_unexpected_proof_is_located_at_its_last_line():
     (result, _) = results(examples.causal_proof())
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "modeling_bert.py"
     assert result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "model.layers.3.output.LayerNorm"
@@ -239,7 +239,7 @@ def test_a_location_is_a_name_and_never_a_path_of_this_machine(source: str, uri:
     ("name", "uri"),
     [("org/model", "org/model"), ("/home/me/model/", "model"), ("~/model", "model"), ("C:\\m", "m"), ("/", "subject")],
 )
-def test_a_subject_stands_for_a_file_that_is_not_known(name: str, uri: str):
+def test_the_subject_replaces_an_unknown_file(name: str, uri: str):
     report = refuted(entries=(), witness=None)
     report = report.model_copy(update={"subject": report.subject.model_copy(update={"name": name})})
     (result,) = results(report)
@@ -274,7 +274,7 @@ def test_fingerprints_know_neither_lines_nor_times_nor_numbers():
         {"entries": (LEAK.model_copy(update={"source_line": "return value"}),)},
     ],
 )
-def test_fingerprints_tell_different_findings_apart(changes: dict[str, Any]):
+def test_different_findings_have_different_fingerprints(changes: dict[str, Any]):
     assert set(prints(refuted()).values()).isdisjoint(prints(refuted(**changes)).values())
 
 
@@ -314,7 +314,7 @@ def test_a_measured_violation_says_what_was_compared_and_what_to_do():
     assert "held: in every comparison made" in rules["OP401"]
 
 
-def test_subjects_are_told_apart_when_several_logs_are_uploaded():
+def test_subjects_have_different_fingerprints_when_several_logs_are_uploaded():
     assert log(refuted())["runs"][0]["automationDetails"]["id"] == "orderproof/arch:toy/"
 
 

@@ -127,7 +127,7 @@ def test_markdown_has_the_command_the_numbers_the_pictures_and_what_others_repor
         assert expected in text
 
 
-def test_ceilings_that_cells_do_not_share_stand_in_the_cells():
+def test_ceilings_that_cells_do_not_share_are_in_the_cells():
     text = render_study_markdown(study(cell("a", ceiling=0.25), cell("b", ceiling=0.75)))
     assert "(ceiling 0.250)" in text
     assert "(ceiling 0.750)" in text

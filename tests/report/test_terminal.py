@@ -115,8 +115,10 @@ def test_every_comparison_has_its_numbers_and_its_control():
     ):
         assert words in text
     short = unwrapped(printed(examples.measured(), width=160))
-    assert "PASS measured: 2 comparisons, at most 0.00031 apart (5.2e-13 in float64); the control 0.96" in short
-    assert "PASS measured: 1 comparison, no difference; the control 0.96; 1 more not possible" in short
+    assert (
+        "PASS measured: 2 comparisons, largest difference 0.00031 (5.2e-13 in float64); positive control 0.96" in short
+    )
+    assert "PASS measured: 1 comparison, no difference; positive control 0.96; 1 more could not be run" in short
 
 
 def test_a_measured_witness_says_what_was_compared_and_what_to_do():

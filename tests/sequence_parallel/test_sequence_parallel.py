@@ -65,7 +65,7 @@ class Case(NamedTuple):
         made.zero_grad()
         return made
 
-    def given(self) -> dict[str, Tensor]:
+    def masks(self) -> dict[str, Tensor]:
         """The arguments of the whole row besides its tokens."""
         model = self.model()
         if self.row == "padded":
@@ -102,17 +102,17 @@ def found(case: Case, ranks: RankGroup | None, *, wide: bool = False) -> Found:
 
     ``wide``: the same weights and the same row, worked out in float64.
     """
-    model, given = case.model(), case.given()
+    model, masks = case.model(), case.masks()
     to = torch.float64 if wide else case.dtype
     if to != case.dtype:
         model = copy.deepcopy(model).to(to)
     own = torch.arange(TOKENS) if ranks is None else local_token_indices(TOKENS, ranks, split=case.split)
     x = normal(2, TOKENS, WIDTH, dtype=case.dtype)[:, own].to(to).requires_grad_()
     weight = normal(2, TOKENS, WIDTH, dtype=case.dtype, seed=5).to(to)
-    if "padding_mask" in given:
-        weight = weight * given["padding_mask"].unsqueeze(-1)
+    if "padding_mask" in masks:
+        weight = weight * masks["padding_mask"].unsqueeze(-1)
     sequence_parallel = None if ranks is None else case.way(ranks)
-    output = model(x, **{name: value[..., own] for name, value in given.items()}, sequence_parallel=sequence_parallel)
+    output = model(x, **{name: value[..., own] for name, value in masks.items()}, sequence_parallel=sequence_parallel)
     (output * weight[:, own]).sum().backward()
     if ranks is not None:
         all_reduce_gradients(model.parameters(), ranks)
@@ -321,12 +321,12 @@ def test_positions_are_required_and_caches_and_masks_rejected() -> None:
 
 def tied(positions: list[int], *, document_ids: list[int] | None = None, real: list[bool] | None = None) -> None:
     attention = SelfAttention(8, 2, causal=True)
-    given = {
+    masks = {
         "document_ids": None if document_ids is None else torch.tensor(document_ids),
         "padding_mask": None if real is None else torch.tensor([real]),
     }
     inputs = AttentionInputs(
-        encoding=Rotary(4), positions=torch.tensor(positions), sequence_parallel=AllGatherKV(ALONE), **given
+        encoding=Rotary(4), positions=torch.tensor(positions), sequence_parallel=AllGatherKV(ALONE), **masks
     )
     attention(torch.zeros(1, 3, 8), inputs)
 
@@ -335,9 +335,9 @@ def test_only_real_tokens_of_one_document_need_distinct_positions() -> None:
     tied([0, 0, 1], document_ids=[0, 1, 1])
     tied([0, 0, 1], real=[False, True, True])
     tied([2, 0, 1])
-    for given in ({}, {"document_ids": [0, 0, 1]}, {"real": [True, True, False]}):
+    for masks in ({}, {"document_ids": [0, 0, 1]}, {"real": [True, True, False]}):
         with pytest.raises(PositionError, match="expected distinct positions for the tokens of a causal row"):
-            tied([0, 0, 1], **given)  # type: ignore[arg-type]
+            tied([0, 0, 1], **masks)  # type: ignore[arg-type]
 
 
 BIASES = [(name, causal) for name, causal in IN_ATTENTION if build(name, causal=causal).claims.site == "bias"]

@@ -106,10 +106,10 @@ def test_without_positions_gives_a_reason(encoder, monkeypatch):
     def reason():
         return measure_sensitivity(load(str(encoder)), limit=3).without_positions.reason
 
-    monkeypatch.setattr(without_positions, "with_uniform_positions", lambda exam, output, place: None)
+    monkeypatch.setattr(without_positions, "with_uniform_positions", lambda context, output, place: None)
     assert reason() == "an entry of its map is not a constant that can be made uniform"
     monkeypatch.setattr(without_positions, "execute", lambda *arguments: {}["output"])
-    monkeypatch.setattr(without_positions, "with_uniform_positions", lambda exam, output, place: exam.captured)
+    monkeypatch.setattr(without_positions, "with_uniform_positions", lambda context, output, place: context.captured)
     assert reason() == "the graph could not be run: KeyError: 'output'"
 
 

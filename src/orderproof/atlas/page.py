@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from orderproof.atlas.counts import (
     OUTCOME_ORDER,
@@ -21,15 +21,15 @@ from orderproof.atlas.counts import (
     undecided_reasons,
 )
 from orderproof.atlas.document import AtlasDocument
-from orderproof.atlas.row import CATEGORIES, AtlasRow, LawResult
+from orderproof.atlas.page_failures import alias_section, failure_section, prover_fault_sections
+from orderproof.atlas.row import AtlasRow, LawResult
 from orderproof.laws import entry_map_law, find_law, measured_laws
 from orderproof.records.audit import Outcome
 from orderproof.report import phrases
+from orderproof.report.markdown_table import markdown_table
 
-ADVICE = "; give example inputs it accepts"
 EXAMPLES = 3  # architectures named with a reason
 _OUTCOME_SIGNS: dict[Outcome, str] = {"undecided": "?", "not_applicable": "-"}
-_PROVER_FAULT_TEXTS = ("error in the prover", "internal error", "contradict")
 SIGNS = "pass or fail of a check, yes or no of a property, ? undecided, - not applicable, ! not as expected"
 
 INTRODUCTION = """# The atlas
@@ -43,11 +43,9 @@ initial value, and batch norms have the statistics of eight samples. Each is aud
 time and memory: every law that can be proved, on the first output and on the others, and every measured law.
 
 A *check* should hold for a kind of model, and passes or fails. A *property* describes the model: yes or no. *Proved*
-means a proof on the exported graph, over the real numbers, for finite activations and every input of that length, under
+means a proof on the recorded graph, over the real numbers, for finite activations and every input of that length, under
 the assumptions listed below. *Refuted* means two runs that differ by more than rounding. *Held* means that no
 comparison showed a difference. *Undecided* results are listed with the operator at which the proof stopped."""
-
-Cells = Sequence[str]
 
 
 def page(document: AtlasDocument) -> str:
@@ -58,7 +56,7 @@ def page(document: AtlasDocument) -> str:
         INTRODUCTION,
         "\n".join(f"- {fact}" for fact in _facts(document)),
         _counts(audited),
-        *_errors(audited),
+        *prover_fault_sections(audited),
         _unexpected(audited),
         _vacuous(audited),
         _undecided(audited),
@@ -66,8 +64,8 @@ def page(document: AtlasDocument) -> str:
         _entry_maps(audited),
         _measured(audited),
         _other_outputs(audited),
-        _failures(rows),
-        _aliases(rows),
+        failure_section(rows),
+        alias_section(rows),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -125,19 +123,7 @@ def _count_table(counts: Sequence[LawCounts], answers: tuple[Outcome, Outcome]) 
         ]
         for each in counts
     ]
-    return markdown_table([name.replace("_", " ") for name in head], lines, right=4)
-
-
-def _errors(rows: Sequence[AtlasRow]) -> Iterator[str]:
-    wrong = [
-        [row.name, law_label(each), code_span(each.reason)]
-        for row in rows
-        for each in (*row.laws, *row.other_output_laws)
-        if any(sign in each.reason for sign in _PROVER_FAULT_TEXTS)
-    ]
-    if wrong:
-        text = "Proofs that two runs contradict, and audits that raised an internal error. Please report them."
-        yield f"## Faults of orderproof\n\n{text}\n\n" + markdown_table(["architecture", "law", "error"], wrong)
+    return markdown_table([name.replace("_", " ") for name in head], lines, right=range(4, len(head)))
 
 
 def _unexpected(rows: Sequence[AtlasRow]) -> str:
@@ -201,7 +187,7 @@ def _undecided(rows: Sequence[AtlasRow]) -> str:
         "the others."
     )
     return f"## Undecided\n\n{text}\n\n" + markdown_table(
-        ["times", "law", "operator", "reason", "examples"], lines, left=4
+        ["times", "law", "operator", "reason", "examples"], lines, right=(0,)
     )
 
 
@@ -210,7 +196,7 @@ def _assumptions(rows: Sequence[AtlasRow]) -> str:
     if not lines:
         return ""
     text = "Assumptions of the proofs for the first output, with the number of proofs that use each."
-    return f"## Assumptions\n\n{text}\n\n" + markdown_table(["proofs", "law", "assumption"], lines, left=3)
+    return f"## Assumptions\n\n{text}\n\n" + markdown_table(["proofs", "law", "assumption"], lines, right=(0,))
 
 
 def _entry_maps(rows: Sequence[AtlasRow]) -> str:
@@ -282,50 +268,6 @@ def _other_outputs(rows: Sequence[AtlasRow]) -> str:
     )
 
 
-def _failures(rows: Sequence[AtlasRow]) -> str:
-    failed = {
-        category: [row for row in rows if row.failure and row.failure.category == category] for category in CATEGORIES
-    }
-    summary = [[name, f"{len(failed[name]):,}", text] for name, text in CATEGORIES.items() if failed[name]]
-    if not summary:
-        return "## Failures\n\nNone."
-    text = "The category is inferred from the error, which is listed below."
-    parts = ["## Failures", text, markdown_table(["category", "architectures", "meaning"], summary)]
-    for category, members in failed.items():
-        if members:
-            lines = [[row.name, row.model_kind or "-", code_span(_error_text(row))] for row in members]
-            parts += [
-                f"### {category.capitalize()}",
-                markdown_table(["architecture", "kind of model", "error"], lines),
-            ]
-    return "\n\n".join(parts)
-
-
-def _error_text(row: AtlasRow) -> str:
-    """The error without the subject's name and the advice to a user who audits this model alone."""
-    assert row.failure is not None
-    text = row.failure.reason.removeprefix(f"arch:{row.name}: ").split("; wrap ")[0].removesuffix(ADVICE)
-    return text + (
-        f" (limit {row.failure.limit:g} GiB)" if row.failure.category == "memory" and row.failure.limit else ""
-    )
-
-
-def _aliases(rows: Sequence[AtlasRow]) -> str:
-    lines = [[row.name, row.alias_of] for row in rows if row.alias_of]
-    if not lines:
-        return ""
-    text = "Names with the same configuration class as another name, which has the row of both."
-    return f"## Aliases\n\n{text}\n\n" + markdown_table(["name", "see"], lines)
-
-
 def _named(names: Sequence[str]) -> str:
     rest = len(names) - EXAMPLES
     return ", ".join(names[:EXAMPLES]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def markdown_table(head: Cells, rows: Iterable[Cells], *, right: int | None = None, left: int | None = None) -> str:
-    """A Markdown table. Columns from `right` on are right-aligned; with `left`, the first column is."""
-    rule = ["---:" if right is not None and k >= right else "---" for k in range(len(head))]
-    if left is not None:
-        rule[0] = "---:"
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *rows))

@@ -34,7 +34,7 @@ Category = Literal[
     "not installed",
     "cannot be built",
     "cannot be run",
-    "cannot be exported",
+    "cannot be recorded",
     "timeout",
     "memory",
     "crash",
@@ -46,7 +46,7 @@ CATEGORIES: dict[Category, str] = {
     "not installed": "a required package is not installed",
     "cannot be built": "the default configuration, or its tiny version, cannot be built",
     "cannot be run": "the model was built, and calling it failed",
-    "cannot be exported": "the model runs, and torch.export fails",
+    "cannot be recorded": "the model runs, and its graph cannot be recorded",
     "timeout": "the audit exceeded the time limit",
     "memory": "the audit exceeded the memory limit",
     "crash": "the process died, or the audit itself failed",
@@ -95,7 +95,7 @@ class LawResult(Record):
 
 
 class AuditFailure(Record):
-    """Why an architecture has no findings, or none from its exported graph."""
+    """Why an architecture has no findings, or none from its recorded graph."""
 
     category: Category
     reason: str  # the error text, at most `MAX_REASON_CHARS`
@@ -120,7 +120,7 @@ class AtlasRow(Record):
     laws: tuple[LawResult, ...] = ()  # on the first output
     other_output_laws: tuple[LawResult, ...] = ()  # on the other outputs
     entries: tuple[Entry, ...] = ()  # where order enters the first output
-    operators: tuple[str, ...] = ()  # of the exported graph, each once
+    operators: tuple[str, ...] = ()  # of the recorded graph, each once
     notes: tuple[str, ...] = ()
     failure: AuditFailure | None = None
     seconds: float = 0.0
@@ -251,12 +251,12 @@ def _with_findings(row: AtlasRow, context: AuditContext, report: Report) -> Atla
         }
     )
     return (
-        filled if context.export_failure is None else with_failure(filled, "cannot be exported", context.export_failure)
+        filled if context.export_failure is None else with_failure(filled, "cannot be recorded", context.export_failure)
     )
 
 
 def operators(context: AuditContext) -> set[str]:
-    """The names of the operators of the exported graph."""
+    """The names of the operators of the recorded graph."""
     targets = (n.target for n in context.captured.graph.nodes if n.op == "call_function")
     return {str(target) for target in targets if isinstance(target, torch._ops.OperatorBase)}
 

@@ -21,10 +21,11 @@ from orderproof.atlas import row as atlas_row
 from orderproof.atlas.document import AtlasDocument, build_document
 from orderproof.atlas.row import AtlasRow
 from orderproof.atlas.store import AtlasStore
-from orderproof.atlas.worker import AtlasWorker, Limits, defer_sigint, frozen_gc, start_worker
+from orderproof.atlas.worker import AtlasWorker, Limits, frozen_gc
 from orderproof.auditing.api import audit
 from orderproof.errors import UsageError
 from orderproof.models.hf.architectures import known_architectures
+from orderproof.signals import sigint_blocked
 from orderproof.subject_spec import ARCH_PREFIX, unknown_architecture
 
 POLL_INTERVAL = 0.1  # [s]
@@ -87,7 +88,7 @@ def update_store(
         try:
             while queue or running:
                 while queue and len(running) < request.workers:
-                    with defer_sigint():
+                    with sigint_blocked():
                         running.append(_start(queue.popleft(), request, store))
                 progress(
                     [worker.empty_row.name for worker in running], len(known) - len(queue) - len(running), len(known)
@@ -104,7 +105,7 @@ def update_store(
 def _finished(running: list[AtlasWorker], store: AtlasStore) -> Iterator[AtlasRow]:
     """The rows of the workers that have ended, each written to disk before it is returned."""
     for worker in [*running]:
-        with defer_sigint():
+        with sigint_blocked():
             row = worker.poll()
             if row is None:
                 continue
@@ -123,7 +124,7 @@ def _enqueue(name: str, known: set[str], queue: deque[str], request: AtlasReques
 
 def _start(name: str, request: AtlasRequest, store: AtlasStore) -> AtlasWorker:
     empty_row = atlas_row.empty_row(name, request.attention)
-    return start_worker(empty_row, lambda: atlas_row.make_row(name, request.attention), request.limits, store.close)
+    return AtlasWorker(empty_row, lambda: atlas_row.make_row(name, request.attention), request.limits, store.close)
 
 
 def _row(name: str, request: AtlasRequest, store: AtlasStore) -> AtlasRow | None:

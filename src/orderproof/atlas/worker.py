@@ -17,13 +17,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import IO
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from orderproof import forked_process
 from orderproof.atlas.row import AtlasRow, one_line, with_failure
+from orderproof.forked_process import ForkedProcess, exit_description, signal_name
 
 GIB = 2**30
 GRACE_SECONDS = 10  # [s] after the time limit, SIGALRM ends a process that its parent has not killed
@@ -38,28 +37,55 @@ class Limits:
     memory_gib: float = 4.0  # [GiB] of address space
 
 
-@dataclass
-class AtlasWorker:
+class AtlasWorker(ForkedProcess):
     """A process that produces one row."""
 
-    pid: int
-    empty_row: AtlasRow  # the row with its key only, for a process that leaves none
-    limits: Limits
-    start: float
-    result: IO[bytes] = field(repr=False)
-    trace: IO[bytes] = field(repr=False)
+    def __init__(
+        self, empty_row: AtlasRow, make_row: Callable[[], AtlasRow], limits: Limits, close_in_child: Callable[[], None]
+    ) -> None:
+        """Fork. `empty_row` has the key only; `close_in_child` closes files that only the parent should hold."""
+        self.empty_row, self.limits = empty_row, limits
+        self._start = time.monotonic()
+        self._result, self._trace = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - read by `poll`
+
+        def work() -> None:
+            try:
+                _apply_limits(limits)
+                close_in_child()
+                row = make_row()
+            except BaseException as error:  # noqa: BLE001 - recorded in the row
+                row = with_failure(empty_row, "crash", one_line(f"{type(error).__name__}: {error}"))
+            self._result.write(row.model_dump_json().encode())
+            self._result.flush()
+
+        super().__init__(work, self._trace)
 
     def poll(self) -> AtlasRow | None:
         """The row, once the process has ended or exceeded its time; None while it runs."""
         pid, status, usage = os.wait4(self.pid, os.WNOHANG)
-        late = not pid and time.monotonic() - self.start > self.limits.seconds
+        late = not pid and time.monotonic() - self._start > self.limits.seconds
         if not pid and not late:
             return None
-        self._end(gone=bool(pid))
-        with self.result, self.trace:
+        group = self.pid
+        if pid:
+            self.pid = 0
+        self._kill(group)
+        with self._result, self._trace:
             return self._finished_row(
                 late=late, status=status, peak_gib=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / GIB
             )
+
+    def stop(self) -> None:
+        """Kill the process and all processes that it started, and discard its row."""
+        self._kill(self.pid)
+        with self._result, self._trace:
+            pass
+
+    def _kill(self, group: int) -> None:
+        """Kill what still runs; a process that has ended may have left others in its group."""
+        super().stop()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
 
     def _finished_row(self, *, late: bool, status: int, peak_gib: float) -> AtlasRow:
         row = self._read_row()
@@ -71,27 +97,12 @@ class AtlasWorker:
         if row.failure is not None and row.failure.category == "memory":
             row = with_failure(row, "memory", row.failure.reason, limit=self.limits.memory_gib)
         if not row.seconds:
-            row = row.model_copy(update={"seconds": time.monotonic() - self.start})
+            row = row.model_copy(update={"seconds": time.monotonic() - self._start})
         return row
 
-    def stop(self) -> None:
-        """Kill the process and its children, and discard its row."""
-        self._end(gone=False)
-        with self.result, self.trace:
-            pass
-
-    def _end(self, *, gone: bool) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        if not gone:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)  # it may not lead its session yet
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
-
     def _read_row(self) -> AtlasRow | None:
-        self.result.seek(0)
-        text = self.result.read()
+        self._result.seek(0)
+        text = self._result.read()
         try:
             row = AtlasRow.model_validate_json(text)
         except ValidationError:
@@ -99,48 +110,19 @@ class AtlasWorker:
         return row if row.key == self.empty_row.key else None
 
     def _crash_row(self, status: int, peak_gib: float) -> AtlasRow:
-        self.trace.seek(0)
-        traceback = self.trace.read(65536).decode(errors="replace")
+        self._trace.seek(0)
+        traceback = self._trace.read(65536).decode(errors="replace")
         frame = _FRAME.search(traceback)
         where = f" in {frame[3]} ({frame[1].rsplit('/', 1)[-1]}:{frame[2]})" if frame else ""
         if not os.WIFSIGNALED(status):
-            code = os.waitstatus_to_exitcode(status)
             return with_failure(
-                self.empty_row, "crash", f"its process ended with exit code {code} and left no row{where}"
+                self.empty_row, "crash", f"its process {exit_description(status)} and left no row{where}"
             )
         number = os.WTERMSIG(status)
-        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
+        name = signal_name(number)
         if number == signal.SIGKILL or peak_gib > self.limits.memory_gib / 2:
             return with_failure(self.empty_row, "memory", f"ended by {name} with {peak_gib:.1f} GiB in use{where}")
         return with_failure(self.empty_row, "crash", f"ended by {name}{where}")
-
-
-def start_worker(
-    empty_row: AtlasRow, work: Callable[[], AtlasRow], limits: Limits, close_in_child: Callable[[], None]
-) -> AtlasWorker:
-    """Fork a process that computes a row. `close_in_child` closes files that only the parent should hold."""
-    result, trace = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
-    parent, library = os.getpid(), forked_process.libc()
-    pid = forked_process.fork()
-    if pid:
-        return AtlasWorker(pid, empty_row, limits, time.monotonic(), result, trace)
-    exit_code = 70
-    try:
-        forked_process.isolate_child(parent, library, trace)
-        _apply_limits(limits)
-        close_in_child()
-        row = work()
-        result.write(row.model_dump_json().encode())
-        result.flush()
-        exit_code = 0
-    except BaseException as error:  # noqa: BLE001 - no code of the parent may run in the child
-        with contextlib.suppress(BaseException):
-            row = with_failure(empty_row, "crash", one_line(f"{type(error).__name__}: {error}"))
-            result.write(row.model_dump_json().encode())
-            result.flush()
-            exit_code = 0
-    finally:
-        os._exit(exit_code)
 
 
 def _apply_limits(limits: Limits) -> None:
@@ -149,16 +131,6 @@ def _apply_limits(limits: Limits) -> None:
     for kind, most in ((resource.RLIMIT_AS, size), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):  # a lower limit is set already, or the system has none
             resource.setrlimit(kind, (most, most))
-
-
-@contextlib.contextmanager
-def defer_sigint() -> Iterator[None]:
-    """Delay Ctrl-C, so that no process is started without being recorded."""
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """The context of an audit: what several laws need to know of one subject at one length, computed once.
 
-The exported graph, how it differs from the module, the token dimensions of the outputs, and how to run the subject
+The recorded graph, how it differs from the module, the token dimensions of the outputs, and how to run the subject
 (or its tiny twin, if the subject is on the meta device).
 """
 
@@ -272,7 +272,7 @@ class AuditContext:
 
     @cached_property
     def graph_mismatch(self) -> str | None:
-        """How the outputs of the exported graph differ from the module's on the same inputs; None if they agree."""
+        """How the outputs of the recorded graph differ from the module's on the same inputs; None if they agree."""
         if self.export_failure is not None:
             return self.export_failure if self.runnable is self else self.runnable.graph_mismatch
         if self.runnable is not self:
@@ -290,7 +290,7 @@ class AuditContext:
             with fixed_rng():
                 recorded = execute(captured, tuple(x.clone() for x in sample.inputs))
         except Exception as error:  # noqa: BLE001 - a graph may hold operators that only the exporter can run
-            return f"the exported graph could not be run: {first_line(error)}"
+            return f"the recorded graph could not be run: {first_line(error)}"
         return _compare(real, recorded)
 
 

@@ -103,9 +103,9 @@ def _measure(adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expect
     if verdict == "held" and weak:
         tolerance = _float64_tolerance(completed, calls, law, tolerance)
     if verdict != "undecided" and not seen_to_differ and (moved is None or moved < CONTROL_FACTOR * tolerance):
-        control = f"could not be run ({failure})" if moved is None else f"moved the output by {moved:.1g} only"
+        control = f"could not be run ({failure})" if moved is None else f"changed the output by only {moved:.1g}"
         what = "no difference was seen" if verdict == "held" else reason
-        verdict, reason = "undecided", f"{what}, but the control {control}, so nothing follows from it"
+        verdict, reason = "undecided", f"{what}, but the positive control {control}, so it is inconclusive"
     records = tuple(r.record.model_copy(update={"verdict": r.verdict}) for r in results)
     if verdict == "held":
         reason = _held_reason(len(completed), results)

@@ -44,7 +44,7 @@ def run_audit(
     show = progress or (lambda text, done, total: None)
     total = len(laws) + 2
     audit = _AuditRun(context, expect or {}, timeout)
-    show("exporting the graph", 0, total)
+    show("recording the graph", 0, total)
     audit.export_graph()
     yield audit.report()
     for k, law in enumerate(proved):
@@ -76,7 +76,7 @@ class _AuditRun:
     notes: list[str] = field(default_factory=list)
     sentence_pair: SentencePair | None = None
     attention_maps: tuple[AttentionMap, ...] = ()
-    export_timeout: str = ""  # why no law can be proved: exporting the graph took too long
+    export_timeout: str = ""  # why no law can be proved: recording the graph took too long
     began: float = field(default_factory=time.perf_counter)
 
     def report(self) -> Report:
@@ -91,7 +91,7 @@ class _AuditRun:
             with preserved_settings(self.context.subject.name), time_limit(self.timeout):
                 failure = self.context.export_failure
         except TimeLimitExceeded:
-            failure = self.export_timeout = f"the graph was not exported within {self.timeout:g} s"
+            failure = self.export_timeout = f"the graph was not recorded within {self.timeout:g} s"
         if failure is not None:
             self.notes.append(failure)
 

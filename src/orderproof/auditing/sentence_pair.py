@@ -1,6 +1,6 @@
 """Two sentences with the same words: how far apart their outputs are, with positions and without.
 
-Without positions: the exported graph with the constants of its entry map made uniform, run in float32 and in float64. A
+Without positions: the recorded graph with the constants of its entry map made uniform, run in float32 and in float64. A
 difference in float32 that falls with the precision is rounding.
 """
 

@@ -74,7 +74,7 @@ def _combine_relations(findings: Sequence[Finding]) -> Finding:
     worst = min(findings, key=lambda f: ("refuted", "undecided", "not_applicable", "proved").index(f.verdict))
     if len(findings) == 1 or worst.verdict != "proved":
         return worst
-    reason = worst.reason or f"{len(findings)} relations, each proved by its own walk"
+    reason = worst.reason or f"{len(findings)} relations, each proved separately"
     deviation = Deviation(
         float32=_largest(f.deviation.float32 for f in findings), float64=_largest(f.deviation.float64 for f in findings)
     )

@@ -1,4 +1,4 @@
-"""A cache for one run of the claims: several checks share a subject, which is built and exported once."""
+"""A cache for one run of the claims: several checks share a subject, which is built and recorded once."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 The output rows are permuted and their mean does not change, so the vector of a sentence depends only on the counts of
 its words: n different words have n! orders and one vector. This is also checked on a trained model: the bundled
-all-MiniLM-L6-v2 has learned positions. The operator at which order enters is located in its exported graph, its
+all-MiniLM-L6-v2 has learned positions. The operator at which order enters is located in its recorded graph, its
 position table is made uniform, and the resulting graph is proved permutation-invariant for all parameter values.
 Source: Zaheer et al. 2017, "Deep Sets", arXiv:1703.06114, theorem 2; Reimers and Gurevych 2019, "Sentence-BERT",
 arXiv:1908.10084, section 3 (the mean).
@@ -131,7 +131,7 @@ CLAIM = Claim(
     conditions=(
         "no positions and no causal mask; a mean over all tokens (or a sum or a maximum)",
         "a bag includes the count of each word: it is a multiset, not a set",
-        "the trained model: its graph at the exported length, with its position table made uniform",
+        "the trained model: its graph at the recorded length, with its position table made uniform",
     ),
     source="Zaheer et al. 2017, arXiv:1703.06114, theorem 2",
     checks=(

@@ -1,4 +1,4 @@
-"""Checks of the exported graph: the operator and the source of Q, K and V."""
+"""Checks of the recorded graph: the operator and the source of Q, K and V."""
 
 from __future__ import annotations
 

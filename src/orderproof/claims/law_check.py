@@ -1,4 +1,4 @@
-"""Checks by a law: proved on the exported graph, or refuted by two runs.
+"""Checks by a law: proved on the recorded graph, or refuted by two runs.
 
 A proof that holds because no token attends to another is vacuous. It decides a check only if the subject is meant to be
 pointwise; otherwise the check is undecided.
@@ -13,7 +13,7 @@ from orderproof.claims.claim import CheckOutcome
 from orderproof.laws.proved.proved_law import ProvedLaw
 from orderproof.records.audit import Finding
 from orderproof.records.claims import ClaimVerdict
-from orderproof.report import phrases
+from orderproof.report import phrases, witness_phrases
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ def describe_finding(finding: Finding) -> tuple[str, ...]:
         scope = phrases.verdict_text("proved", finding.scope).partition(" ")[2]
         lines.append(f"{scope}, {phrases.length_text(finding.scope)}")
         lemmas = ", ".join(lemma for lemma, _ in phrases.lemma_counts(finding.proof))
-        lines.append(f"{phrases.pluralize(finding.proof.step_count, 'step')} of the exported graph, by {lemmas}")
+        lines.append(f"{phrases.pluralize(finding.proof.step_count, 'step')} of the recorded graph, by {lemmas}")
     if finding.vacuous:
         lines.append("no token attends to another: each row is computed alone")
     if finding.witness is not None:
         witness = finding.witness
         before, after = " ".join(witness.tokens_before), " ".join(witness.tokens_after)
         lines.append(f"{witness.change}: {before} becomes {after}")
-        lines.append(phrases.witness_outcome(witness, finding.output))
+        lines.append(witness_phrases.witness_outcome(witness, finding.output))
     if finding.entries_complete and finding.entries:
         places = "; ".join(f"{entry.operator} ({entry.source})" for entry in finding.entries)
         lines.append(f"order enters only at {places}")

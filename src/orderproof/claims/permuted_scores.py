@@ -5,7 +5,7 @@
     A' = softmax(S') = P A P^T                  the softmax of a row depends on no index and on no order
     Z' = A' V' = P A P^T P V = P A V = P Z      P^T P = I
 
-Each step is proved twice: on the exported graph of a layer, for all weights; and symbolically for three tokens, where
+Each step is proved twice: on the recorded graph of a layer, for all weights; and symbolically for three tokens, where
 both sides are the same expression.
 Source: Zaheer et al. 2017, "Deep Sets", arXiv:1703.06114; Lee et al. 2019, "Set Transformer", arXiv:1810.00825.
 """

@@ -127,7 +127,7 @@ def shift_is_linear(make_subject: SubjectFactory, audits: AuditCache) -> CheckOu
 CLAIM = Claim(
     number=7,
     name="position_vectors",
-    statement="Adding a position's vector breaks the symmetry, with fixed and with learned vectors alike.",
+    statement="Adding a position's vector breaks the symmetry, with fixed and with learned vectors.",
     expected_verdict="proved",
     exact_statement=(
         "With added sinusoidal or learned vectors, permuting tokens can change the content of the output rows, not "

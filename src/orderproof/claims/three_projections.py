@@ -90,7 +90,7 @@ CLAIM = Claim(
         "need not be equal. In cross-attention Q comes from one sequence, K and V from another."
     ),
     conditions=(
-        "by construction of the layer: read from the exported graph of this layer, not of every model",
+        "by construction of the layer: read from the recorded graph of this layer, not of every model",
         "self-attention; in cross-attention K and V come from another sequence",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3",

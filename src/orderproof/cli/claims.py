@@ -25,7 +25,7 @@ def claims(
 ) -> None:
     """Prove or refute common claims about attention and token order.
 
-    Each claim is checked: laws are proved or refuted on exported graphs, identities are verified symbolically, other
+    Each claim is checked: laws are proved or refuted on recorded graphs, identities are verified symbolically, other
     statements numerically. Exit code 0 if every claim has its documented verdict, else 1.
 
     \b

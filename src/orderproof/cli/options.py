@@ -22,7 +22,7 @@ AttentionName = Literal["sdpa", "eager"]
 Laws = Annotated[list[str] | None, typer.Option("--law", help="A law by name or code; repeatable. All by default.")]
 Length = Annotated[
     int | None,
-    typer.Option("--length", help="Number of tokens of the exported graph; by default chosen for the model."),
+    typer.Option("--length", help="Number of tokens of the recorded graph; by default chosen for the model."),
 ]
 Expect = Annotated[
     list[str] | None,

@@ -1,7 +1,7 @@
 """The ceiling of a question by enumerating every row: slow and generic; the tests check closed forms against it.
 
 A bag-of-tokens predictor knows, at a position, the token there and the bag of the tokens it sees: those of the whole
-row, or those up to the position if only a decoder can answer. Positions that look alike to it form a group, and it
+row, or those up to the position if only a decoder can answer. Positions that it cannot distinguish form a group, and it
 gives one answer per group.
 
     accuracy      in each group, the target with the largest weight

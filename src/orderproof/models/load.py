@@ -29,7 +29,7 @@ def load(
         attention: "sdpa" or "eager"; by default the best backend of the model.
         seed: Of the random weights of a tiny model.
         allow_network: Download a hub id that is not in the local cache.
-        assume: Values that replace inferred ones, by the names in `orderproof.models.hf.describe.ASSUMABLE`; see
+        assume: Values that replace inferred ones, by the names in `orderproof.models.hf.assumptions.ASSUMABLE`; see
             also `from_module`.
 
     Raises:

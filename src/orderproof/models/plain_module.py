@@ -82,7 +82,8 @@ def from_module(
         name: Its name in reports; by default that of the class.
         length: Default length of proofs [tokens].
         assume: Values that replace inferred ones. Of a plain module {"model_kind": "encoder" | "causal_lm"}, which
-            decides the expectations; of a model of transformers any name in `orderproof.models.hf.describe.ASSUMABLE`.
+            decides the expectations; of a model of transformers any name in
+            `orderproof.models.hf.assumptions.ASSUMABLE`.
 
     Raises:
         SubjectError: The module cannot be called, or no token axis is found.
@@ -156,7 +157,7 @@ def resolve_token_axes(
     axis = _normalized_axis(_default_token_axis(examples[first], token_axis), examples[first], name)
     assert axis is not None
     size = examples[first].shape[axis]
-    return tuple(axis if i == first else _axis_of_size(t, size, i, name) for i, t in enumerate(examples))
+    return tuple(axis if i == first else _axis_of_size(t, size) for i, t in enumerate(examples))
 
 
 def _default_token_axis(tensor: Tensor, stated: int | None) -> int | None:
@@ -175,7 +176,7 @@ def _normalized_axis(axis: int | None, tensor: Tensor, name: str) -> int | None:
     return axis % tensor.dim()
 
 
-def _axis_of_size(tensor: Tensor, size: int, place: int, name: str) -> int | None:
+def _axis_of_size(tensor: Tensor, size: int) -> int | None:
     default = _default_token_axis(tensor, None)
     is_square = tensor.dim() == 2 and tensor.shape == (size, size)
     if default is not None and tensor.shape[default] == size and not is_square:

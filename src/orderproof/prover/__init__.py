@@ -1,1 +1,1 @@
-"""The prover: capture a graph, walk it with facts, certify, refute. It knows no law, encoding or block."""
+"""The prover: record a graph, propagate facts through it, certify, refute. It knows no law, encoding or block."""

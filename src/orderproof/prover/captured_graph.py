@@ -15,7 +15,7 @@ from orderproof.prover.float64_parameters import Float64Parameters
 
 @dataclass(slots=True)
 class CapturedGraph:
-    """An exported graph with its stored tensors and the names of its inputs and outputs."""
+    """A recorded graph with its stored tensors and the names of its inputs and outputs."""
 
     module: GraphModule
     inputs: tuple[Node, ...]  # one placeholder for each tensor input

@@ -1,8 +1,8 @@
 """Operands with labelled dimensions: bring them to one move for each label.
 
 Pointwise operators (every label is in the result) and contractions (some labels are summed) rest on this. For each
-label the operands must move alike. An operand that is uniform along it moves in every way. A constant moves as
-required wherever its values satisfy C[move(e)] == C[e].
+label the operands must move in the same way. An operand that is uniform along it moves in every way. A constant moves
+as required wherever its values satisfy C[move(e)] == C[e].
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def dependence_under_moves(call: OperatorCall, operand: Operand, moves: dict[str
     if symmetric is not None and symmetric.all():
         return fact.dependence
     constant = operand.is_constant(call)
-    dims = _dims_to_repair(fact, wrong, target) if constant else wrong
+    dims = _dims_to_repair(fact, wrong) if constant else wrong
     call.breaks.append(
         RelationBreak(
             node=call.node,
@@ -156,7 +156,7 @@ def _invariant_elements(call: OperatorCall, operand: Operand, target: tuple[Move
     return agree
 
 
-def _dims_to_repair(fact: Fact, wrong: tuple[int, ...], target: tuple[Move, ...]) -> tuple[int, ...]:
+def _dims_to_repair(fact: Fact, wrong: tuple[int, ...]) -> tuple[int, ...]:
     """The dimensions of a constant to make uniform: all that are as long as one that breaks the relation.
 
     A causal mask repaired along one axis only would still differ along the other, and each later layer would break.

@@ -20,7 +20,7 @@ EXIT_INTERRUPTED = 130
 
 
 class Scope(Record):
-    """The scope of a verdict: the exported length [tokens], the weights, the values used and the assumptions."""
+    """The scope of a verdict: the recorded length [tokens], the weights, the values used and the assumptions."""
 
     length: int
     lengths: Literal["this", "every"] = "this"  # "every": the proof holds at every length that the model takes

@@ -45,7 +45,7 @@ class LayerEffects(Record):
 
 
 class WithoutPositions(Record):
-    """The same for the exported graph with the constants of its entry map made uniform."""
+    """The same for the recorded graph with the constants of its entry map made uniform."""
 
     effects: tuple[PerturbationEffect, ...] = ()
     sentences: int = 0  # of one length, that of the graph

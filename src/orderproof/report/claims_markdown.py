@@ -5,12 +5,13 @@ from __future__ import annotations
 from orderproof.records.claims import ClaimCheckRecord, ClaimRecord, ClaimsReport
 from orderproof.report.claims_terminal import CLAIM_VERDICT_LABELS, method_text, unexpected_text
 from orderproof.report.markdown import escape_markdown
+from orderproof.report.markdown_table import markdown_table
 
 
 def render_claims_markdown(report: ClaimsReport) -> str:
     """The report as Markdown."""
-    rows = [f"| {claim.number} | {escape_markdown(claim.statement)} | {_verdict(claim)} |" for claim in report.claims]
-    table = "\n".join(["| claim | common form | verdict |", "| --- | --- | --- |", *rows])
+    rows = [(str(claim.number), escape_markdown(claim.statement), _verdict(claim)) for claim in report.claims]
+    table = markdown_table(("claim", "common form", "verdict"), rows)
     versions = ", ".join(
         f"{escape_markdown(name)} {escape_markdown(version)}" for name, version in report.versions.items()
     )

@@ -7,14 +7,14 @@ that a line stays one line and XML stays well-formed.
 from __future__ import annotations
 
 from orderproof.records.audit import Entry, Finding, Measurement, Witness
-from orderproof.report import phrases
+from orderproof.report import phrases, summary, witness_phrases
 
 TOKENS_SHOWN = 64
 
 
 def finding_headline(finding: Finding) -> str:
     """``OP201 causal FAIL: expected to hold, it does not hold (witness)``."""
-    return phrases.escape_control_characters(phrases.expectation_text(finding))
+    return phrases.escape_control_characters(summary.expectation_text(finding))
 
 
 def evidence_rows(finding: Finding) -> list[tuple[str, str]]:
@@ -53,13 +53,13 @@ def entry_line(entry: Entry) -> str:
 
 
 def _witness_rows(finding: Finding, witness: Witness) -> list[tuple[str, str]]:
-    marked = phrases.changed_positions(witness)
+    marked = witness_phrases.changed_positions(witness)
     deviation = finding.deviation
     by_dtype = (
         f"float32 {phrases.format_difference(deviation.float32)}, "
         f"float64 {phrases.format_difference(deviation.float64)}"
     )
-    outcome = phrases.witness_outcome(witness, finding.output)
+    outcome = witness_phrases.witness_outcome(witness, finding.output)
     difference = phrases.format_difference(witness.relative_difference)
     random_weights = "" if witness.weights == "given" else f"random, seed {witness.seed}"
     return [

@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 
 from orderproof.records.audit import AttentionMap, Deviation, Report
-from orderproof.report import file_output, phrases
+from orderproof.report import entry_map_phrases, file_output, phrases, summary, witness_phrases
 from orderproof.report.colour_ramp import LEVELS, ramp_css
 from orderproof.report.json_output import script_safe_json
 from orderproof.report.proof_view import ProofView, proof_views
@@ -46,6 +46,9 @@ def _render(report: Report, proofs: tuple[ProofView, ...]) -> str:
     return _template().render(
         report=report,
         phrases=phrases,
+        entry_map_phrases=entry_map_phrases,
+        witness_phrases=witness_phrases,
+        summary=summary,
         proofs=proofs,
         data=embedded_json(report),
         script=script,

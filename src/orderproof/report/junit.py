@@ -18,7 +18,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from orderproof.records.audit import Finding, Report
-from orderproof.report import file_output, phrases
+from orderproof.report import file_output, phrases, summary
 from orderproof.report.evidence import align_rows, entry_line, evidence_rows, finding_headline
 
 
@@ -73,7 +73,7 @@ def _junit_element(finding: Finding) -> tuple[str, str] | None:
 
 
 def _suite_properties(report: Report) -> list[tuple[str, str]]:
-    rows = [("summary", phrases.summary_sentence(report)), ("subject", phrases.subject_line(report.subject))]
+    rows = [("summary", summary.summary_sentence(report)), ("subject", phrases.subject_line(report.subject))]
     rows.append(("exit_code", str(report.exit_code)))
     rows += [("note", note) for note in report.notes]
     return rows + [(f"version.{name}", version) for name, version in report.versions.items()]

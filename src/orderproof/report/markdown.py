@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from orderproof.records.audit import Finding, Report
-from orderproof.report import file_output, phrases
+from orderproof.report import file_output, phrases, summary
+from orderproof.report.markdown_table import markdown_table
 
 ASSUMPTIONS_SHOWN = 8
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -68,7 +69,7 @@ def escape_markdown(text: str) -> str:
 
 def _summary(report: Report) -> str:
     """The summary sentence with the subject as code, then what was audited."""
-    sentence = phrases.summary_sentence(report).removeprefix(report.subject.name)
+    sentence = summary.summary_sentence(report).removeprefix(report.subject.name)
     return f"{code_span(report.subject.name)}{escape_markdown(sentence)} {_audited(report)}"
 
 
@@ -87,14 +88,14 @@ def _table(title: str, columns: tuple[str, str], rows: list[tuple[str, str, Find
         return
     several = _several_outputs(f for _, _, f in rows)
     head = ["code", columns[0], *(["output"] if several else []), columns[1], "how it is known", "law"]
-    lines = [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |"]
+    lines = []
     for name, result, f in rows:
         output = [_escape_bars(code_span(f.output)) if f.output else ""] if several else []
         known = escape_markdown(phrases.evidence_text(f))
         cells = [escape_markdown(f.code), _escape_bars(name), *output, result, known, escape_markdown(f.statement)]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(cells)
     yield f"### {title}"
-    yield "\n".join(lines)
+    yield markdown_table(head, lines)
 
 
 def _escape_bars(span: str) -> str:

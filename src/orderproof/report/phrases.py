@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from orderproof.records.audit import (
     ComparisonRecord,
     Deviation,
-    Entry,
     Finding,
     Measurement,
     Outcome,
@@ -18,7 +17,6 @@ from orderproof.records.audit import (
     Scope,
     SubjectRecord,
     Verdict,
-    Witness,
 )
 
 OUTCOME_LABELS: dict[Outcome, str] = {
@@ -38,17 +36,11 @@ PROOF_LABELS: dict[Verdict, str] = {
 }
 
 MEASUREMENT_NOTE = (
-    "Each comparison computes the same values in two ways; its number is the largest relative difference between "
-    "them. float64 is run where float32 leaves a doubt. The control makes a change that must matter: where it moves "
-    "the output little, the comparisons decide nothing."
+    "Each comparison computes the same output in two ways; its number is the largest relative difference between the "
+    "two. If float32 does not decide it, it is repeated in float64. The positive control changes an input that must "
+    "affect the output; if the output hardly changes, the comparisons are inconclusive."
 )
 NAMED_CALL_MODES = ("packed", "blocked")  # call modes in which one law gives several findings
-LEAK_TITLES = {
-    "causal": "Where tokens see later ones",
-    "padding": "Where tokens see pads",
-    "packing": "Where documents see each other",
-    "batch": "Where rows see each other",
-}
 
 
 def escape_control_characters(text: str) -> str:
@@ -134,24 +126,10 @@ def lemma_counts(proof: Proof) -> list[tuple[str, int]]:
     return sorted(proof.lemma_counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def sites(entry: Entry) -> str:
-    """``constant at 12 sites``."""
-    return f"{entry.kind} at {pluralize(entry.node_count, 'site')}"
-
-
 def without_positions_text(completion_operands: int) -> str:
     """``with the 3 entries made the same for every position``."""
     entries = "entry" if completion_operands == 1 else f"{completion_operands:,} entries"
     return f"with the {entries} made the same for every position"
-
-
-def completeness(finding: Finding) -> str:
-    """The sentence about the completeness of an entry map; empty where it was not checked."""
-    if finding.entries_complete is None:
-        return ""
-    if finding.entries_complete:
-        return "The map is complete: order enters here and nowhere else."
-    return "The map is not shown to be complete: order may enter elsewhere too."
 
 
 def summary_clause(finding: Finding) -> str:
@@ -213,69 +191,25 @@ def property_name(finding: Finding) -> str:
     return f"{name} ({finding.call_mode})" if finding.call_mode in NAMED_CALL_MODES else name
 
 
-def summary_sentence(report: Report) -> str:
-    """The report in one sentence: what the model does with order, where order enters, and how the checks ended.
-
-    ``bert: sees token order; order enters at one place, modeling_bert.py:104; 14 checks passed, none failed.``
-    """
-    first = next(iter(properties(report.findings)), None)
-    clauses = [_trait_clause(first), _entry_clause(first)] if first is not None else []
-    clauses.append(_check_clause(report.findings))
-    if report.interrupted:
-        clauses.append(f"interrupted after {pluralize(len(report.findings), 'finding')}")
-    text = "; ".join(clause for clause in clauses if clause) or "no law was checked"
-    return f"{report.subject.name}: {text}."
-
-
-def _trait_clause(finding: Finding) -> str:
-    verb, _, rest = property_name(finding).partition(" ")
-    if finding.outcome == "no":
-        return f"is not {rest}" if verb == "is" else f"does not {verb.removesuffix('s')} {rest}"
-    text = f"{verb} {rest}".strip()
-    return text if finding.outcome == "yes" else f"whether it {text} is undecided"
-
-
-def _entry_clause(finding: Finding) -> str:
-    places = list(dict.fromkeys(e.source or e.module for e in finding.entries if e.source or e.module))
-    if not places or finding.law in LEAK_TITLES:
-        return ""
-    if len(places) > 1:
-        return f"order enters at {len(places):,} places, first {places[0]}"
-    if finding.entries_complete is False:
-        return f"order enters at {places[0]} and perhaps elsewhere"
-    return f"order enters at one place, {places[0]}"
-
-
-def _check_clause(findings: Iterable[Finding]) -> str:
-    counted = checks(findings)
-    if not counted:
-        return ""
-    titles = {
-        outcome: [law_title(f) for f in counted if f.outcome == outcome] for outcome in ("pass", "fail", "undecided")
-    }
-    passed, failed, still_open = titles["pass"], titles["fail"], titles["undecided"]
-    parts = [f"{pluralize(len(passed), 'check')} passed" if passed else "no check passed"]
-    parts.append(f"{len(failed):,} failed ({', '.join(dict.fromkeys(failed))})" if failed else "none failed")
-    return ", ".join([*parts, *([f"{len(still_open):,} undecided"] if still_open else [])])
-
-
 def measured_findings(report: Report) -> tuple[Finding, ...]:
     """The findings of measured laws with at least one comparison, in the order of the report."""
     return tuple(f for f in report.findings if f.measurement is not None and f.measurement.comparisons)
 
 
 def comparison_summary(measurement: Measurement) -> str:
-    """``3 comparisons, at most 9.4e-07 apart; the control 0.96; 1 more not possible``."""
+    """``3 comparisons, at most 9.4e-07 apart; the control 0.96; 1 more could not be run``."""
     completed = [c for c in measurement.comparisons if c.float32 is not None]
     parts = [pluralize(len(completed), "comparison")]
     if completed:
         most = max(completed, key=lambda c: c.float32 or 0.0)
         doubled = "" if most.float64 is None else f" ({format_difference(most.float64)} in float64)"
-        parts[0] += f", at most {format_difference(most.float32)} apart{doubled}" if most.float32 else ", no difference"
+        parts[0] += (
+            f", largest difference {format_difference(most.float32)}{doubled}" if most.float32 else ", no difference"
+        )
     if measurement.control_difference is not None:
-        parts.append(f"the control {format_difference(measurement.control_difference)}")
+        parts.append(f"positive control {format_difference(measurement.control_difference)}")
     if len(completed) < len(measurement.comparisons):
-        parts.append(f"{len(measurement.comparisons) - len(completed):,} more not possible")
+        parts.append(f"{len(measurement.comparisons) - len(completed):,} more could not be run")
     return "; ".join(parts)
 
 
@@ -305,36 +239,6 @@ def control_text(finding: Finding) -> str:
     return "not needed: a difference was seen" if finding.verdict == "refuted" else "not run"
 
 
-def changed_positions(witness: Witness) -> frozenset[int]:
-    """The positions at which the two sequences of a witness differ."""
-    before, after = witness.tokens_before, witness.tokens_after
-    places = {i for i in range(max(len(before), len(after))) if before[i : i + 1] != after[i : i + 1]}
-    return frozenset(places | {i for i, place in enumerate(witness.permutation or ()) if i != place})
-
-
-def witness_title(finding: Finding) -> str:
-    """``OP201 causal does not hold``; of a property the answer: ``OP101 permutation, sees token order: yes``."""
-    if finding.kind == "check" or not finding.trait:
-        return f"{law_title(finding)} does not hold"
-    return f"{law_title(finding)}, {property_name(finding)}: {OUTCOME_LABELS[finding.outcome]}"
-
-
-def witness_outcome(witness: Witness, output: str) -> str:
-    """Where the outputs differ most, the value that the law requires there and the model's value."""
-    index = f"[{', '.join(map(str, witness.output_index))}]" if witness.output_index else ""
-    where = f"{output or 'output'}{index}"
-    if witness.expected_value is None or witness.actual_value is None:
-        return f"{where} differs"
-    expected, actual = format_number(witness.expected_value), format_number(witness.actual_value)
-    return f"{where}: the law requires {expected}, the model gives {actual}"
-
-
-def witness_origin(witness: Witness) -> str:
-    """The first module that shows the difference, and the weights that were used."""
-    first = f"first seen in {witness.first_violating_module}; " if witness.first_violating_module else ""
-    return first + ("the model's own weights" if witness.weights == "given" else f"random weights, seed {witness.seed}")
-
-
 def precision_ratio_text(deviation: Deviation) -> str:
     """How much smaller the difference is in float64, as a power of two."""
     if deviation.float32 is None or deviation.float64 is None:
@@ -358,52 +262,3 @@ def assumptions(report: Report) -> dict[str, list[str]]:
 def main_output(report: Report) -> str:
     """The name of the first output: what the terminal shows in full."""
     return report.findings[0].output if report.findings else ""
-
-
-def entry_maps(report: Report) -> list[tuple[tuple[Finding, ...], tuple[Entry, ...]]]:
-    """Every distinct entry map with the findings that share it; a finding whose completeness is known comes first."""
-    maps: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in report.findings:
-        if finding.entries:
-            maps.setdefault((finding.output, *(e.model_dump_json() for e in finding.entries)), []).append(finding)
-    for findings in maps.values():
-        findings.sort(key=lambda f: f.entries_complete is None)
-    return [(tuple(findings), findings[0].entries) for findings in maps.values()]
-
-
-def entry_map_title(findings: tuple[Finding, ...]) -> str:
-    """The title of an entry map: where order enters, or where a token sees tokens that it should not see."""
-    laws = ", ".join(law_title(f) for f in sorted(findings, key=lambda f: f.code))
-    return f"{LEAK_TITLES.get(findings[0].law, 'Where order enters')}: {laws}"
-
-
-def constant_source(entry: Entry) -> str:
-    """The line that computes a constant or a mask, where it is not the line at which it enters."""
-    if not entry.origin_source or (entry.origin_source, entry.origin_module) == (entry.source, entry.module):
-        return ""
-    return f"{entry.origin_source} ({entry.origin_module})" if entry.origin_module else entry.origin_source
-
-
-def exit_code_text(report: Report) -> str:
-    """The meaning of the exit code, with every finding that decides it."""
-    code = report.exit_code
-    if report.interrupted:
-        return f"interrupted; {pluralize(len(report.findings), 'finding')} so far"
-    if code == 0 and not report.findings:
-        return "no law was checked"
-    if code == 0:
-        return "every check passed" if checks(report.findings) else "nothing is expected of this model"
-    findings = report.violations if code == 1 else report.undecided
-    return "; ".join(expectation_text(f) for f in findings) + ("; no check failed" if code == 3 else "")
-
-
-def expectation_text(finding: Finding) -> str:
-    """``OP201 causal FAIL: expected to hold, it does not hold (witness)``; of a property the answer."""
-    title = law_title(finding)
-    if finding.kind == "property":
-        return f"{title}: {property_name(finding)}: {OUTCOME_LABELS[finding.outcome]}"
-    wanted = {"holds": "expected to hold", "fails": "expected to fail", "any": "no expectation"}[finding.expected]
-    text = f"{title} {OUTCOME_LABELS[finding.outcome]}: {wanted}"
-    if not (known := evidence_kind(finding)):
-        return text
-    return f"{text}, {'it does not hold' if finding.verdict == 'refuted' else 'it holds'} ({known})"

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import quote
 
 from orderproof.records.audit import Entry, Finding, Report
-from orderproof.report import file_output, phrases
+from orderproof.report import file_output, phrases, summary
 from orderproof.report.evidence import align_rows, entry_line, evidence_rows, finding_headline
 
 SARIF_SCHEMA_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -57,7 +57,7 @@ def render_sarif(report: Report) -> str:
             {
                 "executionSuccessful": True,
                 "exitCode": report.exit_code,
-                "exitCodeDescription": phrases.escape_control_characters(phrases.exit_code_text(report)),
+                "exitCodeDescription": phrases.escape_control_characters(summary.exit_code_text(report)),
             }
         ],
         "results": [_result(subject, f, rule_indices[f.code]) for f in report.findings if not f.expectation_met],

@@ -99,7 +99,7 @@ def _without_positions_text(found: WordOrderSensitivity) -> str:
     if not without.effects:
         return f"Not measured: {without.reason}."
     return (
-        f"The exported graph with position {without.reference_position} for every token, on {without.sentences} "
+        f"The recorded graph with position {without.reference_position} for every token, on {without.sentences} "
         f"sentences of {without.tokens} tokens. For a bag of words, only rounding error is left."
     )
 

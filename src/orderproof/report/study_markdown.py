@@ -6,12 +6,13 @@ The page reports numbers without conclusions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from orderproof.records.study import Cell, Study
 from orderproof.report import phrases, study_phrases
 from orderproof.report.markdown import code_span, escape_markdown
+from orderproof.report.markdown_table import markdown_table
 
 
 def render_study_markdown(study: Study, *, pictures: Mapping[str, str] | None = None) -> str:
@@ -46,12 +47,6 @@ def _code_block(command: str) -> str:
     return f"{fence}sh\n{lines}\n{fence}"
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of Markdown cells; the first column is text, the others are numbers."""
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
-
-
 def _scores_table(study: Study) -> str:
     ceiling = study_phrases.CEILING[study.measure]
     has_longer = any(cell.longer_lengths_score for cell in study.cells)
@@ -61,16 +56,12 @@ def _scores_table(study: Study) -> str:
     head = ["cell", "seeds", "trained lengths", *columns, *longer, "proved", "time"]
     rows = []
     for cell in study.cells:
-        scores = []
-        for mean in (cell.trained_lengths_score, cell.longer_lengths_score)[: 2 if has_longer else 1]:
-            scores.append(study_phrases.format_estimate(mean))
-            if has_ceiling:
-                scores.append(study_phrases.score(mean.ceiling if mean else None))
+        scores = study_phrases.cell_scores(cell, longer=has_longer, ceiling=has_ceiling)
         proved = ", ".join(code_span(law).replace("|", "\\|") for law in cell.proved_laws)
         rows.append(
             [escape_markdown(cell.label), str(cell.seeds), *scores, proved, study_phrases.duration(cell.seconds)]
         )
-    return markdown_table(head, rows)
+    return markdown_table(head, rows, right=range(1, len(head)))
 
 
 def _length_section(study: Study) -> Iterator[str]:
@@ -90,7 +81,7 @@ def _length_section(study: Study) -> Iterator[str]:
     yield "## By length"
     if study_phrases.has_ceiling_test(study):
         yield study_phrases.ABOVE_CEILING_NOTE
-    yield markdown_table(head, rows)
+    yield markdown_table(head, rows, right=range(1, len(head)))
 
 
 def _score_cell(study: Study, cell: Cell, length: int, *, ceiling: bool) -> str:
@@ -122,7 +113,7 @@ def _improvement_section(study: Study) -> Iterator[str]:
     for k, (cell, row) in enumerate(zip(study.cells, rows, strict=True), start=1):
         cells = [f"{p.probability:.2f} [{p.low:.2f}, {p.high:.2f}]" if p else "" for p in row]
         body.append([f"{k} {escape_markdown(cell.label)}", *cells])
-    yield markdown_table(head, body)
+    yield markdown_table(head, body, right=range(1, len(head)))
 
 
 def _literature_section(study: Study) -> Iterator[str]:

@@ -33,6 +33,16 @@ def format_estimate(estimate: Estimate | None) -> str:
     return f"{score(estimate.iqm)} {interval(estimate)}".rstrip()
 
 
+def cell_scores(cell: Cell, *, longer: bool, ceiling: bool) -> list[str]:
+    """The scores of a cell over the trained lengths and, if asked, over the longer ones, each with its ceiling."""
+    scores = []
+    for mean in (cell.trained_lengths_score, *([cell.longer_lengths_score] if longer else [])):
+        scores.append(format_estimate(mean))
+        if ceiling:
+            scores.append(score(mean.ceiling if mean else None))
+    return scores
+
+
 def measurement_text(study: Study) -> str:
     """The measure, the trained lengths and the number of seeds."""
     low, high = study.trained_lengths

@@ -57,10 +57,6 @@ def _scores_table(study: Study) -> Table:
         if has_ceiling:
             table.add_column(ceiling, justify="right", no_wrap=True)
     for cell in study.cells:
-        cells = []
-        for mean in (cell.trained_lengths_score, cell.longer_lengths_score)[: 2 if has_longer else 1]:
-            cells.append(study_phrases.format_estimate(mean))
-            if has_ceiling:
-                cells.append(study_phrases.score(mean.ceiling if mean else None))
-        table.add_row(plain_text(cell.label), *cells)
+        scores = study_phrases.cell_scores(cell, longer=has_longer, ceiling=has_ceiling)
+        table.add_row(plain_text(cell.label), *scores)
     return table

@@ -20,7 +20,7 @@ from orderproof.records.audit import (
     Verdict,
     Witness,
 )
-from orderproof.report import phrases, terminal_tables
+from orderproof.report import entry_map_phrases, phrases, summary, terminal_tables, witness_phrases
 from orderproof.report.terminal_blocks import print_block
 from orderproof.report.terminal_tables import plain_text as _text
 
@@ -44,7 +44,7 @@ class _AuditPrinter:
         self._line(_text(report.subject.name, "bold"), indent=0)
         self._line(_text(phrases.subject_line(report.subject)), indent=0)
         self.console.print()
-        self._line(_text(phrases.summary_sentence(report)), indent=0)
+        self._line(_text(summary.summary_sentence(report)), indent=0)
         if report.sentence_pair:
             self._swap(report.sentence_pair)
         main = [f for f in report.findings if f.output == phrases.main_output(report) or f.measurement is not None]
@@ -86,22 +86,22 @@ class _AuditPrinter:
         self._block(table)
 
     def _entry_maps(self, report: Report) -> None:
-        for findings, entries in phrases.entry_maps(report):
+        for findings, entries in entry_map_phrases.entry_maps(report):
             if findings[0].output != phrases.main_output(report):
                 continue
-            self._heading(phrases.entry_map_title(findings))
+            self._heading(entry_map_phrases.entry_map_title(findings))
             for entry in entries:
                 self._entry(entry)
-            self._line(_text(phrases.completeness(findings[0])))
+            self._line(_text(entry_map_phrases.completeness(findings[0])))
 
     def _entry(self, entry: Entry) -> None:
-        self._line(Text.assemble(_text(entry.operator, "bold"), "  ", phrases.sites(entry)))
+        self._line(Text.assemble(_text(entry.operator, "bold"), "  ", entry_map_phrases.sites(entry)))
         rows = [
             ("module", entry.module or "(the model itself)"),
             ("source", entry.source),
             ("text", entry.source_line.strip()),
             ("origin", entry.origin),
-            ("computed at", phrases.constant_source(entry)),
+            ("computed at", entry_map_phrases.constant_source(entry)),
             ("reason", entry.reason),
         ]
         self._key_values([(key, _text(value)) for key, value in rows if value], indent=2 * INDENT)
@@ -180,27 +180,25 @@ class _AuditPrinter:
         self._block(terminal_tables.measurement_table(findings))
 
     def _witness(self, finding: Finding, witness: Witness) -> None:
-        self._heading(f"Witness: {phrases.witness_title(finding)}")
+        self._heading(f"Witness: {witness_phrases.witness_title(finding)}")
+        difference = phrases.format_difference(witness.relative_difference)
         rows = [("compared" if finding.measurement is not None else "change", _text(witness.change))]
         if witness.tokens_before or witness.tokens_after:
-            marked = phrases.changed_positions(witness)
+            marked = witness_phrases.changed_positions(witness)
             rows += [
                 ("before", self._tokens(witness.tokens_before, marked)),
                 ("after", self._tokens(witness.tokens_after, marked)),
             ]
         rows += [
-            ("output", _text(phrases.witness_outcome(witness, finding.output))),
-            (
-                "difference",
-                _text(f"{phrases.format_difference(witness.relative_difference)}, {phrases.witness_origin(witness)}"),
-            ),
+            ("output", _text(witness_phrases.witness_outcome(witness, finding.output))),
+            ("difference", _text(f"{difference}, {witness_phrases.witness_origin(witness)}")),
             ("measured", _text(_deviation_text(finding.deviation))),
         ]
         self._key_values(rows + _fix_rows(finding))
 
     def _other_outputs(self, report: Report) -> None:
         """Entries of other outputs that the first output does not have, one line each."""
-        maps = phrases.entry_maps(report)
+        maps = entry_map_phrases.entry_maps(report)
         main = phrases.main_output(report)
         seen = {e.model_dump_json() for findings, entries in maps if findings[0].output == main for e in entries}
         lines = []
@@ -215,7 +213,7 @@ class _AuditPrinter:
         style = {0: "bold green", 1: "bold red"}.get(report.exit_code, "bold yellow")
         self.console.print()
         self._line(
-            Text.assemble((f"exit code {report.exit_code}", style), ": ", phrases.exit_code_text(report)), indent=0
+            Text.assemble((f"exit code {report.exit_code}", style), ": ", summary.exit_code_text(report)), indent=0
         )
 
     # ------------------------------------------------------------ pieces

@@ -1,4 +1,4 @@
-"""The same measurement without positions: on the exported graph with uniform constants at the entries of its map.
+"""The same measurement without positions: on the recorded graph with uniform constants at the entries of its map.
 
 A graph has one length and batch size, so the sentences of the most common length are used. Every token gets the
 position in the middle. The first position is unsuitable: models learn special values there, and with these at every

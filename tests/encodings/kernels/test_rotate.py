@@ -251,11 +251,11 @@ def test_a_small_call_gives_the_same_through_ctypes_and_python(dtype: torch.dtyp
 def test_a_small_call_in_place_equals_one_into_new_tensors(dtype: torch.dtype) -> None:
     rotary, p = Rotary(64), torch.tensor([77])
     q, k = normal(2, 6, 1, 64, seed=1, dtype=dtype), normal(2, 3, 1, 64, seed=2, dtype=dtype)
-    anew = rotary.rotate(q, k, p)
+    fresh = rotary.rotate(q, k, p)
     places = q.data_ptr(), k.data_ptr()
     assert rotary.rotate(q, k, p, out=(q, k)) == (q, k)
     assert (q.data_ptr(), k.data_ptr()) == places
-    assert all(torch.equal(a, b) for a, b in zip(anew, (q, k), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(fresh, (q, k), strict=True))
     with pytest.raises(EncodingError, match="Rotary: out must be a pair of buffers, for q and for k, got one twice"):
         rotary.rotate(q, q, p, out=(q, q))
     with pytest.raises(EncodingError, match="Rotary: out must be a pair of buffers, for q and for k, got int"):

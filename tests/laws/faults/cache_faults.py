@@ -41,15 +41,15 @@ class RestartingTable(AddedWaves):
 class TopLeft(TransformerAdapter):
     """The causal mask of a call on a cache is aligned to the first key and not to the last."""
 
-    def call(self, tokens: Tensor, *, past: Any = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, past: Any = None, **kwargs: Any) -> ModelOutput:
         if past is None or not past[0].length:
-            return super().call(tokens, past=past, **given)
+            return super().call(tokens, past=past, **kwargs)
         count = tokens.shape[1]
         first = torch.ones(count, past[0].length + count, dtype=torch.bool).tril()
-        positions = given.get("positions")
+        positions = kwargs.get("positions")
         if positions is None:
             positions = place.offset(past[0].length, count).expand(tokens.shape[:2])
-        mask = given.get("mask")
+        mask = kwargs.get("mask")
         now = None if mask is None else mask[:, -count:]
         return ModelOutput(self.module(tokens, positions, padding_mask=now, mask=first, caches=past), past)
 
@@ -106,16 +106,16 @@ class RollingEarly(TransformerAdapter):
     window = 3
     early = 1
 
-    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **kwargs: Any) -> ModelOutput:
         if past is None and keep:
             past = self.module.new_caches(len(tokens), tokens.shape[1] + 64)
         used, count = past[0].length if past else 0, tokens.shape[1]
         window = self.window - self.early if used else self.window
         gap = (used + torch.arange(count)).unsqueeze(-1) - torch.arange(used + count)
-        mask = given.get("mask")
+        mask = kwargs.get("mask")
         now = None if mask is None else mask[:, -count:]
         seen = (gap >= 0) & (gap < window)
-        return ModelOutput(self.module(tokens, given.get("positions"), padding_mask=now, mask=seen, caches=past), past)
+        return ModelOutput(self.module(tokens, kwargs.get("positions"), padding_mask=now, mask=seen, caches=past), past)
 
     def attention_pattern(self, tokens: int) -> None:
         return None
@@ -150,12 +150,12 @@ class OfAnother(KeyValueCache):
 class SharedByCache(TransformerAdapter):
     """The second layer gets the keys and values of the first through the cache; without a cache it computes its own."""
 
-    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **kwargs: Any) -> ModelOutput:
         if past is None and keep:
             past = self.module.new_caches(len(tokens), tokens.shape[1] + 64)
             past[1].__class__ = OfAnother
             past[1].source = past[0]
-        return super().call(tokens, past=past, keep=keep, **given)
+        return super().call(tokens, past=past, keep=keep, **kwargs)
 
 
 class KeyedByLength(Rotary):
@@ -176,11 +176,11 @@ class CountedFromEnd(TransformerAdapter):
     """Without a cache the first position is the number of tokens."""
 
     def call(
-        self, tokens: Tensor, *, positions: Tensor | None = None, keep: bool | None = None, **given: Any
+        self, tokens: Tensor, *, positions: Tensor | None = None, keep: bool | None = None, **kwargs: Any
     ) -> ModelOutput:
         if keep is False and positions is None:
             positions = place.offset(tokens.shape[1], tokens.shape[1]).expand(tokens.shape[:2])
-        return super().call(tokens, positions=positions, keep=keep, **given)
+        return super().call(tokens, positions=positions, keep=keep, **kwargs)
 
 
 FAULTS = (

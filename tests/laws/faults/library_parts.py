@@ -48,7 +48,7 @@ class CrossAttention(Vectors):
         )
         self.module = seeded(lambda: library.MllamaTextCrossAttention(config, layer_idx=0))
 
-    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **kwargs: Any) -> ModelOutput:
         text = self.sample_tokens(1, tokens.shape[1], 7).to(tokens.dtype).expand_as(tokens)
         return ModelOutput(self.module(text, cross_attention_states=tokens, attention_mask=None)[0])
 
@@ -68,7 +68,7 @@ class DiffusionAttention(Vectors):
         self.module = seeded(lambda: library.DiTAttention(config))
         self.module.turn = library.Qwen2_5OmniDiTRotaryEmbedding(config=config)
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if positions is None:
             positions = torch.arange(tokens.shape[1]).expand(tokens.shape[:2])
         return ModelOutput(self.module(tokens, position_embeddings=self.module.turn(tokens, positions)))
@@ -84,7 +84,7 @@ class TorchEncoder(Vectors):
         layer = nn.TransformerEncoderLayer(WIDTH, 2, 64, dropout=0.0, batch_first=True)
         self.module = seeded(lambda: nn.TransformerEncoder(layer, 2))
 
-    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         return ModelOutput(self.module(tokens, src_key_padding_mask=None if mask is None else ~mask))
 
     def attention_backends(self) -> Iterator[tuple[str, Self]]:
@@ -103,7 +103,7 @@ class RotaryEmbeddingTorch(Vectors):
         self.module = seeded(lambda: nn.Linear(WIDTH, 3 * WIDTH))
         self.module.turn = RotaryEmbedding(dim=WIDTH)
 
-    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **kwargs: Any) -> ModelOutput:
         q, k, v = self.module(tokens).chunk(3, dim=-1)
         offset = 0 if past is None else past[0].shape[1]
         q, k = (self.module.turn.rotate_queries_or_keys(x, offset=offset) for x in (q, k))
@@ -141,19 +141,19 @@ class XDecoder(ModelAdapter):
     def sample_tokens(self, rows: int, tokens: int, seed: int) -> Tensor:
         return torch.randint(0, WORDS, (rows, tokens), generator=torch.Generator().manual_seed(seed))
 
-    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **kwargs: Any) -> ModelOutput:
         if not keep:
             return ModelOutput(self.module(tokens))
-        told = tokens if past is None else torch.cat([past[0], tokens], dim=1)
+        sequence = tokens if past is None else torch.cat([past[0], tokens], dim=1)
         cache = None if past is None else past[1]
-        output, cache = self.module(told, cache=cache, return_intermediates=True)
-        return ModelOutput(output[:, -tokens.shape[1] :], (told, cache))
+        output, cache = self.module(sequence, cache=cache, return_intermediates=True)
+        return ModelOutput(output[:, -tokens.shape[1] :], (sequence, cache))
 
 
 class XMemories(XDecoder):
     """The same, on from its memories, as Transformer-XL does."""
 
-    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, past: Any = None, keep: bool | None = None, **kwargs: Any) -> ModelOutput:
         if not keep:
             return ModelOutput(self.module(tokens))
         output, memories = self.module(tokens, mems=past, return_mems=True)
@@ -178,7 +178,7 @@ class LlamaForBothSides(ModelAdapter):
     def sample_tokens(self, rows: int, tokens: int, seed: int) -> Tensor:
         return torch.randint(0, WORDS, (rows, tokens), generator=torch.Generator().manual_seed(seed))
 
-    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         mask = torch.ones_like(tokens)
         return ModelOutput(self.module(input_ids=tokens, attention_mask=mask, use_cache=False).last_hidden_state)
 
@@ -209,12 +209,12 @@ def bamba_with_positions() -> ModelAdapter:
 
     class Placed(type(driver)):  # type: ignore[misc]
         def call(
-            self, tokens: Tensor, *, positions: Tensor | None = None, past: Any = None, **given: Any
+            self, tokens: Tensor, *, positions: Tensor | None = None, past: Any = None, **kwargs: Any
         ) -> ModelOutput:
             if positions is None:
                 before = 0 if past is None else past.get_seq_length(1)
                 positions = (before + torch.arange(tokens.shape[1])).expand(tokens.shape[:2])
-            return super().call(tokens, positions=positions, past=past, **given)  # type: ignore[no-any-return]
+            return super().call(tokens, positions=positions, past=past, **kwargs)  # type: ignore[no-any-return]
 
     driver.__class__ = Placed
     return driver  # type: ignore[no-any-return]

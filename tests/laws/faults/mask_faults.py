@@ -20,8 +20,8 @@ class Masking(TransformerAdapter):
 
     supported_inputs = frozenset({"positions", "mask"})
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.supported_inputs = Masking.supported_inputs
         for layer in self.module.stack.layers:
             layer.attention.causal = False  # type: ignore[union-attr]
@@ -79,8 +79,8 @@ class UnmaskedInTraining(Masking):
 class SilentlyCausal(TransformerAdapter):
     """An encoder whose attention has a causal flag that defaults to true."""
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         for layer in self.module.stack.layers:
             layer.attention.causal = True  # type: ignore[union-attr]
 

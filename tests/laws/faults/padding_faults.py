@@ -27,18 +27,18 @@ class PadsCounted(TransformerAdapter):
 class PositionsOfLastRow(TransformerAdapter):
     """Every row gets the position ids of the last one."""
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if positions is not None:
             positions = positions[-1:].expand(positions.shape)
-        return super().call(tokens, positions=positions, **given)
+        return super().call(tokens, positions=positions, **kwargs)
 
 
 class MaskNotPassed(TransformerAdapter):
     """The padding mask is accepted and not passed to the encoder."""
 
-    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         del mask
-        return super().call(tokens, **given)
+        return super().call(tokens, **kwargs)
 
 
 class SlicedBeforeCounting(AddedWaves):

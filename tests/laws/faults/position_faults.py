@@ -21,10 +21,10 @@ STATED = 24
 class AllZero(TransformerAdapter):
     """Default positions are counted from an inverted mask: every token is at position 0."""
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if positions is None:
             positions = torch.zeros(tokens.shape[:2], dtype=torch.int64)
-        return super().call(tokens, positions=positions, **given)
+        return super().call(tokens, positions=positions, **kwargs)
 
 
 class TableOfBfloat16(Sinusoidal):
@@ -67,19 +67,19 @@ def halves_turned(x: Tensor, angles: Tensor) -> Tensor:
 class Wrapped(TransformerAdapter):
     """Positions wrap around at the stated length."""
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, past: Any = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, past: Any = None, **kwargs: Any) -> ModelOutput:
         if positions is None and past is None:
             positions = torch.arange(tokens.shape[1]).expand(tokens.shape[:2])
-        return super().call(tokens, positions=None if positions is None else positions % STATED, past=past, **given)
+        return super().call(tokens, positions=None if positions is None else positions % STATED, past=past, **kwargs)
 
 
 class Unfilled(TransformerAdapter):
     """Rows of the table beyond the stated length are uninitialised memory."""
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if positions is not None:
             tokens = tokens.masked_fill((positions >= STATED).unsqueeze(-1), float("nan"))
-        return super().call(tokens, positions=positions, **given)
+        return super().call(tokens, positions=positions, **kwargs)
 
 
 class OffsetKept(TransformerAdapter):
@@ -87,12 +87,12 @@ class OffsetKept(TransformerAdapter):
 
     kept = 0
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, past: Any = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, past: Any = None, **kwargs: Any) -> ModelOutput:
         if past is not None:
             self.kept = past[0].length
         elif positions is None:
             positions = place.offset(self.kept, tokens.shape[1]).expand(tokens.shape[:2])
-        return super().call(tokens, positions=positions, past=past, **given)
+        return super().call(tokens, positions=positions, past=past, **kwargs)
 
 
 class DeadBase(Rotary):
@@ -153,10 +153,10 @@ class CountedByRank(TransformerAdapter):
         with super().sequence_parallel(rank, world, places):
             yield
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if self.sequence_parallel_attention is not None and positions is not None:
             positions = 2 * torch.arange(tokens.shape[1]).expand(tokens.shape[:2]) + self.rank
-        return super().call(tokens, positions=positions, **given)
+        return super().call(tokens, positions=positions, **kwargs)
 
 
 def stating(of: type[TransformerAdapter]) -> TransformerAdapter:

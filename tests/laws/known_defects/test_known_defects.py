@@ -37,7 +37,7 @@ def test_architecture_is_as_the_page_says(row: LibraryCase) -> None:
     assert script.status_text(script.finding(row)).partition(":")[0] == fate(row)
 
 
-def test_every_row_of_the_installed_is_told() -> None:
+def test_every_row_of_the_installed_is_reported() -> None:
     assert {fate(row) for row in LIBRARY_CASES} == {"fixed", "still there"}
 
 

@@ -1,4 +1,4 @@
-"""The law `attention_backend`: what it compares beside the usual call, and what it leaves alone."""
+"""The law `attention_backend`: the calls that it compares."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def measured(driver: ModelAdapter) -> Finding:
 class Trained(TransformerAdapter):
     """Counts positions from one while it is trained."""
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if self.module.training:
             positions = torch.arange(tokens.shape[1]).expand(tokens.shape[:2]) * 2
-        return super().call(tokens, positions=positions, **given)
+        return super().call(tokens, positions=positions, **kwargs)
 
 
 class Noisy(nn.Module):
@@ -50,8 +50,8 @@ class Summary(TransformerAdapter):
             other.fill = float(number)
             yield name, other
 
-    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **given: Any) -> ModelOutput:
-        output = super().call(tokens, mask=mask, **given).output
+    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **kwargs: Any) -> ModelOutput:
+        output = super().call(tokens, mask=mask, **kwargs).output
         if mask is not None:
             output = output.masked_fill(~mask.unsqueeze(-1), self.fill)
         return ModelOutput(torch.cat([output, output.new_ones(output[:, :1].shape)], dim=1), None)
@@ -61,7 +61,7 @@ def test_what_pads_give_is_not_compared_where_outputs_are_not_those_of_tokens_al
     assert measured(tiny_encoder(of=Summary)).verdict == "held"
 
 
-def test_difference_in_training_is_told() -> None:
+def test_difference_in_training_is_reported() -> None:
     found = measured(tiny_encoder(of=Trained))
     assert found.verdict == "refuted"
     assert found.reason == "train mode without dropout"
@@ -92,7 +92,7 @@ def test_dropout_is_no_difference_and_what_must_differ_in_training_is_not_compar
     norm = driver.module.stack.last_norm
     assert norm is not None
     if isinstance(extra, nn.BatchNorm1d):
-        driver.module.add_module("beside", extra)
+        driver.module.add_module("extra", extra)
     else:
         driver.module.stack.last_norm = nn.Sequential(norm, extra)
     driver.module.eval()

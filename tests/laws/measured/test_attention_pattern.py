@@ -29,7 +29,7 @@ class Window(TransformerAdapter):
     context_spans = (4,)
     window = 4
 
-    def call(self, tokens: Tensor, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, **kwargs: Any) -> ModelOutput:
         place = torch.arange(tokens.shape[1])
         return ModelOutput(self.module(tokens, mask=place > place.unsqueeze(-1) - self.window))
 

@@ -36,10 +36,10 @@ class Placing(TransformerAdapter):
     def placed_at(self, positions: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if positions is None:
             positions = torch.arange(tokens.shape[1]).expand(tokens.shape[:2])
-        return super().call(tokens, positions=self.placed_at(positions), **given)
+        return super().call(tokens, positions=self.placed_at(positions), **kwargs)
 
 
 class Wrapped(Placing):
@@ -61,17 +61,17 @@ class Refusing(Placing):
 class ClampedByDefault(TransformerAdapter):
     """Positions that nobody states stop at the stated length."""
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if positions is None:
             positions = torch.arange(tokens.shape[1]).expand(tokens.shape[:2]).clamp(max=EXAMPLE_LENGTH - 1)
-        return super().call(tokens, positions=positions, **given)
+        return super().call(tokens, positions=positions, **kwargs)
 
 
 class Uninitialised(TransformerAdapter):
     """Past the stated length there is what was in memory."""
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
-        answer = super().call(tokens, positions=positions, **given)
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
+        answer = super().call(tokens, positions=positions, **kwargs)
         last = tokens.shape[1] - 1 if positions is None else int(positions.max())
         return ModelOutput(answer.output * float("nan") if last >= EXAMPLE_LENGTH else answer.output, answer.cache)
 

@@ -25,8 +25,8 @@ def measured(driver: TransformerAdapter) -> Finding:
 class Marked(TransformerAdapter):
     """Another model where a mask is given, whatever it hides."""
 
-    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **given: Any) -> ModelOutput:
-        made = super().call(tokens, mask=mask, **given)
+    def call(self, tokens: Tensor, *, mask: Tensor | None = None, **kwargs: Any) -> ModelOutput:
+        made = super().call(tokens, mask=mask, **kwargs)
         return made if mask is None else ModelOutput(made.output.flip(-1), made.cache)
 
 
@@ -34,11 +34,11 @@ class CountsAnew(TransformerAdapter):
     """Counts from one where a mask is given and no ids are."""
 
     def call(
-        self, tokens: Tensor, *, mask: Tensor | None = None, positions: Tensor | None = None, **given: Any
+        self, tokens: Tensor, *, mask: Tensor | None = None, positions: Tensor | None = None, **kwargs: Any
     ) -> ModelOutput:
         if mask is not None and positions is None:
             positions = torch.arange(1, 1 + tokens.shape[1]).expand(tokens.shape[:2])
-        return super().call(tokens, mask=mask, positions=positions, **given)
+        return super().call(tokens, mask=mask, positions=positions, **kwargs)
 
 
 def test_a_mask_that_changes_the_output_is_not_blamed_on_positions() -> None:

@@ -35,7 +35,7 @@ class ByProduct(Rotary):
         super().__init__(head_width)
         self._plan = None
 
-    def cos_sin(self, positions: Tensor, **given: Any) -> tuple[Tensor, Tensor]:
+    def cos_sin(self, positions: Tensor, **kwargs: Any) -> tuple[Tensor, Tensor]:
         frequencies = torch.tensor([self.spectrum.frequencies])
         angles = (positions.float().unsqueeze(-1) @ frequencies).float()
         return angles.cos(), angles.sin()
@@ -51,10 +51,10 @@ class WavesInBfloat16(Sinusoidal):
 class Wrapped(TransformerAdapter):
     """Positions taken from a table of 512 rows by their remainder, in bfloat16 only."""
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if positions is not None and next(self.module.parameters()).dtype == torch.bfloat16:
             positions = positions % 512
-        return super().call(tokens, positions=positions, **given)
+        return super().call(tokens, positions=positions, **kwargs)
 
 
 def test_collapse_under_autocast_alone_is_found() -> None:

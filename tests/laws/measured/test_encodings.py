@@ -18,7 +18,7 @@ from orderproof.records.audit import Verdict
 LENGTH = {"dino_v3": 64}  # it stretches its waves over the picture: in a larger one steps are small
 USUAL = 400  # tables have so many rows, and pictures so many patches
 BY_TOKENS = {"none", "cope", "forgetting", "path"}  # what they do follows the order of the tokens, not position ids
-DIAGONAL = {"lie"}  # positions here are alike on all axes, and along one line its rotations add up
+DIAGONAL = {"lie"}  # positions here are equal on all axes, and along one line its rotations add up
 
 ROUNDED = {"grape"}  # its frequencies are weights, which bfloat16 rounds before any angle is worked out
 

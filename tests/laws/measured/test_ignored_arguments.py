@@ -80,7 +80,7 @@ def test_what_vanishes_in_keyword_arguments_is_said_and_not_held_against_it(of: 
 def test_model_that_answers_the_same_to_all_is_not_blamed() -> None:
     found = live(tiny_decoder(of=Constant))
     assert found.verdict == "undecided"
-    assert "the control moved the output by 0 only, so nothing follows from it" in found.reason
+    assert "the positive control changed the output by only 0, so it is inconclusive" in found.reason
 
 
 def test_model_without_encoding_is_not_blamed_for_its_position_ids() -> None:

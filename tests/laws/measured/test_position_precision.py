@@ -31,10 +31,10 @@ def broken(found: Finding) -> list[str]:
 class HalfPositions(TransformerAdapter):
     """Positions that go through float16 where autocast is on."""
 
-    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **given: Any) -> ModelOutput:
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
         if positions is not None and torch.is_autocast_enabled("cpu"):
             positions = positions.bfloat16().long()
-        return super().call(tokens, positions=positions, **given)
+        return super().call(tokens, positions=positions, **kwargs)
 
 
 def test_frequencies_cast_with_the_weights_are_found_in_the_dtype_that_rounds_them() -> None:
@@ -43,7 +43,7 @@ def test_frequencies_cast_with_the_weights_are_found_in_the_dtype_that_rounds_th
     assert "near the start" in found.reason
 
 
-def test_model_in_use_in_bfloat16_is_held_against_frequencies_made_anew() -> None:
+def test_model_in_use_in_bfloat16_is_compared_with_recomputed_frequencies() -> None:
     rounded, honest = tiny_decoder(RoundedFrequencies(8)), tiny_decoder()
     for driver in (rounded, honest):
         driver.module.to(torch.bfloat16)
@@ -53,7 +53,7 @@ def test_model_in_use_in_bfloat16_is_held_against_frequencies_made_anew() -> Non
 
 
 def _narrow(draw: Any) -> Any:
-    return lambda *given: draw(*given).to(torch.bfloat16)
+    return lambda *kwargs: draw(*kwargs).to(torch.bfloat16)
 
 
 def test_positions_rounded_under_autocast_are_found_there() -> None:

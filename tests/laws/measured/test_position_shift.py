@@ -46,4 +46,4 @@ def test_positions_stay_within_the_table_and_below_the_rounding_of_angles() -> N
 def test_model_that_ignores_position_ids_is_not_said_to_obey() -> None:
     found = shift(tiny_decoder("none"))
     assert found.verdict == "undecided"
-    assert "the control moved the output by 0 only" in found.reason
+    assert "the positive control changed the output by only 0" in found.reason

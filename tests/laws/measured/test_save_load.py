@@ -1,4 +1,4 @@
-"""The law `save_load`: buffers are held to it by themselves, and a cast is told and not judged."""
+"""The law `save_load`: each buffer is compared, and a cast is reported for information only."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ class Rounded(TransformerAdapter):
         return made
 
 
-def test_buffer_that_is_lost_is_told_though_no_output_differs() -> None:
+def test_buffer_that_is_lost_is_reported_though_no_output_differs() -> None:
     found = measured(tiny_decoder(of=Idle))
     assert found.verdict == "refuted"
     assert found.reason == "saved, copied on meta and loaded: buffers"
 
 
-def test_cast_is_told_and_not_judged() -> None:
+def test_cast_is_reported_for_information_only() -> None:
     found = measured(tiny_decoder(of=Rounded))
     assert found.verdict == "held"
     assert "for information only: cast to bfloat16 and loaded in bfloat16: the outputs differ by" in found.reason
 
 
-@pytest.mark.parametrize(("name", "told"), [("llama", True), ("gpt2", False)])
-def test_frequencies_of_transformers_are_rounded_by_a_cast_and_kept_by_loading(name: str, told: bool) -> None:
+@pytest.mark.parametrize(("name", "reported"), [("llama", True), ("gpt2", False)])
+def test_frequencies_of_transformers_are_rounded_by_a_cast_and_kept_by_loading(name: str, reported: bool) -> None:
     pytest.importorskip("transformers")
     made = load(f"arch:{name}", tiny=True).build_adapter
     assert made is not None
     found = measured(made())
     assert found.verdict == "held"
-    assert ("for information only" in found.reason) == told
+    assert ("for information only" in found.reason) == reported
     assert found.deviation.float32 == 0.0

@@ -50,7 +50,7 @@ def test_ranks_talk_and_leave_nothing_behind() -> None:
         (UnsupportedCallError("it has windows"), UnsupportedCallError, "it has windows"),
     ],
 )
-def test_rank_that_fails_is_told_at_once(error: Exception, raised: type[Exception], said: str) -> None:
+def test_rank_that_fails_is_reported_at_once(error: Exception, raised: type[Exception], said: str) -> None:
     def work(rank: int) -> list[Tensor]:
         if rank == 1:
             raise error
@@ -86,10 +86,10 @@ def test_transformers_model_with_positions_of_each_rank_is_refuted(monkeypatch: 
     driver = pretrained("llama")
     call = driver.call
 
-    def local(tokens: Tensor, **given: Any) -> ModelOutput:
+    def local(tokens: Tensor, **kwargs: Any) -> ModelOutput:
         if driver.module.config._attn_implementation != "sdpa":
-            given["positions"] = torch.arange(tokens.shape[1]).expand(tokens.shape[:2])
-        return call(tokens, **given)
+            kwargs["positions"] = torch.arange(tokens.shape[1]).expand(tokens.shape[:2])
+        return call(tokens, **kwargs)
 
     monkeypatch.setattr(driver, "call", local)
     monkeypatch.setattr(driver, "in_float64", lambda: driver)

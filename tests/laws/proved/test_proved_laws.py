@@ -1,4 +1,4 @@
-"""Every law: its honest example is proved, its planted fault refuted; what it changes, and what it asks for."""
+"""Each law: its conforming example is proved, its fault is refuted, and it changes the inputs that it names."""
 
 from __future__ import annotations
 
@@ -256,8 +256,8 @@ def test_replacing_slots_asks_for_the_others_only(law: ReplacementLaw, offset: i
     assert torch.equal(changed[:, offset:][torch.from_numpy(~replaced)], FIRST[:, offset:][torch.from_numpy(~replaced)])
     expected, found = law.expected_and_actual(FIRST, changed, (TokenDim(1, offset),), change)
     assert torch.equal(expected, found)
-    beside = offset * asked.all(axis=1).sum()  # an entry beside the tokens belongs to its whole row
-    assert expected.numel() == 3 * (asked.sum() + beside)
+    other = offset * asked.all(axis=1).sum()  # an entry outside the tokens belongs to its whole row
+    assert expected.numel() == 3 * (asked.sum() + other)
     index = law.output_index((0,), (TokenDim(1, offset),), tokens, (2, 6, 3))
     assert asked[index[0], index[1] - offset] or (asked[index[0]].all() and index[1] < offset)
     assert FIRST[index] == expected[0]
@@ -303,7 +303,7 @@ def test_nothing_follows_is_never_enough(law: ProvedLaw) -> None:
 def test_input_without_tokens_does_not_move(law: ProvedLaw) -> None:
     fact = law.input_fact((2, 5), None)
     assert fact.has_no_moves
-    assert fact.is_equivariant
+    assert (fact.dependence == NEVER).all()
 
 
 @pytest.mark.parametrize("law", ["permutation", "reversal"])
@@ -318,7 +318,7 @@ def test_token_dimension_that_stays_put_is_not_enough(law: str) -> None:
     assert chosen.missing_property(free, (TokenDim(1),), 5) is None
 
 
-def test_entries_beside_the_tokens_must_stay() -> None:
+def test_entries_outside_the_tokens_must_not_move() -> None:
     law = laws.find_proved_law("permutation")
     group = np.stack([np.array(g) for g in law.relation(5)["generators"]])
     shifted = permuted_axis(np.concatenate([np.zeros((2, 1), dtype=np.int64), group + 1], axis=1))

@@ -13,8 +13,9 @@ from orderproof import audit
 from orderproof.errors import UsageError
 from orderproof.models import Subject, load
 from orderproof.models.hf.adapter import HFAdapter
+from orderproof.models.hf.assumptions import ASSUMABLE, check_assumptions
 from orderproof.models.hf.attention_pattern import AttentionLayer, attention_pattern, configured_layers
-from orderproof.models.hf.describe import ASSUMABLE, ModelDescription, check_assumptions, describe
+from orderproof.models.hf.describe import ModelDescription, describe
 
 pytest.importorskip("transformers")
 

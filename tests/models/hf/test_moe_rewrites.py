@@ -70,8 +70,8 @@ def test_the_load_summary_names_the_rewrite(subject: Subject) -> None:
 
 
 def test_the_graph_is_compared_with_the_loop(subject: Subject) -> None:
-    exam = AuditContext(subject, subject.default_length)
-    assert exam.graph_mismatch is None
+    context = AuditContext(subject, subject.default_length)
+    assert context.graph_mismatch is None
 
 
 def test_a_wrong_rewrite_is_reported_as_another_branch(monkeypatch: pytest.MonkeyPatch) -> None:

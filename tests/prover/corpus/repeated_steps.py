@@ -1,4 +1,4 @@
-"""Programs whose steps repeat, and programs whose steps only look alike."""
+"""Programs whose steps repeat, and programs whose steps only look the same."""
 
 from __future__ import annotations
 

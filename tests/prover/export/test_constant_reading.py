@@ -176,20 +176,20 @@ def asks(question: Callable[[Tensor], Tensor]) -> Program:
 
 
 def test_a_constant_that_decides_a_branch_behind_the_exporter_is_read() -> None:
-    exam = examine(asks(lambda x: torch.ones_like(x).all()))
-    assert exam.captured.read
-    assert exam.graph_mismatch is None
+    context = examine(asks(lambda x: torch.ones_like(x).all()))
+    assert context.captured.read
+    assert context.graph_mismatch is None
 
 
 def test_a_token_that_decides_a_branch_behind_the_exporter_is_refused() -> None:
-    exam = examine(asks(lambda x: (x.abs() >= 0).all()))
-    assert "control flow depends on data" in (exam.export_failure or "")
+    context = examine(asks(lambda x: (x.abs() >= 0).all()))
+    assert "control flow depends on data" in (context.export_failure or "")
 
 
 def test_a_graph_without_values_reads_the_constants_that_its_twin_reads() -> None:
-    exam = examine(asks(lambda x: torch.ones_like(x).all()))
-    twin = exam.subject
-    weightless = AuditContext(replace(twin, device="meta", build_tiny_twin=lambda: twin), exam.length)
+    context = examine(asks(lambda x: torch.ones_like(x).all()))
+    twin = context.subject
+    weightless = AuditContext(replace(twin, device="meta", build_tiny_twin=lambda: twin), context.length)
     assert weightless.captured.read
 
 
@@ -236,6 +236,6 @@ def test_one_tensor_under_two_names_has_both() -> None:
 def test_a_check_of_a_distribution_is_no_branch(monkeypatch: pytest.MonkeyPatch) -> None:
     # torch.compile turns the checks off for the whole process when it is first imported
     monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)
-    exam = examine(Program(lambda x: torch.distributions.Categorical(logits=x).entropy()))
-    assert exam.export_failure is None
+    context = examine(Program(lambda x: torch.distributions.Categorical(logits=x).entropy()))
+    assert context.export_failure is None
     assert torch.distributions.Distribution._validate_args

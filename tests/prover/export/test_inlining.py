@@ -47,11 +47,11 @@ def test_what_is_written_out_computes_the_same(function: Function) -> None:
 
 @pytest.mark.parametrize("function", EACH)
 def test_laws_of_a_program_with_graphs_of_its_own(function: Function) -> None:
-    exam = examine(built(function))
-    found = {law: prove_law(exam, find_proved_law(law))[0].verdict for law in LAWS}
+    context = examine(built(function))
+    found = {law: prove_law(context, find_proved_law(law))[0].verdict for law in LAWS}
     assert {law for law, verdict in found.items() if verdict == "proved"} == PROVED[function], found
     for law in PROVED[function]:
-        made = certificate_for(exam, find_proved_law(law).subrelations(2)[0], "output")
+        made = certificate_for(context, find_proved_law(law).subrelations(2)[0], "output")
         assert made is not None
         assert recheck(made).law == law
 

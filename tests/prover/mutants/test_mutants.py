@@ -82,10 +82,10 @@ def caught_by_program(name: str, changed: Change) -> bool:
         with mutated(changed):
             found = finding_of(BROKEN[name], BROKEN[name].broken)
         return found.verdict == "proved" or "error in the prover" in found.reason
-    law, exam = examined(name)
+    law, context = examined(name)
     with mutated(changed):
-        done = walk(exam, laws.find_proved_law(law))
-        return shortfall(exam, done) is None or any(True for _ in violations(exam, done))
+        done = walk(context, laws.find_proved_law(law))
+        return shortfall(context, done) is None or any(True for _ in violations(context, done))
 
 
 def cases(*, slow: bool) -> list[object]:
@@ -106,8 +106,8 @@ def test_mutant_is_caught(mutant: Mutant) -> None:
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_program_that_sees_a_mutant_is_not_proved_without_it(name: str) -> None:
-    law, exam = examined(name)
-    assert shortfall(exam, walk(exam, laws.find_proved_law(law))) is not None
+    law, context = examined(name)
+    assert shortfall(context, walk(context, laws.find_proved_law(law))) is not None
 
 
 @pytest.mark.parametrize("mutant", cases(slow=False))

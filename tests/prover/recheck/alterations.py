@@ -134,9 +134,9 @@ def lacks_an_operand(step: dict[str, Any]) -> bool:
 
 def altered_steps(name: str, every: int) -> Counter[str]:
     """Alter each step in turn; every alteration that numbers contradict must be refused, at that step."""
-    exam, made = example(name)
+    context, made = example(name)
     steps, chance, tried = made["steps"], random.Random(0), Counter[str]()
-    both = runs(exam, made)
+    both = runs(context, made)
     places = {step["node"]: k for k, step in enumerate(steps)}
     accepted = []
     for k in range(len(steps)):

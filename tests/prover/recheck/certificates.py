@@ -27,20 +27,20 @@ def of_module(name: str) -> tuple[AuditContext, Certificate]:
     law_name, _, part = name.partition("#")
     law = find_proved_law(law_name)
     subject = from_module(law_fixtures()[law_name].conforming(), (torch.randn(3 if law_name == "batch" else 2, 5, 8),))
-    exam = AuditContext(subject, subject.default_length).in_call_mode(law.call_modes[0])
-    assert isinstance(exam, AuditContext), exam
-    made = certificate_for(exam, law.subrelations(2)[int(part or 0)], next(iter(exam.output_dims)))
+    context = AuditContext(subject, subject.default_length).in_call_mode(law.call_modes[0])
+    assert isinstance(context, AuditContext), context
+    made = certificate_for(context, law.subrelations(2)[int(part or 0)], next(iter(context.output_dims)))
     assert made is not None
-    return exam, made
+    return context, made
 
 
 def of_architecture(name: str, attention: str, law: str, **options: Any) -> tuple[AuditContext, Certificate]:
     subject = load(f"arch:{name}", tiny=True, attention=attention)
-    exam = AuditContext(subject, subject.default_length).in_call_mode(find_proved_law(law).call_modes[0])
-    assert isinstance(exam, AuditContext), exam
-    made = certificate_for(exam, find_proved_law(law).subrelations(2)[0], "last_hidden_state", **options)
+    context = AuditContext(subject, subject.default_length).in_call_mode(find_proved_law(law).call_modes[0])
+    assert isinstance(context, AuditContext), context
+    made = certificate_for(context, find_proved_law(law).subrelations(2)[0], "last_hidden_state", **options)
     assert made is not None
-    return exam, made
+    return context, made
 
 
 _made: dict[str, tuple[AuditContext, Certificate]] = {}
@@ -57,8 +57,8 @@ def example(name: str) -> tuple[AuditContext, Certificate]:
             options: dict[str, Any] = {"completed": True} if law == "permutation" else {}
             options |= {"uniform": ("wpe",)} if law == "prompt_permutation" else {}
             _made[name] = of_architecture(architecture, attention, law, **options)
-    exam, made = _made[name]
-    return exam, copy.deepcopy(made)
+    context, made = _made[name]
+    return context, copy.deepcopy(made)
 
 
 def sealed(made: Certificate) -> Certificate:

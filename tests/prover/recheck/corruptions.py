@@ -90,11 +90,11 @@ def nodes_at(args: Any, path: tuple[int, ...]) -> str:
     return str(args["node"])
 
 
-def is_false(kind: str, k: int, made: Certificate, exam: AuditContext, both: Runs) -> bool:
+def is_false(kind: str, k: int, made: Certificate, context: AuditContext, both: Runs) -> bool:
     """True if runs show that a corruption made a step false."""
     step = made["steps"][k]
     if kind == "values":
-        again = runs(exam, made)
+        again = runs(context, made)
         return any(
             s["fact"] is not None and s["operator"] not in ORIGINS and contradicted(s, again) for s in made["steps"]
         )
@@ -116,13 +116,13 @@ def corruptions(count: int, seed: int) -> Counter[str]:
     chance, found, accepted = random.Random(seed), Counter[str](), []
     known = {name: (example(name), runs(*example(name))) for name in CORRUPTIBLE}
     for number in range(count):
-        (exam, whole), both = known[CORRUPTIBLE[number % len(CORRUPTIBLE)]]
+        (context, whole), both = known[CORRUPTIBLE[number % len(CORRUPTIBLE)]]
         made = copy.deepcopy(whole)
         kind, k = corrupted(made, chance)
         if made == whole:
             found["no corruption"] += 1
             continue
-        false = is_false(kind, k, made, exam, both)
+        false = is_false(kind, k, made, context, both)
         try:
             recheck(sealed(made))
         except CertificateError:

@@ -12,14 +12,14 @@ from orderproof.auditing.context import AuditContext
 from tests.prover.recheck.certificates import Certificate
 
 
-def execute(exam: AuditContext, made: Certificate, tokens: tuple[torch.Tensor, ...]) -> dict[str, Any]:
+def execute(context: AuditContext, made: Certificate, tokens: tuple[torch.Tensor, ...]) -> dict[str, Any]:
     """Every step's value on these inputs in float64, from the certificate's own graph and its own stored values."""
     inputs = dict(zip(made["inputs"], tokens, strict=True))
     values: dict[str, Any] = {}
     for step in made["steps"]:
         if step["operator"] in ("parameter", "buffer"):
             name = step["args"][0]
-            values[step["node"]] = wide(stored(made, name) if name in made["values"] else exam.captured.values[name])
+            values[step["node"]] = wide(stored(made, name) if name in made["values"] else context.captured.values[name])
         elif step["operator"] == "input":
             values[step["node"]] = wide(inputs[step["node"]])
         else:
@@ -68,10 +68,10 @@ def run_step(step: dict[str, Any], values: dict[str, Any]) -> Any:
 Runs = tuple[dict[str, Any], list[tuple[int, int, dict[str, Any]]]]
 
 
-def runs(exam: AuditContext, made: Certificate) -> Runs:
+def runs(context: AuditContext, made: Certificate) -> Runs:
     """The first run, and each second one with its generator and case."""
-    first = exam.subject.sample(exam.length, 1).inputs
-    second = exam.subject.sample(exam.length, 2).inputs
+    first = context.subject.sample(context.length, 1).inputs
+    second = context.subject.sample(context.length, 2).inputs
     axes, relation = list(made["inputs"].values()), made["relation"]
     changed: list[tuple[int, int, tuple[torch.Tensor, ...]]] = []
     for g, p in enumerate(relation["generators"]):
@@ -86,8 +86,8 @@ def runs(exam: AuditContext, made: Certificate) -> Runs:
     for case, new in slots if made["family"] == "independence" else []:
         pairs = zip(first, second, axes, strict=True)
         changed.append((0, case, tuple(x if a is None else replaced(x, y, new, a) for x, y, a in pairs)))
-    found = [(g, case, execute(exam, made, inputs)) for g, case, inputs in changed]
-    return execute(exam, made, first), found
+    found = [(g, case, execute(context, made, inputs)) for g, case, inputs in changed]
+    return execute(context, made, first), found
 
 
 def replaced(x: torch.Tensor, y: torch.Tensor, new: torch.Tensor, axis: int) -> torch.Tensor:

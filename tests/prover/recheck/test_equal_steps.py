@@ -80,7 +80,7 @@ def fingerprint_of(made: Certificate) -> str:
     return graph_fingerprint([{k: v for k, v in s.items() if k != "repeats"} for s in made["steps"]])
 
 
-def test_a_step_is_like_another_only_if_its_operands_move_alike() -> None:
+def test_a_step_is_like_another_only_if_its_operands_move_in_the_same_way() -> None:
     bounds = -np.ones(1), np.ones(1)
     facts = [Fact((3,), "float32", (move,), -np.ones(1, int), *bounds) for move in ("identity", "uniform")]
     assert facts[0].digest("claimed") != facts[1].digest("claimed")

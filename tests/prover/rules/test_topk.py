@@ -18,11 +18,11 @@ from tests.prover.walking import Program, examine, walk
 
 @pytest.mark.parametrize("name", PROVED)
 def test_a_line_with_few_visible_keys_keeps_them_all(name: str) -> None:
-    exam = examine(Program(PROVED[name]))
+    context = examine(Program(PROVED[name]))
     law = laws.find_proved_law("causal")
-    (finding,) = prove_law(exam, law)
+    (finding,) = prove_law(context, law)
     assert finding.verdict == "proved", finding.reason
-    made = certificate_for(exam, law, finding.output)
+    made = certificate_for(context, law, finding.output)
     assert made is not None
     assert recheck(made).assumptions == tuple(made["assumptions"])
 
@@ -44,9 +44,9 @@ def test_places_said_to_be_among_the_largest_are() -> None:
         fill = fill.masked_fill(torch.from_numpy(kinds == "high"), torch.inf)
         count = int(drawn.integers(1, 5))
         function = lambda x, fill=fill, count=count: (x + fill).topk(count, -1).indices.to(x.dtype) * 1.0  # noqa: E731
-        exam = examine(Program(function), tokens=4, width=5)
-        done = walk(exam, laws.find_proved_law("causal"))
-        node = next(n for n in exam.captured.graph.nodes if "topk" in str(n.target))
+        context = examine(Program(function), tokens=4, width=5)
+        done = walk(context, laws.find_proved_law("causal"))
+        node = next(n for n in context.captured.graph.nodes if "topk" in str(n.target))
         facts = done.walk.facts[node]
         assert isinstance(facts, tuple)
         places: Fact = facts[1]

@@ -12,7 +12,12 @@ import torch
 from torch import Tensor
 
 from orderproof.blocks.sequence_parallel.all_gather import all_gather
-from orderproof.blocks.sequence_parallel.base import AttentionOptions, SequenceParallel, TokenPositions, concat_features
+from orderproof.blocks.sequence_parallel.strategy import (
+    AttentionOptions,
+    SequenceParallel,
+    TokenPositions,
+    concat_features,
+)
 from orderproof.encodings import attention
 
 

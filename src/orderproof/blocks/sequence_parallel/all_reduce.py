@@ -47,8 +47,8 @@ def all_reduce_gradients(parameters: Iterable[nn.Parameter], ranks: RankGroup) -
     distributed.all_reduce(has, group=ranks.group)
     reached = [p for p, times in zip(trained, has.tolist(), strict=True) if times]
     for kind in {(p.dtype, p.device) for p in reached}:
-        alike = [p for p in reached if (p.dtype, p.device) == kind]
-        flat = torch.cat([torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1) for p in alike])
+        same_kind = [p for p in reached if (p.dtype, p.device) == kind]
+        flat = torch.cat([torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1) for p in same_kind])
         distributed.all_reduce(flat, group=ranks.group)
-        for p, gradient in zip(alike, torch.split(flat, [p.numel() for p in alike]), strict=True):
+        for p, gradient in zip(same_kind, torch.split(flat, [p.numel() for p in same_kind]), strict=True):
             p.grad = gradient.view_as(p)

@@ -17,8 +17,13 @@ import torch
 from torch import Tensor
 
 from orderproof.blocks.sequence_parallel.all_to_all import all_to_all
-from orderproof.blocks.sequence_parallel.base import AttentionOptions, SequenceParallel, TokenPositions, concat_features
 from orderproof.blocks.sequence_parallel.head_slice import slice_heads
+from orderproof.blocks.sequence_parallel.strategy import (
+    AttentionOptions,
+    SequenceParallel,
+    TokenPositions,
+    concat_features,
+)
 from orderproof.encodings import attention
 from orderproof.errors import UsageError
 

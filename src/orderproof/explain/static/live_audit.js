@@ -46,7 +46,7 @@ function show({ model, same_tokens, tokens, rows, seconds }) {
 function explanation({ same_tokens, tokens: [first, second], rows }) {
   if (first.every((token, i) => token === second[i])) return "Both sentences give the same tokens: change the order of the words.";
   const bare = rows.find((row) => row.condition === "without positions" && row.dtype === "float64");
-  const alike = bare.max_abs_difference <= ROUNDING_TOLERANCE;
-  if (same_tokens) return `The same tokens in another order: without positions ${alike ? "only rounding is left" : "they differ too"}.`;
-  return `The two sentences do not hold the same tokens${alike ? "" : ": they differ without positions too"}.`;
+  const onlyRounding = bare.max_abs_difference <= ROUNDING_TOLERANCE;
+  if (same_tokens) return `The same tokens in another order: without positions ${onlyRounding ? "only rounding is left" : "they differ too"}.`;
+  return `The two sentences do not have the same tokens${onlyRounding ? "" : ": they differ without positions too"}.`;
 }

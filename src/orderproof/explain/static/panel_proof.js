@@ -14,10 +14,10 @@ import { update, state, subscribe } from "./state.js";
 const STEPS = [
   { name: "X′ = P X", why: "The words are permuted, and with them the rows.", pairs: [["X′", "x", "P X"]] },
   {
-    name: "Q′ = P Q, K′ = P K, V′ = P V", why: "A projection acts on each row alike: (P X) W = P (X W).",
+    name: "Q′ = P Q, K′ = P K, V′ = P V", why: "A projection acts on each row in the same way: (P X) W = P (X W).",
     pairs: [["Q′", "q", "P Q"], ["K′", "k", "P K"], ["V′", "v", "P V"]],
   },
-  { name: "S′ = P S P^T", why: "S′ = Q′ K′^T/√4 = P Q K^T P^T/√4: rows and columns move alike.", pairs: [["S′", "s", "P S P^T"]] },
+  { name: "S′ = P S P^T", why: "S′ = Q′ K′^T/√4 = P Q K^T P^T/√4: rows and columns are permuted in the same way.", pairs: [["S′", "s", "P S P^T"]] },
   { name: "softmax(P S P^T) = P softmax(S) P^T", why: "A softmax along rows is equivariant in rows and columns.", pairs: [["A′", "a", "P A P^T"]] },
   { name: "Z′ = A′ V′ = P A P^T P V = P Z", why: "P^T P = 1: the two permutations meet and cancel.", pairs: [["Z′", "z", "P Z"]] },
   { name: "mean(Z′) = mean(Z)", why: "A mean over the rows does not depend on their order: one vector for both sentences.", pairs: [["mean Z′", "pooled", "mean Z"]] },
@@ -85,7 +85,7 @@ function encodingActsAt(i) {
 
 function conclusion(gaps, broken, bare) {
   if (broken === null && bare) {
-    return "Every step holds, for any words, any weights, any P: f(P X) = P f(X). Feed-forward layers, norms and residual sums act on each row alike and keep it. So attention without positions is permutation-equivariant: the rows have an order, and it is not used. ∎";
+    return "Every step holds, for any words, any weights, any P: f(P X) = P f(X). Feed-forward layers, norms and residual sums act on each row in the same way and preserve it. So attention without positions is permutation-equivariant: the rows have an order, and it is not used. ∎";
   }
   if (broken === null) {
     const still = state.order.every((place, m) => place === m) ? " P moves nothing here." : "";

@@ -2,10 +2,10 @@
 import { formatDifference, pluralize } from "./dom.js";
 
 export const LEAK_TITLES = {
-  causal: "Where tokens see later ones",
-  padding: "Where tokens see pads",
-  packing: "Where documents see each other",
-  batch: "Where rows see each other",
+  causal: "Where outputs depend on later tokens",
+  padding: "Where outputs depend on pad tokens",
+  packing: "Where outputs depend on other documents",
+  batch: "Where outputs depend on other rows",
 };
 const NAMED_CALL_MODES = ["packed", "blocked"];
 
@@ -49,7 +49,7 @@ function checkClause(findings) {
   ].join(", ");
 }
 
-// How an outcome is known: "proved: 85 steps", "measured: 3 comparisons, at most 9.4e-07 apart", "witness: ...".
+// How an outcome is known: "proved: 85 steps", "measured: 3 comparisons, largest difference 9.4e-07", "witness: ...".
 export function evidenceText(f) {
   return [evidenceKind(f), clause(f)].filter(Boolean).join(": ");
 }
@@ -79,9 +79,9 @@ function comparisonSummary({ comparisons, control_difference: control }) {
   if (completed.length) {
     const most = completed.reduce((a, b) => (b.float32 > a.float32 ? b : a));
     const float64 = most.float64 === null ? "" : ` (${formatDifference(most.float64)} in float64)`;
-    parts[0] += most.float32 ? `, at most ${formatDifference(most.float32)} apart${float64}` : ", no difference";
+    parts[0] += most.float32 ? `, largest difference ${formatDifference(most.float32)}${float64}` : ", no difference";
   }
-  if (control !== null) parts.push(`the control ${formatDifference(control)}`);
-  if (completed.length < comparisons.length) parts.push(`${(comparisons.length - completed.length).toLocaleString("en")} more not possible`);
+  if (control !== null) parts.push(`positive control ${formatDifference(control)}`);
+  if (completed.length < comparisons.length) parts.push(`${(comparisons.length - completed.length).toLocaleString("en")} more could not be run`);
   return parts.join("; ");
 }

@@ -2,7 +2,7 @@
 import { byId, el, fill, isolatedWord } from "./dom.js";
 import { update, state, subscribe } from "./state.js";
 
-export const wordClass = (place) => `w${state.words.indexOf(state.words[place])}`; // equal words look alike
+export const wordClass = (place) => `w${state.words.indexOf(state.words[place])}`; // equal words have one color
 
 export function fixedChips(places) {
   return el("ol", { class: "words" }, places.map((place) => el("li", {}, el("span", { class: `chip ${wordClass(place)}` }, isolatedWord(state.words[place])))));

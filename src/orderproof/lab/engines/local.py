@@ -1,10 +1,10 @@
-"""Worker processes on this machine, started with spawn, with one torch thread each.
+"""Processes on this machine, one for each run, with one torch thread each.
 
-A worker that dies (killed, out of memory) breaks the pool and stops the other workers. A new pool takes the remaining
-runs, which resume from their checkpoints. The interrupted runs are then executed one at a time, so that the next death
-identifies its run; a run whose worker dies three times while it runs alone is abandoned.
+A process that dies (killed, out of memory) ends its own run only. The run is started again and resumes from its
+checkpoint; a run whose process dies three times is abandoned. On Linux the processes are forked from a server process
+that has imported torch, elsewhere they are spawned: forking this process could copy the locks of its threads.
 
-A worker ends with its parent: a thread in the worker waits for the end of the parent process.
+A process ends with its parent: a thread in it waits for the end of the parent process.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from orderproof.errors import UsageError
@@ -31,10 +31,17 @@ from orderproof.lab.engines.engine import (
     worker_died,
 )
 from orderproof.lab.run_config import RunConfig
+from orderproof.signals import sigint_blocked
+
+if sys.platform == "linux":
+    PROCESSES = multiprocessing.get_context("forkserver")
+    PROCESSES.set_forkserver_preload(["orderproof.lab.trainer"])
+else:
+    PROCESSES = multiprocessing.get_context("spawn")
 
 
 class LocalEngine(Engine):
-    """A pool of local processes."""
+    """Local processes."""
 
     workers: int
 
@@ -42,20 +49,31 @@ class LocalEngine(Engine):
         self.workers = workers or os.cpu_count() or 1
 
     def run(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[RunOutcome]:
-        remaining = {run.id: run for run in runs}
-        suspects: list[str] = []
-        deaths: Counter[str] = Counter()
-        while remaining:
-            waiting = [remaining[run_id] for run_id in suspects] or list(remaining.values())
-            interrupted: list[str] = []
-            for outcome in _run_pool(1 if suspects else self.workers, waiting, checkpoints, interrupted):
-                del remaining[outcome.id]
-                yield outcome
-            deaths.update(interrupted if len(interrupted) == 1 else [])
-            for run_id in [run_id for run_id in interrupted if deaths[run_id] == MAX_ATTEMPTS]:
-                del remaining[run_id]
-                yield worker_died(run_id)
-            suspects = [run_id for run_id in dict.fromkeys([*suspects, *interrupted]) if run_id in remaining]
+        waiting, deaths = deque(runs), Counter[str]()
+        running: dict[Connection, tuple[BaseProcess, RunConfig]] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.workers:
+                    run = waiting.popleft()
+                    with sigint_blocked():
+                        results, process = _start(run, checkpoints)
+                        running[results] = process, run
+                ready = wait(list(running))
+                for results in [each for each in running if each in ready]:
+                    process, run = running[results]
+                    outcome = _outcome(results, run)
+                    del running[results]
+                    _end(results, process)
+                    if outcome is None:
+                        deaths[run.id] += 1
+                        if deaths[run.id] < MAX_ATTEMPTS:
+                            waiting.append(run)
+                            continue
+                        outcome = worker_died(run.id)
+                    yield outcome
+        finally:
+            for results, (process, _) in running.items():
+                _end(results, process)
 
 
 def make_local_engine(target: str | None, workers: int | None) -> LocalEngine:
@@ -68,40 +86,32 @@ def make_local_engine(target: str | None, workers: int | None) -> LocalEngine:
 ENGINE = make_local_engine
 
 
-def _run_pool(
-    workers: int, waiting: list[RunConfig], checkpoints: Path, interrupted: list[str]
-) -> Iterator[RunOutcome]:
-    """Yield the outcomes of the runs; if a worker dies, append the ids of the unfinished runs to ``interrupted``."""
-    pool = ProcessPoolExecutor(
-        min(workers, len(waiting)), mp_context=multiprocessing.get_context("spawn"), initializer=_initialise_worker
-    )
-    running: dict[Future[str], str] = {}
-    try:
-        while waiting or running:
-            while waiting and len(running) < workers:
-                with _sigint_blocked():
-                    future = pool.submit(run_job, serialise_run(waiting[0]), str(checkpoints))
-                running[future] = waiting.pop(0).id
-            done = wait(running, return_when=FIRST_COMPLETED).done
-            finished = [future for future in done if not isinstance(future.exception(), BrokenProcessPool)]
-            for future in finished:
-                yield parse_outcome(future.result(), run_id=running.pop(future))
-            if len(finished) < len(done):
-                break
-    except BrokenProcessPool:  # from submit: a worker died between two runs
-        pass
-    finally:
-        _kill_pool(pool)
-    interrupted.extend(running.values())
+def _start(run: RunConfig, checkpoints: Path) -> tuple[Connection, BaseProcess]:
+    """A process that executes a run, and the connection on which it sends the outcome."""
+    results, sender = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=_work, args=(sender, serialise_run(run), str(checkpoints)))
+    process.start()
+    sender.close()  # so that the death of the process closes the connection
+    return results, process
 
 
-def _initialise_worker() -> None:
-    """In a worker: use one thread, leave Ctrl-C to the parent, and end with the parent."""
+def _work(sender: Connection, text: str, checkpoints: str) -> None:
+    """In a process: use one thread, leave Ctrl-C to the parent, end with the parent, and execute the run."""
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    sender.send(run_job(text, checkpoints))
+
+
+def _outcome(results: Connection, run: RunConfig) -> RunOutcome | None:
+    """The outcome that a process has sent; None if it died before."""
+    try:
+        text = results.recv()
+    except (EOFError, OSError):  # it sent nothing, or a part of its message
+        return None
+    return parse_outcome(text, run_id=run.id)
 
 
 def _end_with_parent() -> None:
@@ -111,27 +121,9 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-@contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Block SIGINT: a process started in this context cannot receive it before `_initialise_worker` ignores it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _kill_pool(pool: ProcessPoolExecutor) -> None:
-    """Kill all workers and wait for their end."""
-    processes = list((pool._processes or {}).values())
-    manager = pool._executor_manager_thread
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.kill()
-    for process in processes:
-        process.join()
-    if manager is not None:  # otherwise it may close its pipe while Python, on its way out, writes to it
-        manager.join()  # type: ignore[attr-defined]  # typeshed gives it another class
+def _end(results: Connection, process: BaseProcess) -> None:
+    """Kill a process, if it still runs, and wait for its end."""
+    results.close()
+    process.kill()
+    process.join()
+    process.close()

@@ -56,19 +56,22 @@ def _compare_backend(
     calls: CachedCalls, *, name: str, left: int = 0, right: int = 0, restart: bool = False
 ) -> OutputPair:
     other, end = calls.attention_backends[name], calls.default_length - right
-    given: dict[str, Tensor] = {}
+    arguments: dict[str, Tensor] = {}
     mask = torch.ones(calls.default_tokens.shape[:2], dtype=torch.bool)
     mask[0, :left] = False
     mask[0, end:] = False
     if left or right:
-        given["mask"] = mask
+        arguments["mask"] = mask
         if "positions" in calls.adapter.supported_inputs:
-            given["positions"] = calls.adapter.first_position_id + (mask.long().cumsum(1) - 1).clamp(min=0)
+            arguments["positions"] = calls.adapter.first_position_id + (mask.long().cumsum(1) - 1).clamp(min=0)
     if restart:
         half = calls.default_length // 2
         first, second = calls.default_position_ids(half), calls.default_position_ids(calls.default_length - half)
-        given["positions"] = torch.cat([first, second], dim=1)
-    expected, actual = calls.forward(calls.default_tokens, **given), other.forward(calls.default_tokens, **given)
+        arguments["positions"] = torch.cat([first, second], dim=1)
+    expected, actual = (
+        calls.forward(calls.default_tokens, **arguments),
+        other.forward(calls.default_tokens, **arguments),
+    )
     if not (left or right) or expected.dim() != 3:
         return expected, actual
     if expected.shape[1] == calls.default_length:

@@ -4,7 +4,7 @@
     reorder  decode y after C(X) with its rows permuted          =  f of the permuted rows
     reuse    two continuations of one prefix, each on a copy     =  f(x y), f(x z)
 
-Source: elementary; broken by ring buffers that are cropped by logical length, and by lengths stored apart from tensors.
+Source: elementary; broken by ring buffers that are cropped by logical length, and by lengths that are not in a tensor.
 """
 
 from __future__ import annotations

@@ -73,14 +73,14 @@ class CachedCalls:
         """An all-ones mask [row, token], or None if the model takes no mask."""
         return torch.ones(tokens.shape[:2], dtype=torch.bool) if "mask" in self.adapter.supported_inputs else None
 
-    def uncached_call(self, tokens: Tensor, **given: Any) -> ModelOutput:
+    def uncached_call(self, tokens: Tensor, **arguments: Any) -> ModelOutput:
         """The output of one call that is not cached. The model gets copies of the tensors."""
-        own: dict[str, Any] = {k: v.clone() if isinstance(v, Tensor) else v for k, v in given.items()}
+        own: dict[str, Any] = {k: v.clone() if isinstance(v, Tensor) else v for k, v in arguments.items()}
         with torch.no_grad():
             return self.adapter.call(tokens.clone(), **own)
 
     def incremental_forward(
-        self, tokens: Tensor, sizes: list[int], past: Any = None, **given: Any
+        self, tokens: Tensor, sizes: list[int], past: Any = None, **arguments: Any
     ) -> tuple[Tensor, Any]:
         """The outputs of calls with these numbers of tokens, each on the cache of the calls before it, and the cache.
 
@@ -89,14 +89,14 @@ class CachedCalls:
         """
         outputs, start, before = [], 0, 0
         past = self.adapter.initial_cache(*tokens.shape[:2]) if past is None else past
-        mask: Tensor | None = given.get("mask")
+        mask: Tensor | None = arguments.get("mask")
         if mask is not None:
             before = mask.shape[1] - tokens.shape[1]
         for size in sizes:
             end = start + size
             more: dict[str, Any] = {} if mask is None else {"mask": mask[:, : before + end]}
-            if given.get("positions") is not None:
-                more["positions"] = given["positions"][:, start:end]
+            if arguments.get("positions") is not None:
+                more["positions"] = arguments["positions"][:, start:end]
             answer = self.uncached_call(tokens[:, start:end], past=past, keep=True, **more)
             shape = list(answer.output.shape)
             if shape[:2] != [len(tokens), size]:

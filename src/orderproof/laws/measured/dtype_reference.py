@@ -82,8 +82,8 @@ def weight_dtype(adapter: ModelAdapter) -> torch.dtype:
 
 def _forward_in_bfloat16(calls: CachedCalls) -> PositionedForward:
     def call(tokens: Tensor, positions: Tensor) -> Tensor:
-        given = tokens.to(torch.bfloat16) if tokens.is_floating_point() else tokens
-        return calls.loaded_in(torch.bfloat16).forward_at(given, positions)
+        inputs = tokens.to(torch.bfloat16) if tokens.is_floating_point() else tokens
+        return calls.loaded_in(torch.bfloat16).forward_at(inputs, positions)
 
     return call
 

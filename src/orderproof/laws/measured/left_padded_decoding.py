@@ -43,9 +43,11 @@ def _generated(calls: CachedCalls) -> OutputPair:
 
 def _padded(calls: CachedCalls, *, alone: bool) -> OutputPair:
     """The outputs of the last tokens of the first row."""
-    tokens, mask, row, given = padded_batch(calls, left=PADS, alone=alone)
-    expected = calls.forward(row) if "positions" in given else calls.forward(tokens, mask=mask)[:1]
-    decoded, _ = calls.incremental_forward(tokens, [tokens.shape[1] - DECODED_TOKENS, *[1] * DECODED_TOKENS], **given)
+    tokens, mask, row, arguments = padded_batch(calls, left=PADS, alone=alone)
+    expected = calls.forward(row) if "positions" in arguments else calls.forward(tokens, mask=mask)[:1]
+    decoded, _ = calls.incremental_forward(
+        tokens, [tokens.shape[1] - DECODED_TOKENS, *[1] * DECODED_TOKENS], **arguments
+    )
     return expected[:, -DECODED_TOKENS:], decoded[:1, -DECODED_TOKENS:]
 
 

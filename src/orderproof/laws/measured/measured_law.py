@@ -54,7 +54,7 @@ class MeasuredLaw(Law):
 
     zero_tolerance = False  # the outputs must be equal up to the last bits: nothing that may matter was changed
     inapplicable_if_unsupported = False  # an adapter that supports no comparison makes it not applicable, not undecided
-    confirm_in_float64 = True  # a difference is repeated in float64; not if both outputs round alike
+    confirm_in_float64 = True  # a difference is repeated in float64; not if both outputs have the same rounding errors
     refutation_changes_model = False  # a model that breaks the law is not the same afterwards
 
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:

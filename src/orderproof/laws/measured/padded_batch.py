@@ -35,7 +35,7 @@ def padded_batch(calls: CachedCalls, *, left: int, right: int = 0, alone: bool) 
     if not alone:
         tokens = torch.cat([tokens, calls.sample_tokens(count + pads, rows=1, other=4)])
         mask = torch.cat([mask, torch.ones_like(mask)])
-    given = {"mask": mask}
+    arguments = {"mask": mask}
     if "positions" in calls.adapter.supported_inputs:
-        given["positions"] = calls.adapter.first_position_id + (mask.long().cumsum(1) - 1).clamp(min=0)
-    return PaddedBatch(tokens, mask, row, given)
+        arguments["positions"] = calls.adapter.first_position_id + (mask.long().cumsum(1) - 1).clamp(min=0)
+    return PaddedBatch(tokens, mask, row, arguments)

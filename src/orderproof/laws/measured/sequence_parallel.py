@@ -51,14 +51,14 @@ def _compare_split(calls: CachedCalls, *, name: str) -> OutputPair:
 def _outputs_by_rank(calls: CachedCalls) -> list[list[Tensor]]:
     """The outputs of each rank in each split; the processes are started once for all splits."""
     tokens = _tokens(calls)
-    given = calls.default_position_ids(tokens.shape[1])
+    positions = calls.default_position_ids(tokens.shape[1])
 
     def work(rank: int) -> list[Tensor]:
         outputs = []
         for name, quarters in RANK_QUARTERS.items():
             own = _token_indices(tokens.shape[1], name)[rank]
             with calls.adapter.sequence_parallel(rank, len(quarters), own):
-                output = calls.uncached_call(tokens[:, own], positions=given[:, own], keep=False).output
+                output = calls.uncached_call(tokens[:, own], positions=positions[:, own], keep=False).output
             if output.dim() != 3 or output.shape[1] != len(own):
                 raise UnsupportedCallError("it does not give one output per token")
             outputs.append(output)

@@ -21,7 +21,7 @@ MAX_TOKENS = 600  # of a call between the two calls that are compared
 class Stateless(MeasuredLaw):
     """The law of this module."""
 
-    confirm_in_float64 = False  # both outputs are of the same call, so they round alike
+    confirm_in_float64 = False  # both outputs are of the same call, so their rounding errors are equal
     refutation_changes_model = True
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:

@@ -2,7 +2,7 @@
 
     X_r = X'_r for every row r but one  implies  f(X)_r = f(X')_r for those rows.
 
-Each row is replaced in turn: one relation and one walk per row.
+Each row is replaced in turn: one relation and one pass over the graph per row.
 Source: elementary; broken by batch statistics, by experts with a capacity, and by scales taken over a whole tensor.
 """
 

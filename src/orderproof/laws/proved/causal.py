@@ -2,7 +2,7 @@
 
     X_i = X'_i for i < j  implies  f(X)_i = f(X')_i for i < j.
 
-The prover tracks for each element the largest token index that it depends on, so one walk decides every j.
+The prover tracks for each element the largest token index that it depends on, so one pass decides every j.
 Source: elementary; the assumption of next-token training.
 """
 

@@ -2,7 +2,7 @@
 
     X_s = X'_s for every slot s of one document  implies  f(X)_s = f(X')_s there.
 
-A row has two documents, and either is replaced: two relations, two walks. Two call modes mark the documents: position
+A row has two documents, and either is replaced: two relations. Two call modes mark the documents: position
 ids that restart at each document (`packed`), or these and a block-diagonal mask (`blocked`).
 Source: elementary; the assumption of training on packed documents.
 """

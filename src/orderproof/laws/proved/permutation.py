@@ -17,7 +17,7 @@ from orderproof.records.audit import Remedy
 LAW = EquivarianceLaw(
     code="OP101",
     name="permutation",
-    statement="Permuting the tokens permutes the outputs alike (per token) or leaves them unchanged (pooled).",
+    statement="A permutation of the tokens permutes the outputs in the same way, or leaves pooled outputs unchanged.",
     trait="sees token order",
     trait_if="fails",
     kind="property",

@@ -15,7 +15,7 @@ from orderproof.permutations import symmetric_generators
 LAW = EquivarianceLaw(
     code="OP104",
     name="position_ids",
-    statement="Permuting tokens and position ids together permutes the outputs alike.",
+    statement="Permuting tokens and position ids together permutes the outputs in the same way.",
     trait="uses order through position ids only",
     trait_if="holds",
     kind="property",

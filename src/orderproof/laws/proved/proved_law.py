@@ -113,7 +113,7 @@ class ProvedLaw(Law):
     requires_token_mixing = True  # a proof is vacuous if no token's output depends on another token
 
     def subrelations(self, rows: int) -> tuple[ProvedLaw, ...]:
-        """The relations that together are the law for a batch with this number of rows; each needs its own walk."""
+        """The relations that together are the law for a batch with this number of rows; each is proved separately."""
         return (self,)
 
     @abstractmethod
@@ -164,7 +164,7 @@ class ProvedLaw(Law):
 
 @dataclass(frozen=True, kw_only=True)
 class EquivarianceLaw(ProvedLaw):
-    """Tokens are permuted by a group; the output is permuted alike, or unchanged if it has no tokens."""
+    """Tokens are permuted by a group; the output is permuted in the same way, or unchanged if it has no tokens."""
 
     permutes_tokens = True
 

@@ -1,1 +1,1 @@
-"""Hugging Face transformers models: how they are described, built, called and exported."""
+"""Hugging Face transformers models: how they are described, built, called and recorded."""

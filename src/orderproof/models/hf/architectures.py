@@ -16,8 +16,8 @@ from orderproof.errors import OrderproofError, SubjectError, UsageError, first_l
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.audio import is_audio_model
 from orderproof.models.hf import build_subject
+from orderproof.models.hf.assumptions import Assumptions
 from orderproof.models.hf.decoder_adapter import has_text_decoder
-from orderproof.models.hf.describe import Assumptions
 from orderproof.models.hf.export_patches import transformers_library
 from orderproof.models.hf.meta_device import build_on_meta
 from orderproof.models.hf.model_class import (

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from orderproof.adapter import ModelAdapter
 from orderproof.models import audio
 from orderproof.models.hf.adapter import HFAdapter, can_be_called
+from orderproof.models.hf.assumptions import Assumptions
 from orderproof.models.hf.context_spans import default_proof_length
 from orderproof.models.hf.decoder_adapter import build_decoder_adapter
-from orderproof.models.hf.describe import Assumptions, ModelDescription, describe, is_vision_model
+from orderproof.models.hf.describe import ModelDescription, describe
 from orderproof.models.hf.export_patches import eager_branches
 from orderproof.models.hf.extra_inputs import ExtraInputs
+from orderproof.models.hf.model_kind import is_vision_model
 from orderproof.models.hf.moe_rewrites import REWRITE_NOTE, needs_moe_rewrite
 from orderproof.models.hf.outputs import audited_outputs, prefix_token_count
 from orderproof.models.hf.token_inputs import embedding_sampler, input_embeddings, token_id_sampler
@@ -183,14 +185,8 @@ def build_subject(
     else:
         tokens = _token_input(name, model, description, device, use_token_ids=use_token_ids)
     load_summary += tokens.summary + extra_inputs.summary
-    sizes = tensor_sizes(model) | config_integers(config.to_dict()) | {BATCH_SIZE}
-    length, not_crossed = default_proof_length(config, sizes)
-    max_length = tokens.patch_count or description.position_table_size
-    if is_audio:
-        length = max_length = int(tokens.draw(0, 0).inputs[0].shape[1])
-    elif not_crossed and tokens.patch_count is None:
-        load_summary += f", {not_crossed}"
-    length = tokens.patch_count or min(length, max_length or length)
+    length, max_length, not_crossed = _lengths(model, config, description, tokens)
+    load_summary += f", {not_crossed}" if not_crossed else ""
     module = TokenInputModule(
         model, tokens.argument, description, extra_inputs, on_meta=on_meta, patch_count=tokens.patch_count
     ).eval()
@@ -222,6 +218,19 @@ def build_subject(
             build_adapter, model, description, tokens, extra_inputs, length=length, max_positions=max_length
         ),
     )  # fmt: skip
+
+
+def _lengths(model: Any, config: Any, description: ModelDescription, tokens: InputSpec) -> tuple[int, int | None, str]:
+    """The default and the largest number of tokens, and the spans of the model that the default does not cross."""
+    if description.audio_argument is not None:
+        length = int(tokens.draw(0, 0).inputs[0].shape[1])
+        return length, length, ""
+    if tokens.patch_count is not None:
+        return tokens.patch_count, tokens.patch_count, ""
+    sizes = tensor_sizes(model) | config_integers(config.to_dict()) | {BATCH_SIZE}
+    length, not_crossed = default_proof_length(config, sizes)
+    max_length = description.position_table_size
+    return min(length, max_length or length), max_length, not_crossed
 
 
 def _token_input(

@@ -16,8 +16,8 @@ from orderproof.errors import CheckpointError, OrderproofError, first_line
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf import build_subject
 from orderproof.models.hf.architectures import known_architectures
+from orderproof.models.hf.assumptions import Assumptions
 from orderproof.models.hf.decoder_adapter import has_text_decoder
-from orderproof.models.hf.describe import Assumptions
 from orderproof.models.hf.export_patches import transformers_library
 from orderproof.models.hf.model_class import model_class, select_attention_backend
 from orderproof.models.hf.token_inputs import input_embeddings

@@ -16,47 +16,25 @@ from typing import Any
 
 from torch import nn
 
-from orderproof.errors import UsageError, first_line
+from orderproof.errors import first_line
 from orderproof.models.audio import audio_argument
+from orderproof.models.hf.assumptions import OPTIONAL_ARGUMENTS, TEXT_KINDS, Assumptions, check_assumptions
 from orderproof.models.hf.attention_pattern import (
     FULL_ATTENTION,
-    LAYER_TYPES,
     AttentionLayer,
     configured_layers,
     other_token_mixing,
 )
 from orderproof.models.hf.config_changes import uses_rotary
 from orderproof.models.hf.context_spans import context_spans
+from orderproof.models.hf.model_kind import infer_model_kind
 from orderproof.models.hf.position_tables import first_position, position_table_size
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.tiny.proportional_sizes import config_value
-from orderproof.models.vision.patch_embedding import FLATTENED_PATCHES, PIXEL_ARGUMENTS
-from orderproof.models.vision.patch_grid import takes_patch_grid
-from orderproof.registry import did_you_mean
 
 LAYER_COUNT_KEYS = ("num_hidden_layers", "encoder_layers", "num_layers", "n_layer", "n_layers")
-# causal language models by their auto class that mask nothing unless their configuration says so
-BIDIRECTIONAL_CAUSAL_LMS = {"xlnet", "bert-generation", "blip_text_model", "cpmant"}
-TEXT_KINDS = ("encoder", "causal_lm")
-_CROSS_ATTENTION_MASK = re.compile(r"create_bidirectional_mask\([^()]*encoder_hidden_states=[^()]*\)")
 _POSITION_NAME = re.compile("rotary|position|sinusoid", re.IGNORECASE)
 _IGNORED_WARNINGS = ("`{}` was passed, but it is unused", "`{}` were provided but will be ignored")
-_ARGUMENTS = ("position_ids", "attention_mask")
-
-Assumptions = Mapping[str, Any]
-ASSUMABLE: Mapping[
-    str, type | tuple[str, ...]
-] = {  # fields that a user can set, and the values or the type they must have
-    "model_kind": TEXT_KINDS,
-    "layer_types": LAYER_TYPES,
-    "has_positions": bool,
-    "ignored_arguments": _ARGUMENTS,
-    "first_position_id": int,
-    "position_table_size": int,
-    "config_max_positions": int,
-    "family_max_positions": int,
-    "pad_token_id": int,
-}
 
 
 @dataclass(frozen=True)
@@ -147,7 +125,7 @@ def describe(
             notes.append(_note(f"model_kind {model_kind!r} inferred from {inferred_from}", "model_kind"))
     kind = assumed.get("model_kind") or ("audio" if audio_name else model_kind)
     is_text = kind in TEXT_KINDS
-    layers, unknown = _attention_layers(model, causal=kind == "causal_lm", layer_types=assumed.get("layer_types"))
+    layers, unknown = _attention_layers(model, layer_types=assumed.get("layer_types"))
     ignored = frozenset(assumed.get("ignored_arguments", _documented_as_ignored(model, parameters)))
     table = assumed.get("position_table_size", position_table_size(model))
     positions, evidence = (True, "") if table is not None else _find_positions(model)
@@ -190,89 +168,13 @@ def _note(text: str, name: str) -> str:
     return f"{text}; override with assume {name}"
 
 
-def check_assumptions(assume: Assumptions | None) -> dict[str, Any]:
-    """The values that a user sets. Raises `UsageError` for an unknown name or a value of another type."""
-    for name, value in (assume or {}).items():
-        if name not in ASSUMABLE:
-            raise UsageError(f"expected one of {', '.join(ASSUMABLE)}; got {name!r}{did_you_mean(name, ASSUMABLE)}")
-        expected = ASSUMABLE[name]
-        if isinstance(expected, type):
-            fits, wanted = type(value) is expected, expected.__name__
-        else:
-            values = [value] if name == "model_kind" else value
-            fits = isinstance(values, (list, tuple, set, frozenset)) and all(each in expected for each in values)
-            wanted = ("one of " if name == "model_kind" else "a list of ") + ", ".join(expected)
-        if not fits:
-            raise UsageError(f"{name}: expected {wanted}; got {value!r}")
-    return dict(assume or {})
-
-
 def layer_count(config: Any) -> int | None:
     """The number of layers in a configuration."""
     text = config.get_text_config()
     return next((int(n) for key in LAYER_COUNT_KEYS if isinstance(n := getattr(text, key, None), int)), None)
 
 
-def infer_model_kind(config: Any, model: Any, *, encoder: bool = False) -> tuple[str, str]:
-    """The kind "vision", "causal_lm" or "encoder", and what it was inferred from if nothing states it.
-
-    ``encoder``: the model is the encoder taken out of an encoder-decoder.
-    """
-    from transformers.models.auto import modeling_auto
-
-    name = type(model).__name__
-    if is_vision_model(type(model)):
-        return "vision", ""
-    if config.is_encoder_decoder and (encoder or "Encoder" in name):
-        return "encoder", "" if encoder else f"the class name {name}"
-    builds_causal_mask = source_builds_causal_mask(model) if config.is_encoder_decoder else None
-    if builds_causal_mask is False:
-        return "encoder", f"the source of {name}"
-    if getattr(config, "use_bidirectional_attention", None) is True or getattr(config, "is_causal", True) is False:
-        return "encoder", ""
-    if config.model_type in BIDIRECTIONAL_CAUSAL_LMS:
-        return "encoder", f"a list of model types ({config.model_type})"
-    generating = {
-        *modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        *modeling_auto.MODEL_FOR_CAUSAL_IMAGE_MODELING_MAPPING_NAMES,
-    }
-    masked = config.model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    if (config.model_type in generating and not masked) or getattr(config, "is_decoder", False):
-        return "causal_lm", ""
-    if builds_causal_mask or source_builds_causal_mask(model):
-        return "causal_lm", f"the source of {name}"
-    return "encoder", "" if masked else f"the source of {name}"
-
-
-def source_builds_causal_mask(model: Any) -> bool:
-    """True if the class that masks the tokens of a model builds a causal mask.
-
-    That is the outermost class that builds any mask: encoders of other inputs within it (proteins, images) build their
-    own. A mask for the output of an encoder does not mask its tokens.
-    """
-    sources = ""
-    for part in model.modules():
-        classes = [each for each in type(part).__mro__ if "transformers.models" in each.__module__]
-        source = _CROSS_ATTENTION_MASK.sub("", "".join(inspect.getsource(each) for each in classes))
-        sources += source
-        causal = re.search(r"(causal|recurrent_attention)_mask\(", source) is not None
-        if causal or "bidirectional_mask(" in source:
-            return causal and not any(sign in source for sign in ("bidirectional_mask(", "block_sequence_ids="))
-    return "self.is_causal = True" in sources
-
-
-def is_vision_model(model_class: Any) -> bool:
-    """True if a class takes pixels, and no text."""
-    accepted = inspect.signature(model_class.forward).parameters
-    pixels = getattr(model_class, "main_input_name", None) in PIXEL_ARGUMENTS or any(
-        name in accepted for name in (*PIXEL_ARGUMENTS, FLATTENED_PATCHES)
-    )
-    return (pixels or takes_patch_grid(model_class)) and "input_ids" not in accepted
-
-
-def _attention_layers(
-    model: nn.Module, *, causal: bool, layer_types: Any = None
-) -> tuple[tuple[AttentionLayer, ...] | None, str]:
+def _attention_layers(model: nn.Module, *, layer_types: Any = None) -> tuple[tuple[AttentionLayer, ...] | None, str]:
     """The mask of each layer, or None and the reason why it is unknown. Layer types from the user are final."""
     config: Any = model.config
     try:
@@ -294,7 +196,9 @@ def _documented_as_ignored(model: Any, parameters: Mapping[str, Any]) -> frozens
     except (OSError, TypeError):  # no source file
         return frozenset()
     return frozenset(
-        name for name in _ARGUMENTS if name in parameters and any(w.format(name) in source for w in _IGNORED_WARNINGS)
+        name
+        for name in OPTIONAL_ARGUMENTS
+        if name in parameters and any(w.format(name) in source for w in _IGNORED_WARNINGS)
     )
 
 

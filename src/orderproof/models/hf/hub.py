@@ -7,8 +7,8 @@ from pathlib import Path
 from orderproof.errors import CheckpointError
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.architectures import known_architectures
+from orderproof.models.hf.assumptions import Assumptions
 from orderproof.models.hf.checkpoint import load_checkpoint
-from orderproof.models.hf.describe import Assumptions
 from orderproof.models.hf.export_patches import transformers_library
 from orderproof.models.subject import Subject
 from orderproof.subject_spec import not_cached

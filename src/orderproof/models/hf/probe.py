@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from orderproof.errors import SubjectError, first_line
-from orderproof.models.hf.describe import is_vision_model
 from orderproof.models.hf.extra_inputs import ExtraInputs, input_named_in_error, required_inputs
+from orderproof.models.hf.model_kind import is_vision_model
 from orderproof.models.hf.outputs import PRIMARY_OUTPUTS
 from orderproof.models.hf.token_inputs import input_embeddings, token_id_sampler
 from orderproof.models.input_spec import NoTokenInputError

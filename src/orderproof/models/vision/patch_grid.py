@@ -100,7 +100,7 @@ class FixedGridModel(nn.Module):
 
     def forward(self, pixel_values: Tensor) -> Any:
         """Run the model on patches [patch, feature], or in another shape of `_candidate_shapes`."""
-        with _replay_grid_calls(self.model, self.recorded_calls):
+        with _replay_grid_calls(self.recorded_calls):
             return self._call(pixel_values)
 
 
@@ -129,7 +129,7 @@ def _record_grid_calls(model: nn.Module, calls: RecordedCalls) -> Iterator[None]
 
 
 @contextmanager
-def _replay_grid_calls(model: nn.Module, calls: Mapping[tuple[str, str], list[Any]]) -> Iterator[None]:
+def _replay_grid_calls(calls: Mapping[tuple[str, str], list[Any]]) -> Iterator[None]:
     """Let the functions of the grid return their recorded results, call by call."""
     remaining = {key: iter(results) for key, results in calls.items()}
 

@@ -54,11 +54,6 @@ class Fact:
     index_coverage: IndexCoverage | None = None
 
     @property
-    def is_equivariant(self) -> bool:
-        """True if no case changes any element."""
-        return bool((self.dependence == NEVER).all())
-
-    @property
     def has_no_moves(self) -> bool:
         """True if no dimension is permuted."""
         return not any(is_permuted(m) for m in self.moves)

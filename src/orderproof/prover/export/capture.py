@@ -58,7 +58,7 @@ def capture(
         read: Allow the module to read constants from the first attempt; otherwise only if export fails without.
 
     Raises:
-        CaptureError: The module cannot be exported; the message is the reason.
+        CaptureError: The module cannot be recorded; the message is the reason.
         SubjectError: The module cannot be called with these inputs, or returns no tensor.
 
     """

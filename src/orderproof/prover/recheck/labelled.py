@@ -1,7 +1,7 @@
 """Labelled products: the fact about a result whose elements combine its operands' elements as in einsum.
 
 Along a label of the result, the operands move as the result does. A label that the result lacks is contracted: the
-operands must move alike along it. Along a label that is read by position, nothing may move.
+operands must move in the same way along it. Along a label that is read by position, nothing may move.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Lemma (channelwise_equivariant). Let C[b, c, e] = (A[b, c, e] - mean[c]) / deviation[c] w[c] + bias[c], with stored mean
 and deviation.
-  1. A moved along b or e gives C moved alike.
-  2. A moved along c gives C moved along c, if the statistics and weights move alike or are uniform.
+  1. A moved along b or e gives C moved in the same way.
+  2. A moved along c gives C moved along c, if the statistics and weights move in the same way or are uniform.
   3. C[b, c, e] depends on what A[b, c, e] and the statistics and weights of channel c depend on.
 Proof. pointwise_equivariant: the statistics and weights broadcast along b and e.
 In training mode the statistics are those of the batch: no lemma.

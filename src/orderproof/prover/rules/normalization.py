@@ -4,7 +4,7 @@ Lemma (normalisation_equivariant). Let C[i, :] = h(A[i, :]) w + b, where h subtr
 its deviation (layer norm, group norm), or divides by its root mean square (RMS norm). Then h(P a) = P h(a) for every
 permutation P.
   1. A moved along i gives C moved along i.
-  2. A moved along the normalized dimensions gives C moved along them, if w and b move alike or are uniform there.
+  2. A moved along the normalized dimensions gives C moved along them, if w and b move in the same way or are uniform.
   3. If any element of A[i, :] depends on a token, every element of C[i, :] may depend on it.
 Proof. 1: i is free. 2: the moments do not depend on the order of the elements; then pointwise_equivariant for w and b.
 3: every element of C[i, :] reads the moments.

@@ -1,4 +1,4 @@
-"""Pointwise operators: operands that move alike give a result that moves alike.
+"""Pointwise operators: operands that move in the same way give a result that moves in that way.
 
 Lemma (pointwise_equivariant). Let C[e] = h(A[e], B[e], ...) elementwise, with broadcasting.
   1. If A'[m(e)] = A[e] and B'[m(e)] = B[e] for the same move m, then C'[m(e)] = C[e].

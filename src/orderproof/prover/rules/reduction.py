@@ -36,7 +36,7 @@ def reduction_fact(call: OperatorCall, fact: Fact) -> Fact:
     """The fact about a symmetric function of the elements of an operand."""
     rank = len(fact.shape)
     dims, keep = reduced_dims(call, rank)
-    result = reduce_dims(fact, dims, keep=keep, rank=rank)
+    result = reduce_dims(fact, dims, keep=keep)
     if call.target.split(".")[1] not in ("sum", "mean", "nansum") or not dims:
         return result
     zero = fact.zeros(fact.moves)
@@ -47,7 +47,7 @@ def reduction_fact(call: OperatorCall, fact: Fact) -> Fact:
     return fact_with_ranges(result.shape, result.moves, result.dependence, ranges)
 
 
-def reduce_dims(fact: Fact, dims: tuple[int, ...], *, keep: bool, rank: int) -> Fact:
+def reduce_dims(fact: Fact, dims: tuple[int, ...], *, keep: bool) -> Fact:
     """The fact with some dimensions reduced."""
     dependence = fact.dependence.max(axis=dims, keepdims=keep) if dims else fact.dependence
     if keep:
@@ -85,7 +85,7 @@ def extremum_fact(call: OperatorCall, fact: Fact) -> Facts:
     dim = call.argument(1, "dim")
     keep = bool(call.argument(2, "keepdim", False))
     dims = tuple(range(rank)) if dim is None else (int(dim) % rank,)
-    result = reduce_dims(fact, dims, keep=keep, rank=rank)
+    result = reduce_dims(fact, dims, keep=keep)
     both = isinstance(call.node.meta["val"], list | tuple)
     if any(is_permuted(fact.moves[d]) for d in dims) and not (both and only_values_used(call)):
         raise RuleNotApplicable("the index of an extremum along a dimension that moves")

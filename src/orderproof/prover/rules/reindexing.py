@@ -45,7 +45,7 @@ def reindex(facts: Sequence[Fact], dim: int, source: NDArray[np.int64], shape: S
         if d != dim:
             move = _common_move([f.moves[d] for f in known], d, facts)
             moves.append(move if move is not FREE else _common_move([f.moves[d] for f in facts], d, facts))
-    along = _reindexed_move([(f.moves[dim], f.shape[dim]) for f in facts], source, facts)
+    along = _reindexed_move([(f.moves[dim], f.shape[dim]) for f in facts], source)
     moves.insert(dim, along)
 
     def push(arrays: list[Array]) -> Array:
@@ -78,7 +78,7 @@ def _common_move(moves: list[Move], dim: int, facts: Sequence[Fact]) -> Move:
     return real[0]
 
 
-def _reindexed_move(parts: list[tuple[Move, int]], source: NDArray[np.int64], facts: Sequence[Fact]) -> Move:
+def _reindexed_move(parts: list[tuple[Move, int]], source: NDArray[np.int64]) -> Move:
     """The move of the reindexed dimension."""
     if not any(is_permuted(m) for m, _ in parts):
         return FREE if len(parts) == 1 and parts[0][0] is FREE and len(source) > 1 else STILL
@@ -317,7 +317,7 @@ def slice_scatter(call: OperatorCall) -> Fact:
         chosen = np.arange(size)[slice(start, end, step)]
     place = np.arange(size)
     place[chosen] = size + np.arange(len(chosen))
-    # Only dimensions along which both move alike can be joined; reindex refuses the others.
+    # Only dimensions along which both move in the same way can be joined; reindex refuses the others.
     moves = [FREE if n == 1 and d != dim else m for d, (n, m) in enumerate(zip(new.shape, new.moves, strict=True))]
     new = Fact(new.shape, tuple(moves), new.dependence, new.ranges)
     return reindex([fact, new], dim, place, fact.shape)

@@ -3,7 +3,7 @@
 Lemma (scan_dependence). Let C[i] be a function of A[j] for the j in a window w(i) of one dimension: j <= i for
 a cumulative sum, all j for a sort, a range around i for a convolution (convolution.py).
   1. C[i] depends on what A[j] depends on, for j in w(i).
-  2. Moved along any other dimension, C moves alike.
+  2. Moved along any other dimension, C moves in the same way.
   3. Moved along this one, C is not determined: cumsum of [1, 2] is [1, 3], of [2, 1] it is [2, 3]. But the values of
      a sort, or the k largest, are those of the set: they do not change. Their indices do.
   4. If a row has at most k visible entries and the others are masked, the indices of the k largest contain every

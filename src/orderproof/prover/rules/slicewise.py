@@ -2,7 +2,7 @@
 
 Lemma (dense_dependence). Let C[b, e] = h(A[b, :], B[b, :], ...) with h the same for every b. The dimensions e and ':'
 are read by position: a Fourier transform, a write at given positions of a row, the two parts of a complex number.
-  1. Operands moved alike along b give C moved along b.
+  1. Operands moved in the same way along b give C moved along b.
   2. C[b, e] depends on what any element of A[b, :], B[b, :] depends on; of an operand that has the dimension e too,
      on its elements at e only.
   3. An operand moved along ':' or e: C is not determined. The transform of [1, 0] is [1, 1], that of [0, 1] is

@@ -1,4 +1,4 @@
-"""The common part of sequence-parallel attention.
+"""Attention over the tokens of all ranks: the part that all strategies share.
 
 Each rank holds some tokens of every row, with their global positions. Everything outside attention treats tokens
 separately and does not depend on ranks. Neither do rotations: each rank rotates its own queries and keys by global

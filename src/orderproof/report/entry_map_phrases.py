@@ -1,0 +1,51 @@
+"""Sentences about an entry map: the places at which order, or a token that should not be seen, enters the graph."""
+
+from __future__ import annotations
+
+from orderproof.records.audit import Entry, Finding, Report
+from orderproof.report import phrases
+
+LEAK_TITLES = {
+    "causal": "Where outputs depend on later tokens",
+    "padding": "Where outputs depend on pad tokens",
+    "packing": "Where outputs depend on other documents",
+    "batch": "Where outputs depend on other rows",
+}
+
+
+def sites(entry: Entry) -> str:
+    """``constant at 12 sites``."""
+    return f"{entry.kind} at {phrases.pluralize(entry.node_count, 'site')}"
+
+
+def completeness(finding: Finding) -> str:
+    """The sentence about the completeness of an entry map; empty where it was not checked."""
+    if finding.entries_complete is None:
+        return ""
+    if finding.entries_complete:
+        return "The map is complete: order enters here and nowhere else."
+    return "The map is not shown to be complete: order may enter elsewhere too."
+
+
+def entry_maps(report: Report) -> list[tuple[tuple[Finding, ...], tuple[Entry, ...]]]:
+    """Every distinct entry map with the findings that share it; a finding whose completeness is known comes first."""
+    maps: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in report.findings:
+        if finding.entries:
+            maps.setdefault((finding.output, *(e.model_dump_json() for e in finding.entries)), []).append(finding)
+    for findings in maps.values():
+        findings.sort(key=lambda f: f.entries_complete is None)
+    return [(tuple(findings), findings[0].entries) for findings in maps.values()]
+
+
+def entry_map_title(findings: tuple[Finding, ...]) -> str:
+    """The title of an entry map: where order enters, or where a token sees tokens that it should not see."""
+    laws = ", ".join(phrases.law_title(f) for f in sorted(findings, key=lambda f: f.code))
+    return f"{LEAK_TITLES.get(findings[0].law, 'Where order enters')}: {laws}"
+
+
+def constant_source(entry: Entry) -> str:
+    """The line that computes a constant or a mask, where it is not the line at which it enters."""
+    if not entry.origin_source or (entry.origin_source, entry.origin_module) == (entry.source, entry.module):
+        return ""
+    return f"{entry.origin_source} ({entry.origin_module})" if entry.origin_module else entry.origin_source

@@ -1,0 +1,36 @@
+"""Sentences about a witness: two runs that violate a law."""
+
+from __future__ import annotations
+
+from orderproof.records.audit import Finding, Witness
+from orderproof.report import phrases
+
+
+def changed_positions(witness: Witness) -> frozenset[int]:
+    """The positions at which the two sequences of a witness differ."""
+    before, after = witness.tokens_before, witness.tokens_after
+    places = {i for i in range(max(len(before), len(after))) if before[i : i + 1] != after[i : i + 1]}
+    return frozenset(places | {i for i, place in enumerate(witness.permutation or ()) if i != place})
+
+
+def witness_title(finding: Finding) -> str:
+    """``OP201 causal does not hold``; of a property the answer: ``OP101 permutation, sees token order: yes``."""
+    if finding.kind == "check" or not finding.trait:
+        return f"{phrases.law_title(finding)} does not hold"
+    return f"{phrases.law_title(finding)}, {phrases.property_name(finding)}: {phrases.OUTCOME_LABELS[finding.outcome]}"
+
+
+def witness_outcome(witness: Witness, output: str) -> str:
+    """Where the outputs differ most, the value that the law requires there and the model's value."""
+    index = f"[{', '.join(map(str, witness.output_index))}]" if witness.output_index else ""
+    where = f"{output or 'output'}{index}"
+    if witness.expected_value is None or witness.actual_value is None:
+        return f"{where} differs"
+    expected, actual = phrases.format_number(witness.expected_value), phrases.format_number(witness.actual_value)
+    return f"{where}: the law requires {expected}, the model gives {actual}"
+
+
+def witness_origin(witness: Witness) -> str:
+    """The first module that shows the difference, and the weights that were used."""
+    first = f"first seen in {witness.first_violating_module}; " if witness.first_violating_module else ""
+    return first + ("the model's own weights" if witness.weights == "given" else f"random weights, seed {witness.seed}")
