@@ -1,4 +1,4 @@
-"""Source lines of a model: the frames of the Python stack that belong neither to torch nor to this package."""
+"""Source lines of a model: the frames of the Python stack within a recording that belong neither to torch nor to us."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from types import CodeType, FrameType
 import torch
 
 _TORCH = str(Path(torch.__file__).parent)
-_PACKAGE = str(Path(__file__).parents[2])
+_PACKAGE = Path(__file__).parents[2]
+_OURS = tuple(f"{_PACKAGE / folder}/" for folder in ("prover", "models"))  # blocks and encodings are parts of a model
+_RECORDING = str(Path(__file__).with_name("recording.py"))
 _PYTHON = str(Path(linecache.__file__).parent)
 
 Line = tuple[CodeType, int]
@@ -19,8 +21,8 @@ Line = tuple[CodeType, int]
 
 @cache
 def is_model_code(filename: str) -> bool:
-    """True if a source file belongs neither to torch, nor to Python, nor to this package."""
-    if filename.startswith((_TORCH, _PACKAGE)) or not Path(filename).exists():
+    """True if a source file belongs neither to torch, nor to Python, nor to the prover and the loading of models."""
+    if filename.startswith((_TORCH, *_OURS)) or not Path(filename).exists():
         return False
     return "site-packages" in Path(filename).parts or not filename.startswith(_PYTHON)
 
@@ -29,7 +31,7 @@ def model_lines() -> tuple[Line, ...]:
     """The lines of the model on the stack of the caller, outermost first."""
     lines: list[Line] = []
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    while frame is not None and frame.f_code.co_filename != _RECORDING:
         if is_model_code(frame.f_code.co_filename):
             lines.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
