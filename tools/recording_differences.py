@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from orderproof.auditing.context import AuditContext
+from orderproof.auditing.execution import fixed_rng
 from orderproof.auditing.verdict import prove_law
 from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import find_proved_law
@@ -47,9 +48,10 @@ def _raise_out_of_time(*_: object) -> None:
 
 def _difference(captured: CapturedGraph, subject: Subject, inputs: tuple[Any, ...]) -> float:
     """The largest relative difference of an output of the graph from the eager call."""
-    with torch.no_grad(), subject.export_context():
+    with torch.no_grad(), subject.export_context(), fixed_rng():  # some models draw random numbers in eval mode
         eager = leaves_by_name(subject.module(*inputs))
-    found = execute(captured, inputs)
+    with fixed_rng():
+        found = execute(captured, inputs)
     return max((relative_difference(value, eager[name]) for name, value in found.items() if name in eager), default=0.0)
 
 
