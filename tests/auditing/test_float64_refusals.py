@@ -73,7 +73,7 @@ def test_copy_that_takes_another_branch_is_not_believed() -> None:
 @pytest.mark.parametrize("law", ["causal", "batch"])
 def test_nothing_is_refuted_without_the_leak(of: type[Causal], law: str) -> None:
     finding = report(of(), law).findings[0]
-    recorded = "DataBranch" not in of.__name__ and of not in (models.Float32Operator, models.Autocast)
+    recorded = "DataBranch" not in of.__name__ and of is not models.Float32Operator
     assert finding.verdict == ("proved" if recorded else "undecided"), finding.reason
     assert "error in the prover" not in finding.reason
 

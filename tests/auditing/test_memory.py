@@ -11,12 +11,12 @@ from tests.auditing.internals import AuditContext
 def test_the_runs_and_the_graph_of_an_audit_share_one_copy_until_it_is_freed() -> None:
     context = AuditContext(from_module(nn.Linear(4, 4), torch.randn(2, 3, 4)), 3)
     tokens = context.execution.sample_tokens(3, 0).inputs
-    first = context.execution.outputs(tokens, double=True)["output"]
+    first = context.execution.outputs(tokens, "float64 copy")["output"]
     name = next(iter(context.captured.parameters))
     copied = context.captured.in_float64(name)
-    assert any(copied.data_ptr() == p.data_ptr() for p in context.execution._module(double=True).parameters())
+    assert any(copied.data_ptr() == p.data_ptr() for p in context.execution.copied_module("float64 copy").parameters())
     context.free_float64_copies()
-    assert torch.equal(context.execution.outputs(tokens, double=True)["output"], first)
+    assert torch.equal(context.execution.outputs(tokens, "float64 copy")["output"], first)
     assert context.captured.in_float64(name).data_ptr() != copied.data_ptr()
 
 

@@ -33,7 +33,7 @@ def test_a_pipe_gets_plain_lines_even_with_forced_colour() -> None:
         f"orderproof: {text} ..."
         for text in (
             f"loading {CAUSAL}",
-            "exporting the graph",
+            "recording the graph",
             "OP201 causal",
             "OP406 stateless",
             "comparing two sentences",

@@ -28,6 +28,7 @@ SOURCE_FILES = (
     "lab/result.py",
     "lab/rope_extension.py",
     "lab/run_config.py",
+    "lab/setting_keys.py",
     "lab/string_question.py",
     "lab/trainer.py",
     "lab/transcription_question.py",

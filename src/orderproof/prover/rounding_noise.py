@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from orderproof.prover.compiled_code import forget_compiled_code
 from orderproof.prover.execution import relative_difference
 from orderproof.prover.tolerances import ROUNDING_RUNS
 
@@ -96,6 +97,7 @@ def rounding_noise(run: Callable[[], Tensor], *, exact: torch.dtype | None = Non
             with mode:
                 perturbed = run()
         except Exception:  # noqa: BLE001 - the model, with values that it may refuse
+            forget_compiled_code()
             return float("inf")
         if not mode.perturbed:
             return noise

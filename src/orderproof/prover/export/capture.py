@@ -8,7 +8,6 @@ a rule here are decomposed, if torch has a decomposition.
 from __future__ import annotations
 
 import re
-import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -23,6 +22,7 @@ from torch.utils import _pytree as pytree
 from orderproof.errors import CaptureError, SubjectError, first_line
 from orderproof.library_messages import suppress_warnings
 from orderproof.prover.captured_graph import CapturedGraph, find_cut, leaves_by_name, module_path
+from orderproof.prover.compiled_code import forget_compiled_code
 from orderproof.prover.export.constant_reading import constants_readable
 from orderproof.prover.export.exporter import (
     exporter_context,
@@ -100,8 +100,7 @@ def _record_or_export(
         if not recorded.outputs:
             _output_names(module, inputs)
         return recorded
-    if "torch._dynamo" in sys.modules:
-        torch._dynamo.reset()  # what it compiled during the recording refers to the recorder
+    forget_compiled_code()
     captured = export(module, inputs, values=values, quiet=quiet, read=read)
     captured.exported_because = reason
     return captured
