@@ -85,7 +85,7 @@ def test_checks_and_properties_are_two_tables():
     ):
         assert words in text
     text = unwrapped(printed(examples.causal_proof(), width=160))
-    assert "OP101 permutation FAIL proved: vacuous: no token can see another" in text
+    assert "OP101 permutation FAIL holds, and should not; proved: vacuous: no token can see another" in text
     assert "OP202 padding UNDECIDED aten.foo.default has no rule OP201 causal PASS proved: 57 steps" in text
     assert "Properties" not in text
 

@@ -158,7 +158,10 @@ def evidence_kind(finding: Finding) -> str:
 
 def evidence_text(finding: Finding) -> str:
     """How an outcome is known, for a table: ``proved: 85 steps, no parameter's values were used``."""
-    return ": ".join(part for part in (evidence_kind(finding), summary_clause(finding)) if part)
+    evidence = ": ".join(part for part in (evidence_kind(finding), summary_clause(finding)) if part)
+    if finding.kind != "check" or finding.expected != "fails" or not evidence_kind(finding):
+        return evidence
+    return f"{'does not hold, as expected' if finding.outcome == 'pass' else 'holds, and should not'}; {evidence}"
 
 
 def checks(findings: Iterable[Finding]) -> list[Finding]:

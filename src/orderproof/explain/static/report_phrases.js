@@ -51,7 +51,9 @@ function checkClause(findings) {
 
 // How an outcome is known: "proved: 85 steps", "measured: 3 comparisons, largest difference 9.4e-07", "witness: ...".
 export function evidenceText(f) {
-  return [evidenceKind(f), clause(f)].filter(Boolean).join(": ");
+  const evidence = [evidenceKind(f), clause(f)].filter(Boolean).join(": ");
+  if (f.kind !== "check" || f.expected !== "fails" || !evidenceKind(f)) return evidence;
+  return `${f.outcome === "pass" ? "does not hold, as expected" : "holds, and should not"}; ${evidence}`;
 }
 
 function evidenceKind({ verdict, measurement }) {
