@@ -80,6 +80,12 @@ COARSE = [
         where=lambda tried, claim: decides_in_vain(tried),
     ),
     Coarse(
+        "a triangular system takes nothing from known values",
+        ("known", "cut"),
+        ("linalg_solve_triangular",),
+        lambda tried, claim: values_known(tried),
+    ),
+    Coarse(
         "only some elementwise operators are decided by one known operand; no other is known to be flat at a value",
         ("whole", "known", "cut"),
         where=lambda tried, claim: (

@@ -13,6 +13,12 @@ MUTANTS = mutants_of(
         program="windows_of_border_alone-causal",
     ),
     M(
+        "zeros_on_a_diagonal",
+        "'solve_triangular' in str($node.$target)",
+        "False",
+        "linalg_solve_triangular",
+    ),
+    M(
         "written_number_is_ordinary",
         "any((isinstance($v, int | float) and (not abs($v) < $FLOAT16_LARGE) for $v in $numbers))",
         "False",

@@ -19,6 +19,7 @@ from orderproof.prover.recheck.forms.form import Form
 from orderproof.prover.recheck.forms.index import SCATTER, Index, ScatterWrite
 from orderproof.prover.recheck.forms.movement import Movement
 from orderproof.prover.recheck.forms.softmax import MaskedMaximum, Softmax
+from orderproof.prover.recheck.forms.triangular import TriangularSolve
 from orderproof.prover.recheck.forms.window import Convolution, Pool
 
 
@@ -34,7 +35,7 @@ MOVEMENT, POINTWISE = "movement_equivariant", "pointwise_equivariant"
 CONTRACTION, SOFTMAX, ATTENTION = "contraction_equivariant", "softmax_equivariant", "attention_equivariant"
 NORMALISATION, CHANNELWISE = "normalisation_equivariant", "channelwise_equivariant"
 REDUCTION, MAXIMUM, LOOKUP = "reduction_invariant", "extreme_of_visible", "lookup_equivariant"
-SCAN, DENSE = "scan_dependence", "dense_dependence"
+SCAN, DENSE, TRIANGULAR = "scan_dependence", "dense_dependence", "triangular_solve_dependence"
 
 OPERATORS: dict[str, OperatorCheck] = {}
 
@@ -140,6 +141,8 @@ _add(DENSE, Einsum((ALL + "y",), ALL, by_position="y"), "view_as_complex")
 _add(DENSE, Einsum((ALL,), ALL + "y", by_position="y"), "view_as_real")
 _add(DENSE, Einsum((READ,), WRITTEN, by_position=READ + WRITTEN), "fft")  # every Fourier transform
 _add(DENSE, Einsum(("tuvw", "txyz"), "tuxy", by_position="vwz"), "grid_sampler", "grid_sampler_2d")
+
+_add(TRIANGULAR, TriangularSolve(), "linalg_solve_triangular")
 
 
 def find_check(call: BoundCall) -> OperatorCheck | None:

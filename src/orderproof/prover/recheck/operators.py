@@ -109,9 +109,10 @@ def _without_bounds(algebra: FactAlgebra, fact: Fact) -> Fact:
 def makes_large_numbers(
     operator: str, literals: Iterable[float], args: Sequence[Argument], kwargs: Mapping[str, Argument]
 ) -> bool:
-    """True if a large literal enters the results, or a maximum over windows of padding, which is -inf."""
+    """True if a large literal enters the results, a maximum over windows of padding (-inf), or a zero divisor."""
     if operator.startswith("aten.slice"):  # the end of an unbounded slice is no number that enters a result
         literals = [x for x in literals if x != SLICE_END]
     dilation = tree_leaves([args[4:5], kwargs.get("dilation", 1)])
     has_windows_of_padding = "max_pool" in operator and not set(dilation) <= {1}
-    return has_windows_of_padding or any(not abs(x) < ORDINARY_LIMIT for x in literals)
+    divides_by_diagonal = "solve_triangular" in operator and not kwargs.get("unitriangular", False)
+    return has_windows_of_padding or divides_by_diagonal or any(not abs(x) < ORDINARY_LIMIT for x in literals)
