@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ from orderproof.models.subject import (
     tensor_sizes,
 )
 from orderproof.models.trial_call import check_trial_call
+from orderproof.prover.recording.module_state import preserved_state
 
 PLAIN_MODULE_KINDS = ("module", "encoder", "causal_lm")
 Inputs = Tensor | tuple[Tensor, ...] | list[Tensor] | Mapping[str, Tensor]
@@ -267,7 +268,8 @@ def _first_call(subject: Subject, attempts: Sequence[tuple[int, Draw]]) -> tuple
         try:
             inputs = draw(length, 0).inputs
             shapes = ", ".join(str(tuple(tensor.shape)) for tensor in inputs)
-            subject.module(*inputs)
+            with _fresh_afterwards(subject.module):
+                subject.module(*inputs)
         except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
             failure = error
         else:
@@ -276,6 +278,12 @@ def _first_call(subject: Subject, attempts: Sequence[tuple[int, Draw]]) -> tuple
         raise failure
     text = " ".join(str(failure).split())[:300]
     raise SubjectError(f"{subject.name}: calling it with {shapes} raised {type(failure).__name__}: {text}") from failure
+
+
+def _fresh_afterwards(module: nn.Module) -> AbstractContextManager[Any]:
+    """Undo what the first call keeps: what it derived from parameters would pass for a constant later."""
+    lazy = any(torch.nn.parameter.is_lazy(x) for x in (*module.parameters(), *module.buffers()))
+    return nullcontext() if lazy else preserved_state(module)
 
 
 def _is_pretrained(module: nn.Module) -> bool:

@@ -1,4 +1,4 @@
-"""State outside the tensors of a call: what a forward call changes in its module or in random generators, undone after.
+"""State outside the tensors of a call: what a forward call changes besides its tensors, undone after.
 
 A module that counts its calls, or draws from Python's random generator, may behave differently at each call. A
 recording shows one.
@@ -8,68 +8,41 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 
-_TENSOR_DICTS = ("_parameters", "_buffers", "_modules")
+from orderproof.prover.recording.reachable_state import reachable_state
+
+_SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "torch's number of threads": (torch.get_num_threads, torch.set_num_threads),
+    "torch's choice of deterministic algorithms": (
+        torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms,
+    ),
+}  # fmt: skip
 
 
 @contextmanager
 def preserved_state(module: nn.Module) -> Iterator[list[str]]:
-    """Restore attributes and random generators afterwards; the list then names those that the block changed."""
+    """Restore what a module can reach, settings and random generators; the list then names what the block changed."""
     changed: list[str] = []
-    before = [(path, part, _attributes(part)) for path, part in module.named_modules()]
+    states = reachable_state(module)
+    settings = {name: read() for name, (read, _) in _SETTINGS.items()}
     generators = _generators()
     try:
         yield changed
     finally:
-        for path, part, attributes in before:
-            changed += [f"{path}.{name}".removeprefix(".") for name in _restore(part, attributes)]
+        changed += [name for state in states for name in state.changes()]
+        for name, (read, restore) in _SETTINGS.items():
+            if read() != settings[name]:
+                changed.append(name)
+                restore(settings[name])
         changed += [name for name, state in _generators().items() if not _same_state(state, generators.get(name))]
         _restore_generators(generators)
-
-
-def _attributes(part: nn.Module) -> dict[str, tuple[Any, Any]]:
-    """Each attribute with a copy of its contents, if it is a list, a dictionary or a set."""
-    return {name: (value, _contents(value)) for name, value in vars(part).items() if name not in _TENSOR_DICTS}
-
-
-def _contents(value: Any) -> Any:
-    return value.copy() if type(value) in (list, dict, set) else None
-
-
-def _restore(part: nn.Module, attributes: dict[str, tuple[Any, Any]]) -> list[str]:
-    changed = []
-    now = vars(part)
-    for name in [name for name in now if name not in attributes and name not in _TENSOR_DICTS]:
-        changed.append(name)
-        del now[name]
-    for name, (value, contents) in attributes.items():
-        if name not in now or now[name] is not value:
-            changed.append(name)
-            now[name] = value
-        if contents is not None and not _same_contents(value, contents):
-            changed.append(name)
-            value.clear()
-            (value.extend if isinstance(value, list) else value.update)(contents)
-    return changed
-
-
-def _same_contents(value: Any, contents: Any) -> bool:
-    if isinstance(value, set):
-        return bool(value == contents)
-    pairs = (
-        zip(value.items(), contents.items(), strict=False)
-        if isinstance(value, dict)
-        else zip(value, contents, strict=False)
-    )
-    return len(value) == len(contents) and all(
-        a is b or (isinstance(a, tuple) and a[0] is b[0] and a[1] is b[1]) for a, b in pairs
-    )
 
 
 def _generators() -> dict[str, Any]:
