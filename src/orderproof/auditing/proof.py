@@ -19,8 +19,8 @@ from orderproof.records.audit import Proof, ProofStep, Scope
 
 Weights = Literal["all", "these"]
 RECORDED_CALL_ASSUMPTION = (
-    "over the real numbers, for finite activations, at the recorded shape, called without gradients, "
-    "where no operator raises an error"
+    "over the real numbers, for finite activations, at the recorded shape, dtype and layout, "
+    "in the recorded modes and settings, called without gradients, where no operator raises an error"
 )
 SHOWN_CHANGES = 4
 
@@ -71,6 +71,8 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights) -> Scope
         assumptions.append(f"the same in both runs: input {', '.join(fixed)}")
     if captured.changed_state:
         assumptions.append(f"of one call: the call changes {', '.join(captured.changed_state[:SHOWN_CHANGES])}")
+    if captured.outside:
+        assumptions.append(f"with the same answers of {', '.join(captured.outside[:SHOWN_CHANGES])} at every call")
     if captured.without:
         assumptions.append(f"{captured.without} off: computed by torch's operators one by one")
     if captured.patched_because:

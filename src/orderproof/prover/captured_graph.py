@@ -26,6 +26,7 @@ class CapturedGraph:
     start: Node | None = None  # the node that counts as the input, if the graph is cut (vision)
     read: bool = False  # constants were read during recording: at another length they may differ
     changed_state: tuple[str, ...] = ()  # attributes, buffers and generators that the call changes
+    outside: tuple[str, ...] = ()  # functions that the call calls whose answers come from outside the program
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
     exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
@@ -63,6 +64,7 @@ class CapturedGraph:
             start=None if self.start is None else mapping[self.start],
             read=self.read,
             changed_state=self.changed_state,
+            outside=self.outside,
             without=self.without,
             patched_because=self.patched_because,
             exported_because=self.exported_because,

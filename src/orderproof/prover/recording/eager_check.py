@@ -8,9 +8,11 @@ model that takes another branch calls other operators, and one that reads a valu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from itertools import zip_longest
+from functools import cache
+from itertools import combinations, zip_longest
 from typing import Any
 
 import torch
@@ -22,6 +24,8 @@ from orderproof.errors import CaptureError
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
 from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.outside_calls import observed_outside_calls
+from orderproof.prover.recording.refusal import NOT_RECORDED
 
 # The operators with which torch makes a tensor of Python numbers, and those that change neither values nor shape; torch
 # calls some of them only under a mode.
@@ -43,28 +47,40 @@ def hidden_from_profile() -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def profiled_operators() -> Iterator[list[str]]:
-    """The operators that the block calls, in order, without those that they call; filled when the block ends."""
+def profiled_operators(*, hiding: bool = False) -> Iterator[list[str]]:
+    """The operators that the block calls, in order, without those that they call; filled when the block ends.
+
+    Only names of registered operators count: a range that the model itself names hides no operator.
+
+    Args:
+        hiding: Leave out the blocks of `hidden_from_profile`, which only a recording contains.
+
+    """
     operators: list[str] = []
     _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
     try:
         yield operators
     finally:
-        operators += [x for thread in _disable_profiler_legacy() for x in _outermost(thread)]
+        operators += [x for thread in _disable_profiler_legacy() for x in _outermost(thread, hiding=hiding)]
 
 
-def _outermost(events: Sequence[Any]) -> Iterator[str]:
+def _outermost(events: Sequence[Any], *, hiding: bool) -> Iterator[str]:
     """Names of the operators that no other operator called. Other ranges of the profiler are transparent."""
     stack: list[bool] = []  # for each open range: it is an operator
     for event in events:
         if event.kind() == "push":
             name = event.name()
-            operator = "::" in name and not name.startswith("autograd::")
+            operator = (hiding and name == _HIDDEN) or (event.scope() == 0 and _is_operator(name))
             if operator and not any(stack) and name != _HIDDEN and name not in _WITHOUT_EFFECT:
                 yield name
             stack.append(operator)
         elif event.kind() == "pop" and stack:
             stack.pop()
+
+
+@cache
+def _is_operator(name: str) -> bool:
+    return "::" in name and bool(torch._C._jit_get_schemas_for_operator(name))
 
 
 def can_compare(module: nn.Module, inputs: tuple[Tensor, ...]) -> bool:
@@ -75,7 +91,7 @@ def can_compare(module: nn.Module, inputs: tuple[Tensor, ...]) -> bool:
 
 def compare_with_eager(
     module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], written: list[Tensor]
-) -> str:
+) -> tuple[str, tuple[str, ...]]:
     """Run the call in eager mode and compare its operators.
 
     Args:
@@ -85,21 +101,22 @@ def compare_with_eager(
         written: The tensors of the module that the call writes to; they get their values back.
 
     Returns:
-        The fused implementations that have to be off for the call to run the recorded operators; empty if none.
+        The fused implementations that have to be off for the call to run the recorded operators (empty if none), and
+        the functions that it calls whose answers come from outside the program.
 
     Raises:
-        CaptureError: The call runs other operators.
+        CaptureError: The call runs other operators, or does what no recording can follow.
 
     """
-    eager = _eager_operators(module, inputs, written)
+    eager, outside = _eager_operators(module, inputs, written)
     if eager == recorded:
-        return ""
-    for names in (("kernels",), ("attention",), ("kernels", "attention")):
+        return "", outside
+    for names in _COMBINATIONS:
         with ExitStack() as stack:
             for name in names:
                 stack.enter_context(_FUSED[name][1]())
-            if _eager_operators(module, inputs, written) == recorded:
-                return " and ".join(_FUSED[name][0] for name in names)
+            if _eager_operators(module, inputs, written)[0] == recorded:
+                return " and ".join(_FUSED[name][0] for name in names), outside
     first, second = next(pair for pair in zip_longest(recorded, eager) if pair[0] != pair[1])
     raise CaptureError(
         "the recording is not the program that runs: an eager call runs "
@@ -107,14 +124,18 @@ def compare_with_eager(
     )
 
 
-def _eager_operators(module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor]) -> list[str]:
+def _eager_operators(
+    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor]
+) -> tuple[list[str], tuple[str, ...]]:
     copies = [x.clone() for x in inputs]
     with (
         preserved_state(module), _preserved_tensors(module, written), without_value_checks(), torch.no_grad(),
-        profiled_operators() as operators,
+        profiled_operators() as operators, observed_outside_calls() as calls,
     ):  # fmt: skip
         module(*copies)
-    return operators
+    if calls.unfollowed:
+        raise CaptureError(f"{NOT_RECORDED}the call {calls.unfollowed[0]}")
+    return operators, tuple(calls.outside)
 
 
 @contextmanager
@@ -127,11 +148,23 @@ def _without_fast_path() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
+@contextmanager
+def without_compilation() -> Iterator[None]:
+    """A block in which functions compiled by torch.compile run as their Python code."""
+    if "torch._dynamo" not in sys.modules:  # nothing is compiled
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
 # Implementations that replace several operators where no mode is active.
 _FUSED: dict[str, tuple[str, Callable[[], AbstractContextManager[None]]]] = {
     "kernels": ("orderproof's compiled kernels", without_compiled_kernels),
     "attention": ("torch's fast path of nn.MultiheadAttention", _without_fast_path),
+    "compilation": ("torch.compile", without_compilation),
 }
+_COMBINATIONS = [names for count in range(1, len(_FUSED) + 1) for names in combinations(_FUSED, count)]
 
 
 def _described(operator: str | None) -> str:

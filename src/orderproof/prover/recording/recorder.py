@@ -33,6 +33,8 @@ _USES_ONLY_SHAPE_OR_DTYPE = {"expand_as", "view_as", "reshape_as", "type_as", "t
 _SAME_VALUE = {"detach", "alias"}
 _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
+_NAMESPACES_OF_TORCH = {"aten", "prims", "prim", "profiler"}
+_BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -61,6 +63,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args, kwargs = pytree.tree_map_only(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
         if name in _STORAGE_CHANGES:
             recorded.give_up(f"it replaces the storage of a tensor ({func})")
+        if "sparse" in name:
+            recorded.refuse(f"the size of a tensor depends on data ({func})")
         if name in _READS or torch.Tag.data_dependent_output in func.tags:
             return constants.read(recorded, func, args, kwargs)
         if name in ("index", "index_put", "index_put_"):
@@ -89,6 +93,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if _takes_device(func) and not tensors_in((args, kwargs)):
             options["device"] = META
         result = func(*_on_meta(args), **options)
+        if not _is_of_torch(func) and not all(isinstance(x, Tensor) for x in pytree.tree_leaves(result) or [None]):
+            recorded.refuse(f"an operator that is not of torch answers with a value, or only has an effect ({func})")
         values = constants.values_of_result(recorded, func, args, kwargs)
         if isinstance(result, Tensor):
             if id(result) in recorded.aliases:
@@ -114,10 +120,20 @@ def _decomposition(func: OpOverload) -> Any:
         return func.decompose
     if find_rule(func) is not None:
         return None
+    if not _is_of_torch(func) and any(_has_kernel(func, key) for key in _BACKENDS):
+        return None  # a backend runs this kernel, not the decomposition
     table = _decompositions()
     if func in table:
         return table[func]
     return func.decompose if func._can_decompose() else None
+
+
+def _is_of_torch(func: OpOverload) -> bool:
+    return func.namespace in _NAMESPACES_OF_TORCH
+
+
+def _has_kernel(func: OpOverload, key: str) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key)  # type: ignore[no-untyped-call]
 
 
 @cache

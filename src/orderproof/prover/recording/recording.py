@@ -16,7 +16,12 @@ from torch.fx import Graph, GraphModule, Node
 from orderproof.errors import CaptureError
 from orderproof.positions import without_value_checks
 from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
-from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
+from orderproof.prover.recording.eager_check import (
+    can_compare,
+    compare_with_eager,
+    profiled_operators,
+    without_compilation,
+)
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, Storage
@@ -68,8 +73,9 @@ class ModuleTensors:
 
     def add(self, name: str, tensor: Tensor, *, trained: bool) -> None:
         """Add a tensor under its name. It is trained if it is a parameter, or shares the memory of one."""
-        storage = tensor.untyped_storage()._cdata
+        storage = _memory_start(tensor)
         self.names.setdefault(id(tensor), name)
+        trained = trained or tensor.requires_grad
         if not tensor.is_meta:
             self.by_memory.setdefault(_memory(tensor), name)
             trained = trained or storage in self.trained_storages
@@ -135,8 +141,8 @@ class _Recording:
             self.recorded.refuse(f"it uses a tensor of class {type(tensor).__name__}")
         if tensor.is_meta and self.device.type != "meta":
             self.recorded.give_up("it uses a tensor whose values are not known")
-        shared = not tensor.is_meta and tensor.untyped_storage()._cdata in self.tensors.trained_storages
-        trained = isinstance(tensor, nn.Parameter) or shared
+        shared = not tensor.is_meta and _memory_start(tensor) in self.tensors.trained_storages
+        trained = isinstance(tensor, nn.Parameter) or tensor.requires_grad or shared
         known = self.tensors.attributes.get(id(tensor))
         kind = "parameter" if trained else "constant"
         name = known or f"{kind}_{len(self.constants)}"
@@ -216,10 +222,11 @@ class _Recording:
             stack.enter_context(self._modules_followed())
             stack.enter_context(torch.no_grad())
             stack.enter_context(without_value_checks())
+            stack.enter_context(without_compilation())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             stack.enter_context(Recorder(recorded))
             stack.enter_context(EagerView(recorded))
-            self.operators = stack.enter_context(profiled_operators())
+            self.operators = stack.enter_context(profiled_operators(hiding=True))
             with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
         if recorded.refusals:
@@ -228,7 +235,10 @@ class _Recording:
             raise UnsupportedModel(recorded.unsupported[0])
         if recorded.errors:
             raise UnsupportedModel(f"the model catches an error that recording it raised: {recorded.errors[0]}")
-        captured = self._captured(output, input_nodes)
+        try:
+            captured = self._captured(output, input_nodes)
+        except (RecordingRefused, RecordingUnsupported) as error:  # an output that no operator of the call made
+            raise UnsupportedModel(str(error)) from None
         captured.changed_state = tuple(dict.fromkeys([*changes, *self._written_names()]))
         return captured
 
@@ -273,7 +283,9 @@ def record(
     recording = _Recording(module, inputs)
     captured = recording.run()
     if can_compare(module, inputs):
-        captured.without = compare_with_eager(module, inputs, recording.operators, recording.written())
+        captured.without, captured.outside = compare_with_eager(
+            module, inputs, recording.operators, recording.written()
+        )
     captured.values.update({k: v for k, v in (values or {}).items() if k in captured.state.values()})
     return captured
 
@@ -292,5 +304,11 @@ def _meta_like(x: Tensor) -> Tensor:
     return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
 
 
+def _memory_start(x: Tensor) -> int:
+    """The address of a tensor's memory, which two storages can share: that of an array of numpy is another one."""
+    storage = x.untyped_storage()
+    return storage._cdata if x.is_meta or not storage.nbytes() else storage.data_ptr()
+
+
 def _memory(x: Tensor) -> tuple[Any, ...]:
-    return x.untyped_storage()._cdata, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
+    return _memory_start(x), x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
