@@ -17,6 +17,7 @@ import json
 import signal
 import time
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,9 @@ def _raise_out_of_time(*_: object) -> None:
 
 def _difference(captured: CapturedGraph, subject: Subject, inputs: tuple[Any, ...]) -> float:
     """The largest relative difference of an output of the graph from the eager call."""
-    with torch.no_grad(), subject.export_context(), fixed_rng():  # some models draw random numbers in eval mode
+    replaced = captured.patched_because or captured.exported_because
+    patches = subject.export_context if replaced else nullcontext
+    with torch.no_grad(), patches(), fixed_rng():  # some models draw random numbers in eval mode
         eager = leaves_by_name(subject.module(*inputs))
     with fixed_rng():
         found = execute(captured, inputs)
@@ -70,14 +73,28 @@ def examine(name: str, *, with_export: bool) -> dict[str, Any]:
         "difference": _difference(recorded, subject, inputs),
     }
     if with_export and not recorded.exported_because:
-        start = time.process_time()
-        exported = export(subject.module, inputs, **options)
-        row["export_seconds"] = round(time.process_time() - start, 2)
-        row["export_difference"] = _difference(exported, subject, inputs)
-        if subject.patch_embedding_path is not None:
-            exported.start = find_cut(exported.graph, subject.patch_embedding_path)
-        row["verdicts"], row["export_verdicts"] = _verdicts(subject, recorded), _verdicts(subject, exported)
+        try:
+            row |= _compared_with_export(subject, recorded, inputs, options)
+        except CaptureError as error:
+            row["export_failure"] = first_line(error)
     return row
+
+
+def _compared_with_export(
+    subject: Subject, recorded: CapturedGraph, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> dict[str, Any]:
+    start = time.process_time()
+    exported = export(subject.module, inputs, **options)
+    seconds = round(time.process_time() - start, 2)
+    exported.exported_because = "asked for"
+    if subject.patch_embedding_path is not None:
+        exported.start = find_cut(exported.graph, subject.patch_embedding_path)
+    return {
+        "export_seconds": seconds,
+        "export_difference": _difference(exported, subject, inputs),
+        "verdicts": _verdicts(subject, recorded),
+        "export_verdicts": _verdicts(subject, exported),
+    }
 
 
 def _verdicts(subject: Subject, captured: CapturedGraph) -> dict[str, str]:
@@ -92,6 +109,7 @@ def summarize(rows: list[dict[str, Any]]) -> str:
     """The counts, and every architecture that was not recorded as it runs."""
     kinds = Counter(map(_kind, rows))
     lines = [f"{count:5}  {kind}" for kind, count in kinds.most_common()]
+    lines.append(f"{sum('export_failure' in r for r in rows):5}  of these not exported by torch.export")
     for row in rows:
         if _kind(row) not in ("recorded as it runs", "no model"):
             lines.append(f"{row['name']}: {_kind(row)}: {row.get('error') or row['replaced'] or row['exported']}")
