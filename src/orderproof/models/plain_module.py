@@ -251,7 +251,8 @@ def _probe_call(subject: Subject, examples: ExampleInputs, *, fixed: bool) -> No
     attempts = [(length, draw) for length in lengths for draw in draws]
     with preserved_settings(subject.name), torch.no_grad():
         check_trial_call(subject.name, subject.module, lambda: _first_call(subject, attempts))
-        length, draw, failure = _first_call(subject, attempts)
+        with _fresh_afterwards(subject.module):
+            length, draw, failure = _first_call(subject, attempts)
     if length != subject.default_length:
         subject.max_length = length
         reason = "" if failure is None else f" ({first_line(failure)})"
@@ -268,8 +269,7 @@ def _first_call(subject: Subject, attempts: Sequence[tuple[int, Draw]]) -> tuple
         try:
             inputs = draw(length, 0).inputs
             shapes = ", ".join(str(tuple(tensor.shape)) for tensor in inputs)
-            with _fresh_afterwards(subject.module):
-                subject.module(*inputs)
+            subject.module(*inputs)
         except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
             failure = error
         else:

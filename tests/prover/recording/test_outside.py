@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from orderproof.errors import CaptureError, SubjectError
 from orderproof.prover.export.capture import capture
 from tests.prover.recording.attacks_outside import (
     ESCAPES,
@@ -24,7 +25,12 @@ X = torch.zeros(2, 5, 4)
 
 @pytest.mark.parametrize("name", ESCAPES)
 def test_no_value_leaves_the_recording(name: str) -> None:
-    assert finding_of(Function(ESCAPES[name])).verdict != "proved"
+    try:
+        found = finding_of(Function(ESCAPES[name]))
+    except SubjectError as error:  # the first call leaves a thread running
+        assert "it cannot be audited: a call of it left" in str(error)  # noqa: PT017
+    else:
+        assert found.verdict != "proved"
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -63,7 +69,8 @@ def test_a_model_without_state_has_none() -> None:
 
 
 def test_an_operator_in_another_thread_ends_in_a_reason() -> None:
-    assert finding_of(Function(computed_in_a_thread)).verdict == "undecided"
+    with pytest.raises(CaptureError):
+        capture(Function(computed_in_a_thread), (X,))
 
 
 def test_a_compiled_function_is_recorded_as_python_and_named() -> None:
