@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -191,11 +192,11 @@ class Endless(torch.nn.Module):
 
     def __init__(self, quick: int | None) -> None:
         super().__init__()
-        self.quick, self.calls = quick, 0
+        self.quick, self.calls = quick, itertools.count(1)  # a counter that no recording sets back
 
     def forward(self, x: Tensor) -> Tensor:
-        self.calls += 1
-        if x.shape[1] != 7 or (self.quick is not None and self.calls > self.quick):
+        call = next(self.calls)
+        if x.shape[1] != 7 or (self.quick is not None and call > self.quick):
             time.sleep(20)
         return x
 

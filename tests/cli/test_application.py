@@ -186,7 +186,7 @@ def test_a_card_is_made_of_a_finished_report_or_of_a_subject(run: Run, tmp_path:
     done = run("card", str(finished), "--into", str(readme))
     assert (done.code, done.out) == (1, f"written: {readme}\n")
     assert readme.read_text().startswith("# A model\n\n<!-- orderproof: begin")
-    assert "| OP201 | `causal` | **fail** | proved: " in readme.read_text()
+    assert "| OP201 | `causal` | **fail** | holds, and should not; proved: " in readme.read_text()
     assert run("card", CAUSAL, "--law", "causal", "--into", str(readme), "-q").code == 0
     assert readme.read_text().count("## Token order of ") == 1
     assert "| OP201 | hides later tokens from earlier ones | yes | proved: " in readme.read_text()

@@ -41,7 +41,10 @@ class ResultStore:
                 f"cannot create the folder {str(folder)!r}: {error.strerror}; pass another --store"
             ) from error
         with self._connect() as connection:
-            if not self._has_schema(connection):
+            connection.execute("BEGIN")  # the version and the tables of one moment, while another process creates them
+            has_schema = self._has_schema(connection)
+            connection.execute("COMMIT")
+            if not has_schema:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("BEGIN IMMEDIATE")  # one of several processes creates the tables, in one transaction
                 if not self._has_schema(connection):

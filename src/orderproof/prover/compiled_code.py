@@ -1,4 +1,4 @@
-"""What torch.compile keeps of the functions that it compiled."""
+"""The functions that torch.compile has compiled."""
 
 from __future__ import annotations
 

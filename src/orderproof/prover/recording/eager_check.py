@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, zip_longest
 from typing import Any
@@ -24,7 +25,7 @@ from orderproof.errors import CaptureError
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
 from orderproof.prover.recording.module_state import preserved_state
-from orderproof.prover.recording.outside_calls import observed_outside_calls
+from orderproof.prover.recording.outside_calls import OutsideCalls, observed_outside_calls
 from orderproof.prover.recording.refusal import NOT_RECORDED
 
 # The operators with which torch makes a tensor of Python numbers, and those that change neither values nor shape; torch
@@ -108,34 +109,43 @@ def compare_with_eager(
         CaptureError: The call runs other operators, or does what no recording can follow.
 
     """
-    eager, outside = _eager_operators(module, inputs, written)
-    if eager == recorded:
-        return "", outside
+    eager = _run_eagerly(module, inputs, written)
+    if eager.runs(recorded):
+        return "", tuple(eager.calls.outside)
     for names in _COMBINATIONS:
         with ExitStack() as stack:
             for name in names:
                 stack.enter_context(_FUSED[name][1]())
-            if _eager_operators(module, inputs, written)[0] == recorded:
-                return " and ".join(_FUSED[name][0] for name in names), outside
-    first, second = next(pair for pair in zip_longest(recorded, eager) if pair[0] != pair[1])
+            without = _run_eagerly(module, inputs, written)
+        if without.runs(recorded):
+            return " and ".join(_FUSED[name][0] for name in names), tuple(without.calls.outside)
+    if eager.calls.unfollowed:
+        raise CaptureError(f"{NOT_RECORDED}the call {eager.calls.unfollowed[0]}")
+    first, second = next(pair for pair in zip_longest(recorded, eager.operators) if pair[0] != pair[1])
     raise CaptureError(
         "the recording is not the program that runs: an eager call runs "
         f"{_described(second)} where the recording has {_described(first)}"
     )
 
 
-def _eager_operators(
-    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor]
-) -> tuple[list[str], tuple[str, ...]]:
+@dataclass(frozen=True)
+class _EagerCall:
+    operators: list[str]
+    calls: OutsideCalls
+
+    def runs(self, recorded: list[str]) -> bool:
+        """True if the call ran these operators, and did nothing that no recording follows."""
+        return self.operators == recorded and not self.calls.unfollowed
+
+
+def _run_eagerly(module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor]) -> _EagerCall:
     copies = [x.clone() for x in inputs]
     with (
         preserved_state(module), _preserved_tensors(module, written), without_value_checks(), torch.no_grad(),
         profiled_operators() as operators, observed_outside_calls() as calls,
     ):  # fmt: skip
         module(*copies)
-    if calls.unfollowed:
-        raise CaptureError(f"{NOT_RECORDED}the call {calls.unfollowed[0]}")
-    return operators, tuple(calls.outside)
+    return _EagerCall(operators, calls)
 
 
 @contextmanager
