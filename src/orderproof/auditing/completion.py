@@ -35,12 +35,11 @@ def complete_entry_map(
     for _ in range(MAX_ROUNDS):
         stuck = [b for b in current if not can_be_uniform(b)]
         if stuck or not current:
-            source, _text = source_of(stuck[0].node) if stuck else ("", "")
-            reason = (
-                f"order enters through an operator, {stuck[0].node.target} ({source}): {stuck[0].reason}"
-                if stuck
-                else "no constant is left to make uniform, and the law is not proved"
-            )
+            reason = "no constant is left to make uniform, and the law is not proved"
+            if stuck:
+                source, _text = source_of(stuck[0].node)
+                place = f" ({source})" if source else ""
+                reason = f"order enters through an operator, {stuck[0].node.target}{place}: {stuck[0].reason}"
             return Completion(verdict="undecided", uniform_operand_count=total, scope=scope, reason=reason)
         captured, count = make_uniform(captured, current)
         total += count

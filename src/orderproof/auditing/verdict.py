@@ -261,4 +261,4 @@ def _reason(missing: str, breaks: list[RelationBreak], strict: LawWalk | None, n
     first = breaks[0]
     source, _ = source_of(first.node)
     place = ", ".join(x for x in (module_path(first.node), source) if x)
-    return f"{first.node.target} ({place}): {first.reason}"
+    return f"{first.node.target}{f' ({place})' if place else ''}: {first.reason}"
