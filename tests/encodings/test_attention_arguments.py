@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from orderproof import positions
-from orderproof.encodings import FIRE, KERPLE, ALiBi, NoEncoding, Sinusoidal, T5Bias, attention
+from orderproof.encodings import FIRE, KERPLE, ALiBi, CoPE, NoEncoding, Sinusoidal, T5Bias, attention
 from orderproof.errors import EncodingError, PositionError, UsageError
 from tests.encodings.examples import HEAD_WIDTH, HEADS, normal
 
@@ -53,7 +53,7 @@ def test_arguments_that_do_not_fit_are_rejected() -> None:
     rejects("padding_mask: expected a tensor on cpu, got list", padding_mask=[[True] * 4] * 2)
     rejects("mask: expected a tensor on cpu, got meta", mask=torch.ones(4, 4, device="meta").bool())
     rejects("causal: expected True or False, got None", causal=None)
-    rejects("encoding: expected an encoding, such as Rotary(64), got 'rotary'", EncodingError, encoding="rotary")
+    rejects("encoding: expected an encoding, such as Rotary(64), got str", EncodingError, encoding="rotary")
     rejects("q: expected floating [batch, head, token, head_width], got list", q=[1.0])
 
 
@@ -83,7 +83,11 @@ def test_a_bias_for_another_number_of_heads_is_rejected(make: type, heads: int, 
 def test_an_encoding_of_the_wrong_site_is_rejected() -> None:
     rejects("Sinusoidal acts on embeddings, not in attention", EncodingError, encoding=Sinusoidal(32))
     rejects(
-        "T5Bias is defined for causal attention only; pass causal=True",
+        "T5Bias is defined for causal attention only; pass causal=True in a decoder; "
+        "for an encoder or cross-attention, build it with bidirectional=True",
         EncodingError,
         encoding=T5Bias(4, bidirectional=False),
     )
+    rejects("for an encoder or cross-attention, choose another encoding", EncodingError, encoding=CoPE(8))
+    message = "encoding: expected an encoding, such as Rotary(64), got Sequential"  # in one line
+    rejects(message, EncodingError, encoding=torch.nn.Sequential(torch.nn.Linear(2, 2)))

@@ -6,12 +6,17 @@ import pytest
 import torch
 
 from orderproof import positions
+from orderproof.encodings import PositionalEncoding, attention
 from tests.encodings.examples import (
+    WIDTH,
     build,
     call,
     every_encoding,
+    exports,
+    normal,
     operands,
     placed,
+    qkv,
 )
 
 
@@ -43,3 +48,36 @@ def test_it_runs_on_meta_tensors(name: str) -> None:
     real = call(build(name), operands(encoding, 5), placed(encoding, positions.arange(5)))
     assert found.is_meta
     assert found.shape == real.shape
+
+
+class InModel(torch.nn.Module):
+    """The encoding where it acts: on embeddings, or in causal attention."""
+
+    def __init__(self, encoding: PositionalEncoding) -> None:
+        super().__init__()
+        self.encoding = encoding
+
+    def forward(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, x: torch.Tensor, p: torch.Tensor
+    ) -> torch.Tensor:
+        if self.encoding.claims.site == "embed":
+            return self.encoding.embed(x, p)
+        token_state = self.encoding.token_state(x)
+        return attention(q, k, v, encoding=self.encoding, q_positions=p, causal=True, token_state=token_state)
+
+
+@every_encoding
+@exports
+def test_one_export_serves_every_length(name: str) -> None:
+    model = InModel(build(name).double().requires_grad_(False))
+
+    def inputs(tokens: int) -> tuple[torch.Tensor, ...]:
+        p = placed(model.encoding, positions.arange(tokens))
+        return (*qkv(tokens, tokens), normal(2, tokens, WIDTH, seed=7), p)
+
+    length = torch.export.Dim("tokens", min=2, max=50)
+    shapes = tuple({axis: length for axis, size in enumerate(x.shape) if size == 11} for x in inputs(11))
+    program = torch.export.export(model, inputs(11), dynamic_shapes=shapes, strict=False).module()
+    for tokens in (2, 3, 13, 50):
+        found, expected = program(*inputs(tokens)), model(*inputs(tokens))
+        assert torch.allclose(found, expected, rtol=1e-12, atol=1e-12)

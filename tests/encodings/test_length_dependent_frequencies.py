@@ -212,3 +212,31 @@ def test_a_position_at_or_above_the_length_of_its_row_is_rejected(lengths: objec
         message = f"Rotary: lengths must be above all positions, got a row with {name} at or above its length"
         with pytest.raises(RuntimeError if compiled else EncodingError, match=message):
             run(p, s)
+
+
+@BY_LENGTH
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_position_past_the_default_length_needs_lengths(
+    schedule: Schedule, compiled: bool, dtype: torch.dtype
+) -> None:
+    torch.compiler.reset()
+    rotary, (q, k, _) = Rotary(8, schedule=schedule), qkv(5, dtype=dtype)
+
+    def turn(p: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        return rotary.rotate(q, k, p, s)[0]
+
+    run = torch.compile(turn, backend="eager", fullgraph=True) if compiled else turn
+    low, high = positions.offset(59, 5), positions.offset(60, 5)
+    assert run(low, low).shape == q.shape
+    for name, p, s in (("q_positions", high, low), ("k_positions", low, high)):
+        wanted = f"^Rotary: {name} must be below 64, the schedule's default length, got (64|a larger one); pass lengths"
+        with pytest.raises(RuntimeError if compiled else EncodingError, match=wanted):
+            run(p, s)
+    assert rotary.rotate(q, k, high, high, lengths=65)[0].shape == q.shape
+
+
+def test_the_default_length_of_a_schedule_is_its_maximum() -> None:
+    assert schedules.DynamicNTK(4.0, 8).default_length == 32
+    assert schedules.DynamicNTK(4.0, 8, maximum=64).default_length == 64
+    assert schedules.LongRope((1.0,), (2.0,), 8, 64).default_length == 64

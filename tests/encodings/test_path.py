@@ -25,8 +25,9 @@ def reflections(path: PaTHAttention, x: torch.Tensor, head: int) -> list[torch.T
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5], [3, 0, 5, 1, 4, 2], [2, 2, 0, 2, 0, 1]])
 @pytest.mark.parametrize("real", [[True] * 6, [False, True, True, True, False, True]], ids=["all", "padded"])
-def test_scores_are_the_formula_of_the_paper(order: list[int], real: list[bool]) -> None:
-    path, x = build("path").double().requires_grad_(False), normal(2, 6, WIDTH)
+@pytest.mark.parametrize("rank", [None, 3])
+def test_scores_are_the_formula_of_the_paper(order: list[int], real: list[bool], rank: int | None) -> None:
+    path, x = PaTHAttention(WIDTH, HEADS, rank=rank).double().requires_grad_(False), normal(2, 6, WIDTH)
     q, k, p = normal(2, HEADS, 6, HEAD_WIDTH), normal(2, HEADS, 6, HEAD_WIDTH, seed=1), torch.tensor(order)
     visible = visibility_mask(p, p, causal=True, padding_mask=torch.tensor([real] * 2))
     content = AttentionContent(q=q, k=k, scale=0.3, visible=visible, token_state=path.token_state(x))
@@ -76,7 +77,22 @@ def test_reflections_learn() -> None:
     assert all(parameter.grad.abs().max() > 1e-4 for parameter in path.parameters())
 
 
+def test_a_rank_limits_the_directions_as_in_the_code_of_the_authors() -> None:
+    torch.manual_seed(0)
+    path, x = PaTHAttention(WIDTH, HEADS, rank=3).double(), normal(1, 40, WIDTH)
+    assert repr(path).startswith("PaTHAttention(\n  32, 4, rank=3")
+    assert [tuple(layer.weight.shape) for layer in path.direction] == [(3, WIDTH), (WIDTH, 3)]
+    directions = path.direction(x)[0]
+    assert torch.linalg.matrix_rank(directions) == 3
+    assert torch.linalg.matrix_rank(build("path").double().direction(x)[0]) == WIDTH
+    before = path.direction[0].weight.clone()
+    path.reset_parameters()
+    assert not torch.equal(path.direction[0].weight, before)
+
+
 def test_invalid_arguments_are_rejected() -> None:
+    with pytest.raises(EncodingError, match="PaTHAttention: rank must be an integer, 1 or more, got 0"):
+        PaTHAttention(8, 2, rank=0)
     with pytest.raises(EncodingError, match="PaTHAttention: heads must divide width=8, got 3"):
         PaTHAttention(8, 3)
     with pytest.raises(EncodingError, match="PaTHAttention is defined for causal attention only"):

@@ -76,6 +76,35 @@ def test_yarn_takes_its_attention_scaling_from_transformers_attention_factor() -
 
 
 @WIDTHS
+@pytest.mark.parametrize(("slow", "fast"), [(1.0, 32.0), (2.0, 2.0), (0.5, 7.0)])
+def test_the_yarn_of_the_paper_is_linear_in_the_periods(width: int, base: float, slow: float, fast: float) -> None:
+    found = schedules.Yarn(8.0, 4096, beta_fast=fast, beta_slow=slow, ramp="periods")(width=width, base=base)
+    for i, frequency in enumerate(found.frequencies):
+        plain = base ** (-2 * i / width)
+        r = 4096 / (2 * math.pi / plain)  # the original length in wavelengths
+        gamma = 0.0 if r < slow else 1.0 if r >= fast else (r - slow) / (fast - slow)
+        assert frequency == pytest.approx((1 - gamma) * plain / 8 + gamma * plain, rel=1e-12)
+    assert found.attention_scaling == schedules.Yarn(8.0, 4096)(width=width, base=base).attention_scaling
+
+
+@pytest.mark.parametrize(("factor", "times"), [(1.0, 1.0), (4.0, 1.7), (32.0, 4.0)])
+def test_the_two_yarns_differ_as_the_documentation_says(factor: float, times: float) -> None:
+    code, paper = (schedules.Yarn(factor, 4096, ramp=ramp)(width=128, base=1e4) for ramp in ("pairs", "periods"))  # type: ignore[arg-type]
+    ratios = [a / b for a, b in zip(code.frequencies, paper.frequencies, strict=True)]
+    assert round(max(ratios), 1) == times
+    assert ratios[0] == 1.0
+    assert min(ratios) > 0.97  # the rounding of the ends of the code's ramp
+    assert ratios[-1] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_the_ramp_of_yarn_is_checked() -> None:
+    with pytest.raises(EncodingError, match="Yarn: ramp must be 'pairs' or 'periods', got 'paper'"):
+        schedules.Yarn(4.0, 4096, ramp="paper")  # type: ignore[arg-type]
+    with pytest.raises(EncodingError, match="Yarn: truncate=False .* leave it out"):
+        schedules.Yarn(4.0, 4096, ramp="periods", truncate=False)
+
+
+@WIDTHS
 @pytest.mark.parametrize(("factor", "low", "high", "original"), [(8.0, 1.0, 4.0, 8192), (32.0, 0.5, 3.0, 100)])
 def test_llama3_is_that_of_transformers(
     width: int, base: float, factor: float, low: float, high: float, original: int

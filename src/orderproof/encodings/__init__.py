@@ -25,6 +25,8 @@ from orderproof.encodings.alibi import ALiBi as ALiBi
 from orderproof.encodings.attention_arguments import AttentionBackend as AttentionBackend
 from orderproof.encodings.axial_rotary import AxialRotary as AxialRotary
 from orderproof.encodings.cayley_string import CayleyString as CayleyString
+from orderproof.encodings.configs import DropInReport as DropInReport
+from orderproof.encodings.configs import drop_in as drop_in
 from orderproof.encodings.configs import from_hf_config as from_hf_config
 from orderproof.encodings.cope import CoPE as CoPE
 from orderproof.encodings.dape import DAPE as DAPE

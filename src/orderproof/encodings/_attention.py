@@ -3,9 +3,13 @@
     score[m, n] = scale * (R(m) q[m]) . (R(n) k[n]) + b(m, n)          where key n is visible to query m
     out[m]      = sum_n softmax(score[m])[n] v[n]
 
+With a soft cap c, scale * (q . k) becomes c tanh(scale * (q . k) / c) before the bias is added. With a sink s per head,
+weights are exp(score[m, n]) / (exp(s) + sum_n exp(score[m, n])): a query may attend to nothing.
+
 R is the encoding's rotation and b its bias, if it has one. `visibility_mask` defines which keys are visible.
 The output of a query without visible keys (a pad token on the left of a causal row) is zero.
-Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, section 3.2.1.
+Source: Vaswani et al. 2017, "Attention Is All You Need", arXiv:1706.03762, section 3.2.1; soft cap: Gemma Team 2024,
+"Gemma 2", arXiv:2408.00118, section 2; sinks: OpenAI 2025, "gpt-oss", arXiv:2508.10925, section 2.
 """
 
 from __future__ import annotations
@@ -21,11 +25,17 @@ from orderproof.encodings import _toeplitz_attention
 from orderproof.encodings._encoding import AttentionContent, PositionalEncoding
 from orderproof.encodings._flex_attention import flex_attention_with_bias
 from orderproof.encodings._relative_bias import RelativeBias
-from orderproof.encodings.attention_arguments import AttentionBackend, check_encoding, check_operands, check_options
-from orderproof.encodings.checks import working_dtype
+from orderproof.encodings.attention_arguments import (
+    AttentionBackend,
+    check_encoding,
+    check_operands,
+    check_options,
+    check_sinks,
+)
+from orderproof.encodings.checks import in_transform, needs_plain_derivatives, working_dtype
 from orderproof.encodings.packed_documents import check_causal_positions, check_document_ids
 from orderproof.encodings.visibility_mask import check_masks, visibility_mask
-from orderproof.errors import PositionError
+from orderproof.errors import PositionError, UsageError
 from orderproof.positions import validate as validate_positions
 
 if TYPE_CHECKING:
@@ -49,6 +59,9 @@ def attention(
     token_state: Float[Tensor, "batch head key state"] | None = None,
     lengths: Int[Tensor, " batch"] | int | None = None,
     scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Float[Tensor, " head"] | None = None,
+    dropout: float = 0.0,
     backend: AttentionBackend = "sdpa",
 ) -> Float[Tensor, "batch head query value_width"]:
     """Attend from each query to the keys visible to it.
@@ -67,15 +80,24 @@ def attention(
     [tokens]; both only for encodings whose claims require them. ``scale`` defaults to the encoding's own, mostly
     1 / sqrt(head_width). With fewer key heads than query heads, neighbouring query heads share a key head.
 
-    Backend "flex" is FlexAttention: it has no gradient on the CPU, and rounds a bias that does not depend on content
-    to float32. An encoding that adds to the values needs attention weights, which only "eager" computes: it is then
-    used for every backend.
+    ``softcap`` limits scores (not the bias), and ``sinks`` has a score per query head for attending to nothing; torch's
+    fused kernels have neither, so "eager" is used for every backend. ``dropout`` is the probability with which a weight
+    is set to zero, with the others divided by 1 - dropout; pass 0 in evaluation. "eager" is used instead of "flex".
+
+    Backend "flex" is FlexAttention: it has no gradient on the CPU and no second derivatives, cannot be transformed by
+    torch.func, and rounds a bias that does not depend on content to float32. An encoding that adds to the values needs
+    attention weights, which only "eager" computes: it is then used for every backend.
+
+    Backend "eager" has all derivatives, of any order, in reverse and in forward mode. "sdpa" has first derivatives in
+    reverse mode; inside transforms of torch.func that need more (jvp, hessian, nested grad), "eager" is used for it.
+    A second backward pass through "sdpa" is right, or torch refuses it: "derivative for ... is not implemented".
 
     Raises `UsageError`, `EncodingError` or `PositionError` for arguments that do not fit.
     """
-    check_options(causal=causal, window=window, scale=scale, backend=backend)
+    check_options(causal=causal, window=window, scale=scale, softcap=softcap, dropout=dropout, backend=backend)
     check_operands(q, k, v)
-    check_encoding(encoding, q, causal=causal, token_state=token_state, lengths=lengths)
+    check_sinks(sinks, q)
+    check_encoding(encoding, q, causal=causal, token_state=token_state, lengths=lengths, softcap=softcap)
     batch, heads, queries, keys = *q.shape[:3], k.shape[2]
     check_masks(padding_mask, mask, batch=batch, heads=heads, queries=queries, keys=keys, device=q.device)
     document_ids = check_document_ids(
@@ -83,6 +105,9 @@ def attention(
     )
     p, s = _check_positions(encoding, q, k, q_positions, k_positions)
     scale = encoding.default_scale(q.shape[-1]) if scale is None else scale
+    backend = _backend_in_transform(backend)
+    if softcap is not None or sinks is not None or (dropout and backend == "flex") or encoding.claims.adds_to_values:
+        backend = "eager"
 
     content_q, content_k = q, k
     if encoding.claims.site == "rotate":
@@ -91,7 +116,8 @@ def attention(
         k, v, content_k = (x.repeat_interleave(heads // x.shape[1], dim=1) for x in (k, v, content_k))
 
     positions = (p, s) if encoding.claims.ndim == 1 else (p[0], s[0])
-    if backend == "sdpa" and document_ids is None and padding_mask is None and mask is None:
+    only_distances = document_ids is None and padding_mask is None and mask is None
+    if backend == "sdpa" and only_distances and not dropout and not in_transform():
         mixed = _toeplitz_attention_or_none(q, k, v, encoding, positions, causal=causal, window=window, scale=scale)
         if mixed is not None:
             return mixed
@@ -114,14 +140,24 @@ def attention(
     if visible is not None and any(x is not None for x in (document_ids, padding_mask, mask, window)):
         sees_nothing = ~visible.any(dim=-1, keepdim=True)
         visible = visible | sees_nothing
-    if backend == "eager" or encoding.claims.adds_to_values:
-        mixed = _eager(q, k, v, bias, visible, scale=scale, encoding=encoding, positions=(p, s))
+    if backend == "eager":
+        mixed = _eager(
+            q, k, v, bias, visible, encoding=encoding, positions=(p, s), scale=scale, softcap=softcap, sinks=sinks,
+            dropout=dropout,
+        )  # fmt: skip
     elif backend == "flex":
         score_mod = encoding.score_mod(p, s) if encoding.claims.site == "bias" and bias is None else None
         mixed = flex_attention_with_bias(q, k, v, bias, visible, score_mod=score_mod, scale=scale)
     else:
-        mixed = _sdpa(q, k, v, bias, visible, scale=scale)
+        mixed = _sdpa(q, k, v, bias, visible, scale=scale, dropout=dropout)
     return mixed if sees_nothing is None else mixed.masked_fill(sees_nothing, 0.0)
+
+
+def _backend_in_transform(backend: AttentionBackend) -> AttentionBackend:
+    """The backend, or one with the derivatives that a transform of torch.func needs."""
+    if backend == "flex" and in_transform():
+        raise UsageError("backend: 'flex' cannot be transformed by torch.func; use 'sdpa' or 'eager'")
+    return "eager" if needs_plain_derivatives() else backend
 
 
 def _toeplitz_attention_or_none(
@@ -154,11 +190,13 @@ def _toeplitz_attention_or_none(
     return _toeplitz_attention.toeplitz_attention(q, k, v, vector, distances, scale=scale)
 
 
-def _sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor | None, *, scale: float) -> Tensor:
+def _sdpa(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, visible: Tensor | None, *, scale: float, dropout: float
+) -> Tensor:
     attn_mask = visible if bias is None else bias
     if bias is not None and visible is not None:
         attn_mask = bias.masked_fill(~visible, -math.inf)
-    return functional.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, scale=scale)
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout, scale=scale)
 
 
 def _eager(
@@ -168,17 +206,28 @@ def _eager(
     bias: Tensor | None,
     visible: Tensor | None,
     *,
-    scale: float,
     encoding: PositionalEncoding,
     positions: tuple[Tensor, Tensor],
+    scale: float,
+    softcap: float | None,
+    sinks: Tensor | None,
+    dropout: float,
 ) -> Tensor:
     compute_dtype = working_dtype(q)
     scores = (q.to(compute_dtype) @ k.to(compute_dtype).mT) * scale
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
     if bias is not None:
         scores = scores + bias
     if visible is not None:
         scores = scores.masked_fill(~visible, -math.inf)
-    weights = scores.softmax(dim=-1)
+    if sinks is None:
+        weights = scores.softmax(dim=-1)
+    else:
+        nothing = sinks.to(compute_dtype).view(1, -1, 1, 1).expand(*scores.shape[:-1], 1)
+        weights = torch.cat([scores, nothing], dim=-1).softmax(dim=-1)[..., :-1]
+    if dropout:
+        weights = functional.dropout(weights, dropout)
     mixed = weights @ v.to(compute_dtype)
     if encoding.claims.adds_to_values:
         mixed = mixed + encoding.value_bias(weights, *positions)

@@ -118,5 +118,5 @@ def suffix_sum(
     order = key_order(k_positions)
     sums = reorder_keys(x, order).flip(-1).cumsum(-1)
     if not inclusive:
-        sums = functional.pad(sums[..., :-1], (1, 0))
+        sums = functional.pad(sums, (1, 0))[..., :-1]  # in this order, torch.export accepts rows of one or two keys
     return reorder_keys(sums.flip(-1), order, inverse=True)

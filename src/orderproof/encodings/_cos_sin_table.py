@@ -5,8 +5,8 @@
 Both factors come from short tables in float64, so an entry costs one complex product instead of a cosine and a sine,
 and is as exact: at p = 10**6 the rounding of the angle has an error of 1e-10, the product adds 1e-16, and the result is
 rounded once. Positions from 2**20 on are computed directly. An entry depends only on its position, not on the other
-requested positions. On the CPU a compiled kernel computes float32 tables if available; other devices and tracing use
-cosine and sine directly.
+requested positions. On the CPU a compiled kernel computes float32 tables if available; other devices, tracing and
+torch.func use cosine and sine directly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from orderproof.encodings import kernels
 from orderproof.encodings._frequencies import Spectrum, cos_sin
-from orderproof.encodings.checks import check_dtype
+from orderproof.encodings.checks import check_dtype, in_transform
 from orderproof.errors import EncodingError
 from orderproof.positions import arange, has_readable_values
 
@@ -49,7 +49,9 @@ def cos_sin_rows(
     positions: Int[Tensor, "*batch token"], spectrum: Spectrum, *, dtype: torch.dtype
 ) -> tuple[Float[Tensor, "*batch token pair"], Float[Tensor, "*batch token pair"]]:
     """The cosines and sines of checked positions, times the attention scaling, rounded once to ``dtype``."""
-    if type(positions) is not Tensor or not has_readable_values(positions) or torch._C._len_torch_dispatch_stack():
+    if type(positions) is not Tensor or not has_readable_values(positions) or in_transform():
+        return cos_sin(positions, spectrum, dtype=dtype)
+    if torch._C._len_torch_dispatch_stack():
         return cos_sin(positions, spectrum, dtype=dtype)
     flat = positions.contiguous().view(-1)
     shape = (*positions.shape, len(spectrum.frequencies))

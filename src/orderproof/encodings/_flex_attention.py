@@ -1,6 +1,7 @@
 """FlexAttention with a bias as a matrix or as a score function.
 
-On a GPU the kernel is compiled for each kind of score; on the CPU it runs eagerly and has no gradient.
+On a GPU the kernel is compiled for each kind of score; on the CPU it runs eagerly and has no gradient for queries, keys
+and values. Torch gives it no second derivatives, and silently leaves out its part of them: they are refused here.
 Source: Dong et al. 2024, "Flex Attention", arXiv:2412.05496.
 """
 
@@ -45,7 +46,25 @@ def flex_attention_with_bias(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "flex_attention called without torch.compile", UserWarning)
         mixed: Tensor = run(q, k, v, score_mod=modify, scale=scale)
+    if mixed.requires_grad and not torch.compiler.is_compiling():  # torch.compile refuses second derivatives itself
+        return _FirstDerivativeOnly.apply(mixed)  # type: ignore[no-any-return, no-untyped-call]
     return mixed
+
+
+class _FirstDerivativeOnly(torch.autograd.Function):
+    """The identity, whose gradient cannot be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        del ctx
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        del ctx
+        if torch.is_grad_enabled():
+            raise UsageError("backend: 'flex' has no second derivatives (create_graph=True); use 'eager'")
+        return gradients[0]
 
 
 def _index(x: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:

@@ -53,6 +53,11 @@ class Schedule(Protocol):
 class LengthSchedule(Schedule, Protocol):
     """A schedule that depends on the context length; calling it gives the spectrum at its default length."""
 
+    @property
+    def default_length(self) -> int:
+        """The context length without ``lengths`` [tokens]; larger positions then have no frequencies."""
+        ...
+
     def spectrum_at(self, lengths: Int[Tensor, " row"], *, width: int, base: float) -> PerRowSpectrum:
         """The frequencies at each length, without data-dependent control flow."""
         ...

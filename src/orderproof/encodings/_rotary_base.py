@@ -22,7 +22,7 @@ from orderproof.encodings import kernels
 from orderproof.encodings._frequencies import LengthSchedule, PerRowSpectrum, Schedule, Spectrum, cos_sin
 from orderproof.encodings._query_key_encoding import QueryKeyEncoding, QueryOrKey
 from orderproof.encodings._rotary_pairs import RotaryLayout, apply_rotary, check_rotary_layout
-from orderproof.encodings.checks import check_size, working_dtype
+from orderproof.encodings.checks import check_max_position, check_size, is_mapped_gradient, working_dtype
 from orderproof.encodings.schedules._numbers import check_positive
 from orderproof.encodings.schedules.geometric import geometric_frequencies
 from orderproof.errors import EncodingError
@@ -62,6 +62,7 @@ class RotaryBase(QueryKeyEncoding):
         self.spectrum = spectrum
         self.pair_axes = pair_axes
         self._length_dependent_scaling: partial[PerRowSpectrum] | None = None
+        self._default_length: int | None = None
         self._plan = kernels.rotary_plan(
             spectrum.frequencies, head_width, layout, spectrum.attention_scaling, pair_axes
         )
@@ -70,6 +71,7 @@ class RotaryBase(QueryKeyEncoding):
         """Compute frequencies from context lengths, if the schedule depends on them."""
         if isinstance(schedule, LengthSchedule):
             self._length_dependent_scaling = partial(schedule.spectrum_at, width=width, base=base)
+            self._default_length = schedule.default_length
             self.claims = dataclasses.replace(self.claims, decode_state="length")
 
     def default_scale(self, head_width: int) -> float:
@@ -86,6 +88,8 @@ class RotaryBase(QueryKeyEncoding):
         out: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, Tensor] | None:
         """Rotate with the kernel of the device; None if there is none for these operands."""
+        if lengths is None and self._default_length is not None:
+            self._check_default_length(self._default_length, q_positions=q_positions, k_positions=k_positions)
         plan = self._plan if lengths is None and kernels.can_rotate_on_cpu(q, k) else None
         if plan is None:
             if type(self).encode is RotaryBase.encode and kernels.can_rotate_on_gpu(q, k):
@@ -150,6 +154,13 @@ class RotaryBase(QueryKeyEncoding):
             return cos_sin(positions, self.spectrum, dtype=dtype, pair_axes=self.pair_axes)
         return cos_sin(positions, self._length_dependent_scaling(lengths), dtype=dtype, pair_axes=self.pair_axes)
 
+    def _check_default_length(self, length: int, **positions: Tensor | None) -> None:
+        """Reject positions at or above the length to which the default frequencies belong."""
+        for name, own in positions.items():
+            if isinstance(own, Tensor):
+                wanted = f"{type(self).__name__}: {name} must be below {length}, the schedule's default length"
+                check_max_position(own, length - 1, wanted + ", got {came}; pass lengths, or a larger maximum")
+
     def _check_positions_fast(self, side: QueryOrKey, x: Tensor, positions: Tensor) -> Tensor:
         """The checked positions; in the common case only their shape is checked, and the kernel checks their values."""
         if not isinstance(positions, Tensor):
@@ -200,5 +211,18 @@ class _RotaryFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, Tensor, None, None, None]:
         p, s = ctx.saved_tensors
+        if any(map(is_mapped_gradient, gradients)):
+            q, k = (_rotate_back(ctx.plan, x, at, -ctx.sign) for x, at in zip(gradients, (p, s), strict=True))
+            return None, q, k, None, None, None
         q, k = _RotaryFunction.apply(ctx.plan, *gradients, p, s, -ctx.sign)  # type: ignore[no-untyped-call]
         return None, q, k, None, None, None
+
+
+def _rotate_back(plan: kernels.RotaryPlan, x: Tensor, positions: Tensor, sign: float) -> Tensor:
+    """The rotation of the kernel by ``sign`` times the angles, with torch."""
+    frequencies, _, layout, gain, pair_axes = plan.arguments
+    spectrum = Spectrum(frequencies=frequencies, attention_scaling=gain)
+    cos, sin = cos_sin(positions, spectrum, dtype=working_dtype(x), pair_axes=pair_axes)
+    if cos.dim() == 3:
+        cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return apply_rotary(x, cos, sign * sin, layout=layout)

@@ -37,7 +37,8 @@ def apply_rotary(
 ) -> Float[Tensor, "batch head token head_width"]:
     """Rotate the first pairs of ``x`` in the dtype of ``cos``, rounded once to the dtype of ``x``."""
     width = 2 * cos.shape[-1]
-    wide, rest = x[..., :width].to(cos.dtype), x[..., width:]
+    partial = width < x.shape[-1]
+    wide = (x[..., :width] if partial else x).to(cos.dtype)
     if layout == "half":
         a, b = wide.chunk(2, dim=-1)
         rotated = torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
@@ -45,4 +46,4 @@ def apply_rotary(
         a, b = wide[..., 0::2], wide[..., 1::2]
         rotated = torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1).flatten(-2)
     rotated = rotated.to(x.dtype)
-    return torch.cat([rotated, rest], dim=-1) if width < x.shape[-1] else rotated
+    return torch.cat([rotated, x[..., width:]], dim=-1) if partial else rotated

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from orderproof.encodings.checks import is_mapped_gradient
 from orderproof.positions import has_readable_values
 
 if TYPE_CHECKING:
@@ -139,7 +139,8 @@ class _LearnedBiasAttention(torch.autograd.Function):
     """`toeplitz_attention` with a gradient for the vector.
 
     Torch's attention falls back to a matrix of all scores if the bias requires a gradient. This recomputes the scores
-    in the backward pass, in blocks of rows, and sums their gradient along diagonals.
+    in the backward pass, in blocks of rows, and sums their gradient along diagonals. A backward pass that will be
+    differentiated again, or is mapped over several gradients, computes the matrix.
     """
 
     @staticmethod
@@ -152,41 +153,77 @@ class _LearnedBiasAttention(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, vector, out = ctx.saved_tensors
-        window, scale = ctx.window, ctx.scale
-        wide = torch.float64 if q.dtype == torch.float64 else torch.float32
-        queries, keys = q.shape[2], k.shape[2]
-        hidden = _mask_outside_window(vector.to(wide), window, queries, keys)
-        inner = (gradient.to(wide) * out.to(wide)).sum(-1, keepdim=True)
-        flat = [x.to(wide).flatten(0, 1) for x in (q, k, v, gradient, inner)]
-        gradients = [torch.zeros_like(x) for x in flat[:3]]
-        vector_gradient = torch.zeros_like(hidden)
-        rows, heads = min(queries, _QUERY_BLOCK_SIZE), len(hidden)
-        fitting = max(1, _BACKWARD_BLOCK_SCORES // (rows * keys))
-        if fitting < heads:  # some heads of one batch row
-            many = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= fitting)
-        else:  # all heads of some batch rows
-            many = fitting // heads * heads
-        for matrix in range(0, len(flat[0]), many):
-            some = slice(matrix, min(matrix + many, len(flat[0])))
-            own = slice(matrix % heads, matrix % heads + min(many, heads))
-            of_batch = max(1, (some.stop - matrix) // heads)
-            for start in range(0, queries, rows):
-                stop = min(start + rows, queries)
-                key_block = slice(*window.visible_keys(start, stop - 1, keys))
-                bias = _toeplitz_view(hidden, queries, (start, stop), (key_block.start, key_block.stop))[0, own]
-                bias = bias.repeat(of_batch, 1, 1)
-                slope = _backward(flat, gradients, bias, some, slice(start, stop), key_block, scale)
-                along = _sum_along_diagonals(slope)
-                along = along.view(of_batch, -1, along.shape[-1]).sum(0)
-                where = queries - stop + key_block.start
-                vector_gradient[own, where : where + along.shape[-1]] += along
-        q_gradient, k_gradient, v_gradient = (
-            x.view(y.shape).to(y.dtype) for x, y in zip(gradients, (q, k, v), strict=True)
-        )
-        return q_gradient, k_gradient, v_gradient, vector_gradient.to(vector.dtype), None, None
+        if torch.is_grad_enabled() or is_mapped_gradient(gradient):
+            return *_differentiable_gradients(q, k, v, vector, gradient, ctx.window, ctx.scale), None, None
+        return *_blockwise_gradients(q, k, v, vector, out, gradient, ctx.window, ctx.scale), None, None
+
+
+def _differentiable_gradients(
+    q: Tensor, k: Tensor, v: Tensor, vector: Tensor, gradient: Tensor, window: DistanceWindow, scale: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of q, k, v and vector through a matrix of all scores, for second derivatives and torch.vmap."""
+    wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+    queries, keys = q.shape[2], k.shape[2]
+    bias = _mask_outside_window(vector.to(wide), window, queries, keys)
+    index = torch.arange(keys, device=q.device) - torch.arange(queries, device=q.device).unsqueeze(-1) + queries - 1
+    rows, some_keys, values, above = (x.to(wide) for x in (q, k, v, gradient))
+    weights = (rows @ some_keys.mT * scale + bias[:, index]).softmax(dim=-1)
+    slope = above @ values.mT
+    slope = weights * (slope - (weights * slope).sum(-1, keepdim=True))
+    along = (
+        _sum_along_diagonals(slope.flip(2).reshape(-1, queries, keys)).view(-1, q.shape[1], queries + keys - 1).sum(0)
+    )
+    gradients = slope @ some_keys * scale, slope.mT @ rows * scale, weights.mT @ above, along.sum_to_size(vector.shape)
+    q_gradient, k_gradient, v_gradient, vector_gradient = (
+        x.to(y.dtype) for x, y in zip(gradients, (q, k, v, vector), strict=True)
+    )
+    return q_gradient, k_gradient, v_gradient, vector_gradient
+
+
+def _blockwise_gradients(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    vector: Tensor,
+    out: Tensor,
+    gradient: Tensor,
+    window: DistanceWindow,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of q, k, v and vector, in blocks of rows, without a matrix of all scores."""
+    wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+    queries, keys = q.shape[2], k.shape[2]
+    hidden = _mask_outside_window(vector.to(wide), window, queries, keys)
+    inner = (gradient.to(wide) * out.to(wide)).sum(-1, keepdim=True)
+    flat = [x.to(wide).flatten(0, 1) for x in (q, k, v, gradient, inner)]
+    gradients = [torch.zeros_like(x) for x in flat[:3]]
+    vector_gradient = torch.zeros_like(hidden)
+    rows, heads = min(queries, _QUERY_BLOCK_SIZE), len(hidden)
+    fitting = max(1, _BACKWARD_BLOCK_SCORES // (rows * keys))
+    if fitting < heads:  # some heads of one batch row
+        many = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= fitting)
+    else:  # all heads of some batch rows
+        many = fitting // heads * heads
+    for matrix in range(0, len(flat[0]), many):
+        some = slice(matrix, min(matrix + many, len(flat[0])))
+        own = slice(matrix % heads, matrix % heads + min(many, heads))
+        of_batch = max(1, (some.stop - matrix) // heads)
+        for start in range(0, queries, rows):
+            stop = min(start + rows, queries)
+            key_block = slice(*window.visible_keys(start, stop - 1, keys))
+            bias = _toeplitz_view(hidden, queries, (start, stop), (key_block.start, key_block.stop))[0, own]
+            bias = bias.repeat(of_batch, 1, 1)
+            slope = _backward(flat, gradients, bias, some, slice(start, stop), key_block, scale)
+            along = _sum_along_diagonals(slope)
+            along = along.view(of_batch, -1, along.shape[-1]).sum(0)
+            where = queries - stop + key_block.start
+            vector_gradient[own, where : where + along.shape[-1]] += along
+    q_gradient, k_gradient, v_gradient = (
+        x.view(y.shape).to(y.dtype) for x, y in zip(gradients, (q, k, v), strict=True)
+    )
+    return q_gradient, k_gradient, v_gradient, vector_gradient.to(vector.dtype)
 
 
 def _backward(
@@ -216,5 +253,5 @@ def _sum_along_diagonals(x: Float[Tensor, "matrix row key"]) -> Float[Tensor, "m
     to the row before it.
     """
     many, rows, keys = x.shape
-    padded = functional.pad(x, (0, rows)).flatten(1)[:, : rows * (keys + rows - 1)]
+    padded = functional.pad(x, (0, rows)).reshape(many, -1)[:, : rows * (keys + rows - 1)]
     return padded.view(many, rows, keys + rows - 1).sum(1)

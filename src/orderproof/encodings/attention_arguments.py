@@ -15,14 +15,19 @@ from orderproof.errors import EncodingError, UsageError
 AttentionBackend = Literal["sdpa", "eager", "flex"]
 
 
-def check_options(*, causal: object, window: Any, scale: object, backend: object) -> None:
+def check_options(
+    *, causal: object, window: Any, scale: object, softcap: object, dropout: object, backend: object
+) -> None:
     """Reject invalid options with a `UsageError`."""
     if backend not in get_args(AttentionBackend):
         raise UsageError(f"backend: expected 'sdpa', 'eager' or 'flex', got {backend!r}")
     if not isinstance(causal, bool):
         raise UsageError(f"causal: expected True or False, got {causal!r}")
-    if scale is not None and (not isinstance(scale, int | float) or not 0 < scale < math.inf):
-        raise UsageError(f"scale: expected a number above 0, got {scale!r}")
+    for name, number in (("scale", scale), ("softcap", softcap)):
+        if number is not None and (not isinstance(number, int | float) or not 0 < number < math.inf):
+            raise UsageError(f"{name}: expected a number above 0, got {number!r}")
+    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+        raise UsageError(f"dropout: expected a probability, 0 or more and below 1, got {dropout!r}")
     if window is not None and not (is_sequence_of_length(window, 2) and all(map(_is_window_size, window))):
         raise UsageError(f"window: expected (back, ahead), two integers of 0 or more, got {window!r}")
 
@@ -47,6 +52,16 @@ def check_operands(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise UsageError(f"k: expected a number of heads that divides q's {q.shape[1]}, got {k.shape[1]}")
 
 
+def check_sinks(sinks: Tensor | None, q: Tensor) -> None:
+    """Reject sinks that are not one number per query head."""
+    if sinks is None:
+        return
+    if not is_floating(sinks, 1) or len(sinks) != q.shape[1]:
+        raise UsageError(f"sinks: expected floating [{q.shape[1]}], one per query head, got {describe_value(sinks)}")
+    if sinks.device != q.device:
+        raise UsageError(f"sinks: expected the device of q, {q.device}, got {sinks.device}")
+
+
 def check_encoding(
     encoding: PositionalEncoding,
     q: Tensor,
@@ -54,10 +69,11 @@ def check_encoding(
     causal: bool,
     token_state: Tensor | None,
     lengths: Tensor | int | None,
+    softcap: float | None = None,
 ) -> None:
     """Reject an encoding that does not act in attention or does not fit the other arguments."""
     if not isinstance(encoding, PositionalEncoding):
-        raise EncodingError(f"encoding: expected an encoding, such as Rotary(64), got {encoding!r}")
+        raise EncodingError(f"encoding: expected an encoding, such as Rotary(64), got {type(encoding).__name__}")
     name, claims = type(encoding).__name__, encoding.claims
     if claims.site == "embed":
         raise EncodingError(
@@ -65,7 +81,15 @@ def check_encoding(
             "call embed(x, positions) before the first layer and pass encoding=NoEncoding() here"
         )
     if claims.causal_only and not causal:
-        raise EncodingError(f"{name} is defined for causal attention only; pass causal=True")
+        other = "build it with bidirectional=True" if hasattr(encoding, "bidirectional") else "choose another encoding"
+        raise EncodingError(
+            f"{name} is defined for causal attention only; pass causal=True in a decoder; "
+            f"for an encoder or cross-attention, {other}"
+        )
+    if softcap is not None and claims.content_dependent:
+        raise EncodingError(
+            f"{name}: expected no softcap, because its bias is a part of the products that it would cap; leave it out"
+        )
     # Rotations check their heads themselves: some have parameters per key head.
     heads = getattr(encoding, "heads", None)
     if claims.site == "bias" and heads is not None and heads != q.shape[1]:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
+from torch.autograd import forward_ad
 
 from orderproof.errors import EncodingError
-from orderproof.positions import INTEGER_DTYPES, has_readable_values
+from orderproof.positions import INTEGER_DTYPES, has_readable_values, stored_values
 from orderproof.positions import validate as validate_positions
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ def assert_all(condition: Tensor, error: type[Exception], message: str) -> None:
 
     While tracing, the assertion becomes part of the graph; on a GPU it fails asynchronously.
     """
+    condition = stored_values(condition)
     if not has_readable_values(condition):
         torch._assert_async(condition.all(), message)
     elif not bool(condition.all()):
@@ -74,6 +77,7 @@ def assert_all(condition: Tensor, error: type[Exception], message: str) -> None:
 
 def check_max_position(positions: Int[Tensor, "*any"], last: int, message: str) -> None:
     """Reject positions above ``last``; {came} in ``message`` is replaced by the largest one if it can be read."""
+    positions = stored_values(positions)
     if not has_readable_values(positions):
         torch._assert_async((positions <= last).all(), message.format(came="a larger one"))
     elif positions.numel() and (came := int(positions.max())) > last:
@@ -132,6 +136,28 @@ def _rows(q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
     rows = q.shape[0] if q.dim() == 2 and q.shape[0] != 1 else None
     k = validate_positions(k_positions, name="k_positions", batch=rows, device=q.device)
     return (q.unsqueeze(0) if q.dim() == 1 else q), (k.unsqueeze(0) if k.dim() == 1 else k)
+
+
+def in_transform() -> bool:
+    """True inside a transform of torch.func (grad, vmap, jvp, ...) and under forward-mode differentiation."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+
+
+def is_mapped_gradient(gradient: Tensor) -> bool:
+    """True for a gradient in a backward pass over several at once (``is_grads_batched``, ``vectorize=True``, vmap)."""
+    return not torch._C._has_storage(gradient)
+
+
+def needs_plain_derivatives() -> bool:
+    """True inside a transform that needs more than first derivatives in reverse mode, which fused kernels lack."""
+    if not in_transform():
+        return False
+    if forward_ad._current_level >= 0:
+        return True
+    kinds = [interpreter.key() for interpreter in torch._C._functorch.get_interpreter_stack() or ()]
+    return TransformType.Jvp in kinds or kinds.count(TransformType.Grad) > 1
 
 
 def autocast_disabled(x: Tensor) -> AbstractContextManager[object]:

@@ -42,7 +42,7 @@ class DAPE(ContentBias):
     def __init__(self, inner: RelativeBias, *, hidden: int = 32) -> None:
         super().__init__()
         if not isinstance(inner, RelativeBias):
-            raise EncodingError(f"DAPE: inner must be a RelativeBias, such as KERPLE(8), got {inner!r}")
+            raise EncodingError(f"DAPE: inner must be a RelativeBias, such as KERPLE(8), got {type(inner).__name__}")
         self.heads = inner.heads
         self.hidden = check_size("DAPE", "hidden", hidden)
         self.claims = dataclasses.replace(inner.claims, content_dependent=True, mixes_heads=True)

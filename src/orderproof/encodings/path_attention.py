@@ -2,12 +2,15 @@
 
     score[m, n] = k[n]^T H[n+1] H[n+2] ... H[m] q[m] / sqrt(width)        tokens in their order, n before m
     H[t] = 1 - beta[t] w[t] w[t]^T,    w[t] = A x[t] / |A x[t]|,    beta[t] = 2 sigmoid(c . x[t] + c0)
+    A = C B,   B from the width to `rank` features, C back;   without a rank, A is one full matrix
 
 beta = 2 reflects, beta = 1 projects, beta near 0 is the identity: the tokens between decide which part of the query
 reaches the key. Positions only order the tokens, so adding a constant to all of them changes nothing: the encoding is
 relative. It is defined only for keys at or before the query: causal only. w and beta are the token state, cached with
-the key when decoding. (The authors also convolve w over three tokens; that is left out, because a token state depends
-on its token alone.)
+the key when decoding.
+This differs from the authors' models in two ways. Their A has rank 32, unless key heads are shared: pass rank=32 (the
+default is a full matrix, which has more parameters). And they convolve w over three tokens before normalising it, which
+is left out here, because a token state depends on its token alone.
 The product is not formed explicitly. With u[t] = beta[t] w[t] . (q[m] after the reflections behind t),
 
     u[t] + beta[t] sum_{s > t} (w[t] . w[s]) u[s] = beta[t] w[t] . q[m]  for t visible to m, and 0 for later ones
@@ -17,7 +20,8 @@ is one triangular system per row and head, solved for all queries at once.
 This requires visibility without gaps: a token between key and query that is visible to some other query, but not to
 this one, would act on its score. Causal order, padding, windows and packed documents leave no gaps; a mask with gaps
 is rejected (on the CPU; on other devices and while tracing, values are not checked).
-Source: Yang et al. 2025, "PaTH Attention", arXiv:2505.16381, sections 2 and 3.
+Source: Yang et al. 2025, "PaTH Attention", arXiv:2505.16381, sections 2 and 3; rank and beta as in the authors' code,
+fla-org/flash-linear-attention, fla/layers/path_attn.py.
 """
 
 from __future__ import annotations
@@ -54,7 +58,7 @@ class PaTHAttention(ContentBias):
     heads: int
     head_width: int
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, *, rank: int | None = None) -> None:
         super().__init__()
         self.width = check_size("PaTHAttention", "width", width)
         self.heads = check_size("PaTHAttention", "heads", heads)
@@ -62,17 +66,23 @@ class PaTHAttention(ContentBias):
             raise EncodingError(f"PaTHAttention: heads must divide width={width}, got {heads}")
         self.head_width = width // heads
         self.token_state_dim = self.head_width + 1
-        self.direction = nn.Linear(width, width, bias=False)
+        self.rank = None if rank is None else check_size("PaTHAttention", "rank", rank)
+        self.direction: nn.Linear | nn.Sequential = (
+            nn.Linear(width, width, bias=False)
+            if rank is None
+            else nn.Sequential(nn.Linear(width, rank, bias=False), nn.Linear(rank, width, bias=False))
+        )
         self.strength = nn.Linear(width, heads)
 
     @classmethod
     def for_model(cls, sizes: ModelSizes) -> Self:
-        """One reflection per token and head."""
+        """One reflection per token and head, with a full matrix for the directions."""
         return cls(sizes.width, sizes.heads)
 
     def reset_parameters(self) -> None:
         """Reinitialize directions and strengths."""
-        self.direction.reset_parameters()
+        for layer in self._direction_layers():
+            layer.reset_parameters()
         self.strength.reset_parameters()
 
     def token_state(self, x: Float[Tensor, "batch token width"]) -> Float[Tensor, "batch head token state"]:
@@ -80,11 +90,18 @@ class PaTHAttention(ContentBias):
         check_features("PaTHAttention", x, self.width)
         wide = working_dtype(x)
         with autocast_disabled(x):
-            x = x.to(wide)
-            w = functional.linear(x, self.direction.weight.to(wide))
+            x = w = x.to(wide)
+            for layer in self._direction_layers():
+                w = functional.linear(w, layer.weight.to(wide))
             beta = functional.linear(x, self.strength.weight.to(wide), self.strength.bias.to(wide))
         w = w.view(*w.shape[:2], self.heads, self.head_width).transpose(1, 2)
         return torch.cat([functional.normalize(w, dim=-1), 2 * torch.sigmoid(beta).mT.unsqueeze(-1)], dim=-1)
+
+    def _direction_layers(self) -> list[nn.Linear]:
+        """The factors of A, in the order of their application."""
+        if isinstance(self.direction, nn.Linear):
+            return [self.direction]
+        return [layer for layer in self.direction if isinstance(layer, nn.Linear)]
 
     def compute_bias(
         self,
@@ -112,7 +129,8 @@ class PaTHAttention(ContentBias):
 
     def extra_repr(self) -> str:
         """The constructor arguments."""
-        return f"{self.width}, {self.heads}"
+        rank = "" if self.rank is None else f", rank={self.rank}"
+        return f"{self.width}, {self.heads}{rank}"
 
 
 def _jointly_visible(visible: Bool[Tensor, "batch head query key"]) -> Bool[Tensor, "batch head key key"]:

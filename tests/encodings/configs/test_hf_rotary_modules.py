@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from orderproof import positions
-from orderproof.encodings import AxialRotary, MRope, NoEncoding, Rotary, from_hf_config
+from orderproof.encodings import AxialRotary, DinoV3Rope, MRope, NoEncoding, Rotary, from_hf_config
 from orderproof.encodings.configs._model_types import ROPE_MODEL_TYPES
 from orderproof.errors import EncodingError
 from tests.encodings.examples import normal
@@ -25,7 +25,6 @@ OWN_WAYS = {
     "ClvpRotaryPositionalEmbedding": ("turns the values too", "def apply_rotary_pos_emb(q, k, v, cos, sin"),
     "Cohere2MoeRotaryEmbedding": ("some full layers turn, by the place of their dense networks", "self.force_rope ="),
     "CohereCompassRotaryEmbedding": ("three axes under the type of a layer", "self.mrope_section[layer_type]"),
-    "DINOv3ViTRopePositionEmbedding": ("fractions of a picture are no positions", "get_patches_center_coordinates"),
     "DeepseekOcr2VisionRotaryEmbedding": ("two models behind one config", "DeepseekOcr2VisionEncoder"),
     "DeepseekV4RotaryEmbedding": ("turns the last features of a head, and the output back", "x[..., -rope_dim:]"),
     "DiffusionGemmaTextRotaryEmbedding": ("an encoder and a decoder on one config", "class DiffusionGemmaDecoder"),
@@ -148,7 +147,9 @@ def test_a_default_model_rotates_like_its_encoding_or_is_rejected_for_a_reason(f
             continue
         if isinstance(encoding, NoEncoding):
             continue
-        if isinstance(encoding, AxialRotary):
+        if isinstance(encoding, DinoV3Rope):  # its module takes a picture: compared in test_vision_and_audio
+            assert found.name == "DINOv3ViTRopePositionEmbedding"
+        elif isinstance(encoding, AxialRotary):
             compare_on_grid(found, config, encoding)
         else:
             assert isinstance(encoding, Rotary | MRope)

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from orderproof import kernel_switch
+from orderproof.encodings._rotary_pairs import RotaryLayout
 from orderproof.encodings.checks import is_sequence_of_length
 from orderproof.encodings.kernels._library import advise_huge_pages, library, small_rotate
 from orderproof.errors import PositionError
@@ -61,7 +62,7 @@ class RotaryPlan:
         rotate_small: Callable[..., int],
         frequencies: tuple[float, ...],
         width: int,
-        layout: str,
+        layout: RotaryLayout,
         gain: float,
         axis: tuple[int, ...] | None,
     ) -> None:
@@ -87,7 +88,7 @@ class RotaryPlan:
 
 @lru_cache(maxsize=64)
 def rotary_plan(
-    frequencies: tuple[float, ...], width: int, layout: str, gain: float, axis: tuple[int, ...] | None
+    frequencies: tuple[float, ...], width: int, layout: RotaryLayout, gain: float, axis: tuple[int, ...] | None
 ) -> RotaryPlan | None:
     """The plan of a rotation, cached by its arguments; None if there is no compiled kernel."""
     loaded, small = library(), small_rotate()

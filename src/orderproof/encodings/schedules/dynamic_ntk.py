@@ -8,7 +8,7 @@ factor = 1, with r = length / original; a larger factor scales by more than the 
 
 A cache of rotated keys becomes invalid as the row grows, because frequencies belong to one length. Therefore the length
 is an input: the same length gives the same angles whether a row is processed at once or token by token, alone or in a
-batch with longer rows. The default is `maximum`.
+batch with longer rows. The default is `maximum`; without lengths, larger positions raise an error.
 Source: emozilla 2023, "Dynamically Scaled RoPE"; Peng et al. 2023, "YaRN", arXiv:2309.00071, section 3.3.
 """
 
@@ -46,10 +46,14 @@ class DynamicNTK:
         if self.maximum is not None:
             check_length("DynamicNTK", maximum=self.maximum)
 
+    @property
+    def default_length(self) -> int:
+        """The maximum, or factor times the original length [tokens]."""
+        return int(self.factor * self.original) if self.maximum is None else self.maximum
+
     def __call__(self, *, width: int, base: float) -> Spectrum:
         """The frequencies at the default length."""
-        declared = int(self.factor * self.original) if self.maximum is None else self.maximum
-        ratio = self.factor * max(declared, self.original) / self.original - (self.factor - 1)
+        ratio = self.factor * max(self.default_length, self.original) / self.original - (self.factor - 1)
         plain, exponents = geometric_frequencies(width=width, base=base).frequencies, _exponents(width)
         return Spectrum(frequencies=tuple(f * ratio**e for f, e in zip(plain, exponents, strict=True)))
 

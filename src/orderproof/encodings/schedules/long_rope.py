@@ -61,6 +61,11 @@ class LongRope:
             if getattr(self, name) is not None:
                 check_positive("LongRope", **{name: getattr(self, name)})
 
+    @property
+    def default_length(self) -> int:
+        """The maximum [tokens]."""
+        return self.maximum
+
     def __call__(self, *, width: int, base: float) -> Spectrum:
         """The frequencies at the maximum length."""
         short, long = self._spectra(width, base)
