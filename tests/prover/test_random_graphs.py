@@ -147,7 +147,7 @@ def _wrong(fact: Fact, a: NDArray[Any], b: NDArray[Any], generator: int, case: i
             yield f"dimension {d} is not constant"
     if fact.ranges is not None:
         exact = fact.ranges.exact
-        if any(apart(np.broadcast_to(fact.ranges.value, x.shape), x, exact, scale, SINGLE) for x in (a, b)):
+        if any(apart(np.broadcast_to(fact.ranges.low, x.shape), x, exact, scale, SINGLE) for x in (a, b)):
             yield "known values are others"
 
 

@@ -37,7 +37,7 @@ def same(one: Fact, two: Fact) -> bool:
         return False
     pairs = [(one.dependence, two.dependence)]
     if one.ranges is not None and two.ranges is not None:
-        pairs += [(one.ranges.kind, two.ranges.kind), (one.ranges.value, two.ranges.value)]
+        pairs += [(one.ranges.low, two.ranges.low), (one.ranges.high, two.ranges.high)]
     equal = all(a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in pairs)
     return equal and one.shape == two.shape and one.moves == two.moves
 

@@ -69,7 +69,7 @@ def malformed(done: LawWalk) -> list[str]:
     wrong = []
     for node, facts in done.walk.facts.items():
         for fact in facts if isinstance(facts, tuple) else (facts,):
-            arrays = [fact.dependence] + ([] if fact.ranges is None else [fact.ranges.kind, fact.ranges.value])
+            arrays = [fact.dependence] + ([] if fact.ranges is None else [fact.ranges.low, fact.ranges.high])
             fits = len(fact.moves) == len(fact.shape) and all(_fits(x.shape, fact) for x in arrays)
             if not fits:
                 wrong.append(

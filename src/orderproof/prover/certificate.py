@@ -1,6 +1,6 @@
 """A certificate: a proof as data, complete enough to be checked without this package's analysis.
 
-    {"certificate": 2, "law", "code", "family": "permutation" | "independence",
+    {"certificate": 3, "law", "code", "family": "permutation" | "independence",
      "relation": {"tokens": n, "generators": [[...], ...], "last_only": bool},
      "output": {"name", "node", "dims": [[dim, offset], ...]},
      "inputs": {node: token axis or null},
@@ -10,13 +10,13 @@
      "graph": SHA-256 of the steps without lemma, fact and repeats,
      "digest": SHA-256 of everything above}
 
-One step for each node of the graph, in order. A fact is {"moves": [...], "dependence": array, "known": null or
-{"status": array, "value": array}}; a step with several results has a list in "shape", "dtype" and "fact"; a
+One step for each node of the graph, in order. A fact is {"moves": [...], "dependence": array, "values": null or
+{"low": array, "high": array}}; a step with several results has a list in "shape", "dtype" and "fact"; a
 node without a tensor has "fact": null. A step that repeats an earlier one (the same operator and literals on the same
 facts) names it in "repeats". A move is "identity", "uniform", or one permutation for each generator. An
 array is {"shape": [...], "runs": [[value, count], ...]} in row-major order, each dimension full or 1.
-A dependence of -1 is NEVER, of 2**40 ALWAYS; a status is a number of `RangeKind`: 0 ordinary, 1 exact, 2 masking,
-3 unbounded, 4 at most ordinary.
+A dependence of -1 is NEVER, of 2**40 ALWAYS. "low" and "high" are the ends of `ValueRanges`; null means that every
+element is ordinary.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from orderproof.prover.analysis import Analysis
 from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.domain.fact import Fact
 from orderproof.prover.domain.move import FREE, STILL, Move
+from orderproof.prover.domain.values import same_numbers
 
-VERSION = 2
+VERSION = 3
 
 
 def graph_records(captured: CapturedGraph, needed: set[Node] | None = None) -> list[dict[str, Any]]:
@@ -162,7 +163,7 @@ def _fact(fact: Fact) -> dict[str, Any]:
     return {
         "moves": [_move(m) for m in fact.moves],
         "dependence": _array(fact.dependence),
-        "known": None if ranges is None else {"status": _array(ranges.kind), "value": _array(ranges.value)},
+        "values": None if ranges is None else {"low": _array(ranges.low), "high": _array(ranges.high)},
     }
 
 
@@ -179,7 +180,7 @@ def _array(array: NDArray[Any]) -> dict[str, Any]:
     flat = array.reshape(-1)
     if not flat.size:
         return {"shape": list(array.shape), "runs": []}
-    starts = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+    starts = np.concatenate([[0], np.flatnonzero(~same_numbers(flat[1:], flat[:-1])) + 1])
     counts = np.diff(np.concatenate([starts, [flat.size]]))
     return {
         "shape": list(array.shape),

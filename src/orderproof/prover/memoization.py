@@ -63,7 +63,7 @@ class StepMemo:
                 tuple(map(id, fact.moves)),  # moves are interned
                 fact.dependence.shape,
                 fact.dependence.tobytes(),
-                ranges and (ranges.kind.shape, ranges.kind.tobytes(), *_array_key(ranges.value)),
+                ranges and (_array_key(ranges.low), ranges.low is ranges.high or _array_key(ranges.high)),
                 fact.index_coverage and (fact.index_coverage.dim, *_array_key(fact.index_coverage.covered)),
             )
             found = self._facts_by_identity[id(fact)] = (fact, self._fact_ids.setdefault(content, len(self._fact_ids)))

@@ -26,7 +26,7 @@ from orderproof.prover.domain.fact import (
     with_ranges_widened,
 )
 from orderproof.prover.domain.move import FREE, STILL, Move, is_permuted
-from orderproof.prover.domain.values import BoolArray, RangeKind, ValueRanges
+from orderproof.prover.domain.values import BoolArray, ValueRanges, same_numbers
 from orderproof.prover.rule import ArgumentRef, OperatorCall, RelationBreak
 
 MAX_TRACKED_ELEMENTS = 4096  # constants up to this size keep their values when they are moved: they may be masks
@@ -141,16 +141,13 @@ def _invariant_elements(call: OperatorCall, operand: Operand, target: tuple[Move
         array = call.constants.array(operand.node) if operand.node is not None and operand.is_constant(call) else None
         if array is None:
             return None
-        ranges = ValueRanges.of_constant(array)
+        ranges = ValueRanges(array, array)
     else:
         ranges = fact.ranges
     agree: BoolArray = ranges.exact
     for g in range(generator_count(target) or generator_count(fact.moves)):
-        image = pull_back(ranges.value, target, fact.shape, g)
-        same = image == ranges.value
-        if ranges.value.dtype.kind in "fc":
-            same |= (image != image) & (ranges.value != ranges.value)
-        agree = agree & same & (pull_back(ranges.kind, target, fact.shape, g) == RangeKind.EXACT)
+        for ends in (ranges.low, ranges.high)[: 1 if ranges.low is ranges.high else 2]:
+            agree = agree & same_numbers(pull_back(ends, target, fact.shape, g), ends)
     if operand.node is not None and operand.is_constant(call) and agree.any():
         call.constants.mark_used(operand.node)
     return agree

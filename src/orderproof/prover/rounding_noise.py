@@ -89,8 +89,8 @@ def rounding_noise(run: Callable[[], Tensor], *, exact: torch.dtype | None = Non
     `exact` is a dtype whose rounding is not looked at. Infinite if a perturbed run fails, or if it changes the shape
     or the finite elements of the output.
     """
-    output = run()
-    noise = _eps(output)
+    noises = []
+    output: Tensor | None = None
     for seed in range(ROUNDING_RUNS):
         mode = PerturbedRounding(seed, exact)
         try:
@@ -100,9 +100,11 @@ def rounding_noise(run: Callable[[], Tensor], *, exact: torch.dtype | None = Non
             forget_compiled_code()
             return float("inf")
         if not mode.perturbed:
-            return noise
-        noise = max(noise, relative_difference(output, perturbed) if perturbed.shape == output.shape else float("inf"))
-    return noise
+            return _eps(perturbed)  # it is the run itself
+        output = run() if output is None else output
+        same_shape = perturbed.shape == output.shape
+        noises.append(max(_eps(output), relative_difference(output, perturbed) if same_shape else float("inf")))
+    return max(noises)
 
 
 def _is_floating(x: Any) -> bool:

@@ -35,6 +35,7 @@ from tests.prover.lemmas.trial_conditions import (
     places_reordered,
     source_longer,
     values_known,
+    zero_times_masked,
 )
 from tests.prover.sampling.claims import Claim
 from tests.prover.sampling.operands import Array
@@ -134,9 +135,15 @@ COARSE = [
     ),
     Coarse(
         "a literal zero makes a product zero",
-        ("ordinary", "known", "cut"),
+        ("ordinary", "cut"),
         ("mul.Tensor",),
         lambda tried, claim: 0.0 in tried.sample.args,
+    ),
+    Coarse(
+        "zero times a number that is masked, but finite, is zero",
+        ("known",),
+        ("mul.Tensor",),
+        zero_times_masked,
     ),
     Coarse(
         "the integers 0 and -1 decide as False and True do",

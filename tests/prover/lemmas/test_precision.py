@@ -19,6 +19,7 @@ from tests.prover.sampling.trials import Trial, trials
 
 TRIED, PAIRS = 10, 40  # trials of each sample; pairs of runs to see a refused claim denied
 TRIED_LONG, PAIRS_LONG = 30, 120
+SOUGHT = 150  # trials of each sample in which a refusal without need is sought: it stops at the first
 
 
 def asserted(tried: Trial) -> list[Claim]:
@@ -41,7 +42,7 @@ def is_needed(reason: Coarse, kinds: Sequence[str], operators: Sequence[str]) ->
     for sample in SAMPLES:
         if operators and sample.operator not in operators:
             continue
-        for tried, rng in trials(sample, TRIED_LONG, SAMPLES.index(sample)):
+        for tried, rng in trials(sample, SOUGHT, SAMPLES.index(sample)):
             if tried.kind() in kinds:
                 claims = [
                     c

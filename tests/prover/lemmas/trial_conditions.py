@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from orderproof.prover.domain.fact import compress
 from orderproof.prover.domain.move import FREE, is_permuted
-from orderproof.prover.domain.values import MASKING_THRESHOLD, RangeKind, ValueRanges
+from orderproof.prover.domain.values import MASKING_THRESHOLD, ValueRanges
 from tests.prover.sampling.claims import Claim
 from tests.prover.sampling.operands import ORDINARY, Array, Given, filled
 from tests.prover.sampling.trials import Trial, apply
@@ -25,8 +26,14 @@ def packet(tried: Trial) -> str:
 def contents(given: Given) -> ValueRanges | None:
     """The known values of an operand; all values of a buffer."""
     if given.buffer is not None:
-        return ValueRanges(np.full(given.buffer.shape, RangeKind.EXACT, dtype=np.uint8), given.buffer)
+        return ValueRanges(given.buffer, given.buffer)
     return given.fact.ranges if given.fact is not None else None
+
+
+def ordinary(known: ValueRanges) -> Array:
+    """The elements with the interval of ordinary numbers."""
+    found: Array = (known.low == -1) & (known.high == 1)
+    return found
 
 
 def values_known(tried: Trial) -> bool:
@@ -39,7 +46,7 @@ def known_there(tried: Trial, claim: Claim) -> Array:
     for given in tried.roles[: 1 if packet(tried) == "type_as" else None]:  # the other lends its type alone
         known = contents(given)
         if known is not None:
-            found = found | np.broadcast_to(~known.ordinary, given.operand.shape)
+            found = found | np.broadcast_to(~ordinary(known), given.operand.shape)
     return found
 
 
@@ -61,7 +68,7 @@ def masks_alone(tried: Trial) -> bool:
     """True if the only known entries of an extreme's operand are masks, which its lemma drops."""
     known = contents(tried.roles[0])
     dropped = lemma(tried) == "extreme_of_visible" and known is not None
-    return dropped and bool(np.isin(known.kind, (RangeKind.ORDINARY, RangeKind.MASKING)).all())
+    return dropped and bool((~known.exact & (ordinary(known) | (known.high <= -MASKING_THRESHOLD))).all())
 
 
 def constant_zeros(tried: Trial) -> bool:
@@ -73,7 +80,7 @@ def may_be_no_number(tried: Trial) -> bool:
     if lemma(tried) != "softmax_equivariant":
         return any(g.wild for g in tried.roles[:3])
     known = contents(tried.roles[0])
-    ill = known is not None and (known.unbounded | (known.exact & ~(known.value < np.inf)))
+    ill = known is not None and ~(known.high < np.inf)
     return bool(np.any(ill))
 
 
@@ -89,10 +96,19 @@ def one_visible(tried: Trial, claim: Claim) -> Array | bool:
     if known is None:
         return False
     boolean = roles[0].operand.kind == "bool"
-    hidden = known.exact & (~known.value.astype(bool) if boolean else known.value <= -MASKING_THRESHOLD)
+    hidden = known.exact & ~known.low.astype(bool) if boolean else known.high <= -MASKING_THRESHOLD
     axis = -1 if attention else int(tried.sample.args[1])
-    full = np.broadcast_to(~(hidden | known.masking), roles[0].operand.shape)
+    full = np.broadcast_to(~hidden, roles[0].operand.shape)
     return np.broadcast_to(full.sum(axis=axis, keepdims=True) <= 1, shape)
+
+
+def zero_times_masked(tried: Trial, claim: Claim) -> Array:
+    """The elements of a product of which one factor is zero, and the other a finite number that is masked."""
+    found = np.zeros_like(claim.open)
+    for one, other in itertools.permutations([contents(given) for given in tried.roles], 2):
+        if one is not None and other is not None:
+            found = found | (one.exactly(0) & np.isfinite(other.low) & (other.high <= -MASKING_THRESHOLD))
+    return found
 
 
 def given_as(tried: Trial, *names: str) -> Any:
@@ -191,8 +207,8 @@ def places_reordered(tried: Trial, claim: Claim) -> bool:
     known = contents(source)
     level = (
         set()
-        if known is None or known.ordinary.any()
-        else {d for d in dims if compress(known.kind).shape[d] == compress(known.value).shape[d] == 1}
+        if known is None or ordinary(known).any()
+        else {d for d in dims if compress(known.low).shape[d] == compress(known.high).shape[d] == 1}
     )
     free = source.fact.moves if source.fact is not None else ()
     return all(d in level or (free and free[d] is FREE) for d in dims)

@@ -9,40 +9,21 @@ MUTANTS = mutants_of(
     "attention",
     M(
         "unsure_score_is_not_high",
-        """
-            $high = $scores.$unbounded
-            if $scores.$exact.any():
-                $high = $_high
-        """,
-        """
-            $high = $scores.$unbounded & False
-            if $scores.$exact.any():
-                $high = $_high
-        """,
+        "$select($mask, $scores, $add($scores, $absent, $dtype), $dtype)",
+        "$select($mask, $scores, $absent, $dtype)",
         SDPA,
     ),
     M(
         "low_mask_added",
-        """
-            $low = $scores.$at_most_ordinary | $mask.$at_most_ordinary
-            $status = np.where($low & $_plain, $RangeKind.$AT_MOST_ORDINARY, $status)
-        """,
-        """
-            $low = $scores.$at_most_ordinary
-            $status = np.where($low & $_plain, $RangeKind.$AT_MOST_ORDINARY, $status)
-        """,
+        "$masked = $add($scores, $mask, $dtype)",
+        "$masked = $scores",
+        SDPA,
         program="mask_hidden_by_data",
     ),
     M(
-        "large_mask_beside_low",
-        "($status == $RangeKind.$ORDINARY) | ($status == $RangeKind.$AT_MOST_ORDINARY)",
-        "$status == $RangeKind.$AT_MOST_ORDINARY",
-        SDPA,
-    ),
-    M(
         "mask_upside_down",
-        "$hidden, $visible = ($mask.$exact & ($mask.$value == 0), $_visible)",
-        "$visible, $hidden = ($mask.$exact & ($mask.$value == 0), $_visible)",
+        "$select($mask, $scores, $add($scores, $absent, $dtype), $dtype)",
+        "$select($mask, $add($scores, $absent, $dtype), $scores, $dtype)",
         SDPA,
         quick=True,
     ),
@@ -73,14 +54,8 @@ MUTANTS = mutants_of(
     ),
     M(
         "mask_that_is_not_known",
-        "np.where($visible, $scores.$status, $RangeKind.$AT_MOST_ORDINARY)",
-        "$scores.$status",
+        "$masked = $select($mask, $scores, $_hidden, $dtype)",
+        "$masked = $scores",
         program="mask_of_data_on_known_scores",
-    ),
-    M(
-        "infinite_mask_is_ordinary",
-        "np.where($large & $low, $RangeKind.$UNBOUNDED, $status)",
-        "$status",
-        SDPA,
     ),
 )

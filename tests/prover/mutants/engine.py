@@ -40,13 +40,13 @@ MODULES = {  # a key of the mutants -> the module that they change; any other ke
     "values": "orderproof.prover.domain.values",
 }
 NAMES = {  # identifiers of the prover that a replacement may use although its pattern does not bind them
-    ("attribute", "at_most_ordinary"): "at_most_ordinary",  # elements of value ranges
     ("attribute", "dependence"): "dependence",  # of a fact
     ("attribute", "exact"): "exact",  # elements of value ranges
     ("attribute", "fact"): "fact",  # of an operand
-    ("attribute", "masking"): "masking",  # elements of value ranges
+    ("attribute", "high"): "high",  # ends of value ranges
+    ("attribute", "low"): "low",
     ("attribute", "moves"): "moves",  # of a fact
-    ("attribute", "open_below"): "open_below",  # elements of value ranges
+    ("attribute", "ordinary"): "ordinary",  # value ranges
 }
 MARK = "PLACEHOLDER_"  # $name is parsed as PLACEHOLDER_name
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef

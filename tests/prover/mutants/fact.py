@@ -16,24 +16,24 @@ MUTANTS = mutants_of(
     ),
     M(
         "zeros_of_the_first_run",
-        "$both_ends(self.$known.$exact & (self.$known.$value == 0), $moves, self.$shape)",
-        "self.$known.$exact & (self.$known.$value == 0)",
+        "$both_ends(self.$known.$exactly(0), $moves, self.$shape)",
+        "self.$known.$exactly(0)",
         "matmul",
         "einsum",
         "linear",
     ),
     M(
         "nothing_unsure",
-        "$ValueRanges.$filled($_rank, $RangeKind.$UNBOUNDED)",
-        "None",
+        "$ValueRanges.$unbounded(len($fact.$shape))",
+        "$ValueRanges.$ordinary(len($fact.$shape))",
         "layer_norm",
         "sum",
         "matmul",
     ),
     M(
         "image_of_another_value",
-        "$same & ($carry($known.$status, $moves, $shape, $g) == $RangeKind.$EXACT) & ($image == $known.$value)",
-        "$same & ($carry($known.$status, $moves, $shape, $g) == $RangeKind.$EXACT)",
+        "$same & ($carry($ends, $moves, $shape, $g) == $ends)",
+        "$same",
         "add.Tensor",
         "where.self",
         "maximum",
@@ -41,8 +41,8 @@ MUTANTS = mutants_of(
     ),
     M(
         "image_not_known_in_a_result",
-        "$same & ($carry($known.$status, $moves, $shape, $g) == $RangeKind.$EXACT)",
-        "$same",
+        "($known.$low, $known.$high)[:1 if $known.$low is $known.$high else 2]",
+        "($known.$low,)",
         "add.Tensor",
         "mul.Tensor",
         "masked_fill.Scalar",
@@ -51,19 +51,19 @@ MUTANTS = mutants_of(
         "known_is_never_changed",
         """
             $dependence = np.where($same, $NEVER, $dependence)
-            return $Fact($shape, $moves, $compress($dependence), $ValueRanges($compress($known.$status), $_value))
+            return $Fact($shape, $moves, $compress($dependence), $known.$map($compress))
         """,
         """
             $dependence = np.where($known.$exact, $NEVER, $dependence)
-            return $Fact($shape, $moves, $compress($dependence), $ValueRanges($compress($known.$status), $_value))
+            return $Fact($shape, $moves, $compress($dependence), $known.$map($compress))
         """,
         "add.Tensor",
         "where.self",
     ),
     M(
         "compressed_too_far",
-        "bool(($array == $first).all())",
-        "bool(($array == $first).any())",
+        "$same($array, $first).all()",
+        "$same($array, $first).any()",
         "softmax.int",
         "cumsum",
         "cat",

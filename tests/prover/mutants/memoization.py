@@ -70,14 +70,14 @@ MUTANTS = mutants_of(
     ),
     M(
         "shared_whatever_is_known",
-        "$known and ($known.$status.$shape, $known.$status.tobytes(), *$value($known.$value))",
+        "$known and ($key($known.$low), $known.$low is $known.$high or $key($known.$high))",
         "None",
         program="known_values",
     ),
     M(
         "shared_whatever_the_value",
-        "($known.$status.$shape, $known.$status.tobytes(), *$value($known.$value))",
-        "($known.$status.$shape, $known.$status.tobytes())",
+        "($key($known.$low), $known.$low is $known.$high or $key($known.$high))",
+        "($known.$low.shape,)",
         program="known_values",
     ),
 )

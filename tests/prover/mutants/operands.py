@@ -21,15 +21,15 @@ MUTANTS = mutants_of(
     ),
     M(
         "values_not_compared",
-        "$agree & $same",
+        "$agree & $same($carry($ends, $target, $fact.$shape, $g), $ends)",
         "$agree",
         "add.Tensor",
         quick=True,
     ),
     M(
         "image_not_known",
-        "$agree & $same & ($carry($known.$status, $target, $fact.$shape, $g) == $RangeKind.$EXACT)",
-        "$agree & $same",
+        "($known.$low, $known.$high)[:1 if $known.$low is $known.$high else 2]",
+        "($known.$high,)",
         "add.Tensor",
         "mul.Tensor",
         "maximum",

@@ -8,18 +8,6 @@ BRANCHES = ("masked_fill.Scalar", "where.self", "where.ScalarOther", "where.Scal
 MUTANTS = mutants_of(
     "pointwise",
     M(
-        "high_branch_is_low",
-        "np.where($nowhere_high, $RangeKind.$AT_MOST_ORDINARY, $RangeKind.$UNBOUNDED)",
-        "$RangeKind.$AT_MOST_ORDINARY",
-        *BRANCHES,
-    ),
-    M(
-        "one_branch_is_not_high",
-        "$not_high($yes) & $not_high($no)",
-        "$not_high($yes)",
-        *BRANCHES,
-    ),
-    M(
         "first_operand_alone",
         "$Fact($a.$shape, $out_moves, $highest($dependences))",
         "$Fact($a.$shape, $out_moves, $dependences[0])",
@@ -28,33 +16,15 @@ MUTANTS = mutants_of(
     ),
     M(
         "the_other_branch",
-        "$branch = np.where($true, $yes_level, $no_level)",
-        "$branch = np.where($true, $no_level, $yes_level)",
+        "np.where($c.$low != 0, $yes_level, $no_level)",
+        "np.where($c.$low != 0, $no_level, $yes_level)",
         *BRANCHES,
         quick=True,
     ),
     M(
         "condition_forgotten",
-        "np.where($sure, $highest([$condition_level, $branch]), $_either)",
-        "np.where($sure, $branch, $_either)",
-        *BRANCHES,
-    ),
-    M(
-        "unsure_branch",
-        "np.where($risky, $open, $RangeKind.$ORDINARY)",
-        "$RangeKind.$ORDINARY",
-        *BRANCHES,
-    ),
-    M(
-        "value_of_the_other_branch",
-        """
-            $kind = np.where($sure, $_kind, $either)
-            $value = np.where($sure, np.where($true, $yes.$value, $no.$value), $bound)
-        """,
-        """
-            $kind = np.where($sure, $_kind, $either)
-            $value = np.where($sure, np.where($true, $no.$value, $yes.$value), $bound)
-        """,
+        "np.where($c.$exact, $highest([$condition_level, $branch]), $_either)",
+        "np.where($c.$exact, $branch, $_either)",
         *BRANCHES,
     ),
     M(
@@ -65,8 +35,8 @@ MUTANTS = mutants_of(
     ),
     M(
         "triangle_the_wrong_way",
-        "np.where($shaped, $ranges.$kind, $RangeKind.$EXACT).astype(np.uint8)",
-        "np.where($shaped, $RangeKind.$EXACT, $ranges.$kind).astype(np.uint8)",
+        "$_ranges.$with_exact(~$shaped, 0)",
+        "$_ranges.$with_exact($shaped, 0)",
         "tril",
     ),
     M(

@@ -70,7 +70,7 @@ MUTANTS = mutants_of(
     ),
     M(
         "joined_as_the_first",
-        "$array.$size == 1 and $array.flat[0] == $arrays[0].flat[0]",
+        "$array.$size == 1 and $same($array.flat[0], $first.flat[0])",
         "$array.$size == 1",
         "cat",
         "stack",

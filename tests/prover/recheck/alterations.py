@@ -75,9 +75,9 @@ def alterations(  # noqa: C901
                 part(step)["dependence"] = coded(lowered)
                 yield "dependence", step
             step = copied()
-            status, value = np.zeros(shape, int), np.zeros(shape)
-            status[place], value[place] = 1, 0.12345
-            part(step)["known"] = {"status": coded(status), "value": coded(value)}
+            low, high = np.full(shape, -1.0), np.full(shape, 1.0)
+            low[place] = high[place] = 0.12345
+            part(step)["values"] = {"low": coded(low), "high": coded(high)}
             yield "known", step
         size = [[*range(s)] for s in shape]
         groups = [m for m in fact["moves"] if isinstance(m, list)]

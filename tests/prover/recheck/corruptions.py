@@ -17,7 +17,7 @@ from orderproof.prover.recheck import recheck
 from orderproof.prover.rule import find_rule, lemma_summaries
 from tests.prover.recheck.alterations import lacks_an_operand, literals, nodes, put
 from tests.prover.recheck.certificates import PROVED, Certificate, by_node, example, sealed
-from tests.prover.recheck.step_runs import Runs, array, coded, contradicted, runs
+from tests.prover.recheck.step_runs import Runs, array, coded, contradicted, interval, runs
 
 
 def corrupted(made: Certificate, chance: random.Random) -> tuple[str, int]:
@@ -61,16 +61,12 @@ def corrupted(made: Certificate, chance: random.Random) -> tuple[str, int]:
         d = chance.randrange(len(shape))
         fact["moves"][d] = chance.choice(["identity", "uniform", *(m for m in groups if len(m[0]) == shape[d])])
     elif kind == "known":
-        known = fact["known"] or {
-            "status": coded(np.zeros([1] * len(shape), int)),
-            "value": coded(np.zeros([1] * len(shape))),
-        }
-        status, value = (np.broadcast_to(array(known[x]), shape).copy() for x in ("status", "value"))
+        low, high = (np.broadcast_to(x, shape).astype(float) for x in interval(fact, len(shape)))
         place = tuple(chance.randrange(s) for s in shape)
-        status[place], value[place] = chance.choice(
-            [(1, 0.0), (1, 1.0), (1, -math.inf), (2, -1e30), (0, 0.0), (4, 0.0)]
+        low[place], high[place] = chance.choice(
+            [(0, 0), (1, 1), (-math.inf, -math.inf), (-math.inf, -1e30), (-1.1e30, -1e30), (-1, 1), (-math.inf, 1)]
         )
-        fact["known"] = {"status": coded(status), "value": coded(value)}
+        fact["values"] = {"low": coded(low), "high": coded(high)}
     else:
         level = np.broadcast_to(array(fact["dependence"]), shape).copy()
         place = tuple(chance.randrange(s) for s in shape)

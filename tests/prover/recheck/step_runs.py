@@ -102,6 +102,13 @@ def array(data: Any) -> np.ndarray:
     return np.repeat([number(v) for v, _ in data["runs"]], [c for _, c in data["runs"]]).reshape(data["shape"])
 
 
+def interval(fact: dict[str, Any], rank: int) -> list[np.ndarray]:
+    """Both ends of the values of a fact."""
+    if fact["values"] is None:
+        return [np.full((1,) * rank, end) for end in (-1.0, 1.0)]
+    return [array(fact["values"][end]).astype(float) for end in ("low", "high")]
+
+
 def coded(values: np.ndarray) -> dict[str, Any]:
     number = lambda x: {"float": str(x)} if isinstance(x, float) and not math.isfinite(x) else x  # noqa: E731
     return {"shape": list(values.shape), "runs": [[number(v), 1] for v in values.reshape(-1).tolist()]}
@@ -135,11 +142,9 @@ def _one_contradicted(fact: Any, shape: list[int], dtype: str, a: Any, others: A
     for d, move in enumerate(fact["moves"]):
         if move == "uniform" and not close(x, np.broadcast_to(x.take([0], d), x.shape)).all():
             return True
-    if fact["known"] is not None:
-        exact = np.broadcast_to(array(fact["known"]["status"]) == 1, x.shape)
-        value = np.broadcast_to(array(fact["known"]["value"]).astype(float), x.shape)
-        if not close(x, value, 1e-5)[exact].all():
-            return True
+    low, high = (np.broadcast_to(end, x.shape) for end in interval(fact, x.ndim))
+    if not close(x, low, 1e-5)[low == high].all() or (np.isneginf(x) & ~np.isneginf(low)).any():
+        return True
     level = np.broadcast_to(array(fact["dependence"]), x.shape)
     for g, case, b in others:
         image = b.double().numpy()

@@ -17,6 +17,7 @@ from orderproof.prover.recheck import FINITE_SCORES_ASSUMPTION, RecheckResult, r
 
 Step = dict[str, Any]
 TOKENS = 3
+MINUS_INFINITY = {"float": "-inf"}
 STILL, SWAPPED = "identity", [[1, 0, 2], [1, 2, 0]]
 CODES = {"permutation": "OP101", "causal": "OP201", "packing": "OP203"}
 
@@ -34,12 +35,11 @@ def upto(rank: int, dim: int) -> dict[str, Any]:
     return array([*range(TOKENS)], *(TOKENS if d == dim else 1 for d in range(rank)))
 
 
-def fact(moves: list[Any], level: Any = -1, known: tuple[int, Any] | None = None) -> dict[str, Any]:
+def fact(moves: list[Any], level: Any = -1, low: Any = None, high: Any = None) -> dict[str, Any]:
+    """A fact with these ends of its values; ordinary ones if they are missing."""
     level = same(level, len(moves)) if isinstance(level, int) else level
-    claimed = (
-        None if known is None else dict(zip(("status", "value"), (same(x, len(moves)) for x in known), strict=True))
-    )
-    return {"moves": moves, "dependence": level, "known": claimed}
+    values = None if high is None else {"low": same(low, len(moves)), "high": same(high, len(moves))}
+    return {"moves": moves, "dependence": level, "values": values}
 
 
 def step(
@@ -66,7 +66,7 @@ def checked(
     """The result of the rechecker for a proof: tokens of x along an axis, the last step is the output."""
     generators = {2: [[1, 0]], 3: SWAPPED}[tokens] if law == "permutation" else []
     made = {
-        "certificate": 2, "law": law, "code": CODES[law], "family": "permutation" if generators else "independence",
+        "certificate": 3, "law": law, "code": CODES[law], "family": "permutation" if generators else "independence",
         "relation": {"tokens": tokens, "generators": generators, "last_only": False},
         "output": {"name": "output", "node": steps[-1]["node"], "dims": dims}, "inputs": {"x": axis},
         "subject": "forged", "weights": "all", "assumptions": [FINITE_SCORES_ASSUMPTION], "values": {}, "steps": steps,
@@ -84,6 +84,7 @@ INDEX = step(
     dtype={"dtype": "int64"},
 )  # fmt: skip
 LATE = fact([STILL] * 3, TOKENS - 1)
+MASKED = fact([STILL] * 3, -1, -1.1e9, -1e9)["values"]
 MEAN = step("k", "mean.dim", ["%x", [1], True], [2, 1, 4], LATE, "reduction_invariant")
 
 
@@ -120,7 +121,7 @@ def like_steps() -> RecheckResult:
     steps = [SEEN, MEAN]
     for node, operator, operand in (("a", "relu", "%k"), ("b", "tanh", "%k"), ("c", "neg", "%a"), ("d", "neg", "%b")):
         steps.append(step(node, f"{operator}.default", [operand], [2, 1, 4], LATE, "pointwise_equivariant"))
-    nothing = fact([STILL] * 3, -1, (1, 0.0))
+    nothing = fact([STILL] * 3, -1, 0.0, 0.0)
     steps.append(step("e", "sub.Tensor", ["%c", "%d"], [2, 1, 4], nothing, "pointwise_equivariant"))
     steps.append(step("f", "add.Tensor", ["%x", "%e"], [2, 3, 4], SEEN["fact"], "pointwise_equivariant"))
     return checked("causal", steps, [[1, 0]], 1)
@@ -163,17 +164,34 @@ def ellipsis() -> RecheckResult:
 
 def narrow() -> RecheckResult:
     """A mask in a type too narrow for it: what comes out is anything, not zero."""
-    masked = fact([STILL] * 3, TOKENS - 1, (2, -1e9))
+    masked = fact([STILL] * 3, TOKENS - 1, MINUS_INFINITY, -1e9)
     steps = [
         SEEN,
         MEAN,
         step("a", "sub.Tensor", ["%k", 1.1e9], [2, 1, 4], masked, "pointwise_equivariant"),
         step(
-            "b", "_to_copy.default", ["%a"], [2, 1, 4], fact([STILL] * 3, -1, (1, 0)), "pointwise_equivariant", "int8",
+            "b", "_to_copy.default", ["%a"], [2, 1, 4], fact([STILL] * 3, -1, 0, 0), "pointwise_equivariant", "int8",
             dtype={"dtype": "int8"},
         ),
         step("f", "add.Tensor", ["%x", "%b"], [2, 3, 4], SEEN["fact"], "pointwise_equivariant"),
     ]  # fmt: skip
+    return checked("causal", steps, [[1, 0]], 1)
+
+
+def quotient() -> RecheckResult:
+    """A mask divided by a number that may be -inf, claimed to be at most ordinary: divided by -1 it is large."""
+    low = fact([STILL] * 3, TOKENS - 1, MINUS_INFINITY, 1)
+    positive = step("c", "gt.Scalar", ["%k", 0.0], [2, 1, 4], LATE, "pointwise_equivariant", "bool")
+    infinite = {"float": "-inf"}
+    steps = [
+        SEEN,
+        MEAN,
+        step("a", "sub.Tensor", ["%k", 1e9], [2, 1, 4], LATE | {"values": MASKED}, "pointwise_equivariant"),
+        positive,
+        step("d", "masked_fill.Scalar", ["%k", "%c", infinite], [2, 1, 4], low, "pointwise_equivariant"),
+        step("q", "div.Tensor", ["%a", "%d"], [2, 1, 4], low, "pointwise_equivariant"),
+        step("f", "relu.default", ["%x"], [2, 3, 4], SEEN["fact"], "pointwise_equivariant"),
+    ]
     return checked("causal", steps, [[1, 0]], 1)
 
 
@@ -219,13 +237,13 @@ def creeping() -> RecheckResult:
             "sub.Tensor",
             ["%k", 1e9],
             shape,
-            fact([STILL] * 3, TOKENS - 1, (2, bound)),
+            fact([STILL] * 3, TOKENS - 1, MINUS_INFINITY, bound),
             "pointwise_equivariant",
         )
     )
     for k in range(1, 10):
         bound /= 0.9991
-        claimed = fact([STILL] * 3, TOKENS - 1, (2, bound))
+        claimed = fact([STILL] * 3, TOKENS - 1, MINUS_INFINITY, bound)
         steps.append(step(f"m{k}", "alias.default", [f"%m{k - 1}"], shape, claimed, "pointwise_equivariant"))
     return checked("causal", steps, [[1, 0]], 1)
 
@@ -233,13 +251,13 @@ def creeping() -> RecheckResult:
 def selection_of(written: Step, steps: list[Step]) -> RecheckResult:
     """The choice of a later token wherever the claimed written value is missing."""
     kept = step(
-        "w", "eq.Scalar", ["%z", 0.0], [2, 3, 4], fact([STILL] * 3, -1, (1, True)), "pointwise_equivariant", "bool"
+        "w", "eq.Scalar", ["%z", 0.0], [2, 3, 4], fact([STILL] * 3, -1, True, True), "pointwise_equivariant", "bool"
     )
     end = step("o", "where.ScalarSelf", ["%w", 0.0, "%k"], [2, 3, 4], fact([STILL] * 3), "pointwise_equivariant")
     return checked("causal", [SEEN, MEAN, *steps, written, kept, end], [[1, 0]], 1)
 
 
-ZERO = fact([STILL] * 3, -1, (1, 0.0))
+ZERO = fact([STILL] * 3, -1, 0.0, 0.0)
 ONES = step("n", "ones.default", [[2, 3, 4]], [2, 3, 4], fact([STILL] * 3), "same_in_both_runs")
 
 
@@ -264,7 +282,7 @@ def places_given() -> RecheckResult:
     part = step("p", "getitem", ["%t", 1], [2, 3], still, "part_of_a_tuple", "int64")
     part["operator"] = "getitem"
     start = step("x", "_to_copy.default", ["%p"], [2, 3], moved, "given", "int64", dtype={"dtype": "int64"})
-    zero = fact([STILL] * 2, -1, (1, 0.0))
+    zero = fact([STILL] * 2, -1, 0.0, 0.0)
     # The write reads indices that change; only the claimed coverage would make it pass.
     return checked(
         "causal",
@@ -333,8 +351,9 @@ def end_of_no_slice() -> RecheckResult:
 
 
 FORGERIES = (
-    gather, scatter, bits, like_steps, like_steps_joined, pooled, ellipsis, narrow, memory, beyond, grown, creeping,
-    line_of_one, places_given, border, no_number, empty_term, large_literal_of_a_pure_function, end_of_no_slice,
+    gather, scatter, bits, like_steps, like_steps_joined, pooled, ellipsis, narrow, memory, beyond, grown, quotient,
+    creeping, line_of_one, places_given, border, no_number, empty_term, large_literal_of_a_pure_function,
+    end_of_no_slice,
 )  # fmt: skip
 
 

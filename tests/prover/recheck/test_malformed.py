@@ -67,7 +67,7 @@ SCALARS = st.one_of(
     st.sampled_from(["identity", "uniform", "x", "aten.add.Tensor", "getitem", 10**400, -1, 2**40, 2**62]),
 )  # fmt: skip
 
-KEYS = st.sampled_from(["node", "float", "dtype", "other", "device", "shape", "runs", "status", "moves", "dependence"])
+KEYS = st.sampled_from(["node", "float", "dtype", "other", "device", "shape", "runs", "low", "moves", "dependence"])
 
 JUNK = st.recursive(
     SCALARS, lambda x: st.one_of(st.lists(x, max_size=3), st.dictionaries(KEYS, x, max_size=3)), max_leaves=6
@@ -113,8 +113,8 @@ def test_what_is_no_certificate_is_refused(junk: Any) -> None:
         (b"{", "is not JSON"),
         (b"\xff\xfe", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
-        (b"[]", "expected a certificate of version 2; .* has other content"),
-        (b'{"certificate": 1}', "expected a certificate of version 2; .* has other content"),
+        (b"[]", "expected a certificate of version 3; .* has other content"),
+        (b'{"certificate": 1}', "expected a certificate of version 3; .* has other content"),
     ],
 )
 def test_a_file_without_certificates_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:

@@ -21,7 +21,7 @@ from orderproof.errors import CertificateError
 from orderproof.prover import certificate as writer
 from orderproof.prover.domain.fact import Fact
 from orderproof.prover.domain.move import FREE, STILL
-from orderproof.prover.domain.values import RangeKind, ValueRanges
+from orderproof.prover.domain.values import ValueRanges
 from orderproof.prover.recheck.claim import read_claim
 from orderproof.prover.recheck.relations import RELATIONS
 from orderproof.prover.recheck.relations import Relation as LawRelation
@@ -60,7 +60,7 @@ def operand(made: StepChecker, given: Given, node: Node) -> Any:
     value = node.meta["val"]
     dtype = str(value.dtype).removeprefix("torch.")
     if given.fact is not None:
-        return read_claim(writer._fact(given.fact), list(value.shape), dtype, made.relation).fact
+        return read_claim(writer._fact(given.fact), list(value.shape), dtype, made.relation)
     tensor = None if given.buffer is None else torch.from_numpy(np.array(given.buffer)).to(value.dtype)
     return made.algebra.constant(tuple(value.shape), dtype, tensor)
 
@@ -93,12 +93,14 @@ def altered(fact: Fact, relation: Relation, chance: random.Random) -> Iterator[F
             moves = (*fact.moves[:d], move, *fact.moves[d + 1 :])
             yield from (Fact(shape, moves, level, fact.ranges) for level in (fact.dependence, lowest))
     for _ in range(3):
-        known = fact.ranges or ValueRanges.filled(len(shape), RangeKind.ORDINARY)
-        status = np.broadcast_to(known.kind, shape).astype(np.uint8)
-        value = np.broadcast_to(known.value, shape).astype(float)
+        known = fact.ranges or ValueRanges.ordinary(len(shape))
+        low, high = (np.array(np.broadcast_to(end, shape), float) for end in (known.low, known.high))
         place = tuple(chance.randrange(s) for s in shape) if chance.random() < 0.6 else ...
-        status[place], value[place] = chance.choice([(1, 0.0), (1, 1.0), (1, -np.inf), (2, -1e9), (0, 0.0), (4, 0.0)])
-        yield Fact(shape, fact.moves, fact.dependence, ValueRanges(status, value))
+        low[place], high[place] = chance.choice(MORE)
+        yield Fact(shape, fact.moves, fact.dependence, ValueRanges(low, high))
+
+
+MORE = [(0, 0), (1, 1), (-np.inf, -np.inf), (-np.inf, -1e9), (-1.1e9, -1e9), (-1, 1), (-np.inf, 1)]  # intervals
 
 
 def accepts(made: StepChecker, claimed: dict[str, Any]) -> bool:
@@ -117,7 +119,7 @@ def tally(samples: list[tuple[int, Sample]], count: int) -> Counter[str]:
     for seed, sample in samples:
         for tried, _ in trials(sample, count, seed):
             made, facts, lemma = checker(tried), tried.walk.facts[tried.node], tried.walk.lemmas[tried.node]
-            if any(f.ranges is not None and np.isnan(f.ranges.value.astype(float)).any() for f in tried.facts()):
+            if any(f.ranges is not None and np.isnan(f.ranges.low).any() for f in tried.facts()):
                 continue  # the rechecker concludes nothing from NaN
             right = accepts(made, step(tried, facts, lemma))
             found["accepted" if right else f"refused {sample.operator.split('.')[0]}"] += 1
@@ -169,14 +171,17 @@ def test_a_running_value_is_ordinary_only_if_all_before_it_are(name: str) -> Non
     """[anything, ordinary]: the second running value may be anything too."""
     made = step_checker(2)
     level = {"shape": [1], "runs": [[-1, 1]]}
-    before, after = ({"shape": [2], "runs": [[3, 1], [x, 1]]} for x in (0, 3))
-    value = {"shape": [1], "runs": [[0.0, 1]]}
-    fact = {"moves": ["identity"], "dependence": level, "known": {"status": before, "value": value}}
-    made.facts["x"] = read_claim(fact, [2], "float32", made.relation).fact
+    before, after = (
+        {"low": {"shape": [2], "runs": [[{"float": "-inf"}, 1], [low, 1]]},
+         "high": {"shape": [2], "runs": [[{"float": "nan"}, 1], [high, 1]]}}
+        for low, high in ((-1, 1), ({"float": "-inf"}, {"float": "nan"}))
+    )  # fmt: skip
+    fact = {"moves": ["identity"], "dependence": level, "values": before}
+    made.facts["x"] = read_claim(fact, [2], "float32", made.relation)
     several, operator = name == "cummax", f"aten.{name}.default"
-    for status, right in ((before, False), (after, True)):
-        claimed = {**fact, "known": {"status": status, "value": value}}
-        counted = {**fact, "known": None}
+    for values, right in ((before, False), (after, True)):
+        claimed = {**fact, "values": values}
+        counted = {**fact, "values": None}
         step = {
             "node": "y", "operator": operator, "args": [{"node": "x"}, 0], "kwargs": {}, "lemma": "scan_dependence",
             "shape": [[2], [2]] if several else [2], "dtype": ["float32", "int64"] if several else "float32",

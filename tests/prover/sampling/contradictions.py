@@ -8,7 +8,7 @@ import numpy as np
 
 from orderproof.prover.domain.fact import Fact
 from orderproof.prover.domain.move import FREE
-from orderproof.prover.domain.values import MASKING_THRESHOLD, RangeKind
+from orderproof.prover.domain.values import ValueRanges
 from tests.prover.sampling.operands import ORDINARY, Array, read
 from tests.prover.sampling.trials import Runs, Trial
 
@@ -55,7 +55,7 @@ def contradictions(tried: Trial, runs: Runs) -> Iterator[str]:
 
 
 def malformed(fact: Fact, shape: tuple[int, ...]) -> Iterator[str]:
-    arrays = [fact.dependence] + ([] if fact.ranges is None else [fact.ranges.kind, fact.ranges.value])
+    arrays = [fact.dependence] + ([] if fact.ranges is None else [fact.ranges.low, fact.ranges.high])
     if fact.shape != shape or len(fact.moves) != len(shape):
         yield f"malformed: {len(fact.moves)} moves and shape {fact.shape} for {shape}"
     for array in arrays:
@@ -70,28 +70,33 @@ def _denied(fact: Fact, x: Array, k: int) -> Iterator[str]:
     for d, move in enumerate(fact.moves):
         if move is FREE and unequal(x, np.broadcast_to(np.take(x, [0], axis=d), x.shape)).any():
             yield f"result {k}: not constant along dimension {d}"
-    status = np.broadcast_to(RangeKind.ORDINARY if fact.ranges is None else fact.ranges.kind, x.shape)
     if fact.ranges is not None:
-        value = np.broadcast_to(fact.ranges.value, x.shape)
-        wrong = (status == RangeKind.EXACT) & unequal(x, value)
+        exact = np.broadcast_to(fact.ranges.exact, x.shape)
+        low, high = (np.broadcast_to(end, x.shape) for end in (fact.ranges.low, fact.ranges.high))
+        wrong = exact & unequal(x, low)
         if wrong.any():
-            yield f"result {k}: {_where(wrong)} is {x[wrong][0]}, not {value[wrong][0]}"
+            yield f"result {k}: {_where(wrong)} is {x[wrong][0]}, not {low[wrong][0]}"
         if x.dtype.kind == "f":
-            wrong = (status == RangeKind.MASKING) & ~(x <= np.minimum(0.9 * value, -0.9 * MASKING_THRESHOLD))
+            wrong = ~exact & outside(x, low, high, np.inf)
             if wrong.any():
-                yield f"result {k}: {_where(wrong)} is {x[wrong][0]}, no mask"
-            wrong = (status == RangeKind.AT_MOST_ORDINARY) & ~(x < np.inf)
-            if wrong.any():
-                yield f"result {k}: {_where(wrong)} passes for low and is {x[wrong][0]}"
+                yield f"result {k}: {_where(wrong)} is {x[wrong][0]}, not in {low[wrong][0]} to {high[wrong][0]}"
+
+
+def outside(x: Array, low: Array, high: Array, ordinary: float) -> Array:
+    """Numbers outside of [low, high], whose ends hold up to an ordinary number, and up to rounding."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        room = 1 + np.abs(low) * 1e-9 + ORDINARY, 1 + np.abs(high) * 1e-9 + ORDINARY
+        least = np.where(low == -1, -ordinary, np.where(np.isinf(low), low, low - room[0]))
+        greatest = np.where(high == 1, ordinary, np.where(np.isinf(high), high, high + room[1]))
+        found: Array = np.where(np.isnan(x), ~np.isnan(high), (x < least) | (x > greatest))
+        # An end that is no infinity is the end of finite numbers.
+        return found | (np.isneginf(x) & ~np.isneginf(low)) | (np.isposinf(x) & (high < np.inf))
 
 
 def _not_ordinary(fact: Fact, x: Array, k: int, tried: Trial) -> Iterator[str]:
     if x.dtype.kind == "f":
-        status = np.broadcast_to(RangeKind.ORDINARY if fact.ranges is None else fact.ranges.kind, x.shape)
-        wrong = (status == RangeKind.AT_MOST_ORDINARY) & ~(x < ORDINARY)
-        if wrong.any():
-            yield f"result {k}: {_where(wrong)} passes for low and is {x[wrong][0]}"
-        wrong = (status == RangeKind.ORDINARY) & ~(np.abs(x) < (ORDINARY if tried.sample.bounded else np.inf))
+        ranges = fact.ranges or ValueRanges.ordinary(x.ndim)
+        wrong = ~ranges.exact & outside(x, ranges.low, ranges.high, ORDINARY if tried.sample.bounded else np.inf)
         if wrong.any():
             yield f"result {k}: {_where(wrong)} passes for ordinary and is {x[wrong][0]}"
 

@@ -24,7 +24,7 @@ from orderproof.prover.domain.fact import (
     generator_count,
 )
 from orderproof.prover.domain.move import FREE, STILL, Move, permuted_axis
-from orderproof.prover.domain.values import RangeKind, ValueRanges
+from orderproof.prover.domain.values import ValueRanges, same_numbers
 
 Array = NDArray[Any]
 ORDINARY = 6e4  # an element said to be ordinary is smaller than this on ordinary inputs
@@ -164,16 +164,13 @@ def _given(rng: np.random.Generator, operand: In, relation: Relation, *, known: 
     if not (known and rng.random() < 0.45):
         return Given(operand, Fact(shape, tuple(moves), level))
     found = _known(rng, operand, moves)
-    status, value = (np.broadcast_to(x, shape) for x in (found.kind, found.value))
-    exact = status == RangeKind.EXACT
+    low, high, exact = (np.broadcast_to(x, shape) for x in (found.low, found.high, found.exact))
     for g in range(generator_count(tuple(moves)) or 1):  # an element and its image cannot be unequal and equal
-        image = read(value, tuple(moves), g)
-        same = (image == value) | ((image != image) & (value != value)) | (status != RangeKind.EXACT)
-        same &= read(status, tuple(moves), g) == status
+        same = same_numbers(read(low, tuple(moves), g), low) & same_numbers(read(high, tuple(moves), g), high)
         level = np.where(same, level, ALWAYS)
         exact = exact & same
     level = np.where(exact, NEVER, level)
-    wild = bool((found.kind >= RangeKind.MASKING).any() or (~(np.abs(found.value.astype(float)) < ORDINARY)).any())
+    wild = not found.within(ORDINARY).all()
     return Given(operand, Fact(shape, tuple(moves), compress(level), found), wild=wild)
 
 
@@ -201,29 +198,21 @@ def _levels(rng: np.random.Generator, shape: tuple[int, ...], moves: list[Move],
 def _known(rng: np.random.Generator, operand: In, moves: list[Move]) -> ValueRanges:
     sizes = _part(rng, operand.shape, moves)
     real = operand.kind == "real"
-    status = rng.choice(
-        [
-            RangeKind.ORDINARY,
-            RangeKind.ORDINARY,
-            RangeKind.EXACT,
-            RangeKind.EXACT,
-            *([RangeKind.MASKING, RangeKind.UNBOUNDED, RangeKind.AT_MOST_ORDINARY] if real else []),
-        ],
-        size=sizes,
-    )
+    kinds = ["ordinary", "ordinary", "exact", "exact", *(["mask", "any", "low"] if real else [])]
+    kind = rng.choice(kinds, size=sizes)
     if rng.random() < 0.5:  # one kind of known element, as after a mask
-        status = np.where(
-            status > RangeKind.ORDINARY,
-            rng.choice([RangeKind.EXACT, RangeKind.EXACT, RangeKind.MASKING]) if real else RangeKind.EXACT,
-            RangeKind.ORDINARY,
-        )
+        kind = np.where(kind == "ordinary", kind, rng.choice(["exact", "exact", *(["mask"] if real else [])]))
     value = _tiers(rng, sizes) if real else draw_numbers(rng, operand, sizes, 1.0)
     if value.size and rng.random() < 0.5:
         value = np.broadcast_to(value.reshape(-1)[:1].reshape([1] * len(sizes)), sizes)
-    if real:
-        value = np.where(status == RangeKind.MASKING, rng.choice([-1e9, -2e8, -1e30]), value)
-    value = np.where((status == RangeKind.EXACT) | (status == RangeKind.MASKING), value, 0)
-    return ValueRanges(status.astype(np.uint8), value)
+    if operand.dtype.is_complex or not real:
+        exact = kind == "exact"
+        return ValueRanges(np.where(exact, value, -1), np.where(exact, value, 1))
+    bound = rng.choice([-1e9, -2e8, -1e30])
+    depth = 2.0 if bound == -1e9 else np.inf  # a finite mask, or one that may be -inf
+    low = np.select([kind == k for k in ("ordinary", "exact", "mask")], [np.float64(-1), value, bound * depth], -np.inf)
+    high = np.select([kind == k for k in ("exact", "mask", "any")], [value, bound, np.nan], 1.0)
+    return ValueRanges(low, high)
 
 
 def _tiers(rng: np.random.Generator, shape: Any) -> Array:
@@ -276,15 +265,17 @@ def draw_values(rng: np.random.Generator, given: Given, scale: Scale) -> Array:
     shape = [1 if m is FREE else s for s, m in zip(fact.shape, fact.moves, strict=True)]
     made = draw_numbers(rng, operand, shape, scale)
     if fact.ranges is not None:
-        status, value = fact.ranges.kind, fact.ranges.value
-        if operand.kind == "real":
-            below = value - np.abs(rng.normal(size=shape)) * 10.0 ** rng.integers(0, 12)
+        low, high, exact = fact.ranges.low, fact.ranges.high, fact.ranges.exact
+        if operand.kind == "real" and not operand.dtype.is_complex:
+            below = high - np.abs(rng.normal(size=shape)) * 10.0 ** rng.integers(0, 12)
             if isinstance(scale, str):
-                below = np.where(status == RangeKind.MASKING, value, 0.0) * (1 + np.abs(rng.normal(size=shape)))
+                with np.errstate(over="ignore"):
+                    below = high * (1 + np.abs(rng.normal(size=shape)))
                 below = np.where(rng.random(shape) < 0.2, -np.inf, below)
+            made = np.where(high < -ORDINARY, np.maximum(below, low), made)
             anything = rng.choice([1.0, -1e9, -1e4, 1e9, *([np.inf, -np.inf] if INFINITE else [])], size=shape)
+            made = np.where(np.isnan(high), anything, made)
             least = rng.choice([1.0, -1e9, -1e4, *([-np.inf] if INFINITE else [])], size=shape)
-            made = np.where(status == RangeKind.MASKING, below, np.where(status == RangeKind.UNBOUNDED, anything, made))
-            made = np.where((status == RangeKind.AT_MOST_ORDINARY) & (least < 1.0), least, made)
-        made = np.where(status == RangeKind.EXACT, value, made)
+            made = np.where(np.isneginf(low) & (high == 1) & (least < 1.0), least, made)
+        made = np.where(exact, low, made)
     return np.array(np.broadcast_to(made, fact.shape))

@@ -102,11 +102,11 @@ class Trial:
                 kinds = [m.kind for m in f.moves]
                 lines.append(f"  {k}: {kinds} level {f.dependence.tolist()}")
                 if f.ranges is not None:
-                    lines.append(f"     status {f.ranges.kind.tolist()} value {f.ranges.value.tolist()}")
+                    lines.append(f"     low {f.ranges.low.tolist()} high {f.ranges.high.tolist()}")
         for f in self.facts():
             lines.append(f"  -> {[m.kind for m in f.moves]} level {f.dependence.tolist()}")
             if f.ranges is not None:
-                lines.append(f"     status {f.ranges.kind.tolist()} value {f.ranges.value.tolist()}")
+                lines.append(f"     low {f.ranges.low.tolist()} high {f.ranges.high.tolist()}")
         lines += [f"  broke: {b.reason}" for b in self.walk.breaks]
         return "\n".join(lines)
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orderproof.prover.domain.move import FREE, STILL, Move, is_permuted
-from orderproof.prover.domain.values import RangeKind, ValueRanges
+from orderproof.prover.domain.values import ValueRanges, same_numbers
 
 Shape = tuple[int, ...]
 DependenceArray = NDArray[np.int64]
@@ -62,7 +62,7 @@ class Fact:
         """Elements that are exactly zero in both runs, at e and at move(e); None if there are none."""
         if self.ranges is None:
             return None
-        zero = holds_at_image_too(self.ranges.exact & (self.ranges.value == 0), moves, self.shape)
+        zero = holds_at_image_too(self.ranges.exactly(0), moves, self.shape)
         return zero if zero.any() else None
 
     def describe(self) -> str:
@@ -85,12 +85,11 @@ class Fact:
 
 
 def with_ranges_widened(fact: Fact) -> Fact:
-    """The same fact with UNBOUNDED for every element that is not exact or masking."""
-    if fact.ranges is None:
-        return with_ranges(fact, ValueRanges.filled(len(fact.shape), RangeKind.UNBOUNDED))
-    widened = fact.ranges.ordinary | fact.ranges.at_most_ordinary
-    kind = np.where(widened, RangeKind.UNBOUNDED, fact.ranges.kind).astype(np.uint8)
-    return with_ranges(fact, ValueRanges(kind, fact.ranges.value))
+    """The same fact with any value for every element that is not exact."""
+    ranges = ValueRanges.unbounded(len(fact.shape))
+    if fact.ranges is not None and fact.ranges.exact.any():
+        ranges = ranges.with_exact(fact.ranges.exact, fact.ranges.low)
+    return with_ranges(fact, ranges)
 
 
 def with_ranges(fact: Fact, ranges: ValueRanges | None) -> Fact:
@@ -118,11 +117,7 @@ def compress(array: NDArray[Any]) -> NDArray[Any]:
     for d in range(array.ndim):
         if array.shape[d] > 1:
             first = array[(slice(None),) * d + (slice(0, 1),)]
-            if array.dtype.kind in "fc":
-                same = bool(((array == first) | ((array != array) & (first != first))).all())
-            else:
-                same = bool((array == first).all())
-            if same:
+            if same_numbers(array, first).all():
                 array = first
     return array
 
@@ -157,11 +152,11 @@ def fact_with_ranges(
     shape: Shape, moves: tuple[Move, ...], dependence: DependenceArray, ranges: ValueRanges | None
 ) -> Fact:
     """A fact with these ranges; elements with one exact value at e and at move(e) depend on nothing."""
-    if ranges is None or not ranges.kind.any():
+    if ranges is None or ranges.is_ordinary:
         return Fact(shape, moves, compress(dependence))
     same: NDArray[np.bool_] = ranges.exact
     for g in range(generator_count(moves)):
-        image = pull_back(ranges.value, moves, shape, g)
-        same = same & (pull_back(ranges.kind, moves, shape, g) == RangeKind.EXACT) & (image == ranges.value)
+        for ends in (ranges.low, ranges.high)[: 1 if ranges.low is ranges.high else 2]:
+            same = same & (pull_back(ends, moves, shape, g) == ends)
     dependence = np.where(same, NEVER, dependence)
-    return Fact(shape, moves, compress(dependence), ValueRanges(compress(ranges.kind), compress(ranges.value)))
+    return Fact(shape, moves, compress(dependence), ranges.map(compress))

@@ -1,23 +1,35 @@
-"""Value ranges: what is known of each element's value in both runs.
+"""Value ranges: an interval for the value of each element, in both runs.
 
 A mask decides which elements an output depends on, so the analysis follows the values of constants, and of values
-computed from them, as one of five ranges for each element:
+computed from them, as closed intervals [low, high] of extended reals. NaN is ordered above +inf, as `torch.sort` and
+`torch.max` order it. The ends therefore say what an element may be:
 
-    ORDINARY           (-L, L)         a finite number as models compute them, L = ORDINARY_LIMIT
-    EXACT              [v, v]          exactly the value v, which may be infinite or NaN
-    MASKING            [-inf, b]       so negative that a softmax next to an ordinary entry makes it exactly zero
-    AT_MOST_ORDINARY   [-inf, L)       ordinary or as negative as a mask; the data decide which. Never +inf or NaN
-    UNBOUNDED          [-inf, inf]     any number, or NaN
+    low == high     exactly this value (both ends NaN: exactly NaN)
+    low == -inf     may be -inf
+    high == +inf    may be +inf
+    high is NaN     may be NaN or +inf
 
-ORDINARY rests on an assumption about scores (`FINITE_SCORES_ASSUMPTION`): sums and products of ordinary numbers are
-again ordinary. L is therefore a symbol in the arithmetic of `value_transfer.py`, and a number only where constants are
-compared with it; the ends of the ranges are not computed with.
+An *ordinary* number is a finite number as models compute them. That sums, products and quotients of ordinary numbers
+are ordinary, and small compared with a mask, is an assumption about scores (`FINITE_SCORES_ASSUMPTION`). No number
+bounds them, so the end that stands for them is a symbol: [-1, 1] is the interval of ordinary numbers, and the ends of
+an interval that is not exact hold up to an ordinary number. With the unit as the symbol, the ends of a product show
+whether a factor is as large as a mask: c [-1, 1] is ordinary if and only if |c| < L = ORDINARY_LIMIT.
+
+Ends are not followed further than a mask needs it. `rounded` replaces every end between -L and L by the symbol, and
+the ends of an element that may be larger than an ordinary number, or NaN, by -inf and NaN:
+
+    [-1, 1]        an ordinary number
+    [a, b]         masked if b is at most the masking threshold; certainly finite, since a is not -inf
+    [-inf, b]      masked, or -inf
+    [-inf, 1]      an ordinary number, or any lower one
+    [-inf, NaN]    any number, or NaN
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,92 +37,134 @@ import torch
 from numpy.typing import NDArray
 
 BoolArray = NDArray[np.bool_]
+Ends = NDArray[Any]
 
 MASKING_THRESHOLD: Final = 1e8  # float32: an entry this negative masks, under the assumption on the scores
 ORDINARY_LIMIT: Final = 6e4  # float16 has nothing larger than 65504
 VISIBLE_MARGIN: Final = 0.1  # share of the threshold: an entry above it is visible next to every masked one
+LEAST: Final = float(np.finfo(np.float64).min)
+EXACT_INTEGERS: Final = 2**53  # float64 holds every integer up to it
 FINITE_SCORES_ASSUMPTION = (
     "scores of visible and of hidden tokens are finite and small compared with the masking value "
     "(finite mask, not -inf)"
 )
 
 
-class RangeKind(IntEnum):
-    """The range of one element; the numbers are those of a certificate."""
-
-    ORDINARY = 0
-    EXACT = 1
-    MASKING = 2
-    UNBOUNDED = 3
-    AT_MOST_ORDINARY = 4
-
-
 @dataclass(frozen=True, slots=True)
 class ValueRanges:
-    """The range of each element of a tensor. Both arrays have every dimension full or 1.
+    """The interval of each element of a tensor. Both arrays have every dimension full or 1."""
 
-    `value` is the value of an EXACT element and the upper bound of a MASKING one; elsewhere it has no meaning.
-    """
-
-    kind: NDArray[np.uint8]  # of RangeKind
-    value: NDArray[Any]
+    low: Ends
+    high: Ends  # the same object as `low` if every element is exact
 
     @classmethod
     def of_constant(cls, array: NDArray[Any]) -> ValueRanges:
-        """The ranges of a constant with these values."""
-        return cls(np.full((1,) * array.ndim, RangeKind.EXACT, dtype=np.uint8), array)
+        """The ranges of a constant with these values. Of complex numbers only the magnitude is followed."""
+        if array.dtype.kind == "c":
+            return rounded(-np.abs(array), np.abs(array), torch.float64)
+        if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+            huge = (array >= EXACT_INTEGERS) | (array <= -EXACT_INTEGERS)
+            if huge.any():
+                return cls(np.where(huge, -np.inf, array), np.where(huge, np.nan, array))
+        return cls(array, array)
 
     @classmethod
-    def filled(cls, rank: int, kind: RangeKind) -> ValueRanges:
-        """One range for every element of a tensor of this rank."""
-        return cls(np.full((1,) * rank, kind, dtype=np.uint8), np.zeros((1,) * rank))
+    def ordinary(cls, rank: int) -> ValueRanges:
+        """[-1, 1] for every element of a tensor of this rank."""
+        return _filled(rank, -1.0, 1.0)
 
-    @property
-    def ordinary(self) -> BoolArray:
-        """Elements of the range ORDINARY."""
-        return self._of(RangeKind.ORDINARY)
+    @classmethod
+    def unbounded(cls, rank: int) -> ValueRanges:
+        """Any number or NaN for every element of a tensor of this rank."""
+        return _filled(rank, -np.inf, np.nan)
 
     @property
     def exact(self) -> BoolArray:
-        """Elements of the range EXACT."""
-        return self._of(RangeKind.EXACT)
-
-    @property
-    def masking(self) -> BoolArray:
-        """Elements of the range MASKING; `masking_elements` adds the exact values that mask."""
-        return self._of(RangeKind.MASKING)
-
-    @property
-    def unbounded(self) -> BoolArray:
-        """Elements of the range UNBOUNDED."""
-        return self._of(RangeKind.UNBOUNDED)
-
-    @property
-    def at_most_ordinary(self) -> BoolArray:
-        """Elements of the range AT_MOST_ORDINARY."""
-        return self._of(RangeKind.AT_MOST_ORDINARY)
-
-    @property
-    def open_below(self) -> BoolArray:
-        """Elements that are not exact and may be as negative as a mask, or infinite."""
-        return ~(self.exact | self.ordinary)
-
-    def _of(self, kind: RangeKind) -> BoolArray:
-        found: BoolArray = self.kind == kind
+        """Elements whose value is known exactly."""
+        if self.low is self.high:
+            return np.ones((1,) * self.low.ndim, dtype=bool)
+        found: BoolArray = same_numbers(self.low, self.high)
         return found
 
+    @property
+    def is_ordinary(self) -> bool:
+        """True if every element has the interval of ordinary numbers."""
+        return self.low is not self.high and bool((self.low == -1).all() and (self.high == 1).all())
 
-def masking_elements(ranges: ValueRanges, dtype: torch.dtype, *, share: float = 1.0) -> BoolArray:
-    """Elements so negative (by a share of the threshold) that they vanish in a softmax with an ordinary entry."""
-    if ranges.value.dtype.kind != "f":
-        return ranges.masking
-    masking: BoolArray = ranges.masking | (ranges.exact & (ranges.value <= -share * masking_threshold(dtype)))
-    return masking
+    def exactly(self, value: Any) -> BoolArray:
+        """Elements that are exactly this number."""
+        found: BoolArray = self.low == value
+        return found if self.low is self.high else found & (self.high == value)
+
+    def within(self, limit: float) -> BoolArray:
+        """Elements with both ends between -limit and limit."""
+        found: BoolArray = (self.low > -limit) & (self.high < limit)
+        return found
+
+    def map(self, rearrange: Callable[[Ends], Ends]) -> ValueRanges:
+        """The ranges of a tensor whose elements are rearranged."""
+        low = rearrange(self.low)
+        return ValueRanges(low, low if self.low is self.high else rearrange(self.high))
+
+    def with_exact(self, where: Any, value: Any) -> ValueRanges:
+        """These ranges, and exactly `value` where the condition holds."""
+        if not where.any():
+            return self
+        known = ValueRanges.of_constant(np.asarray(value))
+        return ValueRanges(np.where(where, known.low, self.low), np.where(where, known.high, self.high))
+
+
+@cache
+def _filled(rank: int, low: float, high: float) -> ValueRanges:
+    ends = np.full((1,) * rank, low), np.full((1,) * rank, high)
+    for array in ends:
+        array.flags.writeable = False
+    return ValueRanges(*ends)
+
+
+def same_numbers(a: NDArray[Any], b: NDArray[Any]) -> Any:
+    """Elements that are equal; NaN equals NaN."""
+    same = a == b
+    return same | ((a != a) & (b != b)) if a.dtype.kind in "fc" else same
+
+
+def ordinary_limit(dtype: torch.dtype) -> float:
+    """The size from which a number of this dtype does not count as ordinary next to a mask."""
+    return VISIBLE_MARGIN * ORDINARY_LIMIT if dtype is torch.float16 else ORDINARY_LIMIT
 
 
 def masking_threshold(dtype: torch.dtype) -> float:
     """The size from which a negative number of this dtype masks."""
     return ORDINARY_LIMIT if dtype is torch.float16 else MASKING_THRESHOLD
+
+
+def rounded(low: Ends, high: Ends, dtype: torch.dtype) -> ValueRanges:
+    """The ranges of elements that are not exact, from computed ends: see the module's docstring.
+
+    An end that is NaN (inf - inf, 0 inf) or too low for the dtype bounds nothing. An integer that is not ordinary may
+    wrap around; a boolean is always ordinary.
+    """
+    limit = ordinary_limit(dtype)
+    ordinary = (low > -limit) & (high < limit)
+    if dtype is torch.bool or ordinary.all():
+        return ValueRanges.ordinary(ordinary.ndim)
+    if not dtype.is_floating_point:
+        return ValueRanges(np.where(ordinary, -1.0, -np.inf), np.where(ordinary, 1.0, np.nan))
+    anything = np.isnan(low) | ~(high < ORDINARY_LIMIT)
+    info = torch.finfo(dtype)  # a number below its least one overflows from half a unit in the last place on
+    overflows = low < info.min * (1 + info.eps / 4) - ORDINARY_LIMIT
+    low = np.where(anything | overflows, -np.inf, np.where(low > -limit, -1.0, low))
+    high = np.where(np.abs(high) < limit, 1.0, np.maximum(high, LEAST))
+    # Equal ends would claim an exact value. The upper one decides what is masked.
+    low = np.where((low == high) & (low > LEAST), np.nextafter(low, -np.inf), low)
+    high = np.where(low == high, np.nextafter(high, np.inf), high)
+    return ValueRanges(low, np.where(anything, np.nan, high))
+
+
+def masking_elements(ranges: ValueRanges, dtype: torch.dtype) -> BoolArray:
+    """Elements so negative that they vanish in a softmax with an ordinary entry."""
+    masking: BoolArray = ranges.high <= -masking_threshold(dtype)
+    return masking
 
 
 class RowVisibility(NamedTuple):
@@ -119,45 +173,23 @@ class RowVisibility(NamedTuple):
     visible: BoolArray  # entries above every mask
     has_visible: BoolArray  # rows with a visible entry, and without one that may be +inf or NaN
     masked_out: BoolArray  # masked entries of such rows
-    finite: BoolArray  # entries that are not known to be infinite or NaN
+    by_assumption: BoolArray  # those that need not be -inf
     may_be_nonfinite: BoolArray  # rows with an entry that is, or may be, +inf or NaN
 
 
 def row_visibility(ranges: ValueRanges, dtype: torch.dtype, dims: int | tuple[int, ...]) -> RowVisibility:
     """Which rows along `dims` have a visible entry, and which of their entries are masked."""
-    masked = masking_elements(ranges, dtype)
-    finite = ~ranges.exact | np.isfinite(ranges.value.astype(np.float64))
+    masked, below_infinity = masking_elements(ranges, dtype), ranges.high < np.inf
     # So far above every mask that the gap alone makes the masked entries vanish.
-    visible = ranges.ordinary | (ranges.exact & finite & ~masking_elements(ranges, dtype, share=VISIBLE_MARGIN))
-    infinite = ranges.exact & ~finite & ~(ranges.value == -np.inf)
-    nonfinite = (infinite | ranges.unbounded).any(axis=dims, keepdims=True)
-    has_visible = visible.any(axis=dims, keepdims=True) & ~nonfinite
-    return RowVisibility(visible, has_visible, masked & has_visible, finite, nonfinite)
-
-
-def out_of_ordinary_range(ranges: ValueRanges, dtype: torch.dtype) -> BoolArray:
-    """Exact elements that are too large to count as ordinary next to a mask, infinite or NaN."""
-    limit = VISIBLE_MARGIN * ORDINARY_LIMIT if dtype is torch.float16 else ORDINARY_LIMIT
-    value = ranges.value.astype(np.float64)
-    return ranges.exact & ~(np.abs(value) < limit)
-
-
-def at_most_ordinary_elements(ranges: ValueRanges) -> BoolArray:
-    """Elements that are ordinary or as negative as a mask: not large, not +inf and not NaN."""
-    inexact = ranges.ordinary | ranges.masking | ranges.at_most_ordinary
-    if ranges.value.dtype.kind != "f":
-        return inexact | ranges.exact
-    return inexact | (ranges.exact & (ranges.value < ORDINARY_LIMIT))
-
-
-def nonfinite_elements(ranges: ValueRanges) -> BoolArray:
-    """Exact elements that are infinite or NaN."""
-    return ranges.exact & ~np.isfinite(ranges.value.astype(np.float64))
+    visible = (ranges.low > -VISIBLE_MARGIN * masking_threshold(dtype)) & below_infinity
+    may_be_nonfinite = np.any(~below_infinity, axis=dims, keepdims=True)
+    has_visible = np.any(visible, axis=dims, keepdims=True) & ~may_be_nonfinite
+    masked_out = masked & has_visible
+    return RowVisibility(visible, has_visible, masked_out, masked_out & (ranges.high > -np.inf), may_be_nonfinite)
 
 
 def may_be_masking_or_infinite(ranges: ValueRanges | None) -> bool:
     """True if some element may be as negative as a mask, or infinite; None means that every element is ordinary."""
-    if ranges is None:
+    if ranges is None or (ranges.low is ranges.high and ranges.low.dtype.kind != "f"):
         return False
-    huge = ranges.exact & ~(np.abs(ranges.value) < ORDINARY_LIMIT) if ranges.value.dtype.kind == "f" else False
-    return bool(ranges.open_below.any() or np.any(huge))
+    return not ranges.within(ORDINARY_LIMIT).all()

@@ -16,7 +16,7 @@ from orderproof.prover.recheck.reading import digest_of, require
 from orderproof.prover.recheck.relations import FINITE_SCORES_ASSUMPTION, Relation, read_relation
 from orderproof.prover.recheck.steps import StepChecker, axes_of
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)

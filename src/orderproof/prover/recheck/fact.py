@@ -59,12 +59,15 @@ class Fact:
     @property
     def is_ordinary(self) -> BoolArray:
         """Elements that are neither a masking value nor infinite."""
-        if self.dtype.startswith(("int", "uint", "bool")):
-            limit = INF
-        else:
-            limit = ORDINARY_LIMIT / 10 if self.dtype == "float16" else ORDINARY_LIMIT
-        ordinary: BoolArray = (abs(self.low) < limit) & (abs(self.high) < limit)
+        ordinary: BoolArray = (abs(self.low) < self.ordinary_limit) & (abs(self.high) < self.ordinary_limit)
         return ordinary
+
+    @property
+    def ordinary_limit(self) -> float:
+        """Ordinary numbers of this dtype are smaller. Every integer is ordinary: it is an index or a count."""
+        if self.dtype.startswith(("int", "uint", "bool")):
+            return INF
+        return ORDINARY_LIMIT / 10 if self.dtype == "float16" else ORDINARY_LIMIT
 
     @property
     def masking_threshold(self) -> float:

@@ -146,6 +146,10 @@ def _combined_range(
     boolean = bounds == "select" or (bounds == "boolean" and dtype == "bool") or {*dtypes, dtype} == {"bool"}
     if boolean or (bounds in ("monotone", "quotient") and "float" in dtype):  # integers wrap around
         low, high = _range_at_corners(combination, dtypes, ranges)
+        if bounds == "quotient" and len(ranges) == 2:  # monotone on each side of zero only
+            least, greatest = ranges[1]
+            may_be_zero = (least <= 0) & (greatest >= 0) & ((least <= -ORDINARY_LIMIT) | (greatest >= ORDINARY_LIMIT))
+            low, high = np.where(may_be_zero, -INF, low), np.where(may_be_zero, INF, high)
         masked = reduce(np.logical_or, [(a < b) & (b <= -ORDINARY_LIMIT) for a, b in ranges])
         exact_result = boolean | (((low == 0) | np.isinf(low)) & (bounds == "monotone"))
         # 1e30 + x is 1e30 by rounding alone: equal corners prove nothing about the value.

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from orderproof.prover.recheck.algebra import FactAlgebra
 from orderproof.prover.recheck.binding import Argument, BoundCall, bind
-from orderproof.prover.recheck.claim import ORDINARY, UNBOUNDED, Claim
+from orderproof.prover.recheck.claim import claims_no_value
 from orderproof.prover.recheck.fact import IDENTITY, INDEPENDENT, INF, ORDINARY_LIMIT, UNIFORM, Fact
 from orderproof.prover.recheck.operator_table import find_check
 from orderproof.prover.recheck.reading import MAX_ARRAY_ELEMENTS, require
@@ -29,7 +29,7 @@ def derive_operator(
     algebra: FactAlgebra,
     operator: str,
     lemma: str,
-    claims: Sequence[Claim],
+    outputs: Sequence[Fact],
     args: Sequence[Argument],
     kwargs: Mapping[str, Argument],
 ) -> list[Fact]:
@@ -38,7 +38,6 @@ def derive_operator(
     Raises `CertificateError` if the lemma does not cover the operator, or its condition does not hold.
     """
     call = bind(operator, args, kwargs)
-    outputs = [claim.fact for claim in claims]
     _check_types(call, outputs)
     check = find_check(call)
     is_constant = call.name in FILL_OPERATORS or all(f.is_constant for f in call.facts)
@@ -48,9 +47,7 @@ def derive_operator(
 
     if is_constant:
         values = _constant_values(call)
-        nothing_claimed = all(
-            UNIFORM not in claim.fact.moves and np.isin(claim.status, (ORDINARY, UNBOUNDED)).all() for claim in claims
-        )
+        nothing_claimed = all(UNIFORM not in out.moves and claims_no_value(out).all() for out in outputs)
         if values is not None or nothing_claimed or lemma == CONSTANT_LEMMA:
             unknown: list[Tensor | None] = [None] * len(outputs)
             return [

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 from orderproof.errors import CertificateError
 from orderproof.prover.recheck.algebra import FactAlgebra
 from orderproof.prover.recheck.binding import Argument, facts_in, reads_memory
-from orderproof.prover.recheck.claim import Claim, check_claim, read_claim
+from orderproof.prover.recheck.claim import check_claim, read_claim
 from orderproof.prover.recheck.fact import INF, TOP, UNIFORM, Fact, IndexCoverage
 from orderproof.prover.recheck.operators import CONSTANT_LEMMA, derive_operator, makes_large_numbers
 from orderproof.prover.recheck.reading import decode_array, decode_literal, digest_of, require
@@ -97,17 +97,17 @@ class StepChecker:
         return replace(value) if isinstance(value, Fact) else value
 
     def _derive(
-        self, step: Mapping[str, Any], claims: Sequence[Claim], args: list[Any], kwargs: dict[str, Any]
+        self, step: Mapping[str, Any], claims: Sequence[Fact], args: list[Any], kwargs: dict[str, Any]
     ) -> Sequence[Fact]:
         """The facts that follow, by the step's lemma."""
         lemma, operator = step["lemma"], step["operator"]
         if lemma == NO_LEMMA:
             return self._no_conclusion(operator, claims, args, kwargs)
         if lemma == INPUT_LEMMA:
-            return [self._input_fact(operator, step["node"], claims[0].fact)]
+            return [self._input_fact(operator, step["node"], claims[0])]
         if operator in ("parameter", "buffer") and lemma == CONSTANT_LEMMA:
             require(len(args) == 1 and isinstance(args[0], str) and not kwargs, "it is stored under no name")
-            return [self._stored_constant(args[0], claims[0].fact, is_parameter=operator == "parameter")]
+            return [self._stored_constant(args[0], claims[0], is_parameter=operator == "parameter")]
         if operator == "getitem":
             whole, index = args
             require(isinstance(whole, list) and type(index) is int and index >= 0, "it is no part of a tuple")
@@ -118,18 +118,18 @@ class StepChecker:
         return derive_operator(self.algebra, operator, lemma, claims, args, kwargs)
 
     def _no_conclusion(
-        self, operator: str, claims: Sequence[Claim], args: list[Any], kwargs: dict[str, Any]
+        self, operator: str, claims: Sequence[Fact], args: list[Any], kwargs: dict[str, Any]
     ) -> list[Fact]:
         """Any operator: its results depend on everything, and are ordinary if it makes no large number."""
-        require(all(UNIFORM not in claim.fact.moves for claim in claims), "it is claimed to be uniform")
+        require(all(UNIFORM not in claim.moves for claim in claims), "it is claimed to be uniform")
         literals = [x for x in tree_leaves([args, kwargs]) if isinstance(x, int | float)]
         is_ordinary = (
             not reads_memory(operator.split(".")[1].strip("_"))
             and all(f.is_ordinary.all() for f in facts_in([args, kwargs]))
             and not makes_large_numbers(operator, literals, args, kwargs)
         )
-        bounds = [1 if is_ordinary or (k > 0 and "int" in claim.fact.dtype) else INF for k, claim in enumerate(claims)]
-        return [self.algebra.derived(c.fact, TOP, -bound, bound) for c, bound in zip(claims, bounds, strict=True)]
+        bounds = [1 if is_ordinary or (k > 0 and "int" in claim.dtype) else INF for k, claim in enumerate(claims)]
+        return [self.algebra.derived(c, TOP, -bound, bound) for c, bound in zip(claims, bounds, strict=True)]
 
     def _input_fact(self, operator: str, node: str, claimed: Fact) -> Fact:
         """The fact about an input; the relation may begin at one node inside the graph."""

@@ -17,12 +17,13 @@ from torch.fx import Node
 from orderproof.prover.domain.axis_labels import align_to_labels, broadcast_labels, join, labels_of
 from orderproof.prover.domain.fact import NEVER, Fact, constant_dependence, fact_with_ranges
 from orderproof.prover.domain.move import STILL
-from orderproof.prover.domain.values import ORDINARY_LIMIT, RangeKind, ValueRanges, masking_elements
+from orderproof.prover.domain.values import ValueRanges
 from orderproof.prover.operands import Operand, elementwise_dependence
 from orderproof.prover.rule import OperatorCall, RelationBreak, RuleNotApplicable, dtype_of, rule
 from orderproof.prover.rules.contraction import contract
 from orderproof.prover.rules.reindexing import reindex
 from orderproof.prover.rules.softmax import softmax_along
+from orderproof.prover.value_transfer import add, select
 
 
 @rule("attention_equivariant", "scaled_dot_product_attention")
@@ -96,52 +97,15 @@ def _add_mask(call: OperatorCall, scores: Fact, mask: Node | Fact, argument: int
         call.constants.mark_used(node)
         ranges = ValueRanges.of_constant(array)
     if ranges is None:
-        ranges = ValueRanges.filled(len(fact.shape), RangeKind.UNBOUNDED)
-    order = [str(d) for d in range(rank)]
-    kind, value = (align_to_labels(x, operand.labels, order) for x in (ranges.kind, ranges.value))
-    aligned = ValueRanges(kind.astype(np.uint8), value)
-    before_mask = scores.ranges or ValueRanges.filled(rank, RangeKind.ORDINARY)
-    is_boolean = node is None or dtype_of(node) is torch.bool
-    masked = (
-        _apply_boolean_mask(before_mask, aligned) if is_boolean else _apply_additive_mask(before_mask, aligned, dtype)
-    )
+        ranges = ValueRanges.unbounded(len(fact.shape))
+    aligned = ranges.map(lambda x: align_to_labels(x, operand.labels, [str(d) for d in range(rank)]))
+    before_mask = scores.ranges or ValueRanges.ordinary(rank)
+    if node is None or dtype_of(node) is torch.bool:  # torch adds -inf to a hidden score: NaN if the score is +inf
+        absent = ValueRanges.of_constant(np.full((1,) * rank, -np.inf))
+        masked = select(aligned, before_mask, add(before_mask, absent, dtype), dtype)
+    else:
+        masked = add(before_mask, aligned, dtype)
     return fact_with_ranges(scores.shape, moves, dependence, masked)
-
-
-def _apply_boolean_mask(scores: ValueRanges, mask: ValueRanges) -> ValueRanges:
-    """A boolean mask: hidden scores are -inf, visible ones unchanged, unknown ones one of the two."""
-    hidden, visible = mask.exact & (mask.value == 0), mask.exact & (mask.value != 0)
-    may_be_high = scores.unbounded
-    if scores.exact.any():
-        may_be_high = may_be_high | (scores.exact & ~(scores.value < ORDINARY_LIMIT))
-    # torch adds -inf to a hidden score: NaN if the score is +inf.
-    kind = np.where(hidden, RangeKind.EXACT, np.where(visible, scores.kind, RangeKind.AT_MOST_ORDINARY))
-    kind = np.where(may_be_high & ~visible, RangeKind.UNBOUNDED, kind).astype(np.uint8)
-    return ValueRanges(kind, np.where(hidden & ~may_be_high, -np.inf, np.where(visible, scores.value, 0.0)))
-
-
-def _apply_additive_mask(scores: ValueRanges, mask: ValueRanges, dtype: torch.dtype) -> ValueRanges:
-    """An additive mask: -inf gives -inf, a large negative number masks, and UNBOUNDED remains so."""
-    unbounded = scores.unbounded | mask.unbounded
-    infinite = [r.exact & (r.value == -np.inf) for r in (scores, mask)]
-    masking = [masking_elements(r, dtype) for r in (scores, mask)]
-    large = mask.exact & ~(np.abs(mask.value.astype(np.float64)) < ORDINARY_LIMIT)
-    kind = np.where(
-        unbounded,
-        RangeKind.UNBOUNDED,
-        np.where(
-            infinite[0] | infinite[1],
-            RangeKind.EXACT,
-            np.where(masking[0] | masking[1], RangeKind.MASKING, RangeKind.ORDINARY),
-        ),
-    )
-    low = scores.at_most_ordinary | mask.at_most_ordinary
-    kind = np.where(low & (kind == RangeKind.ORDINARY), RangeKind.AT_MOST_ORDINARY, kind)
-    at_most_ordinary = (kind == RangeKind.ORDINARY) | (kind == RangeKind.AT_MOST_ORDINARY)
-    kind = np.where(large & at_most_ordinary, RangeKind.UNBOUNDED, kind).astype(np.uint8)
-    bound = np.minimum(np.where(masking[0], scores.value, 0.0), np.where(masking[1], mask.value, 0.0))
-    value = np.where(kind == RangeKind.EXACT, -np.inf, np.where(kind == RangeKind.MASKING, bound, 0.0))
-    return ValueRanges(kind, value)
 
 
 def _causal_flag_break(found: RelationBreak) -> RelationBreak:

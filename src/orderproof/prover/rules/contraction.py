@@ -22,7 +22,7 @@ from torch.fx import Node
 from orderproof.prover.domain.axis_labels import Labels, align_to_labels, broadcast_labels, join, project
 from orderproof.prover.domain.fact import NEVER, Fact, Shape, fact_with_ranges, with_ranges_widened
 from orderproof.prover.domain.move import STILL
-from orderproof.prover.domain.values import RangeKind, ValueRanges, may_be_masking_or_infinite
+from orderproof.prover.domain.values import ValueRanges, may_be_masking_or_infinite
 from orderproof.prover.operands import (
     Operand,
     common_moves,
@@ -57,8 +57,7 @@ def contract(call: OperatorCall, operands: Sequence[Operand], output: Labels, sh
     dependence = np.where(zero, NEVER, join(aligned))  # type: ignore[arg-type]
     summed = tuple(range(len(output), len(names)))
     dependence, all_zero = dependence.max(axis=summed), zero.all(axis=summed)
-    kind = np.where(all_zero, RangeKind.EXACT, RangeKind.ORDINARY).astype(np.uint8)
-    return fact_with_ranges(shape, out_moves, dependence, ValueRanges(kind, np.zeros((1,) * len(output))))
+    return fact_with_ranges(shape, out_moves, dependence, ValueRanges.ordinary(len(output)).with_exact(all_zero, 0))
 
 
 def _may_be_nonfinite(call: OperatorCall, operand: Operand) -> bool:

@@ -17,11 +17,8 @@ import numpy as np
 from orderproof.prover.domain.fact import NEVER, Fact, fact_with_ranges, holds_at_image_too
 from orderproof.prover.domain.values import (
     FINITE_SCORES_ASSUMPTION,
-    ORDINARY_LIMIT,
-    RangeKind,
     ValueRanges,
-    masking_elements,
-    masking_threshold,
+    rounded,
     row_visibility,
 )
 from orderproof.prover.rule import Facts, OperatorCall, dtype_of, rule
@@ -37,25 +34,15 @@ def masked_maximum(call: OperatorCall) -> Facts:
         return unmasked_rule(call, fact)
     dims, keep = reduced_dims(call, len(fact.shape))
     rows = row_visibility(fact.ranges, dtype_of(call.args[0]), dims)
-    if (rows.masked_out & rows.finite).any():
+    if rows.by_assumption.any():
         call.assume(FINITE_SCORES_ASSUMPTION)
     masked_in_both = holds_at_image_too(rows.masked_out, fact.moves, fact.shape)
     dependence, masked_in_both = np.broadcast_arrays(fact.dependence, masked_in_both)
     result = unmasked_rule(call, Fact(fact.shape, fact.moves, np.where(masked_in_both, NEVER, dependence)))
-    # An entry as large as a mask is the maximum, and an entry at most ordinary may be it: then C is not ordinary.
-    exact, value = fact.ranges.exact, fact.ranges.value.astype(np.float64)
-    has_ordinary = (fact.ranges.ordinary | (exact & (np.abs(value) < ORDINARY_LIMIT))).any(axis=dims, keepdims=True)
-    has_large = (exact & ~(value < ORDINARY_LIMIT)).any(axis=dims, keepdims=True)
-    dtype, count = dtype_of(call.args[0]), math.prod(fact.shape[d] for d in dims)
-    bound = np.where(masking_elements(fact.ranges, dtype), value, np.inf).max(axis=dims, keepdims=True)
-    bound = bound + (math.log(count) if "logsumexp" in call.target else 0.0)
-    masked = np.where(bound <= -masking_threshold(dtype), RangeKind.MASKING, RangeKind.UNBOUNDED)
-    kind = np.where(rows.has_visible & has_ordinary & ~has_large, RangeKind.ORDINARY, masked).astype(np.uint8)
-    bound = np.where(kind == RangeKind.MASKING, bound, 0.0)
-    if dims and not keep:
-        kind, bound = (x.reshape([s for d, s in enumerate(x.shape) if d not in dims]) for x in (kind, bound))
-    ranges = ValueRanges(kind, bound)
-
+    # The largest entry is between the largest lower and the largest upper end.
+    low, high = (end.astype(np.float64).max(axis=dims, keepdims=keep) for end in (fact.ranges.low, fact.ranges.high))
+    excess = math.log(math.prod(fact.shape[d] for d in dims)) if "logsumexp" in call.target else 0.0
+    ranges = rounded(low, high + excess, dtype_of(call.args[0]))
     if isinstance(result, tuple):  # the index of the maximum is an ordinary number
         return (_with(result[0], ranges), *result[1:])
     return _with(result, ranges)

@@ -30,7 +30,6 @@ from orderproof.prover.domain.fact import (
     with_ranges_widened,
 )
 from orderproof.prover.domain.move import FREE, STILL, Move, is_permuted, permuted_axis
-from orderproof.prover.domain.values import ValueRanges
 from orderproof.prover.operands import with_constant_values
 from orderproof.prover.rule import OperatorCall, RuleNotApplicable, rule
 
@@ -57,7 +56,7 @@ def permute_dims(fact: Fact, shape: Shape, source: Sequence[int | None]) -> Fact
 def _transform_fact(fact: Fact, shape: Shape, moves: tuple[Move, ...], push: Callable[[Array], Array]) -> Fact:
     ranges = fact.ranges
     if ranges is not None:
-        ranges = ValueRanges(push(ranges.kind), push(ranges.value))
+        ranges = ranges.map(push)
     return Fact(shape, moves, push(fact.dependence), ranges)
 
 

@@ -27,20 +27,15 @@ from torch.fx import Node
 from orderproof.prover.domain.axis_labels import align_to_labels, broadcast_labels, join
 from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact, constant_dependence, fact_with_ranges
 from orderproof.prover.domain.move import STILL
-from orderproof.prover.domain.values import (
-    RangeKind,
-    ValueRanges,
-    at_most_ordinary_elements,
-    masking_elements,
-    out_of_ordinary_range,
-)
+from orderproof.prover.domain.values import ValueRanges
 from orderproof.prover.operands import Operand, elementwise_dependence, with_uniform_axes_of_constant
 from orderproof.prover.rule import OperatorCall, RuleNotApplicable, dtype_of, rule
 from orderproof.prover.value_transfer import (
     MULTIPLY,
     OPERATORS_WITH_ABSORBING_VALUES,
-    absorbed_elements,
-    has_masking_magnitude_operand,
+    has_large_constant,
+    has_large_number,
+    select,
     transfer_values,
 )
 
@@ -73,7 +68,7 @@ def _elementwise_fact(call: OperatorCall, name: str) -> Fact:
     if (
         name in OPERATORS_WITH_ABSORBING_VALUES
         or any(o.fact.ranges is not None for o in operands)
-        or has_masking_magnitude_operand(call, operands)
+        or has_large_constant(call, name, operands)
     ):
         return fact_with_ranges(call.shape, moves, *_dependence_and_ranges(call, name, operands, dependences))
     return Fact(call.shape, moves, join(dependences))
@@ -95,50 +90,42 @@ def _dependence_and_ranges(
     """Dependence and value ranges of the result, from the value ranges of the operands."""
     ranges = [_operand_ranges(call, o, table=name in MULTIPLY) for o in operands]
     dependence = join(dependences)
-    if not any(r.kind.any() for r in ranges) and not has_masking_magnitude_operand(call, operands):
+    if all(r.is_ordinary for r in ranges) and not has_large_number(call, name):
         return dependence, None
     if name in ("where", "masked_fill"):
         _mark_used(call, operands, ranges)
         return _where(call, name, ranges, dependences)
-    kind, bound = transfer_values(call, name, operands, ranges)
+    result = transfer_values(call, name, operands, ranges)
     exact = reduce(np.logical_and, [r.exact for r in ranges])
-    value: NDArray[Any] = bound
     if exact.any():
-        evaluated = _evaluate(call, operands, ranges)
-        if evaluated is None:
-            exact = np.zeros_like(exact)
-        else:
-            value = np.where(exact, evaluated, bound) if bound.any() else evaluated
-    kind = np.where(exact, RangeKind.EXACT, kind)
-    absorbed, absorbing_value = absorbed_elements(call, name, ranges)
-    if absorbed is not None:
-        kind = np.where(absorbed, RangeKind.EXACT, kind)
-        value = np.where(absorbed, absorbing_value, value)
-    if not kind.any():
+        value = _evaluate(call, operands, ranges)
+        if value is not None:
+            result = ValueRanges.of_constant(value) if exact.all() else result.with_exact(exact, value)
+    if result.is_ordinary:
         return dependence, None
     _mark_used(call, operands, ranges)
-    return dependence, ValueRanges(kind.astype(np.uint8), value)
+    return dependence, result
 
 
 def _mark_used(call: OperatorCall, operands: list[Operand], ranges: list[ValueRanges]) -> None:
     """Record the stored values that the ranges of the result depend on."""
     for operand, one in zip(operands, ranges, strict=True):
-        if one.kind.any() and operand.node is not None and operand.node in call.constants:
+        if operand.node is not None and operand.node in call.constants and not one.is_ordinary:
             call.constants.mark_used(operand.node)
 
 
 def _operand_ranges(call: OperatorCall, operand: Operand, *, table: bool = False) -> ValueRanges:
-    """The value ranges of an operand, aligned to the result; of a factor that is a `table`, none."""
+    """The value ranges of an operand, aligned to the result; of a `table` of factors only whether it is large."""
     ranges, node, rank = operand.fact.ranges, operand.node, len(call.shape)
     if ranges is None and node is not None and node in call.constants:
         if not table or call.constants.is_multiplicative_mask(node):
             array = call.constants.array(node)
             ranges = None if array is None else ValueRanges.of_constant(array)
+        elif call.constants.has_masking_magnitude(node):
+            return ValueRanges.unbounded(rank)
     if ranges is None:
-        return ValueRanges.filled(rank, RangeKind.ORDINARY)
-    order = [str(d) for d in range(rank)]
-    kind, value = (align_to_labels(x, operand.labels, order) for x in (ranges.kind, ranges.value))
-    return ValueRanges(kind, value)  # type: ignore[arg-type]
+        return ValueRanges.ordinary(rank)
+    return ranges.map(lambda x: align_to_labels(x, operand.labels, [str(d) for d in range(rank)]))
 
 
 def _where(
@@ -149,22 +136,10 @@ def _where(
     if branches is None:
         return join(dependences), None
     (condition, condition_dependence), (yes, yes_dependence), (no, no_dependence) = branches
-    sure = condition.exact
-    true = condition.value != 0
-    branch = np.where(true, yes_dependence, no_dependence)
+    branch = np.where(condition.low != 0, yes_dependence, no_dependence)
     either_branch = join([condition_dependence, yes_dependence, no_dependence])
-    dependence = np.where(sure, join([condition_dependence, branch]), either_branch)
-    dtype = call.node.meta["val"].dtype
-    risky = reduce(np.logical_or, [r.open_below | out_of_ordinary_range(r, dtype) for r in (yes, no)])
-    at_most_ordinary = at_most_ordinary_elements(yes) & at_most_ordinary_elements(no) & dtype.is_floating_point
-    open_kind = np.where(at_most_ordinary, RangeKind.AT_MOST_ORDINARY, RangeKind.UNBOUNDED)
-    either = np.where(risky, open_kind, RangeKind.ORDINARY)
-    masking = reduce(np.logical_and, [masking_elements(r, dtype) for r in (yes, no)]) & dtype.is_floating_point
-    either = np.where(masking, RangeKind.MASKING, either)  # whichever branch is taken
-    bound = np.where(masking, np.maximum(yes.value, no.value), np.zeros_like(yes.value))
-    kind = np.where(sure, np.where(true, yes.kind, no.kind), either)
-    value = np.where(sure, np.where(true, yes.value, no.value), bound)
-    return dependence, ValueRanges(kind.astype(np.uint8), value)
+    dependence = np.where(condition.exact, join([condition_dependence, branch]), either_branch)
+    return dependence, select(condition, yes, no, call.node.meta["val"].dtype)
 
 
 def _branches(call: OperatorCall, name: str, ranges: list[ValueRanges], dependences: list[DependenceArray]) -> Any:
@@ -190,7 +165,8 @@ def _evaluate(call: OperatorCall, operands: list[Operand], ranges: list[ValueRan
     values = {}
     for o, r in zip(operands, ranges, strict=True):
         if o.node is not None:
-            value = torch.from_numpy(np.array(r.value)).to(dtype_of(o.node))
+            known = r.low if r.low is r.high else np.where(r.exact, r.low, 0)
+            value = torch.from_numpy(np.array(known)).to(dtype_of(o.node))
             values[o.node] = value.reshape(()) if not o.fact.shape else value  # rank 0 promotes dtypes less
     for node in call.node.all_input_nodes:  # tensors of which only the dtype is used
         values.setdefault(node, torch.zeros((), dtype=dtype_of(node)))
@@ -221,7 +197,5 @@ def _tril_triu(call: OperatorCall, name: str) -> Fact:
     ]
     moves, dependences = elementwise_dependence(call, operands, rank)
     shaped = keep.reshape((1,) * (rank - 2) + keep.shape)
-    ranges = fact.ranges or ValueRanges.filled(rank, RangeKind.ORDINARY)
-    kind = np.where(shaped, ranges.kind, RangeKind.EXACT).astype(np.uint8)
-    value = np.where(shaped, ranges.value, 0)
-    return fact_with_ranges(call.shape, moves, join(dependences), ValueRanges(kind, value))
+    ranges = (fact.ranges or ValueRanges.ordinary(rank)).with_exact(~shaped, 0)
+    return fact_with_ranges(call.shape, moves, join(dependences), ranges)

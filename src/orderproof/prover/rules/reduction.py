@@ -17,7 +17,7 @@ import numpy as np
 
 from orderproof.prover.domain.fact import ALWAYS, Fact, fact_with_ranges
 from orderproof.prover.domain.move import STILL, is_permuted
-from orderproof.prover.domain.values import RangeKind, ValueRanges
+from orderproof.prover.domain.values import ValueRanges
 from orderproof.prover.rule import Facts, OperatorCall, RuleNotApplicable, rule
 
 LEMMA = "reduction_invariant"
@@ -42,8 +42,7 @@ def reduction_fact(call: OperatorCall, fact: Fact) -> Fact:
     zero = fact.zeros(fact.moves)
     if zero is None:
         return result
-    kind = np.where(zero.all(axis=dims, keepdims=keep), RangeKind.EXACT, RangeKind.ORDINARY).astype(np.uint8)
-    ranges = ValueRanges(kind, np.zeros((1,) * kind.ndim))
+    ranges = ValueRanges.ordinary(len(result.shape)).with_exact(zero.all(axis=dims, keepdims=keep), 0)
     return fact_with_ranges(result.shape, result.moves, result.dependence, ranges)
 
 

@@ -28,7 +28,7 @@ from orderproof.prover.domain.fact import (
     generator_count,
 )
 from orderproof.prover.domain.move import FREE, STILL, Move, is_permuted, permuted_axis
-from orderproof.prover.domain.values import RangeKind, ValueRanges
+from orderproof.prover.domain.values import ValueRanges, same_numbers
 from orderproof.prover.operands import Operand, common_moves, dependence_under_moves, with_constant_values
 from orderproof.prover.rule import Facts, OperatorCall, RuleNotApplicable, rule, shape_of
 from orderproof.prover.rules.movement import LEMMA, permute_dims, reshape_fact
@@ -49,10 +49,10 @@ def reindex(facts: Sequence[Fact], dim: int, source: NDArray[np.int64], shape: S
     moves.insert(dim, along)
 
     def push(arrays: list[Array]) -> Array:
-        if all(array.shape[dim] == 1 for array in arrays) and (
-            len(arrays) == 1 or all(array.size == 1 and array.flat[0] == arrays[0].flat[0] for array in arrays)
-        ):
-            return arrays[0]
+        first = arrays[0]
+        one = len(arrays) == 1 or all(a.size == 1 and same_numbers(a.flat[0], first.flat[0]) for a in arrays)
+        if one and all(array.shape[dim] == 1 for array in arrays):
+            return first
         other = np.broadcast_shapes(*[array.shape[:dim] + (1,) + array.shape[dim + 1 :] for array in arrays])
         full = [
             np.broadcast_to(array, other[:dim] + (f.shape[dim],) + other[dim + 1 :])
@@ -64,8 +64,9 @@ def reindex(facts: Sequence[Fact], dim: int, source: NDArray[np.int64], shape: S
     dependence = push([f.dependence for f in facts])
     ranges = None
     if any(f.ranges is not None for f in facts):
-        parts = [f.ranges or ValueRanges.filled(len(shape), RangeKind.ORDINARY) for f in facts]
-        ranges = ValueRanges(push([r.kind for r in parts]), push([r.value for r in parts]))
+        parts = [f.ranges or ValueRanges.ordinary(len(shape)) for f in facts]
+        low = push([r.low for r in parts])
+        ranges = ValueRanges(low, low if all(r.low is r.high for r in parts) else push([r.high for r in parts]))
     return Fact(shape, tuple(moves), dependence, ranges)
 
 

@@ -82,11 +82,11 @@ def _topk_coverage(call: OperatorCall, dim: int) -> IndexCoverage | None:
     masked, rows = masking_elements(ranges, dtype), row_visibility(ranges, dtype, dim)
     sizes = np.broadcast_shapes(masked.shape, rows.visible.shape)
     sizes = tuple(shape[dim] if d == dim else s for d, s in enumerate(sizes))
-    visible, masked, finite = (np.broadcast_to(x, sizes) for x in (rows.visible, masked, rows.finite))
+    visible, masked, high = (np.broadcast_to(x, sizes) for x in (rows.visible, masked, ranges.high))
     few_enough = visible.sum(axis=dim, keepdims=True) <= count
     covered = visible & (visible | masked).all(axis=dim, keepdims=True) & few_enough
     if not covered.any():
         return None
-    if (covered.any(axis=dim, keepdims=True) & masked & finite).any():
+    if (covered.any(axis=dim, keepdims=True) & masked & (high > -np.inf)).any():
         call.assume(FINITE_SCORES_ASSUMPTION)
     return IndexCoverage(dim, covered)

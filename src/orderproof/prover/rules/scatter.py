@@ -2,7 +2,7 @@
 
 Lemma (dense_dependence), for writes: see slicewise.py. C = A, and C[.., I[.., j], ..] = B[.., j, ..] for every j of a
 row. The written dimension, the indices j and the source's dimension are read by position. Two further cases:
-  4. A copy: every element of C is an element of A or B, so C is at most ordinary if A and B are.
+  4. A copy: every element of C is an element of A or B, so it is between the least and the greatest of them.
   5. A number v written at indices that certainly contain position e (scan_dependence, case 4): C[e] = v in both runs.
 Proof. As there; 4 and 5: C[e] is A[e], or the last element written at e.
 Arithmetic: exact; index_add and scatter_add over the reals.
@@ -17,7 +17,7 @@ import torch
 from torch.fx import Node
 
 from orderproof.prover.domain.fact import Fact, IndexCoverage, fact_with_ranges, with_ranges
-from orderproof.prover.domain.values import ORDINARY_LIMIT, RangeKind, ValueRanges, at_most_ordinary_elements
+from orderproof.prover.domain.values import ValueRanges, rounded
 from orderproof.prover.operands import labelled_operand, with_constant_values
 from orderproof.prover.rule import OperatorCall, RuleNotApplicable, dtype_of, rule, shape_of
 from orderproof.prover.rules.slicewise import LEMMA, dependence_on_slices
@@ -46,24 +46,25 @@ def scatter(call: OperatorCall) -> Fact:
 
 
 def _with_ranges_of_copy(call: OperatorCall, result: Fact, source: Node | float) -> Fact:
-    """Case 4: at most ordinary, if all elements of the operands are."""
-    parts = [with_constant_values(call, n).ranges for n in (call.args[0], source) if isinstance(n, Node)]
-    high = not dtype_of(call.node).is_floating_point or (not isinstance(source, Node) and not source < ORDINARY_LIMIT)
-    for ranges in (r for r in parts if r is not None):
-        high = high or not bool(at_most_ordinary_elements(ranges).all())
-    if result.ranges is None or high:
+    """Case 4: every element is within the ranges of all elements of the operands."""
+    if result.ranges is None:
         return result
-    return with_ranges(result, ValueRanges.filled(len(result.shape), RangeKind.AT_MOST_ORDINARY))
+    rank = len(result.shape)
+    parts = [with_constant_values(call, n).ranges for n in (call.args[0], source) if isinstance(n, Node)]
+    ranges = [r or ValueRanges.ordinary(rank) for r in parts]
+    if not isinstance(source, Node):
+        ranges.append(ValueRanges.of_constant(np.asarray(source)))
+    ends = np.min([r.low.min() for r in ranges]), np.max([r.high.max() for r in ranges])
+    low, high = (np.full((1,) * rank, float(end)) for end in ends)
+    return with_ranges(result, rounded(low, high, dtype_of(call.node)))
 
 
 def _with_covered_writes(result: Fact, coverage: IndexCoverage | None, dim: int, number: float) -> Fact:
     """Case 5: the number, at positions that the indices certainly contain."""
     if coverage is None or coverage.dim != dim or coverage.covered.shape[dim] != result.shape[dim]:
         return result  # the indices are of rows of another length
-    ranges = result.ranges or ValueRanges.filled(len(result.shape), RangeKind.ORDINARY)
-    kind = np.where(coverage.covered, RangeKind.EXACT, ranges.kind).astype(np.uint8)
-    value = np.where(coverage.covered, number, ranges.value)
-    return fact_with_ranges(result.shape, result.moves, result.dependence, ValueRanges(kind, value))
+    ranges = (result.ranges or ValueRanges.ordinary(len(result.shape))).with_exact(coverage.covered, number)
+    return fact_with_ranges(result.shape, result.moves, result.dependence, ranges)
 
 
 @rule(LEMMA, "index_add", "index_copy", "index_fill")

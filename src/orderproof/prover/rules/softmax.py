@@ -22,9 +22,8 @@ import torch
 from orderproof.prover.domain.fact import NEVER, Fact, fact_with_ranges, holds_at_image_too, with_ranges_widened
 from orderproof.prover.domain.values import (
     FINITE_SCORES_ASSUMPTION,
-    RangeKind,
-    ValueRanges,
     may_be_masking_or_infinite,
+    rounded,
     row_visibility,
 )
 from orderproof.prover.rule import OperatorCall, dtype_of, rule
@@ -47,23 +46,16 @@ def softmax_along(
     if ranges is None:
         return Fact(fact.shape, fact.moves, fact.dependence.max(axis=dim, keepdims=True))
     rows = row_visibility(ranges, dtype, dim)
-    minus_infinite = ranges.exact & (ranges.value == -np.inf)
-    # A mask added twice overflows: a bound below every number of the dtype is -inf.
-    overflow = ranges.masking & (ranges.value < torch.finfo(dtype).min)
-    finite = ~ranges.unbounded & ~ranges.at_most_ordinary & rows.finite & ~overflow
-    is_number = (finite.any(axis=dim, keepdims=True) | safe) & ~rows.may_be_nonfinite
-    kind = np.where(is_number, RangeKind.ORDINARY, RangeKind.UNBOUNDED).astype(np.uint8)
-    masked_out = rows.masked_out | (minus_infinite & ~rows.may_be_nonfinite & safe)
+    is_number = (np.isfinite(ranges.low).any(axis=dim, keepdims=True) | safe) & ~rows.may_be_nonfinite
+    masked_out = rows.masked_out | (ranges.exactly(-np.inf) & ~rows.may_be_nonfinite & safe)
     zero_in_both = holds_at_image_too(masked_out, fact.moves, fact.shape)  # at e in run 1, at move(e) in run 2
     dependence, zero_in_both = np.broadcast_arrays(fact.dependence, zero_in_both)
     row_dependence = np.where(zero_in_both, NEVER, dependence).max(axis=dim, keepdims=True)
-    zeros = np.zeros((1,) * len(fact.shape))
     if logarithm and may_be_masking_or_infinite(ranges):
         # The logarithm of a masked entry is as negative as the entry, and still a function of its score.
         return with_ranges_widened(Fact(fact.shape, fact.moves, np.maximum(row_dependence, fact.dependence)))
-    if not masked_out.any():
-        return fact_with_ranges(fact.shape, fact.moves, row_dependence, ValueRanges(kind, zeros))
-    if (masked_out & rows.finite).any():
+    if rows.by_assumption.any():
         call.assume(FINITE_SCORES_ASSUMPTION)
-    kind = np.where(masked_out, RangeKind.EXACT, kind).astype(np.uint8)
-    return fact_with_ranges(fact.shape, fact.moves, row_dependence, ValueRanges(kind, zeros))
+    low = np.where(is_number, -1.0, -np.inf)
+    weights = rounded(low, -low, dtype).with_exact(masked_out, 0)
+    return fact_with_ranges(fact.shape, fact.moves, row_dependence, weights)

@@ -59,8 +59,7 @@ class Softmax:
     def of_scores(self, algebra: FactAlgebra, f: Fact, dims: tuple[int, ...], out: Fact) -> Fact:
         """The fact about the softmax of scores along these dimensions."""
         lines = masked_lines(algebra, f, dims, safe=self.safe)
-        masked_but_finite = (f.high <= f.masking_threshold) & (f.high != -INF)
-        has_finite = ((f.low > -INF) | masked_but_finite).any(axis=dims, keepdims=True)
+        has_finite = (f.low > -INF).any(axis=dims, keepdims=True)
         is_number = lines.has_no_upper_infinity & (self.safe | has_finite)
         dependence = lines.fact.dependence.max(axis=dims, keepdims=True)
         low, high = np.where(is_number, 0, -INF), np.where(is_number, 1 - lines.contributes_nothing, INF)
