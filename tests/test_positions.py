@@ -186,6 +186,14 @@ REJECTED = {
     "p: expected an integer dtype, got torch.bool; convert with .long()": (
         lambda: positions.validate(torch.ones(2, dtype=torch.bool), name="p")
     ),
+    "p: expected an integer dtype, got torch.float32; convert with .long()": (
+        lambda: positions.validate(torch.arange(3.0), name="p")
+    ),
+    "p: expected an integer dtype, got torch.float32; fractions would be lost: multiply by their denominator, "
+    "and slow a rotary encoding by LinearScaling": lambda: positions.validate(torch.arange(3.0) / 2, name="p"),
+    "p: expected an integer dtype, got torch.float32; convert whole numbers with .long()": (
+        lambda: positions.validate(torch.arange(3.0, device="meta"), name="p")
+    ),
     "positions: expected shape [token] or [batch, token], got []": lambda: positions.validate(torch.tensor(1)),
     "positions: expected shape [2, token] or [2, batch, token], got [3, 4]": (
         lambda: positions.validate(torch.zeros(3, 4, dtype=torch.int64), axes=2)

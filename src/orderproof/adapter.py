@@ -39,6 +39,14 @@ class AttentionPattern(NamedTuple):
     required: Tensor  # True: must depend
 
 
+class Threshold(NamedTuple):
+    """A number of tokens at which a model may change its behaviour."""
+
+    name: str  # the configuration value or the module that states it: "sliding_window"
+    tokens: int
+    default: int | None = None  # the same in the default configuration of the model's class, if it states one
+
+
 class ModelAdapter(ABC):
     """A model and how to call it.
 
@@ -57,6 +65,8 @@ class ModelAdapter(ABC):
         causal: A token sees only tokens up to itself.
         first_position_id: The position id of the first token.
         context_spans: Windows, chunks and blocks in the configuration [tokens].
+        thresholds: Numbers of tokens around which laws are measured too.
+        mechanisms: Any of "recurrence", "window", "rotary", "table" and "attention", as far as they are known.
         pad_token_id: The token id of pads, if tokens are ids.
         supports_generation: `greedy_generation` is implemented.
         output_name: The name of the output that is compared.
@@ -77,6 +87,8 @@ class ModelAdapter(ABC):
     causal = False
     first_position_id = 0
     context_spans: tuple[int, ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
+    mechanisms: frozenset[str] = frozenset()
     pad_token_id: int | None = None
     supports_generation = False
     output_name = ""
@@ -107,6 +119,12 @@ class ModelAdapter(ABC):
         """The same adapter for another module of the same class."""
         adapter = copy.copy(self)
         adapter.module = module
+        return adapter
+
+    def at_length(self, tokens: int) -> Self:
+        """The same adapter with another number of tokens in its default call."""
+        adapter = copy.copy(self)
+        adapter.default_length = tokens
         return adapter
 
     def in_float64(self) -> Self:

@@ -65,9 +65,14 @@ class EncodingError(OrderproofError):
 
 
 def first_line(error: BaseException) -> str:
-    """The type and the message of an error of any library, on one line of at most some 300 characters."""
+    """The type and the message of an error of any library, on one line of at most some 300 characters.
+
+    A longer message loses its middle: it may start with a printed module, and say what is wrong at its end.
+    """
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+    if len(text) > 300:
+        text = f"{text[:145]} ... {text[-150:]}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 INTERNAL_ERROR = "internal error, please report it: "

@@ -12,7 +12,10 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from resource import struct_rusage
 
 _DIE_WITH_PARENT, _ADOPT_ORPHANS = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
 _FAILED = 70  # the exit code of a child whose work raised
@@ -20,6 +23,8 @@ _FAILED = 70  # the exit code of a child whose work raised
 
 class ForkedProcess:
     """A forked, isolated process that does some work and ends; the parent stops it with all that it started."""
+
+    usage: struct_rusage | None = None  # of it and of the processes it waited for; None until it has ended
 
     def __init__(self, work: Callable[[], None], trace: IO[bytes] | None = None) -> None:
         """Fork. In the child run `work`, with the Python frames of a crash in `trace`, and end the process."""
@@ -38,7 +43,7 @@ class ForkedProcess:
 
     def wait(self) -> int:
         """Wait for its end; the status as `os.waitpid` gives it."""
-        _, status = os.waitpid(self.pid, 0)
+        _, status, self.usage = os.wait4(self.pid, 0)
         self.pid = 0
         return status
 

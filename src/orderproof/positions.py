@@ -121,10 +121,12 @@ def randomized(
     """Random positions in ascending order: n distinct positions of 0 .. largest, uniformly sampled.
 
     A model trained on them sees every position up to ``largest``, for any length of its rows. ``generator`` makes them
-    reproducible; ``batch`` rows are sampled independently. They are meant for training: sampling them in evaluation
-    makes the output random.
+    reproducible; ``batch`` rows are sampled independently.
+    In evaluation, the authors sample positions in the same way, which makes the output random; in their code, the rows
+    of a batch share one sample. For encodings of the distance (ALiBi, Transformer-XL) their code samples the distances,
+    the same ones for every query, and not positions, whose differences these encodings see here.
     Source: Ruoss et al. 2023, "Randomized Positional Encodings Boost Length Generalization of Transformers",
-    arXiv:2305.16843, section 3.
+    arXiv:2305.16843, section 3; google-deepmind/randomized_positional_encodings, models/positional_encodings.py.
     """
     n, largest = _validate_count("n", n), _validate_count("largest", largest)
     if n > largest + 1:
@@ -201,7 +203,7 @@ def validate(
     if not isinstance(positions, Tensor):
         raise PositionError(f"{name}: expected a tensor of integers, got {_describe(positions)}; use positions.arange")
     if positions.dtype not in INTEGER_DTYPES:
-        raise PositionError(f"{name}: expected an integer dtype, got {positions.dtype}; convert with .long()")
+        raise PositionError(f"{name}: expected an integer dtype, got {positions.dtype}; {_integer_advice(positions)}")
     shape = list(positions.shape)
     expected = "[token] or [batch, token]" if axes is None else f"[{axes}, token] or [{axes}, batch, token]"
     per_axis_shape = shape if axes is None else shape[1:]
@@ -214,11 +216,25 @@ def validate(
     if device is not None and positions.device != device:
         raise PositionError(f"{name}: expected device {device}, got {positions.device}; move with .to('{device}')")
     positions = positions.long()
-    if has_readable_values(positions) and positions.numel() and int(positions.min()) < 0:
-        raise PositionError(f"{name}: expected no negative position, got {int(positions.min())}")
+    stored = stored_values(positions)
+    if has_readable_values(stored) and stored.numel() and int(stored.min()) < 0:
+        raise PositionError(f"{name}: expected no negative position, got {int(stored.min())}")
     return positions
 
 
+def _integer_advice(positions: Tensor) -> str:
+    """The advice for positions that are not integers: a conversion must not change them."""
+    if not positions.dtype.is_floating_point:
+        return "convert with .long()"
+    if not has_readable_values(positions):
+        return "convert whole numbers with .long()"
+    if bool((positions == positions.round()).all()):
+        return "convert with .long()"
+    return "fractions would be lost: multiply by their denominator, and slow a rotary encoding by LinearScaling"
+
+
+_functorch = torch._C._functorch
+_transforms = _functorch.peek_interpreter_stack
 _value_checks = ContextVar("value_checks", default=True)
 
 
@@ -233,10 +249,34 @@ def without_value_checks() -> Iterator[None]:
 
 
 def has_readable_values(tensor: Tensor) -> bool:
-    """True if values can be read without synchronisation: on the CPU, not while tracing, not on fake tensors."""
-    if not torch.compiler.is_compiling() and not _value_checks.get():
+    """True if values can be read without synchronisation.
+
+    That is: on the CPU, not while tracing, not on fake tensors, and not inside torch.vmap, where a tensor stands for
+    many (`stored_values` has all of them).
+    """
+    if torch.compiler.is_compiling() or not _value_checks.get():
         return False
-    return not torch.compiler.is_compiling() and tensor.device.type == "cpu" and not isinstance(tensor, FakeTensor)
+    if _transforms() is not None and _is_mapped(tensor):
+        return False
+    return tensor.device.type == "cpu" and not isinstance(tensor, FakeTensor)
+
+
+def stored_values(tensor: Tensor) -> Tensor:
+    """The tensor without the wrappers of torch.func, with the dimensions that torch.vmap hides."""
+    if torch.compiler.is_compiling() or _transforms() is None:
+        return tensor
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = _functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def _is_mapped(tensor: Tensor) -> bool:
+    """True for a tensor with a dimension that torch.vmap hides."""
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        if _functorch.is_batchedtensor(tensor):
+            return True
+        tensor = _functorch.get_unwrapped(tensor)
+    return False
 
 
 def _validate_count(name: str, value: object) -> int:

@@ -90,7 +90,6 @@ def findings(of: type[Misbehaving], limit: float | None = 60.0) -> list[Finding]
         (Dying, "its process was ended by SIGSEGV"),
         (Leaving, "its process was ended by SIGABRT"),
         (Starting, "it left 1 process behind"),
-        (Learning, "the model changed its own weights"),
     ],
 )
 def test_misbehaving_model_costs_one_law_its_verdict(of: type[Misbehaving], reason: str) -> None:
@@ -98,6 +97,32 @@ def test_misbehaving_model_costs_one_law_its_verdict(of: type[Misbehaving], reas
     assert [f.law for f in made] == NAMES
     assert [f.verdict for f in made] == ["held", "undecided", "held"]
     assert made[1].reason.startswith(reason)
+
+
+class LearningQuietly(Misbehaving):
+    """Learns after the output was computed: the two outputs agree."""
+
+    def act(self) -> None:
+        with torch.no_grad():
+            list(self.module.parameters())[-1].add_(1e-5)
+
+
+@forks
+def test_model_that_learns_keeps_its_violation_and_the_weight_is_named() -> None:
+    held, refuted, after = findings(Learning)
+    assert (held.verdict, after.verdict) == ("held", "held")
+    assert refuted.verdict == "refuted"
+    assert refuted.reason.endswith(
+        "; the model changed module.stack.layers.0.attention.to_query.weight while the law was measured"
+    )
+
+
+@forks
+def test_outputs_that_agree_while_weights_change_are_no_evidence() -> None:
+    assert [f.verdict for f in findings(LearningQuietly)] == ["held", "undecided", "held"]
+    assert findings(LearningQuietly)[1].reason.startswith(
+        "the model changed its own weights while the law was measured: "
+    )
 
 
 @forks

@@ -30,6 +30,7 @@ from orderproof.tolerances import SAME_WEIGHTS
 
 LAW_TIMEOUT = 120.0  # [s] for one law
 DECODER_PART = "decoder"
+CHANGES_SHOWN = 3  # names of changed weights in a reason
 CHECKSUM_PART = 1 << 15  # [elements] converted at once for a checksum: they fit into the cache of a processor
 _NEXT, _LAST, _FAILED = b".", b"!", b"?"  # a finding; a finding after which the model is not the same; an error
 
@@ -53,6 +54,7 @@ class MeasurementRun:
     expect: Mapping[str, Expectation] = field(default_factory=dict)
     seed: int = 0
     limit: float | None = LAW_TIMEOUT  # [s] for one law
+    length: int | None = None  # [tokens] of the default call; None for that of the adapter
 
     @cached_property
     def jobs(self) -> tuple[MeasurementJob, ...]:
@@ -76,7 +78,7 @@ class MeasurementRun:
     def finding_without_result(self, job: MeasurementJob, verdict: Verdict, reason: str) -> Finding:
         """The finding of a law that could not be measured."""
         expected = self.expect.get(job.law.name) or job.law.expected(job.kind)
-        scope = Scope(length=self.subject.default_length, weights="these")
+        scope = Scope(length=self.length or self.subject.default_length, weights="these")
         return finding_without_result(job.law, verdict, reason, expected=expected, scope=scope, call_mode=job.part)
 
     def run_in_process(self, start: int) -> Iterator[Finding]:
@@ -92,15 +94,27 @@ class MeasurementRun:
             expect = self.expect.get(job.law.name)
             finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect)
             calls.free_models()
-            yield finding.model_copy(update={"call_mode": job.part})
+            yield self._with_length_note(finding.model_copy(update={"call_mode": job.part}), job, calls)
+
+    def _with_length_note(self, finding: Finding, job: MeasurementJob, calls: CachedCalls) -> Finding:
+        """The finding with a line on why the chosen length was not used, if it was not."""
+        why = job.law.ignores_length if calls.adapter.has_token_axis else "its number of tokens is fixed"
+        if self.length is None or not why:
+            return finding
+        note = f"not measured at the chosen {self.length} tokens: {why}"
+        return finding.model_copy(update={"scope": finding.scope.model_copy(update={"assumptions": (note,)})})
 
     def _calls(self, job: MeasurementJob) -> CachedCalls | str:
         """The calls of the job's model, or why its adapter could not be built."""
         assert job.build_adapter is not None
         try:
-            return CachedCalls(job.build_adapter(), self.seed)
+            adapter = job.build_adapter()
+            chosen = self.length if adapter.has_token_axis else None
+            calls = CachedCalls(adapter if chosen is None else adapter.at_length(chosen), self.seed)
+            calls.remember_first_state()
         except Exception as error:  # noqa: BLE001 - third-party code: building may fail in any way
             return failure_reason(error)
+        return calls
 
     def _run_forked(self) -> Iterator[Finding]:
         done = 0
@@ -172,10 +186,9 @@ def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
         left = forked_process.kill_tree(os.getpid(), itself=False) if forked_process.has_children() else 0
         reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
         changes = laws[finding.law].refutation_changes_model and finding.verdict == "refuted"
-        if not reason and not changes and not _weights_unchanged(before, run.subject):
-            reason = "the model changed its own weights while the law was measured"
-        is_last = bool(reason) or changes
-        final = undecide(finding, reason) if reason else finding
+        changed = [] if reason or changes else _changed_weights(before, run.subject)
+        is_last = bool(reason or changed) or changes
+        final = undecide(finding, reason) if reason else _with_changed_weights(finding, changed, run.subject)
         data = (_LAST if is_last else _NEXT) + final.model_dump_json().encode() + b"\n"
         while data:
             data = data[os.write(pipe, data) :]
@@ -199,6 +212,24 @@ def _sum_of_absolute_values(x: Tensor) -> Tensor:
     return torch.stack([part.double().abs().sum() for part in parts]).sum()
 
 
-def _weights_unchanged(before: dict[str, Tensor], subject: Subject) -> bool:
+def _changed_weights(before: dict[str, Tensor], subject: Subject) -> list[str]:
+    """The names of the parameters and buffers that have other values than before."""
     after = _weight_checksums(subject)
-    return all(relative_difference(before[k], after[k]) <= SAME_WEIGHTS for k in before if k in after)
+    changed = [k for k in before if k in after and not relative_difference(before[k], after[k]) <= SAME_WEIGHTS]
+    return [key.rpartition(" [")[0] for key in changed]
+
+
+def _with_changed_weights(finding: Finding, changed: Sequence[str], subject: Subject) -> Finding:
+    """The finding of a law during which the model changed these parameters and buffers.
+
+    Outputs that agreed are no evidence if a weight changed; a violation that was seen stays one. A buffer that is not
+    saved is derived, and a comparison was repeated on the model as it was before: see `comparison_runs`.
+    """
+    if not changed:
+        return finding
+    names = ", ".join(changed[:CHANGES_SHOWN]) + (", ..." if len(changed) > CHANGES_SHOWN else "")
+    saved = subject.module.state_dict().keys()
+    if finding.verdict == "refuted" or not any(name in saved for name in changed):
+        note = f"the model changed {names} while the law was measured"
+        return finding.model_copy(update={"reason": "; ".join(part for part in (finding.reason, note) if part)})
+    return undecide(finding, f"the model changed its own weights while the law was measured: {names}")

@@ -12,6 +12,7 @@ from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.blocks import Decoder, Transformer
 from orderproof.blocks.transformer_adapter import TransformerAdapter
 from orderproof.errors import SubjectError, UnsupportedCallError
+from orderproof.models.module_thresholds import module_thresholds
 from orderproof.models.sample import BATCH_SIZE, Sample, token_labels
 from orderproof.models.settings import ARGUMENT_NAMES, mask_for_argument
 from orderproof.models.subject import Subject, count_parameters, prime_length, tensor_sizes
@@ -27,6 +28,7 @@ class PlainModuleAdapter(ModelAdapter):
         self.module = subject.module
         self.subject = subject
         self.default_length, self.max_positions = subject.default_length, subject.max_length
+        self.thresholds = module_thresholds(subject.module)
         self.causal = subject.model_kind == "causal_lm"
         accepted = inspect.signature(subject.module.forward).parameters
         self.mask_argument = next((n for n in ARGUMENT_NAMES["attention_mask"] if n in accepted), None)

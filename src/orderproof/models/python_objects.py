@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +20,7 @@ from orderproof.errors import OrderproofError, SubjectError, first_line
 from orderproof.models.plain_adapter import from_adapter
 from orderproof.models.plain_module import from_module
 from orderproof.models.subject import Subject
+from orderproof.models.trial_call import check_trial_load
 from orderproof.registry import did_you_mean
 from orderproof.subject_spec import object_location, on_import_path
 
@@ -27,22 +31,10 @@ def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str
     Raises `SubjectError` if it cannot be imported or called or is no module, and errors of `from_module`.
     """
     place, name = object_location(spec)
-    module = _from_file(Path(place).expanduser(), spec) if place.endswith(".py") else _from_package(place, spec)
-    target = _resolve_attribute(module, name, spec)
-    if isinstance(target, nn.Module):
-        return from_module(target, token_axis=token_axis, name=name, assume=assume)
-    if isinstance(target, ModelAdapter):
-        return from_adapter(target, name)
-    if not callable(target):
-        raise SubjectError(
-            f"{spec}: expected a torch.nn.Module or a function that returns one; got {_type_name(target)}"
-        )
-    try:
-        result = target()
-    except (OrderproofError, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # the user's function: anything may come
-        raise SubjectError(f"{spec}: calling it raised {first_line(error)}") from error
+    make = partial(_make, place, name, spec)
+    _import_transformers_for(Path(place).expanduser())
+    check_trial_load(spec, make)
+    result = make()
     model, inputs = result if isinstance(result, (tuple, list)) and len(result) == 2 else (result, None)
     if isinstance(model, Subject):
         return model
@@ -57,6 +49,33 @@ def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str
             f"{spec}: example inputs must be a tensor, a tuple or a dict of tensors; got {_type_name(inputs)}"
         )
     return from_module(model, inputs, token_axis=token_axis, name=name, assume=assume)
+
+
+def _import_transformers_for(path: Path) -> None:
+    """Import transformers once, and not in the trial and again here: it takes seconds. Its settings come first."""
+    if path.suffix == ".py" and path.is_file():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if re.search(r"^(from|import) transformers\b", text, re.MULTILINE) and "environ" not in text:
+            with suppress(ImportError):
+                importlib.import_module("transformers.modeling_utils")
+
+
+def _make(place: str, name: str, spec: str) -> Any:
+    """The object, or its result if it is a function or a class."""
+    module = _from_file(Path(place).expanduser(), spec) if place.endswith(".py") else _from_package(place, spec)
+    target = _resolve_attribute(module, name, spec)
+    if isinstance(target, nn.Module | ModelAdapter):
+        return target
+    if not callable(target):
+        raise SubjectError(
+            f"{spec}: expected a torch.nn.Module or a function that returns one; got {_type_name(target)}"
+        )
+    try:
+        return target()
+    except (OrderproofError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # the user's function: anything may come
+        raise SubjectError(f"{spec}: calling it raised {first_line(error)}") from error
 
 
 def _from_file(path: Path, spec: str) -> ModuleType:

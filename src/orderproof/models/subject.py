@@ -56,6 +56,7 @@ class Subject:
         encode_sentence: A sentence -> inputs with a batch of one.
         tokenizer: The tokenizer of its folder.
         build_adapter: Builds the adapter that calls it in measured laws.
+        configuration: The values of its configuration that differ from the default, as text.
         build_decoder_adapter: The same for the decoder of an encoder-decoder.
 
     """
@@ -87,6 +88,7 @@ class Subject:
     build_adapter: Callable[[], ModelAdapter] | None = field(default=None, repr=False)
     build_decoder_adapter: Callable[[], ModelAdapter] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def sample(self, length: int, seed: int = 0) -> Sample:
         """Random inputs with this many tokens, determined by the seed. Raises `UsageError` for other lengths."""

@@ -1,7 +1,8 @@
-"""The first call of a module, made in a forked process: a module that cannot be called safely is refused.
+"""The load and the first call of a module, made in a forked process: one that is not safe is refused.
 
 A call that ends the process, never returns, takes all memory, leaves processes or threads behind or changes settings of
-the process would do so to the program that audits it, and again at every further call.
+the process would do so to the program that audits it, and again at every further call. The code that makes a module may
+start threads and change settings, but it must end.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from torch import nn
 
 from orderproof import forked_process
 from orderproof.errors import SubjectError, first_line
-from orderproof.models.process_state import changes, module_classes, read_settings
+from orderproof.models.process_state import module_classes
+from orderproof.prover.recording.process_settings import changes, read_settings
 
 TRIAL_TIMEOUT = 120.0  # [s] the time limit of one law, too
+LOAD_TIMEOUT = 900.0  # [s] to load weights from a slow disk
 MEMORY_SHARE = 0.9  # of the memory that is available, for one call
 _THREAD_GRACE = 1.0  # [s] for threads that are about to end
 _GIGABYTE = 2**30
@@ -33,37 +36,52 @@ def check_trial_call(name: str, module: nn.Module, call: Callable[[], object]) -
     """
     if not forked_process.can_fork():
         return
-    process = _TrialProcess(module, call)
-    try:
-        reason = process.reason()
-    finally:
-        process.stop()
-    if reason:
+    if reason := _reason(lambda: _objection_to_call(module, call), TRIAL_TIMEOUT):
         raise SubjectError(f"{name}: it cannot be audited: a call of it {reason}")
 
 
-class _TrialProcess(forked_process.ForkedProcess):
-    """A forked process that makes one call and writes into a pipe why it must not be made."""
+def check_trial_load(name: str, load: Callable[[], object]) -> None:
+    """Load a module in a forked process, where processes can fork. What it raises is of no interest.
 
-    def __init__(self, module: nn.Module, call: Callable[[], object]) -> None:
+    Raises `SubjectError` if it must not be loaded in this process.
+    """
+    if not forked_process.can_fork():
+        return
+    if reason := _reason(lambda: _objection(load), LOAD_TIMEOUT):
+        raise SubjectError(f"{name}: it cannot be loaded: its code {reason}")
+
+
+def _reason(objection: Callable[[], str], timeout: float) -> str:
+    process = _TrialProcess(objection)
+    try:
+        return process.reason(timeout)
+    finally:
+        process.stop()
+
+
+class _TrialProcess(forked_process.ForkedProcess):
+    """A forked process that does something and writes into a pipe why it must not be done."""
+
+    def __init__(self, objection: Callable[[], str]) -> None:
         self._read, write = os.pipe()
 
         def work() -> None:
             os.close(self._read)
-            os.write(write, b"." + _objection(module, call).encode())
+            torch.set_num_threads(1)
+            os.write(write, b"." + objection().encode())
 
         super().__init__(work)
         os.close(write)
 
-    def reason(self) -> str:
-        """Why the call must not be made; empty if it may be."""
+    def reason(self, timeout: float) -> str:
+        """Why it must not be done; empty if it may be."""
         end = os.pidfd_open(self.pid)  # a process that the call started may keep the pipe open
         try:
-            ready, _, _ = select.select([self._read, end], [], [], TRIAL_TIMEOUT)
+            ready, _, _ = select.select([self._read, end], [], [], timeout)
         finally:
             os.close(end)
         if not ready:
-            return f"did not return within {TRIAL_TIMEOUT:g} s"
+            return f"did not return within {timeout:g} s"
         if self._read in ready and (text := os.read(self._read, 1 << 16)):
             return text[1:].decode()
         return f"took the process with it, which {forked_process.exit_description(self.wait())}"
@@ -74,37 +92,43 @@ class _TrialProcess(forked_process.ForkedProcess):
         super().stop()
 
 
-def _objection(module: nn.Module, call: Callable[[], object]) -> str:
+def _objection_to_call(module: nn.Module, call: Callable[[], object]) -> str:
     """In the child: make the call; why it must not be made in the parent, or an empty text."""
+    with torch.no_grad():
+        before = read_settings() | module_classes(module)
+        threads = set(threading.enumerate())
+        if reason := _objection(call, may_start_processes=False):
+            return reason
+        changed = changes(before, read_settings() | module_classes(module))
+    if running := _running_threads(threads):
+        return f"left {running} thread{'s' * (running > 1)} running"
+    return f"changed {', '.join(changed[:4])}" if changed else ""
+
+
+def _objection(act: Callable[[], object], *, may_start_processes: bool = True) -> str:
+    """In the child: act; why it must not be done in the parent, or an empty text."""
     own = os.getpid()
-    torch.set_num_threads(1)
     limit = _limit_memory()
     raised = ""
     forks: list[int] = []
     os.register_at_fork(before=lambda: forks.append(os.getpid()))
-    with torch.no_grad():
-        before = read_settings() | module_classes(module)
-        threads = set(threading.enumerate())
-        try:
-            call()
-        except Exception as error:  # noqa: BLE001 - the parent meets it again, and reports it
-            if _is_out_of_memory(error):
-                raised = f"needs more than the {limit / _GIGABYTE:.3g} GiB of memory that are available"
-        except BaseException as error:  # noqa: BLE001 - the model must not end the program
-            raised = f"raised {first_line(error)}"
-        if os.getpid() != own:
-            os._exit(0)  # the model forked, and this is its child
-        changed = changes(before, read_settings() | module_classes(module))
+    try:
+        act()
+    except Exception as error:  # noqa: BLE001 - the parent meets it again, and reports it
+        if _is_out_of_memory(error):
+            raised = f"needs more than the {limit / _GIGABYTE:.3g} GiB of memory that are available"
+    except BaseException as error:  # noqa: BLE001 - the model must not end the program
+        raised = f"raised {first_line(error)}"
+    if os.getpid() != own:
+        os._exit(0)  # the model forked, and this is its child
     left = forked_process.kill_tree(own, itself=False)
     if raised:
         return raised
     if forks:
         return "forks the process"
-    if left:
+    if left and not may_start_processes:
         return f"left {left} process{'es' * (left > 1)} behind"
-    if running := _running_threads(threads):
-        return f"left {running} thread{'s' * (running > 1)} running"
-    return f"changed {', '.join(changed[:4])}" if changed else ""
+    return ""
 
 
 def _running_threads(before: set[threading.Thread]) -> int:

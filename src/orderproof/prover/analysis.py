@@ -140,7 +140,7 @@ def _analyze_node(
     call = OperatorCall(node, analysis.facts, constants, continue_after_break, analysis.breaks, assume)
     break_count = len(analysis.breaks)
     try:
-        facts = _apply(call, analysis)
+        facts = _without_empty_arrays(_apply(call, analysis))
     except RuleNotApplicable as refusal:
         return _no_conclusion(call, analysis, str(refusal), break_count)
     except _RULE_ERRORS as error:
@@ -177,6 +177,20 @@ def _apply(call: OperatorCall, analysis: Analysis) -> Facts:
     if pure is None:
         raise RuleNotApplicable(f"operator {node.target} has no rule")
     return _widen_if_masking(call, pure, pure=True)
+
+
+def _without_empty_arrays(facts: Facts) -> Facts:
+    """Every fact holds of a tensor without elements: that it depends on nothing can be computed with."""
+    if isinstance(facts, tuple):
+        return tuple(map(_fact_of_empty, facts))
+    return _fact_of_empty(facts)
+
+
+def _fact_of_empty(fact: Fact) -> Fact:
+    if 0 not in fact.shape:
+        return fact
+    moves = tuple(move if size else STILL for move, size in zip(fact.moves, fact.shape, strict=True))
+    return Fact(fact.shape, moves, constant_dependence(len(fact.shape), NEVER))
 
 
 def _widen_if_masking(call: OperatorCall, facts: Facts, *, pure: bool = False) -> Facts:

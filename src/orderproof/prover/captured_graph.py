@@ -27,6 +27,7 @@ class CapturedGraph:
     read: bool = False  # constants were read during recording: at another length they may differ
     changed_state: tuple[str, ...] = ()  # attributes, buffers and generators that the call changes
     outside: tuple[str, ...] = ()  # functions that the call calls whose answers come from outside the program
+    assumptions: tuple[str, ...] = ()  # what else the recording assumes of the program
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
     exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
@@ -65,6 +66,7 @@ class CapturedGraph:
             read=self.read,
             changed_state=self.changed_state,
             outside=self.outside,
+            assumptions=self.assumptions,
             without=self.without,
             patched_because=self.patched_because,
             exported_because=self.exported_because,

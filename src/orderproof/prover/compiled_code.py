@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
+
+
+@contextmanager
+def without_compilation() -> Iterator[None]:
+    """A block in which functions compiled by torch.compile run as the Python code that it was given."""
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled, and importing the compiler takes a second
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 def forget_compiled_code() -> None:

@@ -54,8 +54,11 @@ class PairRunner(Protocol):
     def pair(self, length: int, change: Any, executor: Executor) -> OutputPair | None:
         """The output that the law expects and the observed one; None if it cannot be run so."""
 
-    def noise(self, length: int, change: Any, executor: Executor) -> float:
-        """The relative rounding error of these two runs; of the unchanged run if `change` is None."""
+    def noise(self, length: int, change: Any, executor: Executor, size: float) -> float:
+        """The relative rounding error of these two runs, of which the outputs differ by `size`.
+
+        Of the unchanged run alone if `change` is None, or if its rounding error explains a difference of this size.
+        """
 
     def disagrees(self, executor: Executor, float32: float, float64: float) -> None:
         """Take notice that the model itself differs by far more than rounding, and this execution of it does not."""
@@ -78,7 +81,7 @@ def find_counterexample(
                 continue
             found = _in_float64(runner, length, change, size)
             if found == "unknown" and own_dtype:
-                noise = runner.noise(length, change, "model")
+                noise = runner.noise(length, change, "model", size)
                 if size > max(FLOAT32_DIFFERENCE, ROUNDING_FACTOR * noise):
                     return _counterexample(change, length, pair, size, None, "model", noise)
             if isinstance(found, Counterexample):
@@ -100,10 +103,10 @@ def _in_float64(
         ran = True
         if float64 > FLOAT64_DIFFERENCE and float64 > FLOAT64_TO_FLOAT32_RATIO * size:
             # A part of the copy may compute in a narrower dtype: then the graph decides.
-            noise = runner.noise(length, change, executor)
+            noise = runner.noise(length, change, executor, float64)
             if float64 > ROUNDING_FACTOR * noise:
                 return _counterexample(change, length, pair, size, float64, executor, noise)
-        elif size <= ROUNDING_FACTOR * runner.noise(length, None, "model"):
+        elif size <= ROUNDING_FACTOR * runner.noise(length, None, "model", size):
             return "rounding"
         else:
             runner.disagrees(executor, size, float64)

@@ -86,7 +86,7 @@ def _violations(
                     yield Violation(node, f"constant along dimension {d}", free)
     if fact.ranges is not None:
         exact = np.broadcast_to(fact.ranges.exact, a.shape)
-        value = np.broadcast_to(fact.ranges.value, a.shape)
+        value = np.broadcast_to(fact.ranges.low, a.shape)
         for x in (a, b):
             wrong = _relative_difference(x, value, exact)
             if wrong > tolerance:

@@ -51,12 +51,18 @@ class HFAdapter(ModelAdapter):
         self.family_max_positions = description.family_max_positions
         self.has_positions = description.has_positions or not self.has_token_axis
         self.context_spans = tuple(sorted({size for size in description.context_spans.values() if size < length}))
+        self.thresholds, self.mechanisms = description.thresholds, description.mechanisms
         self.forward_arguments = description.forward_arguments
         silent = description.accepts_kwargs and self.has_token_axis
         self.ignored_kwargs = frozenset(
             name for name, argument in ARGUMENT_NAMES.items() if silent and argument not in self.forward_arguments
         )
         self.probe_failures: dict[str, str] = {}
+
+    def at_length(self, tokens: int) -> Self:
+        adapter = super().at_length(tokens)
+        adapter.context_spans = tuple(sorted({n for n in self.description.context_spans.values() if n < tokens}))
+        return adapter
 
     def _cache_option(self, *, use_cache: bool | None) -> dict[str, Any]:
         """`use_cache`, if the model has that argument and a value is wanted."""

@@ -16,6 +16,7 @@ from orderproof.models.hf.assumptions import Assumptions
 from orderproof.models.hf.context_spans import default_proof_length
 from orderproof.models.hf.decoder_adapter import build_decoder_adapter
 from orderproof.models.hf.describe import ModelDescription, describe
+from orderproof.models.hf.effective_config import effective_config
 from orderproof.models.hf.export_patches import eager_branches
 from orderproof.models.hf.extra_inputs import ExtraInputs
 from orderproof.models.hf.model_kind import is_vision_model
@@ -209,6 +210,7 @@ def build_subject(
         whole_rows_reason=audio.WHOLE_ROWS_REASON if is_audio else "",
         load_summary=load_summary,
         notes=(*notes, *description.notes),
+        configuration=effective_config(model),
         build_tiny_twin=build_tiny_twin,
         bind_inputs=bind,
         first_position=description.first_position_id,

@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import nn
 
+from orderproof.adapter import Threshold
 from orderproof.errors import first_line
 from orderproof.models.audio import audio_argument
 from orderproof.models.hf.assumptions import OPTIONAL_ARGUMENTS, TEXT_KINDS, Assumptions, check_assumptions
@@ -27,8 +28,10 @@ from orderproof.models.hf.attention_pattern import (
 )
 from orderproof.models.hf.config_changes import uses_rotary
 from orderproof.models.hf.context_spans import context_spans
+from orderproof.models.hf.mechanisms import mechanisms
 from orderproof.models.hf.model_kind import infer_model_kind
 from orderproof.models.hf.position_tables import first_position, position_table_size
+from orderproof.models.hf.thresholds import thresholds
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.tiny.proportional_sizes import config_value
 
@@ -57,6 +60,8 @@ class ModelDescription:
         family_max_positions: `max_position_embeddings` of the default configuration of the same class.
         has_positions: The model has an encoding of positions.
         context_spans: Windows, chunks and blocks in the configuration [tokens], by key.
+        mechanisms: Parts that mix tokens or encode positions, by the names of `orderproof.adapter.ModelAdapter`.
+        thresholds: Numbers of tokens at which it may change its behaviour.
         attention_layers: The mask of each layer; None where the configuration does not determine the pattern.
         notes: One line for each inference that narrows the audit.
 
@@ -77,6 +82,8 @@ class ModelDescription:
     family_max_positions: int | None = None
     has_positions: bool = True
     context_spans: Mapping[str, int] = field(default_factory=dict)
+    mechanisms: frozenset[str] = frozenset()
+    thresholds: tuple[Threshold, ...] = ()
     attention_layers: tuple[AttentionLayer, ...] | None = None
     notes: tuple[str, ...] = ()
 
@@ -159,6 +166,8 @@ def describe(
         family_max_positions=assumed.get("family_max_positions", family),
         has_positions=assumed.get("has_positions", positions),
         context_spans=context_spans(own_config),
+        mechanisms=mechanisms(model, own_config, table),
+        thresholds=thresholds(model, text_config, table) if is_text else (),
         attention_layers=layers,
         notes=tuple(notes),
     )

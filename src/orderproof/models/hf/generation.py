@@ -6,6 +6,8 @@ so that the requested number of tokens is generated.
 
 from __future__ import annotations
 
+import copy
+import inspect
 from typing import Any
 
 import torch
@@ -27,7 +29,7 @@ def greedy_tokens(
         model = _with_lm_head(module)
         model.generation_config = _greedy_config(count, pad_token_id)
         masked = {} if mask is None else {"attention_mask": mask.long()}
-        generated = model.generate(tokens, **masked)[:, tokens.shape[1] :]
+        generated = model.generate(tokens, **(masked or _full_mask(model, tokens)))[:, tokens.shape[1] :]
         if mask is None or not takes_positions:
             return generated, _generate_without_cache(model, tokens, count, masked)
         rows = [
@@ -38,15 +40,31 @@ def greedy_tokens(
 
 
 def causal_lm_class(module: Any) -> Any:
-    """The class of transformers that generates with such a model; None if there is none."""
+    """The class of transformers that generates with such a model, or its own if that generates; else None."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    if _generates(module):
+        return type(module)
 
     known = type(module.config) in MODEL_FOR_CAUSAL_LM_MAPPING
     return MODEL_FOR_CAUSAL_LM_MAPPING[type(module.config)] if known else None
 
 
+def _full_mask(model: Any, tokens: Tensor) -> dict[str, Tensor]:
+    """An all-ones mask, if the model takes one: without it `generate` masks tokens that are the pad token."""
+    takes_mask = "attention_mask" in inspect.signature(model.forward).parameters
+    return {"attention_mask": torch.ones_like(tokens)} if takes_mask else {}
+
+
+def _generates(module: Any) -> bool:
+    """True if a model has a language-model head and generates itself."""
+    return hasattr(module, "generate") and module.can_generate() and module.get_output_embeddings() is not None
+
+
 def _with_lm_head(module: Any) -> Any:
-    """The same model with a random head. Raises `UnsupportedCallError`."""
+    """The same model with a random head, unless it has one. Raises `UnsupportedCallError`."""
+    if _generates(module):
+        return copy.deepcopy(module)  # its generation configuration is replaced
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = causal_lm_class(module)(module.config).to(module.dtype).eval()

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orderproof.models.hf.context_spans import short_span_values
+from orderproof.models.hf.thresholds import short_threshold_values
 from orderproof.models.tiny import fixed_sizes, proportional_sizes
 from orderproof.models.tiny.overrides import SIZE_OVERRIDES
 
@@ -31,7 +32,7 @@ def tiny_config_candidates(
         for divisor in proportional_sizes.width_divisors(config)
         for grid in proportional_sizes.image_grid_sides(config) or (0,)
     ]
-    short = short_span_values(config)
+    short = {**short_span_values(config), **short_threshold_values(config)}
     fixed_last = proportional_sizes.has_image_part(config)  # fixed sizes do not reach the image sizes of components
     for spans in [short, {}] if short else [short]:
         if not fixed_last:

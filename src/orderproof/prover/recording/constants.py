@@ -16,6 +16,7 @@ from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, tensors_in
+from orderproof.prover.recording.source import innermost_line
 
 MAX_CONSTANT_ELEMENTS = 1 << 22
 _SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
@@ -42,6 +43,8 @@ def values_of_result(recorded: RecordedGraph, func: OpOverload, args: tuple[Any,
     name = func.overloadpacket.__name__
     if name in _WITHOUT_VALUES or torch.Tag.nondeterministic_seeded in func.tags:
         return None
+    if recorded.open_call is not None and _has_open_size(args, kwargs):
+        return None
     if name in _SHAPE_ONLY:
         arguments, options = pytree.tree_map_only(Tensor, lambda x: torch.zeros(x.shape, dtype=x.dtype), (args, kwargs))
     elif all(_is_constant(recorded.alias(x)) for x in tensors_in((args, kwargs))):
@@ -54,9 +57,12 @@ def values_of_result(recorded: RecordedGraph, func: OpOverload, args: tuple[Any,
 
 def read(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The number that an operator reads from constants. Refuses anything else."""
-    _require_constants(
-        recorded, tensors_in((args, kwargs)), "control flow depends on data (`if tensor:`, `.item()`, `nonzero`)"
-    )
+    operands = tensors_in((args, kwargs))
+    if recorded.open_call is not None and len(operands) == 1 and operands[0].dtype is torch.bool:
+        tensor = operands[0]
+        if recorded.is_fixed(tensor) and not is_constant(recorded, tensor):
+            return recorded.open_call.ask(recorded.node_of(tensor), innermost_line())
+    _require_constants(recorded, operands, "control flow depends on data (`if tensor:`, `.item()`, `nonzero`)")
     arguments, options = with_values(recorded, (args, kwargs))
     return func(*arguments, **options)
 
@@ -89,6 +95,12 @@ def _require_constants(recorded: RecordedGraph, operands: Iterable[Tensor], refu
     if not all(is_constant(recorded, x) for x in operands):
         recorded.refuse(refusal)
     recorded.constants_read = True
+
+
+def _has_open_size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    leaves = pytree.tree_leaves((args, kwargs))
+    shapes = [x.shape for x in leaves if isinstance(x, Tensor)]
+    return any(isinstance(x, torch.SymInt | torch.SymFloat) for x in (*leaves, *(s for shape in shapes for s in shape)))
 
 
 def _on_cpu(arguments: Any) -> Any:

@@ -8,7 +8,6 @@ model that takes another branch calls other operators, and one that reads a valu
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,8 +23,10 @@ from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfi
 from orderproof.errors import CaptureError
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
-from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.compiled_code import without_compilation
+from orderproof.prover.recording.module_state import StateChanges, preserved_state
 from orderproof.prover.recording.outside_calls import OutsideCalls, observed_outside_calls
+from orderproof.prover.recording.reachable_state import ReachableState
 from orderproof.prover.recording.refusal import NOT_RECORDED
 
 # The operators with which torch makes a tensor of Python numbers, and those that change neither values nor shape; torch
@@ -91,7 +92,7 @@ def can_compare(module: nn.Module, inputs: tuple[Tensor, ...]) -> bool:
 
 
 def compare_with_eager(
-    module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], written: list[Tensor]
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], written: list[Tensor], reached: ReachableState
 ) -> tuple[str, tuple[str, ...]]:
     """Run the call in eager mode and compare its operators.
 
@@ -100,6 +101,7 @@ def compare_with_eager(
         inputs: The inputs of the call.
         recorded: The operators of the recording.
         written: The tensors of the module that the call writes to; they get their values back.
+        reached: The state of the module.
 
     Returns:
         The fused implementations that have to be off for the call to run the recorded operators (empty if none), and
@@ -109,14 +111,14 @@ def compare_with_eager(
         CaptureError: The call runs other operators, or does what no recording can follow.
 
     """
-    eager = _run_eagerly(module, inputs, written)
+    eager = _run_eagerly(module, inputs, written, reached)
     if eager.runs(recorded):
         return "", tuple(eager.calls.outside)
     for names in _COMBINATIONS:
         with ExitStack() as stack:
             for name in names:
                 stack.enter_context(_FUSED[name][1]())
-            without = _run_eagerly(module, inputs, written)
+            without = _run_eagerly(module, inputs, written, reached)
         if without.runs(recorded):
             return " and ".join(_FUSED[name][0] for name in names), tuple(without.calls.outside)
     if eager.calls.unfollowed:
@@ -138,14 +140,27 @@ class _EagerCall:
         return self.operators == recorded and not self.calls.unfollowed
 
 
-def _run_eagerly(module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor]) -> _EagerCall:
-    copies = [x.clone() for x in inputs]
+def _run_eagerly(
+    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: ReachableState
+) -> _EagerCall:
     with (
-        preserved_state(module), _preserved_tensors(module, written), without_value_checks(), torch.no_grad(),
+        prepared_call(module, inputs, written, reached) as (copies, _),
         profiled_operators() as operators, observed_outside_calls() as calls,
     ):  # fmt: skip
         module(*copies)
     return _EagerCall(operators, calls)
+
+
+@contextmanager
+def prepared_call(
+    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: ReachableState
+) -> Iterator[tuple[tuple[Tensor, ...], StateChanges]]:
+    """A block for one eager call on copies of the inputs, which leaves no trace in the module; what it changed."""
+    with (
+        preserved_state(module, reached) as changes, _preserved_tensors(module, written),
+        without_value_checks(), torch.no_grad(),
+    ):  # fmt: skip
+        yield tuple(x.clone() for x in inputs), changes
 
 
 @contextmanager
@@ -156,16 +171,6 @@ def _without_fast_path() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
-
-
-@contextmanager
-def without_compilation() -> Iterator[None]:
-    """A block in which functions compiled by torch.compile run as their Python code."""
-    if "torch._dynamo" not in sys.modules:  # nothing is compiled
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"):
-        yield
 
 
 # Implementations that replace several operators where no mode is active.

@@ -23,6 +23,7 @@ _READS = {
     "__repr__", "__str__", "__format__", "__reduce_ex__", "__reduce__", "__deepcopy__", "__dlpack__",
     "__cuda_array_interface__", "__hash_values__", "unique_dim",
 }  # fmt: skip
+_INDEXING = ("__getitem__", "__setitem__")
 _WITH_CONSTANTS = {"numpy", "__array__", "tolist", "__repr__", "__str__", "__format__"}
 
 
@@ -53,23 +54,18 @@ class EagerView(TorchFunctionMode):
             self.recorded.give_up("it calls operators under autocast, which casts no meta tensor")
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)
-        if name in ("__getitem__", "__setitem__") and args[0].is_meta:
-            # torch would put the numbers of a list on the device of the tensor, where they have no values.
-            args = (args[0], _with_tensors_for_lists(args[1]), *args[2:])
-            if name == "__setitem__" and self.device.type == "cpu" and _fills(args[1], args[2]):
-                # torch fills with a number, or with a tensor of no dimensions, where it copies on other devices.
-                part = args[0][args[1]]
-                part.fill_(args[2]) if part.ndim else part.copy_(torch.as_tensor(args[2], dtype=part.dtype))
-                return None
         if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
             self.recorded.give_up("it assigns to tensor.data")
+        if name in _INDEXING and args[0].is_meta:
+            return index_as_recorded(func, args, fills=self.device.type == "cpu")
         return func(*args, **kwargs)
 
     def _read(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with torch._C.DisableTorchFunction():
             tensor = args[0]
             if not tensor.is_meta and self.recorded.alias(tensor).values is not None:
-                return func(*args, **kwargs)
+                with _disable_current_modes():
+                    return func(*args, **kwargs)
             if name not in _WITH_CONSTANTS or not is_constant(self.recorded, tensor):
                 self.recorded.refuse(f"control flow depends on data (`{name}` of a tensor)")
             self.recorded.constants_read = True
@@ -84,6 +80,32 @@ class EagerView(TorchFunctionMode):
                 alias.storage.shared = True
                 result.setflags(write=False)
             return result
+
+
+class EagerReads(TorchFunctionMode):
+    """The function mode of an eager call that is compared with a recording: it indexes and reads in the same way."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in _READS and args and isinstance(args[0], Tensor):
+            with torch._C.DisableTorchFunction(), _disable_current_modes():
+                return func(*args, **kwargs)
+        if name in _INDEXING:
+            return index_as_recorded(func, args, fills=args[0].device.type == "cpu")
+        return func(*args, **kwargs)
+
+
+def index_as_recorded(func: Any, args: tuple[Any, ...], *, fills: bool) -> Any:
+    """Index a tensor, or assign to a part of it, by operators that run on meta tensors as on others."""
+    # torch would put the numbers of a list on the device of the tensor, where they have no values.
+    args = (args[0], _with_tensors_for_lists(args[1]), *args[2:])
+    if fills and len(args) > 2 and _fills(args[1], args[2]):
+        # torch fills with a number, or with a tensor of no dimensions, where it copies on other devices.
+        part = args[0][args[1]]
+        part.fill_(args[2]) if part.ndim else part.copy_(torch.as_tensor(args[2], dtype=part.dtype))
+        return None
+    return func(*args)
 
 
 def _with_tensors_for_lists(index: Any) -> Any:

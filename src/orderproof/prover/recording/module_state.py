@@ -8,40 +8,45 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 
-from orderproof.prover.recording.reachable_state import reachable_state
+from orderproof.prover.recording.process_settings import changes, read_settings, restore_settings
+from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 
-_SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),
-    "torch's number of threads": (torch.get_num_threads, torch.set_num_threads),
-    "torch's choice of deterministic algorithms": (
-        torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms,
-    ),
-}  # fmt: skip
+
+@dataclass(slots=True)
+class StateChanges:
+    """The state besides tensors that a block changed, and objects that could not be followed."""
+
+    names: list[str] = field(default_factory=list)  # filled when the block ends
+    complete: bool = True  # False: a module reaches more objects than are compared
+    shared_memory: tuple[str, ...] = ()  # objects besides tensors that read the memory of a parameter
+    functions_of_c: tuple[str, ...] = ()
 
 
 @contextmanager
-def preserved_state(module: nn.Module) -> Iterator[list[str]]:
-    """Restore what a module can reach, settings and random generators; the list then names what the block changed."""
-    changed: list[str] = []
-    states = reachable_state(module)
-    settings = {name: read() for name, (read, _) in _SETTINGS.items()}
+def preserved_state(module: nn.Module, reached: ReachableState | None = None) -> Iterator[StateChanges]:
+    """Restore what a module can reach, settings and random generators, after the block; name what the block changed.
+
+    `reached` is the state of the module if it is known already: the walk takes as long as a call.
+    """
+    reached = reachable_state(module) if reached is None else reached
+    changed = StateChanges([], reached.complete, tuple(reached.shared_memory), tuple(reached.functions_of_c))
+    settings = read_settings()
     generators = _generators()
     try:
         yield changed
     finally:
-        changed += [name for state in states for name in state.changes()]
-        for name, (read, restore) in _SETTINGS.items():
-            if read() != settings[name]:
-                changed.append(name)
-                restore(settings[name])
-        changed += [name for name, state in _generators().items() if not _same_state(state, generators.get(name))]
+        changed.names += [name for state in reached.states for name in state.changes()]
+        changed.names += changes(settings, read_settings())
+        restore_settings(settings)
+        changed.names += [name for name, state in _generators().items() if not _same_state(state, generators.get(name))]
         _restore_generators(generators)
 
 

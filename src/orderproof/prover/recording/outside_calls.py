@@ -1,18 +1,27 @@
-"""The C functions that an eager call uses besides operators: to reach memory, other threads, or what is outside.
+"""The functions that an eager call uses besides operators: to reach memory, other threads, or what is outside.
 
 A model can read the values of a tensor without an operator (by the address of its memory), or in a thread or process
-that no recording follows. Its answer may also depend on what is no tensor at all: a file, the clock, the entropy of the
-operating system. Python reports every call of a C function to a profile function, which sorts them here.
+that no recording follows. It can examine the interpreter, and so tell a recording from a run. Its answer may also
+depend on what is no tensor at all: a file, the clock, the entropy of the operating system. Python reports every call to
+a profile function, which sorts them here.
 """
 
 from __future__ import annotations
 
+import ctypes
+import inspect
 import sys
+import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
+
+import torch
+
+from orderproof.prover.recording.source import is_model_code
 
 _REACHES_MEMORY = {
     "data_ptr", "const_data_ptr", "_to_dlpack", "_to_dlpack_versioned", "to_dlpack", "from_address", "from_buffer",
@@ -20,27 +29,58 @@ _REACHES_MEMORY = {
 }  # fmt: skip
 _LEAVES_THE_THREAD = {
     "start_new_thread", "start_new", "start_joinable_thread", "fork", "forkpty", "fork_exec", "posix_spawn",
+    "posix_spawnp", "system", "execv", "execve", "spawnv", "spawnve",
 }  # fmt: skip
-_OUTSIDE = ("time", "posix", "nt", "_io", "io", "_socket", "select")
+_OUTSIDE = ("time", "posix", "nt", "_io", "io", "_socket", "select", "resource", "mmap", "_ssl", "_sqlite3")
 _OF_PYTHON = {"fspath", "getpid", "close", "write", "flush"}  # no answer that could change a result
+
+# Asked by the model itself, these show that a recording or a comparison runs.
+_EXAMINES = {
+    "_getframe", "_getframemodulename", "_current_frames", "_current_exceptions", "getprofile", "setprofile",
+    "gettrace", "settrace", "getrefcount", "_profiler_enabled", "_profiler_type", "_has_torch_function",
+    "_has_torch_function_unary", "_has_torch_function_variadic", "_len_torch_dispatch_stack",
+    "_len_torch_function_stack", "_get_dispatch_stack_at", "_get_function_stack_at", "_get_dispatch_mode",
+    "_is_torch_function_mode_enabled", "_is_torch_function_enabled", "_is_torch_function_all_disabled",
+    "_dispatch_tls_local_include_set", "_dispatch_tls_local_exclude_set", "_dispatch_tls_is_dispatch_key_included",
+    "_dispatch_tls_is_dispatch_key_excluded",
+}  # fmt: skip
+_EXAMINING_MODULES = ("gc", "_tracemalloc")
+_EXAMINING_FILES = {torch.overrides.__file__, torch.utils._python_dispatch.__file__}
+_ON_BEHALF = {inspect.__file__, traceback.__file__}
+_IDENTITIES = {"id", "hash", "get_ident", "get_native_id"}  # another number in each process
 
 
 @dataclass(slots=True)
 class OutsideCalls:
-    """The C functions of one call that matter to its recording."""
+    """The functions of one call that matter to its recording."""
 
-    unfollowed: list[str] = field(default_factory=list)  # reads of memory, threads and processes
+    unfollowed: list[str] = field(default_factory=list)  # reads of memory, threads, processes, the interpreter
     outside: dict[str, None] = field(default_factory=dict)  # functions whose answers come from outside the program
 
-    def observe(self, _frame: FrameType, event: str, function: Any) -> None:
+    def observe(self, frame: FrameType, event: str, function: Any) -> None:
         """The profile function."""
-        if event != "c_call":
-            return
+        if event == "c_call":
+            self._observe_c_function(frame, function)
+        elif event == "call" and frame.f_back is not None:
+            file = frame.f_code.co_filename
+            name = frame.f_code.co_name
+            if file in _EXAMINING_FILES and not name.startswith("__") and _is_of_model(frame.f_back):
+                self.unfollowed.append(f"examines the modes of torch (`{name}`)")
+            elif file == ctypes.__file__ and _is_of_model(frame.f_back):
+                self.unfollowed.append(f"uses ctypes (`{name}`)")
+
+    def _observe_c_function(self, frame: FrameType, function: Any) -> None:
         name, module = function.__name__, function.__module__
         if name in _REACHES_MEMORY:
             self.unfollowed.append(f"reads the memory of a tensor (`{name}`)")
         elif name in _LEAVES_THE_THREAD or (name == "put" and module is None and _is_queue(function)):
             self.unfollowed.append(f"leaves its thread (`{name}`)")
+        elif name in _EXAMINES or module in _EXAMINING_MODULES:
+            if _is_of_model(frame):
+                self.unfollowed.append(f"examines the interpreter (`{name}`)")
+        elif name in _IDENTITIES:
+            if is_model_code(frame.f_code.co_filename):
+                self.outside[f"{module}.{name}"] = None
         elif module in _OUTSIDE and name not in _OF_PYTHON:
             self.outside[f"{module}.{name}"] = None
 
@@ -49,13 +89,56 @@ class OutsideCalls:
 def observed_outside_calls() -> Iterator[OutsideCalls]:
     """The calls of the block in this thread; a profile function that was set is silent meanwhile."""
     found = OutsideCalls()
-    before = sys.getprofile()
+    before, threads = sys.getprofile(), _positions_of_threads()
     sys.setprofile(found.observe)
     try:
         yield found
     finally:
         sys.setprofile(before)
+        if _other_threads_ran(threads):
+            found.outside["other threads"] = None
 
 
 def _is_queue(function: Any) -> bool:
     return type(function.__self__).__name__ == "SimpleQueue"
+
+
+def _is_of_model(frame: FrameType | None) -> bool:
+    """True if the code of a frame belongs to the model, or is called by it to examine a frame."""
+    while frame is not None and frame.f_code.co_filename in _ON_BEHALF:
+        frame = frame.f_back
+    return frame is not None and is_model_code(frame.f_code.co_filename)
+
+
+def _positions_of_threads() -> dict[int, tuple[FrameType, int]]:
+    """Where the other threads are that run code of a model, which could answer the call."""
+    if threading.active_count() == 1:
+        return {}
+    own = threading.get_ident()
+    return {
+        thread: (frame, frame.f_lasti)
+        for thread, frame in sys._current_frames().items()
+        if thread != own and _runs_model_code(frame)
+    }
+
+
+def _other_threads_ran(before: dict[int, tuple[FrameType, int]]) -> bool:
+    """True if another thread went on, or does not wait: a short loop is found at the same place again."""
+    now = _positions_of_threads()
+    return any(
+        thread in now and (now[thread] != position or _is_of_the_users(position[0]))
+        for thread, position in before.items()
+    )
+
+
+def _is_of_the_users(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return is_model_code(file) and "site-packages" not in file
+
+
+def _runs_model_code(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if is_model_code(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False

@@ -2,32 +2,48 @@
 
 Python code keeps state in many places: a counter in a nested dictionary, a class attribute, a default argument, a
 global variable that a method names. This module follows references from a module through the objects it holds and the
-code of the model, and copies the contents of each mutable object that it meets, one level deep.
+code of the model, and copies the contents of each mutable object that it meets, one level deep. The walk ends at
+`MAX_OBJECTS`, and says so.
 """
 
 from __future__ import annotations
 
 import array
+import ctypes
 import functools
+import hashlib
+import pickle
 import random
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import CellType, CodeType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from orderproof.library_messages import suppress_warnings
 from orderproof.prover.recording.source import is_model_code
 
 MAX_OBJECTS = 20_000
 _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and restores them itself
 _SCALARS = (int, float, complex, str, bytes, bool)
-_LEAVES = (*_SCALARS, type(None), Tensor, ModuleType, torch.dtype, torch.device, torch.Size)
+_LEAVES = (*_SCALARS, type(None), torch.dtype, torch.device, torch.Size)
+_DEFINITIONS = (ModuleType, type, FunctionType, BuiltinFunctionType)  # importing one of them is no state
 _LIBRARIES = ("torch", "orderproof", "logging", "importlib", "unittest")  # whose objects hold no state of the model
+_FUNCTION_OF_C = ctypes._CFuncPtr  # type: ignore[attr-defined]
 _MISSING = object()
 
 
@@ -57,13 +73,24 @@ class State:
         return changed
 
 
-def reachable_state(module: nn.Module) -> list[State]:
+@dataclass(slots=True)
+class ReachableState:
+    """The state within reach of a module, and what the walk could not follow."""
+
+    states: list[State]
+    complete: bool  # False: the walk ended at `MAX_OBJECTS`
+    shared_memory: list[str]  # objects besides tensors that read the memory of a parameter
+    functions_of_c: list[str]  # whose answers no profile function sees
+
+
+def reachable_state(module: nn.Module) -> ReachableState:
     """The state of every mutable object within reach of a module."""
-    walk = _Walk()
+    walk = _Walk([x for x in module.parameters() if not x.is_meta])
     walk.queue.append(("", module))
+    walk.queue.extend((name, x) for name, x in (*module.named_parameters(), *module.named_buffers()))
     while walk.queue and len(walk.seen) < MAX_OBJECTS:
         walk.visit(*walk.queue.popleft())
-    return walk.states
+    return ReachableState(walk.states, not walk.queue, walk.shared_memory, walk.functions_of_c)
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -77,8 +104,11 @@ def _same(first: Any, second: Any) -> bool:
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, parameters: list[Tensor]) -> None:
+        self.parameters = parameters
         self.states: list[State] = []
+        self.shared_memory: list[str] = []
+        self.functions_of_c: list[str] = []
         self.seen: dict[int, Any] = {}  # keeps each object alive, so that no id is used twice
         self.queue: deque[tuple[str, Any]] = deque()
         self.names: set[str] = {"forward"}  # those that the code met so far uses
@@ -94,7 +124,11 @@ class _Walk:
         if isinstance(value, _LEAVES) or id(value) in self.seen or _belongs_to_a_library(type(value)):
             return
         self.seen[id(value)] = value
-        if isinstance(value, type):
+        if isinstance(value, Tensor):
+            self._mapping(path, value.__dict__)
+        elif isinstance(value, ModuleType):
+            self._module(path, value)
+        elif isinstance(value, type):
             self._class(path, value)
         elif isinstance(value, FunctionType):
             self._function(path, value)
@@ -119,8 +153,29 @@ class _Walk:
         elif isinstance(value, set):
             self.add(path, lambda: tuple(sorted(map(id, value))))
             self.follow(path, value)
-        elif isinstance(value, bytearray | array.array):
-            self.add(path, lambda: bytes(value))
+        elif isinstance(value, _FUNCTION_OF_C):
+            self.functions_of_c.append(path)
+        elif isinstance(value, bytearray | array.array | memoryview) or type(type(value)).__module__ == "_ctypes":
+            self._buffer(path, value)
+
+    def _buffer(self, path: str, value: Any) -> None:
+        try:
+            memory = memoryview(value).cast("B")
+        except (TypeError, ValueError):  # memory with gaps
+            return
+        if memory.nbytes:
+            with suppress_warnings():  # that the buffer is not writable: only its address is read
+                start = torch.frombuffer(memory, dtype=torch.uint8).data_ptr()
+            self._compare_memory(path, start, memory.nbytes)
+        self.add(path, memory.tobytes)
+
+    def _compare_memory(self, path: str, start: int, size: int) -> None:
+        """Note an object that shares the memory of a parameter."""
+        for x in self.parameters:
+            first = x.data_ptr()
+            if first < start + size and start < first + x.untyped_storage().nbytes() and first:
+                self.shared_memory.append(path)
+                return
 
     def _mapping(self, path: str, value: MutableMapping[Any, Any], *, hidden: tuple[str, ...] = ()) -> None:
         def read() -> dict[Any, Any]:
@@ -156,13 +211,15 @@ class _Walk:
         if isinstance(value, random.Random):
             self.add(path, value.getstate, value.setstate)
         elif isinstance(value, torch.Generator):
-            self.add(path, lambda: bytes(value.get_state().tolist()))
+            self._generator(path, value.get_state, value.set_state)
         elif numpy is not None and isinstance(value, numpy.ndarray):
-            self.add(path, value.tobytes)
+            self._compare_memory(path, value.__array_interface__["data"][0], value.nbytes)
+            self.add(path, functools.partial(numpy.ndarray.tobytes, value))  # a masked array's own method writes
         elif numpy is not None and isinstance(value, numpy.random.Generator):
-            self.add(path, lambda: repr(value.bit_generator.state))
+            bits = value.bit_generator
+            self._generator(path, lambda: bits.state, lambda old: setattr(bits, "state", old))
         elif numpy is not None and isinstance(value, numpy.random.RandomState):
-            self.add(path, lambda: repr(value.get_state(legacy=False)))
+            self._generator(path, lambda: value.get_state(legacy=False), value.set_state)
         elif isinstance(value, functools._lru_cache_wrapper):
             self.add(path, lambda: value.cache_info().currsize)
             self.follow(path, (value.__wrapped__,))
@@ -179,7 +236,26 @@ class _Walk:
             return False
         return True
 
+    def _generator(self, path: str, read: Callable[[], Any], restore: Callable[[Any], Any]) -> None:
+        before = read()
+        self.add(path, lambda: hashlib.sha1(pickle.dumps(read())).digest(), lambda _: restore(before))
+
     # ------------------------------------------------------------------ code
+
+    def _module(self, path: str, module: ModuleType) -> None:
+        """The variables of a Python module: by value in a library, followed in the code of a model."""
+        if module.__name__.partition(".")[0] == "orderproof":
+            return  # the recording itself changes them
+        variables = vars(module)
+        self.add(
+            module.__name__,
+            lambda: {k: x for k, x in list(variables.items()) if not issubclass(type(x), _DEFINITIONS)},
+            functools.partial(_restore_variables, variables),
+        )
+        if is_model_code(getattr(module, "__file__", None) or ""):
+            for name, value in list(variables.items()):
+                waiting = self.queue if name in self.names else self.unnamed.setdefault(name, [])
+                waiting.append((f"{path}.{name}", value))
 
     def _class(self, path: str, kind: type) -> None:
         for part in kind.__mro__:
@@ -221,6 +297,12 @@ def _refill(value: Any, old: tuple[Any, ...]) -> None:
     value.extend(old)
 
 
+def _restore_variables(variables: dict[str, Any], old: dict[str, Any]) -> None:
+    for name in [k for k, x in variables.items() if k not in old and not isinstance(x, _DEFINITIONS)]:
+        del variables[name]
+    variables.update(old)
+
+
 def _slot(descriptor: MemberDescriptorType, value: Any) -> Any:
     try:
         return descriptor.__get__(value)
@@ -253,8 +335,9 @@ def _restore_namespace(kind: type, old: dict[str, Any]) -> None:
 
 
 def _belongs_to_a_library(kind: type) -> bool:
-    held = issubclass(kind, nn.Module | dict | list | torch.Generator)  # by a module of torch
-    return kind.__module__.partition(".")[0] in _LIBRARIES and not held
+    held = issubclass(kind, nn.Module | dict | list | torch.Generator | Tensor)  # by a module of torch
+    module = vars(kind).get("__module__")  # of an extension type, it may be a descriptor
+    return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES and not held
 
 
 def _is_model_class(kind: type) -> bool:

@@ -18,10 +18,12 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
+from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
 from orderproof.prover.recording.source import format_lines, innermost_line, model_lines
 
 META = torch.device("meta")
+_NAMESPACES_OF_TORCH = {"aten", "prims", "prim", "profiler"}
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +33,7 @@ class Storage:
     base: Alias | None = None
     version: int = 0
     constant: bool = False
+    fixed: bool = False  # the same in both runs of every law, although its values are not known
     shared: bool = False  # with an array of numpy
     aliases: list[Alias] = field(default_factory=list)
 
@@ -55,11 +58,15 @@ class RecordedGraph:
         graph: The graph to which nodes are added.
         lift: Gives the alias of a tensor that was not created during the recording.
         device: The device of the tensors that the meta tensors replace.
+        open_call: The open sizes of the call, and the branches it takes; None if every size is a number.
 
     """
 
-    def __init__(self, graph: Graph, lift: Callable[[Tensor], Alias], device: torch.device) -> None:
+    def __init__(
+        self, graph: Graph, lift: Callable[[Tensor], Alias], device: torch.device, open_call: OpenCall | None = None
+    ) -> None:
         self.graph = graph
+        self.open_call = open_call
         self.lift = lift
         self.device = device
         self.aliases: dict[int, Alias] = {}  # by id of the tensor, which the alias keeps alive
@@ -86,6 +93,8 @@ class RecordedGraph:
         """A node of the graph. Tensors among the arguments become the nodes of their current values."""
         arguments, options = pytree.tree_map_only(Tensor, self.node_of, (args, kwargs))
         arguments, options = pytree.tree_map_only(torch.device, self._real_device, (arguments, options))
+        if self.open_call is not None:
+            arguments, options = self.open_call.sizes.without_symbols((arguments, options))
         node = self.graph.call_function(func, tuple(arguments), options)
         node.meta["val"] = value
         node.meta["stack_trace"] = format_lines(model_lines())
@@ -158,7 +167,9 @@ class RecordedGraph:
         key = tensor.untyped_storage()._cdata
         storage = self.storages.get(key)
         if storage is None:
-            storage = self.storages[key] = Storage(constant=values is not None)
+            storage = self.storages[key] = Storage(
+                constant=values is not None, fixed=self._is_fixed(func, args, kwargs)
+            )
             alias = Alias(tensor, storage, node, 0, values=values)
             storage.base = alias
         else:
@@ -170,6 +181,24 @@ class RecordedGraph:
         storage.aliases.append(alias)
         self.aliases[id(tensor)] = alias
         return alias
+
+    def _is_fixed(self, func: OpOverload | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """True if an operator without chance is applied to operands that are the same in both runs."""
+        if self.open_call is None or func is None or torch.Tag.nondeterministic_seeded in func.tags:
+            return False
+        if "empty" in func.overloadpacket.__name__:
+            return False  # memory that was not written holds anything
+        return all(self.is_fixed(x) for x in tensors_in((args, kwargs)))
+
+    def is_fixed(self, tensor: Tensor) -> bool:
+        """True if a tensor is the same in both runs of every law: it depends on no token and on no parameter."""
+        storage = self.alias(tensor).storage
+        return storage.constant or storage.fixed
+
+
+def is_of_torch(func: OpOverload) -> bool:
+    """True for an operator of torch, False for a custom one."""
+    return func.namespace in _NAMESPACES_OF_TORCH
 
 
 def tensors_in(values: Any) -> list[Tensor]:

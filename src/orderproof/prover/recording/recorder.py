@@ -13,17 +13,20 @@ The mode
 from __future__ import annotations
 
 import operator
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.prover.recording import constants, writes
-from orderproof.prover.recording.recorded_graph import META, RecordedGraph, tensors_in
+from orderproof.prover.recording.program import Program
+from orderproof.prover.recording.recorded_graph import META, RecordedGraph, is_of_torch, tensors_in
 from orderproof.prover.recording.source import innermost_line
 from orderproof.prover.rule import find_rule
 
@@ -33,7 +36,6 @@ _USES_ONLY_SHAPE_OR_DTYPE = {"expand_as", "view_as", "reshape_as", "type_as", "t
 _SAME_VALUE = {"detach", "alias"}
 _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
-_NAMESPACES_OF_TORCH = {"aten", "prims", "prim", "profiler"}
 _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 
 
@@ -42,16 +44,20 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     supports_higher_order_operators = True  # they reach the dispatch, which gives up
 
-    def __init__(self, recorded: RecordedGraph) -> None:
+    def __init__(self, recorded: RecordedGraph, program: Program | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorded = recorded
+        self.program = program  # to which the operators are added as the model called them
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with torch._C.DisableTorchFunction():
             if not isinstance(func, OpOverload):
                 self.recorded.give_up(f"it calls the higher-order operator {func}")
             try:
-                return self._record(func, args, kwargs or {})
+                with nullcontext() if self.recorded.open_call is None else enable_python_dispatcher():
+                    if self.program is None:
+                        return self._record(func, args, kwargs or {})
+                    return self.program.follow(self._record, func, args, kwargs or {})
             except Exception as error:
                 self.recorded.errors.append(f"{type(error).__name__}: {error}{innermost_line()}")
                 raise
@@ -93,7 +99,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if _takes_device(func) and not tensors_in((args, kwargs)):
             options["device"] = META
         result = func(*_on_meta(args), **options)
-        if not _is_of_torch(func) and not all(isinstance(x, Tensor) for x in pytree.tree_leaves(result) or [None]):
+        if not is_of_torch(func) and not all(isinstance(x, Tensor) for x in pytree.tree_leaves(result) or [None]):
             recorded.refuse(f"an operator that is not of torch answers with a value, or only has an effect ({func})")
         values = constants.values_of_result(recorded, func, args, kwargs)
         if isinstance(result, Tensor):
@@ -120,16 +126,12 @@ def _decomposition(func: OpOverload) -> Any:
         return func.decompose
     if find_rule(func) is not None:
         return None
-    if not _is_of_torch(func) and any(_has_kernel(func, key) for key in _BACKENDS):
+    if not is_of_torch(func) and any(_has_kernel(func, key) for key in _BACKENDS):
         return None  # a backend runs this kernel, not the decomposition
     table = _decompositions()
     if func in table:
         return table[func]
     return func.decompose if func._can_decompose() else None
-
-
-def _is_of_torch(func: OpOverload) -> bool:
-    return func.namespace in _NAMESPACES_OF_TORCH
 
 
 def _has_kernel(func: OpOverload, key: str) -> bool:

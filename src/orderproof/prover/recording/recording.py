@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
@@ -16,14 +16,22 @@ from torch.fx import Graph, GraphModule, Node
 from orderproof.errors import CaptureError
 from orderproof.positions import without_value_checks
 from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
-from orderproof.prover.recording.eager_check import (
-    can_compare,
-    compare_with_eager,
-    profiled_operators,
-    without_compilation,
+from orderproof.prover.compiled_code import without_compilation
+from orderproof.prover.recording.assumptions import (
+    custom_calls,
+    custom_operator_assumptions,
+    default_assumptions,
+    observed_defaults,
+    refuse_shared_memory,
+    state_assumptions,
 )
+from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
+from orderproof.prover.recording.eager_program import compare_programs
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.open_call import OpenCall
+from orderproof.prover.recording.program import Program
+from orderproof.prover.recording.reachable_state import reachable_state
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.prover.recording.recorder import Recorder
 from orderproof.prover.recording.refusal import NOT_RECORDED, RecordingRefused, RecordingUnsupported
@@ -89,8 +97,25 @@ class ModuleTensors:
         return self.names.get(id(tensor)) or (None if tensor.is_meta else self.by_memory.get(_memory(tensor)))
 
 
-class _Recording:
-    def __init__(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+class Recording:
+    """One recorded call of a module.
+
+    Args:
+        module: The module.
+        inputs: The inputs of the call.
+        open_call: Its open sizes and branches; None if every size is a number.
+        compared: The recording is compared with an eager call, for which its program is needed.
+
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        inputs: tuple[Tensor, ...],
+        open_call: OpenCall | None = None,
+        *,
+        compared: bool = False,
+    ) -> None:
         self.module, self.inputs = module, inputs
         self.graph = Graph()
         self.tensors = ModuleTensors(module)
@@ -98,9 +123,13 @@ class _Recording:
         self.by_name: dict[str, Alias] = {}
         self.last_placeholder: Node | None = None
         self.constants: dict[str, Tensor] = {}
-        self.device = inputs[0].device if inputs else torch.device("cpu")
-        self.recorded = RecordedGraph(self.graph, self.lift, self.device)
+        self.device = inputs[0].device if inputs and open_call is None else torch.device("cpu")
+        self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
         self.operators: list[str] = []  # those that the call called
+        names = frozenset(self.tensors.real)
+        self.program = Program(lambda x: name if (name := self.tensors.name_of(x)) in names else None)
+        self.compared = compared
+        self.reached = reachable_state(module)
 
     # ------------------------------------------------------------------ tensors of the graph
 
@@ -126,6 +155,7 @@ class _Recording:
             trained = name in self.tensors.parameters
             if isinstance(real, nn.Parameter):
                 meta = nn.Parameter(meta, requires_grad=real.requires_grad)
+            meta.__dict__.update(real.__dict__)
             prefix = "p" if trained else "b"
             alias = self.placeholder(f"{prefix}_{_identifier(name)}", meta)
             self.state[alias.node.name] = name
@@ -209,22 +239,42 @@ class _Recording:
         names = _argument_names(self.module, len(self.inputs))
         aliases = [self.placeholder(name, _meta_like(x)) for name, x in zip(names, self.inputs, strict=True)]
         input_nodes = [alias.node for alias in aliases]  # a write to an input gives its alias another node
+        output, changed, assumptions = self.call(aliases)
+        try:
+            captured = self._captured(output, input_nodes)
+        except (RecordingRefused, RecordingUnsupported) as error:  # an output that no operator of the call made
+            raise UnsupportedModel(str(error)) from None
+        captured.changed_state = tuple(changed)
+        captured.assumptions += assumptions
+        return captured
+
+    def call(self, aliases: Sequence[Alias]) -> tuple[Any, list[str], tuple[str, ...]]:
+        """Record the call with these inputs: its output, what it changes in the module, and what it assumes.
+
+        Raises as `run`.
+        """
         recorded = self.recorded
-        for alias in aliases:
+        for place, alias in enumerate(aliases):
             recorded.add(alias)
+            if self.compared:
+                self.program.name(alias.tensor, "input", place)
         output: Any = None
         with ExitStack() as stack:
-            changes = stack.enter_context(preserved_state(self.module))
-            stack.enter_context(self._swapped(changes))
-            for alias in self.by_name.values():
+            changes = stack.enter_context(preserved_state(self.module, self.reached))
+            defaults = stack.enter_context(observed_defaults(self.module))
+            refuse_shared_memory(changes)
+            stack.enter_context(self._swapped(changes.names))
+            for name, alias in self.by_name.items():
                 recorded.add(alias)
+                if self.compared:
+                    self.program.name(alias.tensor, "of the module", name)
             stack.enter_context(_recording())
             stack.enter_context(self._modules_followed())
             stack.enter_context(torch.no_grad())
             stack.enter_context(without_value_checks())
             stack.enter_context(without_compilation())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
-            stack.enter_context(Recorder(recorded))
+            stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
             self.operators = stack.enter_context(profiled_operators(hiding=True))
             with suppress(RecordingRefused, RecordingUnsupported):
@@ -235,41 +285,48 @@ class _Recording:
             raise UnsupportedModel(recorded.unsupported[0])
         if recorded.errors:
             raise UnsupportedModel(f"the model catches an error that recording it raised: {recorded.errors[0]}")
-        try:
-            captured = self._captured(output, input_nodes)
-        except (RecordingRefused, RecordingUnsupported) as error:  # an output that no operator of the call made
-            raise UnsupportedModel(str(error)) from None
-        captured.changed_state = tuple(dict.fromkeys([*changes, *self._written_names()]))
-        return captured
+        assumptions = (*default_assumptions(defaults), *state_assumptions(changes))
+        return output, list(dict.fromkeys([*changes.names, *self.written_names()])), assumptions
 
-    def _written_names(self) -> list[str]:
+    def written_names(self) -> list[str]:
+        """Names of the tensors of the module that the call writes to."""
         return [name for name, alias in self.by_name.items() if alias.storage.version]
 
     def written(self) -> list[Tensor]:
         """The tensors of the module that the call writes to."""
-        return [self.tensors.real[name] for name in self._written_names()]
+        return [self.tensors.real[name] for name in self.written_names()]
 
-    def _captured(self, output: Any, inputs: list[Node]) -> CapturedGraph:
-        leaves = leaves_by_name(output)
-        outputs = {name: self.recorded.node_of(x) for name, x in leaves.items() if isinstance(x, Tensor)}
-        self.graph.output(tuple(outputs.values()))
+    def erase_unused(self, inputs: Sequence[Node]) -> None:
+        """Erase the nodes on which no output depends, except the inputs."""
         for node in reversed(list(self.graph.nodes)):
             if node.op == "call_function" and not node.users:
                 self.graph.erase_node(node)
             if node.op == "placeholder" and not node.users and node not in inputs:
                 del self.state[node.name]
                 self.graph.erase_node(node)
-        values = {
-            name: x.detach() for name, x in self.tensors.real.items() if name in self.state.values() and not x.is_meta
-        }
+
+    def values(self) -> dict[str, Tensor]:
+        """The tensors of the graph that are not inputs and have values, by name."""
+        kept = set(self.state.values())
+        return {name: x.detach() for name, x in self.tensors.real.items() if name in kept and not x.is_meta}
+
+    def _captured(self, output: Any, inputs: list[Node]) -> CapturedGraph:
+        leaves = leaves_by_name(output)
+        if self.compared:
+            self.program.end(leaves)
+        outputs = {name: self.recorded.node_of(x) for name, x in leaves.items() if isinstance(x, Tensor)}
+        self.graph.output(tuple(outputs.values()))
+        custom = custom_calls(self.graph)
+        self.erase_unused(inputs)
         return CapturedGraph(
             GraphModule(nn.Module(), self.graph),
             tuple(inputs),
             outputs,
             self.state,
             frozenset(n for n in self.state.values() if n in self.tensors.parameters),
-            values,
+            self.values(),
             read=self.recorded.constants_read,
+            assumptions=custom_operator_assumptions(custom, self.graph),
         )
 
 
@@ -280,12 +337,14 @@ def record(
 
     Raises `CaptureError` if it cannot be recorded, and whatever the module raises.
     """
-    recording = _Recording(module, inputs)
+    compared = can_compare(module, inputs)
+    recording = Recording(module, inputs, compared=compared)
     captured = recording.run()
-    if can_compare(module, inputs):
-        captured.without, captured.outside = compare_with_eager(
-            module, inputs, recording.operators, recording.written()
-        )
+    if compared:
+        rest = recording.written(), recording.reached
+        captured.without, captured.outside = compare_with_eager(module, inputs, recording.operators, *rest)
+        changed = compare_programs(module, inputs, recording.program, *rest)
+        captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *changed]))
     captured.values.update({k: v for k, v in (values or {}).items() if k in captured.state.values()})
     return captured
 

@@ -54,8 +54,9 @@ def write(
             result = _functional(recorded, func)(*args, **kwargs)
         node = _broadcast(recorded, recorded.node_of(result), target)
     others = [x for x in tensors_in((args[1:], kwargs)) if x is not target]
-    constant = alias.storage.constant and all(is_constant(recorded, x) for x in others)
-    if constant and torch.Tag.nondeterministic_seeded not in func.tags:
+    random = torch.Tag.nondeterministic_seeded in func.tags
+    alias.storage.fixed = not random and all(recorded.is_fixed(x) for x in (target, *others))
+    if alias.storage.constant and not random and all(is_constant(recorded, x) for x in others):
         func(*with_values(recorded, args), **with_values(recorded, kwargs))
     else:
         alias.storage.constant = False

@@ -1,0 +1,94 @@
+"""Sentences for the scope of a proof: the assumptions of its recording about the program."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import nn
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+
+from orderproof.errors import CaptureError
+from orderproof.prover.recording.module_state import StateChanges
+from orderproof.prover.recording.reachable_state import MAX_OBJECTS
+from orderproof.prover.recording.recorded_graph import is_of_torch
+from orderproof.prover.recording.refusal import NOT_RECORDED
+
+
+def refuse_shared_memory(changes: StateChanges) -> None:
+    """Raise `CaptureError` if an object besides tensors reads the memory of a parameter."""
+    if changes.shared_memory:
+        raise CaptureError(f"{NOT_RECORDED}{changes.shared_memory[0]} reads the memory of a parameter")
+
+
+def state_assumptions(changes: StateChanges) -> tuple[str, ...]:
+    """The sentences about the state that a call can reach."""
+    found = []
+    if not changes.complete:
+        found.append(f"its state is compared in the first {MAX_OBJECTS:,} objects that it reaches only")
+    if changes.functions_of_c:
+        found.append(f"with the same answers of {', '.join(changes.functions_of_c[:4])} at every call (ctypes)")
+    return tuple(found)
+
+
+def custom_calls(graph: Graph) -> list[Node]:
+    """The nodes of operators that are not of torch."""
+    return [n for n in graph.nodes if isinstance(n.target, OpOverload) and not is_of_torch(n.target)]
+
+
+def custom_operator_assumptions(calls: list[Node], graph: Graph) -> tuple[str, ...]:
+    """The sentence about custom operators, if there are any. Raises `CaptureError` if a result is not used."""
+    used = set(graph.nodes)
+    if unused := [n for n in calls if n not in used]:
+        raise CaptureError(
+            f"{NOT_RECORDED}the result of {unused[0].target} is not used: a custom operator may have another effect"
+        )
+    names = ", ".join(dict.fromkeys(str(n.target) for n in calls))
+    return (f"without effects besides their results: {names}",) if names else ()
+
+
+@contextmanager
+def observed_defaults(module: nn.Module) -> Iterator[list[str]]:
+    """The arguments of forward that the first call of the block leaves at their defaults; filled by that call."""
+    model = _within_wrappers(module)
+    names: list[str] = []
+
+    def observe(part: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        names[:] = names or _left_at_defaults(part, args, kwargs)
+
+    hook = model.register_forward_pre_hook(observe, with_kwargs=True)
+    try:
+        yield names
+    finally:
+        hook.remove()
+
+
+def default_assumptions(names: list[str]) -> tuple[str, ...]:
+    """The sentence about arguments at their defaults, if there are any."""
+    return (f"with the defaults of {', '.join(names)} in forward",) if names else ()
+
+
+def _left_at_defaults(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    try:
+        signature = inspect.signature(module.forward)
+        given = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # the call fails by itself
+        return []
+    return [
+        name
+        for name, parameter in signature.parameters.items()
+        if parameter.default is not parameter.empty and given.get(name, parameter.default) is parameter.default
+    ]
+
+
+def _within_wrappers(module: nn.Module) -> nn.Module:
+    """The module of the user within those with which this package calls it."""
+    while type(module).__module__.startswith("orderproof.models."):
+        inner = getattr(module, "model", None) or getattr(module, "module", None)
+        if not isinstance(inner, nn.Module):
+            break
+        module = inner
+    return module

@@ -1,0 +1,95 @@
+"""Compare the arguments of a recording's operators with those of an eager call.
+
+`eager_check` runs the call as it always runs, and sees the names of operators. Here it runs once more on real tensors,
+under a dispatch mode that sees their arguments. A model could notice the mode, but only by calls that the first run
+refuses. A custom operator must leave its operands as its schema says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from orderproof.errors import CaptureError, first_line
+from orderproof.kernel_switch import without_compiled_kernels
+from orderproof.prover.captured_graph import leaves_by_name
+from orderproof.prover.compiled_code import without_compilation
+from orderproof.prover.recording.eager_check import prepared_call
+from orderproof.prover.recording.eager_view import EagerReads
+from orderproof.prover.recording.program import Program
+from orderproof.prover.recording.reachable_state import ReachableState
+from orderproof.prover.recording.recorded_graph import is_of_torch, tensors_in
+
+_DIFFERENT = "the recording is not the program that runs: an eager call "
+
+
+def compare_programs(
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: Program, written: list[Tensor], reached: ReachableState
+) -> list[str]:
+    """Run the call in eager mode and compare its operators, their arguments and its results with a recording.
+
+    Args:
+        module: The module that was recorded.
+        inputs: The inputs of the call.
+        recorded: The program of the recording.
+        written: The tensors of the module that the call writes to; they get their values back.
+        reached: The state of the module.
+
+    Returns:
+        The state that the call changes besides tensors.
+
+    Raises:
+        CaptureError: They differ, or a custom operator writes to an operand against its schema.
+
+    """
+    program = Program(recorded.name_of)
+    with (
+        prepared_call(module, inputs, written, reached) as (copies, changes),
+        without_compilation(),
+        without_compiled_kernels(),
+    ):
+        for place, tensor in enumerate(copies):
+            program.name(tensor, "input", place)
+        mode = _Follow(program)
+        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads():
+            try:
+                output = module(*copies)
+            except Exception as error:
+                if mode.refusal:
+                    raise CaptureError(mode.refusal) from None
+                raise CaptureError(f"{_DIFFERENT}raises {first_line(error)}") from error
+        program.end(leaves_by_name(output))
+    if difference := recorded.difference(program):
+        raise CaptureError(f"{_DIFFERENT}{difference}")
+    return changes.names
+
+
+class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds each operator to a program."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.program = program
+        self.refusal = ""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self.program.follow(self._run, func, args, kwargs or {})
+
+    def _run(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_of_torch(func):
+            return func(*args, **kwargs)
+        operands = tensors_in((args, kwargs)) if not func._schema.is_mutable else []
+        before = [x.clone() for x in operands]
+        result = func(*args, **kwargs)
+        if not all(map(_same_values, operands, before)):
+            self.refusal = f"the operator {func} writes to an operand, which its schema does not say"
+            raise CaptureError(self.refusal)
+        return result
+
+
+def _same_values(first: Tensor, second: Tensor) -> bool:
+    return torch.equal(first.contiguous().view(torch.uint8), second.contiguous().view(torch.uint8))
