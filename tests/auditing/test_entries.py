@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from functools import cache
 
 import pytest
+import torch
 
 from orderproof import laws
+from orderproof.auditing.entries import operator_name
 from orderproof.records.audit import Finding
 from tests.auditing.internals import ARCHITECTURES, ProofOptions, examined, prove_law
 
@@ -74,3 +77,9 @@ def test_only_causal_language_models_are_proved_causal(name: str, attention: str
         assert found.deviation.float64 < 1e-9
     else:
         assert found.entries
+
+
+def test_one_of_several_results_has_the_name_of_its_operator() -> None:
+    graph = torch.fx.Graph()
+    both = graph.call_function(torch.ops.aten.topk.default, (graph.placeholder("x"), 2))
+    assert operator_name(graph.call_function(operator.getitem, (both, 0))) == "aten.topk.default"

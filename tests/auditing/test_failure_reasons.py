@@ -10,7 +10,7 @@ from orderproof.adapter import ModelOutput
 from orderproof.auditing.measurement import measure_law
 from orderproof.auditing.verdict import ProofOptions
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder
-from orderproof.errors import INTERNAL_ERROR, UnsupportedCallError, failure_reason, is_internal
+from orderproof.errors import INTERNAL_ERROR, UnsupportedCallError, failure_reason, first_line, is_internal
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.chunked_prefill import chunk_sizes
@@ -57,3 +57,11 @@ def test_a_model_that_asserts_is_not_applicable_and_a_law_that_asserts_is_an_int
     found = measure_law(adapter, law, calls, kind="causal_lm")
     assert found.verdict == "undecided"
     assert found.reason.startswith(INTERNAL_ERROR)
+
+
+def test_long_message_keeps_its_beginning_and_its_end() -> None:
+    printed = "Model(\n" + "  (layer): Linear()\n" * 40 + ")"
+    shown = first_line(TypeError(f"{printed} got multiple values for 'use_cache'"))
+    assert shown.startswith("TypeError: Model( (layer): Linear()")
+    assert shown.endswith("(layer): Linear() ) got multiple values for 'use_cache'")
+    assert len(shown) < 320

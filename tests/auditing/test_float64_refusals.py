@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
 
+from orderproof.auditing import witness
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
+from orderproof.laws import find_proved_law
 from orderproof.prover.execution import relative_difference
 from orderproof.prover.rounding_noise import rounding_noise
 from orderproof.prover.tolerances import ROUNDING_FACTOR
@@ -141,3 +145,27 @@ def test_model_that_refuses_perturbed_values_has_unbounded_noise() -> None:
         return doubled
 
     assert rounding_noise(run) == float("inf")
+
+
+def test_second_run_is_not_perturbed_if_the_rounding_error_of_the_first_explains_the_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured: list[float] = []
+
+    def counted(run: Callable[[], Tensor], **options: torch.dtype | None) -> float:
+        measured.append(rounding_noise(run, **options))
+        return measured[-1]
+
+    monkeypatch.setattr(witness, "rounding_noise", counted)
+    context = audit_context(as_subject(models.FloatInside(leak=True), inputs=INPUTS))
+    law = find_proved_law("causal")
+    output, dims = next(iter(context.output_dims.items()))
+    search = witness.WitnessSearch(context, law, output, dims, context.captured)
+    change = next(iter(law.input_changes(7, context.batch_size)))
+    assert search.pair(7, change, "model") is not None
+    first = search.noise(7, None, "model", size=1.0)
+    assert measured == [first]
+    assert search.noise(7, change, "model", size=ROUNDING_FACTOR * first) == first
+    assert len(measured) == 1
+    assert search.noise(7, change, "model", size=1.0) == max(measured)
+    assert len(measured) == 2

@@ -107,3 +107,38 @@ def test_outputs_of_other_shapes_differ() -> None:
             yield trial
 
     assert measure_law(driver, Shapes(**fields), CachedCalls(driver), kind="encoder").verdict == "held"
+
+
+def test_outputs_of_one_call_show_nothing() -> None:
+    class Same(Stub):
+        def comparisons(self, bench: CachedCalls) -> Iterator[Comparison]:
+            yield Comparison("itself", lambda b: (b.default_output, b.default_output), expects_difference=True)
+
+    driver = tiny_decoder()
+    fields = {f.name: getattr(find_law("ignored_arguments"), f.name) for f in dataclasses.fields(MeasuredLaw)}
+    found = measure_law(driver, Same(**fields), CachedCalls(driver), kind="encoder")
+    assert (found.verdict, found.reason) == (
+        "undecided",
+        "both outputs are of one call, so the comparison shows nothing",
+    )
+
+
+def test_error_of_the_trial_call_with_a_cache_is_no_answer() -> None:
+    driver = tiny_decoder()
+    driver.supported_inputs = driver.supported_inputs - {"cache"}
+    law = find_law("cached_decoding")
+    assert isinstance(law, MeasuredLaw)
+    found = measure_law(driver, law, CachedCalls(driver), kind="causal_lm")
+    assert (found.verdict, found.reason) == ("not_applicable", "it takes no cache")
+    driver.probe_failures = {"cache": "a call with use_cache raised ValueError: no"}
+    found = measure_law(driver, law, CachedCalls(driver), kind="causal_lm")
+    assert (found.verdict, found.reason) == ("undecided", "a call with use_cache raised ValueError: no")
+
+
+def test_remedy_names_only_mechanisms_of_the_model() -> None:
+    law = find_law("chunked_prefill")
+    assert isinstance(law, MeasuredLaw)
+    driver = tiny_decoder()
+    assert "scan" not in law.remedy_for(driver).text
+    driver.mechanisms = frozenset({"recurrence"})
+    assert "scan" in law.remedy_for(driver).text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import operator
 import re
 from collections.abc import Iterable
 
@@ -38,7 +39,7 @@ def group_entries(breaks: Iterable[RelationBreak], constants: Constants) -> tupl
         known = b.operand is not None and b.operand in constants
         origin = origin_of(b.operand, constants) if known and b.operand is not None else ""
         line, module = constant_origin(b.operand) if known and b.operand is not None else ("", "")
-        key = (kind, _operator_name(b.node), origin, _NUMBER.sub("*", path), source, line, module)
+        key = (kind, operator_name(b.node), origin, _NUMBER.sub("*", path), source, line, module)
         groups.setdefault(key, []).append((path, b, text))
     return tuple(
         Entry(
@@ -79,5 +80,8 @@ def constant_origin(node: Node) -> tuple[str, str]:
     return first
 
 
-def _operator_name(node: Node) -> str:
+def operator_name(node: Node) -> str:
+    """The operator of a node; for one of several results, the operator that gives them."""
+    if node.target is operator.getitem:
+        return operator_name(node.all_input_nodes[0])
     return str(node.target)

@@ -15,10 +15,11 @@ from torch.fx import Node
 
 from orderproof.auditing.completion import complete_entry_map, make_entries_uniform
 from orderproof.auditing.context import AuditContext, ProvedOutput
-from orderproof.auditing.entries import group_entries, source_of
+from orderproof.auditing.entries import group_entries, operator_name, source_of
 from orderproof.auditing.findings import finding_without_result, is_met
 from orderproof.auditing.leaks import find_leaks
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
+from orderproof.auditing.theorems import with_theorem
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models.settings import DEFAULT_SETTING
@@ -59,6 +60,8 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
             "seconds": (time.perf_counter() - began) / len(found),
             "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
         }
+        if not options.uniform_entries:  # which make another model of it
+            found = [with_theorem(context, law, call_mode, f) for f in found]
         results += [_with_remedy(f.model_copy(update=update), law) for f in found]
     return tuple(results)
 
@@ -261,4 +264,4 @@ def _reason(missing: str, breaks: list[RelationBreak], strict: LawWalk | None, n
     first = breaks[0]
     source, _ = source_of(first.node)
     place = ", ".join(x for x in (module_path(first.node), source) if x)
-    return f"{first.node.target}{f' ({place})' if place else ''}: {first.reason}"
+    return f"{operator_name(first.node)}{f' ({place})' if place else ''}: {first.reason}"

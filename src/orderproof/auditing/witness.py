@@ -94,13 +94,17 @@ class WitnessSearch:
             for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True)
         )
 
-    def noise(self, length: int, change: InputChange | None, executor: Executor) -> float:
-        """The relative rounding error of both runs of a change; of the first if `change` is None."""
+    def noise(self, length: int, change: InputChange | None, executor: Executor, size: float) -> float:
+        """The relative rounding error of both runs of a change, of which the outputs differ by `size`.
+
+        Of the first run alone if `change` is None, or if the rounding error of that run explains the difference: many
+        changes of one input are compared, and each takes several runs.
+        """
         if (length, executor) not in self._noise:
             tokens = self._first[length, executor][0]
             self._noise[length, executor] = self._rounding_noise(tokens.inputs, executor)
         noise = self._noise[length, executor]
-        if change is None:
+        if change is None or size <= ROUNDING_FACTOR * noise:
             return noise
         return max(noise, self._rounding_noise(self._changed(length, change, executor), executor))
 
@@ -131,9 +135,8 @@ class WitnessSearch:
             wide = self._float64_deviation(length, change)
             if wide is not None:
                 float64 = max(float64 or 0.0, wide)
-            elif pair is not None and relative_difference(*pair) > FLOAT32_DIFFERENCE:
-                limit = ROUNDING_FACTOR * self.noise(length, change, "model")
-                contradicts = contradicts or relative_difference(*pair) > limit
+            elif pair is not None and (size := relative_difference(*pair)) > FLOAT32_DIFFERENCE:
+                contradicts = contradicts or size > ROUNDING_FACTOR * self.noise(length, change, "model", size)
         contradicts = contradicts or (float64 is not None and float64 > FLOAT64_DIFFERENCE)
         self._note_float64_failure()
         return Deviation(float32=float32, float64=float64), contradicts
@@ -144,7 +147,7 @@ class WitnessSearch:
             pair = self.pair(length, change, executor)
             if pair is not None:
                 size = relative_difference(*pair)
-                if size <= FLOAT64_DIFFERENCE or size > ROUNDING_FACTOR * self.noise(length, change, executor):
+                if size <= FLOAT64_DIFFERENCE or size > ROUNDING_FACTOR * self.noise(length, change, executor, size):
                     return size
         return None
 
@@ -234,7 +237,7 @@ class WitnessSearch:
             return (f"the witness is in the model's own dtype: it differs by {times:,} times its rounding error",)
         if evidence.executor == "float64 copy" or self.runs.runs_graph:
             return ()
-        noise = self.noise(evidence.length, evidence.change, "model")
+        noise = self.noise(evidence.length, evidence.change, "model", evidence.float32)
         if evidence.float32 > ROUNDING_FACTOR * noise:
             times = math.floor(evidence.float32 / noise)
             confirmed = f"the module itself differs by {times:,} times its rounding error"

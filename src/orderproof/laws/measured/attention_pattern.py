@@ -24,6 +24,8 @@ from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_last_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 
+MAX_REPLACED_TOKENS = 20  # each in a row of its own
+
 
 class AttentionPatternLaw(MeasuredLaw):
     """The law of this module."""
@@ -62,9 +64,9 @@ MISSING_DEPENDENCE_REMEDY = (
 
 
 def _pattern(calls: CachedCalls) -> AttentionPattern:
-    """The pattern of enough tokens to exceed two layers of the longest window or chunk."""
+    """The pattern of the tokens; in the default call, of enough to exceed two layers of the longest window or chunk."""
     adapter, tokens = calls.adapter, calls.default_length
-    if adapter.context_spans:
+    if adapter.context_spans and calls.base is None:
         tokens = max(tokens, 2 * max(adapter.context_spans) + 2)
     pattern = adapter.attention_pattern(min(tokens, adapter.max_positions or tokens))
     if pattern is None:
@@ -74,16 +76,28 @@ def _pattern(calls: CachedCalls) -> AttentionPattern:
 
 def _outputs_before_and_after(calls: CachedCalls, pairs: Tensor) -> OutputPair:
     """Outputs before and after [pair, feature], for pairs [output, replaced token]."""
-    count = len(pairs)
-    tokens = calls.sample_tokens(count, rows=1).repeat_interleave(count, 0)
-    own = torch.eye(count, dtype=torch.bool)
+    count, replaced = len(pairs), _replaced_tokens(calls, len(pairs))
+    tokens = calls.sample_tokens(count, rows=1).repeat_interleave(len(replaced), 0)
+    own = torch.zeros(len(replaced), count, dtype=torch.bool)
+    own[torch.arange(len(replaced)), replaced] = True
     changed = tokens.clone()
     changed[own] = _different_tokens(calls, tokens[own])
     before, after = calls.forward(tokens), calls.forward(changed)
-    if before.shape[:2] != (count, count):
+    if before.shape[:2] != (len(replaced), count):
         raise UnsupportedCallError("it does not give one output per token")
-    rows, columns = pairs.T.nonzero(as_tuple=True)  # the row in which a token was replaced, and the output
+    rows, columns = pairs.T[replaced].nonzero(as_tuple=True)  # the row in which a token was replaced, and the output
+    if not len(rows):
+        raise UnsupportedCallError("no such pair among the tokens that are replaced")
     return before[rows, columns], after[rows, columns]
+
+
+def _replaced_tokens(calls: CachedCalls, count: int) -> Tensor:
+    """The tokens to replace: all, but of a long text the first and the last ones and those around a threshold."""
+    if count <= MAX_REPLACED_TOKENS:
+        return torch.arange(count)
+    ends = [t.tokens for t in calls.adapter.thresholds]
+    wanted = {0, count // 2, count - 1, *(count - 1 - n + k for n in ends for k in (0, 1))}
+    return torch.tensor(sorted(n for n in wanted if 0 <= n < count))
 
 
 def _different_tokens(calls: CachedCalls, tokens: Tensor) -> Tensor:

@@ -17,8 +17,10 @@ from functools import partial
 import torch
 
 from orderproof.adapter import ModelAdapter
+from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.lengths import affordable_thresholds
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.laws.measured.padded_batch import padded_batch
 
@@ -39,6 +41,11 @@ class BatchComposition(MeasuredLaw):
             yield Comparison(
                 "padded on the right in a batch with a longer row", partial(_compare_padded, left=0, right=PADS)
             )
+            for pads in _pads_past_thresholds(calls):
+                yield Comparison(
+                    f"padded on the right in a batch with a row of {calls.default_length + pads} tokens",
+                    partial(_compare_padded, left=0, right=pads),
+                )
             yield Comparison(
                 "padded on the right in a batch of one row", partial(_compare_padded, left=0, right=PADS, alone=True)
             )
@@ -54,9 +61,22 @@ class BatchComposition(MeasuredLaw):
         return replace_first_token(calls)
 
 
+def _pads_past_thresholds(calls: CachedCalls) -> list[int]:
+    """Pads that make the longer row just exceed a threshold; only of the default call, so that each is tried once."""
+    longest = calls.adapter.max_positions
+    ends = {t.tokens + 1 for t in affordable_thresholds(calls.adapter)} if calls.base is None else set()
+    ends = {end if longest is None else min(end, longest) for end in ends}
+    return sorted(end - calls.default_length for end in ends if end > calls.default_length + PADS)
+
+
 def _compare_rows(calls: CachedCalls, *, rows: tuple[int, ...]) -> OutputPair:
     index = torch.tensor(rows)
-    return calls.default_output[index], calls.forward(calls.default_tokens[index])
+    output, tokens = calls.default_output, calls.default_tokens
+    if len(output) != len(tokens):
+        raise UnsupportedCallError(
+            f"expected an output of shape [{len(tokens)}, ...], one row per row of the batch, got {list(output.shape)}"
+        )
+    return output[index], calls.forward(tokens[index])
 
 
 def _compare_padded(calls: CachedCalls, *, left: int, right: int, alone: bool = False) -> OutputPair:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.errors import OutputShapeError
@@ -19,19 +20,36 @@ class CachedCalls:
     """A model adapter and the outputs of its calls."""
 
     def __init__(
-        self, adapter: ModelAdapter, seed: int = 0, *, double: bool = False, floats: torch.dtype | None = None
-    ) -> None:
+        self, adapter: ModelAdapter, seed: int = 0, *, double: bool = False, floats: torch.dtype | None = None,
+        base: CachedCalls | None = None,
+    ) -> None:  # fmt: skip
         self.adapter = adapter
         self.seed = seed
+        self.base = base  # the calls with the default number of tokens, if these have another one
+        self._by_length: dict[int, CachedCalls] = {}
         self.is_float64 = double
         self.float_dtype = torch.float64 if double else floats  # the dtype of tokens that are vectors
         self._outputs: dict[tuple[Any, ...], Tensor] = {}
         self._memo: dict[str, Any] = {}
+        self._first_module: nn.Module | None = None
 
     @property
     def default_length(self) -> int:
         """The number of tokens of the default call."""
         return self.adapter.default_length
+
+    def at_length(self, tokens: int) -> CachedCalls:
+        """The same calls with another number of tokens in the default call; both share models and their copies."""
+        if self.base is not None:
+            return self.base.at_length(tokens)
+        if tokens == self.default_length:
+            return self
+        if tokens not in self._by_length:
+            adapter = self.adapter.at_length(tokens)
+            self._by_length[tokens] = CachedCalls(
+                adapter, self.seed, double=self.is_float64, floats=self.float_dtype, base=self
+            )
+        return self._by_length[tokens]
 
     @cached_property
     def default_tokens(self) -> Tensor:
@@ -107,14 +125,40 @@ class CachedCalls:
             past, start = answer.cache, end
         return torch.cat(outputs, dim=1), past
 
+    def remember_first_state(self) -> None:
+        """Keep the model as it is now, before its first call: a copy of all but its parameters."""
+        try:
+            self._first_module = _copy_without_parameters(self.adapter.module)
+        except Exception:  # noqa: BLE001 - third-party code: a module may hold what cannot be copied
+            self._first_module = None
+
+    @property
+    def remembers_first_state(self) -> bool:
+        """True if the model before its first call is known."""
+        return self._first_module is not None if self.base is None else self.base.remembers_first_state
+
+    def as_before_the_first_call(self) -> CachedCalls | None:
+        """The same calls of the model as it was before its first call; None if that is not known."""
+        if self.base is not None:
+            return self.base.as_before_the_first_call()
+        if self._first_module is None:
+            return None
+        fresh = self.for_adapter(self.adapter.with_module(_copy_without_parameters(self._first_module)))
+        fresh._first_module = self._first_module
+        return fresh
+
     @cached_property
     def float64(self) -> CachedCalls:
         """The same model in float64."""
+        if self.base is not None:
+            return self.base.float64.at_length(self.default_length)
         return CachedCalls(self.adapter.in_float64(), self.seed, double=True)
 
     @cached_property
     def attention_backends(self) -> dict[str, CachedCalls]:
         """The same calls on other attention backends, by name."""
+        if self.base is not None:
+            return {name: calls.at_length(self.default_length) for name, calls in self.base.attention_backends.items()}
         return {name: self.for_adapter(adapter) for name, adapter in self.adapter.attention_backends()}
 
     def memoize(self, name: str, make: Callable[[], T]) -> T:
@@ -126,10 +170,14 @@ class CachedCalls:
 
     def reloaded(self, name: str) -> CachedCalls:
         """The same calls of the model after it was copied, or saved and loaded, by this method."""
+        if self.base is not None:
+            return self.base.reloaded(name).at_length(self.default_length)
         return self.memoize(f"reloaded: {name}", lambda: self.for_adapter(self.adapter.reload_methods()[name]()))
 
     def loaded_in(self, dtype: torch.dtype) -> CachedCalls:
         """The same model as its library loads it in this dtype."""
+        if self.base is not None:
+            return self.base.loaded_in(dtype).at_length(self.default_length)
         return self.memoize(
             f"loaded: {dtype}", lambda: CachedCalls(self.adapter.loaded_in(dtype), self.seed, floats=dtype)
         )
@@ -139,10 +187,17 @@ class CachedCalls:
         self._memo.clear()
         for name in ("attention_backends", "float64"):
             vars(self).pop(name, None)
+        for calls in self._by_length.values():
+            calls.free_models()
 
     def for_adapter(self, adapter: ModelAdapter) -> CachedCalls:
         """The same calls of another adapter."""
         return CachedCalls(adapter, self.seed, double=self.is_float64, floats=self.float_dtype)
+
+
+def _copy_without_parameters(module: nn.Module) -> nn.Module:
+    """A copy that shares the parameters, which take most of the memory."""
+    return copy.deepcopy(module, {id(p): p for p in module.parameters()})
 
 
 def _raw_bytes(x: Tensor) -> bytes:

@@ -3,7 +3,8 @@
     f(x)_t = f(x_t; C(x_0 ... x_{t-1}))   for every t,
 
 where C is the cache after the earlier calls. Compared with the model's default cache, with every other kind of cache
-that it takes, and with explicit position ids.
+that it takes, and with explicit position ids. A text of more than `MAX_DECODED_TOKENS` tokens is prefilled but for its
+last `LAST_DECODED_TOKENS` tokens.
 Source: elementary; broken by positions that restart at each call, by ring buffers that roll one step early, and by
 masks that are aligned to the wrong corner.
 """
@@ -16,8 +17,11 @@ from functools import partial
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.records.audit import Remedy
 
 GENERATED_TOKENS = 3
+MAX_DECODED_TOKENS = 20  # a longer text is prefilled but for its last tokens
+LAST_DECODED_TOKENS = 6
 
 
 class CachedDecoding(MeasuredLaw):
@@ -40,9 +44,11 @@ class CachedDecoding(MeasuredLaw):
 
 def _decode_token_by_token(calls: CachedCalls, *, explicit: bool = False, kind: str = "") -> OutputPair:
     rows, count = calls.default_tokens.shape[:2]
+    prefilled = count - LAST_DECODED_TOKENS
+    sizes = [1] * count if count <= MAX_DECODED_TOKENS else [prefilled, *[1] * LAST_DECODED_TOKENS]
     past = calls.adapter.new_cache(kind, rows, count) if kind else None
     more = {"positions": calls.default_position_ids(count)} if explicit else {}
-    decoded, _ = calls.incremental_forward(calls.default_tokens, [1] * count, past, **more)
+    decoded, _ = calls.incremental_forward(calls.default_tokens, sizes, past, **more)
     return calls.default_output, decoded
 
 
@@ -60,5 +66,14 @@ LAW = CachedDecoding(
     expectation={"causal_lm": "holds"},
     remedy="Count positions on from the length of the cache, and align the causal mask to its end.",
     diff="-position_ids = torch.arange(n)\n+position_ids = past_key_values.get_seq_length() + torch.arange(n)",
+    remedies={
+        "recurrence": Remedy(
+            text="Carry the state of every layer from call to call, and let a step for one token compute what the scan "
+            "over a whole text computes."
+        ),
+        "window": Remedy(
+            text="Let the cache and the mask of a whole text agree on the window: the same tokens are visible in both."
+        ),
+    },
     required_inputs=frozenset({"cache"}),
 )

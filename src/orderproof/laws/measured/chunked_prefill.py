@@ -18,6 +18,7 @@ from orderproof.errors import UnsupportedCallError, is_internal
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.records.audit import Remedy
 
 
 class ChunkedPrefill(MeasuredLaw):
@@ -26,31 +27,30 @@ class ChunkedPrefill(MeasuredLaw):
     inapplicable_if_unsupported = True
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
-        for sizes in chunk_sizes(calls.default_length, calls.adapter.context_spans):
-            yield Comparison(
-                f"in chunks of {', '.join(map(str, sizes))} tokens", partial(_prefill_in_chunks, sizes=sizes)
-            )
+        for group, sizes in chunk_sizes(calls.default_length, calls.adapter.context_spans).items():
+            what = f"in chunks of {', '.join(map(str, sizes))} tokens"
+            yield Comparison(what, partial(_prefill_in_chunks, sizes=sizes), group=group)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_first_token(calls)
 
 
-def chunk_sizes(tokens: int, spans: tuple[int, ...]) -> list[list[int]]:
-    """Ways to split the tokens: into three, after the first, and around the end of every window or chunk."""
+def chunk_sizes(tokens: int, spans: tuple[int, ...]) -> dict[str, list[int]]:
+    """Ways to split the tokens, by name: into three, after the first, and around the end of every window or chunk."""
     third = max(tokens // 3, 1)
-    cuts = [
-        [third, 2 * third],
-        [1],
-        *([s - 1] for s in spans),
-        *([s] for s in spans),
-        *([s + 1] for s in spans),
-    ]
-    splits: list[list[int]] = []
-    for cut in cuts:
+    cuts = {
+        "in three": [third, 2 * third],
+        "after the first": [1],
+        **{f"after {s - 1}": [s - 1] for s in spans},
+        **{f"after {s}": [s] for s in spans},
+        **{f"after {s + 1}": [s + 1] for s in spans},
+    }
+    splits: dict[str, list[int]] = {}
+    for name, cut in cuts.items():
         edges = [0, *sorted({c for c in cut if 0 < c < tokens}), tokens]
         sizes = [b - a for a, b in pairwise(edges)]
-        if len(sizes) > 1 and max(sizes[1:]) > 1 and sizes not in splits:
-            splits.append(sizes)
+        if len(sizes) > 1 and max(sizes[1:]) > 1 and sizes not in splits.values():
+            splits[name] = sizes
     return splits
 
 
@@ -70,7 +70,16 @@ LAW = ChunkedPrefill(
     statement="A prefill in chunks of several tokens gives the output of one forward.",
     trait="prefills in chunks as in one call",
     expectation={"causal_lm": "holds"},
-    remedy="Start the scan, the convolution and the window of a chunk from the state in the cache, not from zero.",
-    diff="-state = scan(x, initial_state=None)\n+state = scan(x, initial_state=cache.state)",
+    remedy="Compute a chunk as a continuation of the cache: positions, masks and states go on where the cache ends.",
+    remedies={
+        "recurrence": Remedy(
+            text="Start the scan and the convolution of a chunk from the state in the cache, not from zero.",
+            diff="-state = scan(x, initial_state=None)\n+state = scan(x, initial_state=cache.state)",
+        ),
+        "window": Remedy(
+            text="Mask a chunk by the positions of its tokens and of all cached ones within the window of each, and "
+            "drop cached tokens after the chunk, not before."
+        ),
+    },
     required_inputs=frozenset({"cache"}),
 )

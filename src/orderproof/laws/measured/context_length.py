@@ -38,6 +38,9 @@ WRAP_TEST_POSITION = PREFIX_TOKENS + 1  # the position at which a wrap is tested
 class ContextLength(MeasuredLaw):
     """The law of this module."""
 
+    every_length = False
+    ignores_length = "it is measured at and past the stated length"
+
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
         return None if context_length(adapter) else "it states no context length"
 

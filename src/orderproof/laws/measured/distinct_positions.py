@@ -18,12 +18,13 @@ Source: huggingface/diffusers#13920 (all image tokens at one position under auto
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from orderproof.adapter import Threshold
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.dtype_reference import (
@@ -47,10 +48,12 @@ class DistinctPositions(MeasuredLaw):
     """The law of this module."""
 
     confirm_in_float64 = False  # one of the outputs is in float64
+    every_length = False
+    ignores_length = "it moves the last of 4 tokens to positions up to the stated length"
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         reach = position_count(calls)
-        places = position_schedule(reach)
+        places = position_schedule(reach, calls.adapter.thresholds)
         if len(places) > 1 and _has_absolute_positions(calls):
             yield Comparison(
                 f"a single token at positions up to {reach - 1}", partial(_compare_single_token, places=places)
@@ -60,15 +63,15 @@ class DistinctPositions(MeasuredLaw):
             yield Comparison(what, partial(_compare_distinct, places=places, precision=precision))
 
     def control(self, calls: CachedCalls) -> OutputPair:
-        places = position_schedule(position_count(calls))
+        places = position_schedule(position_count(calls), calls.adapter.thresholds)
         outputs = outputs_at_positions(float64_reference(calls), places, float64_reference(calls).forward_at)
         return outputs[:-1], outputs[1:]
 
 
-def position_schedule(reach: int) -> list[int]:
+def position_schedule(reach: int, thresholds: Sequence[Threshold] = ()) -> list[int]:
     """Positions after the prefix up to the last: geometrically spaced ones, each with its neighbour.
 
-    Also some that coincide if positions wrap at a power of two.
+    Also some that coincide if positions wrap at a power of two, and the last before and the first past each threshold.
     """
     if reach <= PREFIX_TOKENS + 1:
         return []
@@ -77,6 +80,7 @@ def position_schedule(reach: int) -> list[int]:
     )
     places = {int(place) for place in spaced.round()} | {int(place) + 1 for place in spaced.round()} | {reach - 2}
     places |= {PREFIX_TOKENS, *(PREFIX_TOKENS + 2**power for power in range(5, reach.bit_length()))}
+    places |= {place for threshold in thresholds for place in (threshold.tokens - 1, threshold.tokens)}
     return sorted(place for place in places if PREFIX_TOKENS <= place < reach)
 
 
@@ -145,8 +149,8 @@ LAW = DistinctPositions(
     statement="Different positions have different outputs, in the dtype in use and in bfloat16.",
     trait="tells positions apart",
     expectation={"causal_lm": "holds", "encoder": "holds"},
-    remedy="Keep position ids as integers and compute angles and tables from them in float32 or float64, outside "
-    "autocast; round the result, not the positions.",
+    remedy="Keep position ids as integers, and compute what depends on them in float32 or float64, outside autocast; "
+    "round the result, not the positions.",
     diff="-embedding = table.to(torch.bfloat16)[position_ids]\n+embedding = table.float()[position_ids]",
     required_inputs=frozenset({"positions"}),
 )

@@ -47,7 +47,7 @@ class IgnoredArguments(MeasuredLaw):
             elif argument in adapter.ignored_kwargs:
                 run = partial(_compare_ignored_kwarg, name=name, compare=compare)
                 yield Comparison(f"{name}, not named, must change the output", run, expects_difference=True)
-        for setting, other in adapter.config_variants():
+        for setting, other in adapter.config_variants() if calls.base is None else ():
             remedy = f"Read {setting} where it is used, and not only where it is stored."
             run = partial(_compare_config_variant, other=other)
             yield Comparison(f"{setting} must change the output", run, expects_difference=True, remedy=remedy)
@@ -57,11 +57,18 @@ class IgnoredArguments(MeasuredLaw):
 
 
 def spaced_position_ids(calls: CachedCalls) -> Tensor:
-    """Position ids [row, token] with growing distances, within the length that the model states."""
+    """Position ids [row, token] with growing distances, within the length that the model states.
+
+    Raises `UnsupportedCallError` if that length leaves no room for a gap.
+    """
     most = calls.adapter.max_positions or calls.adapter.config_max_positions or MAX_POSITION + 1
     fraction = torch.arange(calls.default_length, dtype=torch.float64) / max(calls.default_length - 1, 1)
     ids = (fraction**2 * (min(most - 1, MAX_POSITION))).round().long()
-    return (calls.adapter.first_position_id + torch.maximum(ids, torch.arange(calls.default_length))).expand(2, -1)
+    default = torch.arange(calls.default_length)
+    ids = torch.maximum(ids, default)
+    if torch.equal(ids, default):
+        raise UnsupportedCallError("its stated length leaves no room for a gap between position ids")
+    return (calls.adapter.first_position_id + ids).expand(calls.adapter.batch_size, -1)
 
 
 def _positions(calls: CachedCalls) -> OutputPair:
@@ -101,7 +108,11 @@ def _compare_config_variant(calls: CachedCalls, *, other: ModelAdapter) -> Outpu
 def _default_and_spaced_outputs(calls: CachedCalls) -> Tensor:
     if "positions" not in calls.adapter.supported_inputs:
         return calls.default_output
-    return torch.cat([calls.default_output, calls.forward_at(calls.default_tokens, spaced_position_ids(calls))])
+    try:
+        positions = spaced_position_ids(calls)
+    except UnsupportedCallError:
+        return calls.default_output
+    return torch.cat([calls.default_output, calls.forward_at(calls.default_tokens, positions)])
 
 
 LAW = IgnoredArguments(

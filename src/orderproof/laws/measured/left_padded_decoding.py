@@ -16,6 +16,7 @@ from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.laws.measured.padded_batch import padded_batch
+from orderproof.records.audit import Remedy
 
 PADS, DECODED_TOKENS = 3, 2
 
@@ -59,5 +60,11 @@ LAW = LeftPaddedDecoding(
     expectation={"causal_lm": "holds"},
     remedy="Keep the padding mask of every cached token, and count positions by the mask, not by the cache length.",
     diff="-position_ids = torch.arange(n)\n+position_ids = (attention_mask.cumsum(-1) - 1).clamp(min=0)[:, -n:]",
+    remedies={
+        "recurrence": Remedy(
+            text="Keep pads out of the state: their inputs to the scan and to the convolution must be zero, in the "
+            "first call and in every later one."
+        )
+    },
     required_inputs=frozenset({"cache", "mask"}),
 )

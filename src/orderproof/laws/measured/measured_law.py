@@ -11,7 +11,7 @@ only if the control changes the output.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from torch import Tensor
 from orderproof.adapter import ModelAdapter
 from orderproof.laws.law import Law
 from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.records.audit import Remedy
 
 OutputPair = tuple[Tensor, Tensor]  # the expected output and the actual one, of one shape
 INPUT_NAMES = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask"}
@@ -42,6 +43,7 @@ class Comparison:
     remedy: str = ""  # if it fails; without one, the remedy of the law
     informational: bool = False  # a difference is reported and decides nothing
     expects_difference: bool = False  # the two outputs must not be equal
+    group: str = ""  # comparisons of one group at several lengths are one row; by default those of one description
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +54,14 @@ class MeasuredLaw(Law):
     diff: str = ""  # the remedy as lines of code, - before and + after
     required_inputs: frozenset[str] = field(default=frozenset())  # of `ModelAdapter.supported_inputs`
 
+    remedies: Mapping[str, Remedy] = field(default_factory=dict)  # by mechanism of the model, the more special first
+
     zero_tolerance = False  # the outputs must be equal up to the last bits: nothing that may matter was changed
     inapplicable_if_unsupported = False  # an adapter that supports no comparison makes it not applicable, not undecided
     confirm_in_float64 = True  # a difference is repeated in float64; not if both outputs have the same rounding errors
     refutation_changes_model = False  # a model that breaks the law is not the same afterwards
+    ignores_length = ""  # why the law does not use the chosen length; empty if it does
+    every_length = True  # measured around every threshold; False: the comparisons reach the thresholds by position ids
 
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
         """Why the law has no meaning for a model; None if it has one."""
@@ -64,6 +70,15 @@ class MeasuredLaw(Law):
         missing = sorted(self.required_inputs - set(adapter.supported_inputs))
         names = " and no ".join(INPUT_NAMES[m].removeprefix("a ").removeprefix("an ") for m in missing)
         return f"it takes no {names}" if missing else None
+
+    def probe_failure(self, adapter: ModelAdapter) -> str:
+        """The error of a trial call with the cache that the law needs: it shows neither that there is one nor none."""
+        return adapter.probe_failures.get("cache", "") if "cache" in self.required_inputs else ""
+
+    def remedy_for(self, adapter: ModelAdapter) -> Remedy:
+        """The remedy for a mechanism that the model has, else the one for every model."""
+        special = (remedy for name, remedy in self.remedies.items() if name in adapter.mechanisms)
+        return next(special, Remedy(text=self.remedy, diff=self.diff))
 
     @abstractmethod
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:

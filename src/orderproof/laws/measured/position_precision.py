@@ -19,12 +19,13 @@ Source: EleutherAI/gpt-neox#1003; huggingface/transformers#25681, #29496; deepsp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from orderproof.adapter import Threshold
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import move_second_half
@@ -36,6 +37,7 @@ from orderproof.laws.measured.dtype_reference import (
     position_count,
 )
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, NotedOutputs, OutputPair
+from orderproof.records.audit import Remedy
 
 ROWS_FOR_MEDIAN = 4
 NEAR_SHIFTS = (0, 1, 3, 5)
@@ -49,10 +51,11 @@ class PositionPrecision(MeasuredLaw):
     """The law of this module."""
 
     confirm_in_float64 = False  # one of the outputs is in float64
+    every_length = False
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         reach = position_count(calls)
-        places = shifts(reach, calls.default_length)
+        places = shifts(reach, calls.default_length, calls.adapter.thresholds)
         for precision in dtype_modes(calls) if places else ():
             what = f"positions up to {reach - 1} {precision.description}"
             yield Comparison(what, partial(_excess_error, places=places, precision=precision))
@@ -61,10 +64,14 @@ class PositionPrecision(MeasuredLaw):
         return move_second_half(calls)
 
 
-def shifts(reach: int, tokens: int) -> list[int]:
-    """By how much to shift the second half: odd numbers, the largest one before the last position."""
+def shifts(reach: int, tokens: int, thresholds: Sequence[Threshold] = ()) -> list[int]:
+    """By how much to shift the second half: odd numbers, the largest one before the last position.
+
+    Also one just past each threshold.
+    """
     room = reach - tokens - 1 - reach // BFLOAT16_INTEGER_LIMIT
-    return sorted({int(part * room) - 1 | 1 for part in SHIFT_FRACTIONS if part * room > NEAR_SHIFTS[-1] + 2})
+    past = {t.tokens + 1 | 1 for t in thresholds if NEAR_SHIFTS[-1] < t.tokens < room - 2}
+    return sorted(past | {int(part * room) - 1 | 1 for part in SHIFT_FRACTIONS if part * room > NEAR_SHIFTS[-1] + 2})
 
 
 def _excess_error(calls: CachedCalls, *, places: list[int], precision: DtypeMode) -> OutputPair | NotedOutputs:
@@ -114,8 +121,13 @@ LAW = PositionPrecision(
     statement="Outputs at large positions are as precise as at small ones, in the dtype in use and in bfloat16.",
     trait="keeps its precision at large positions",
     expectation={"causal_lm": "holds", "encoder": "holds"},
-    remedy="Do not cast frequencies and positions: compute angles in float32 or float64 from integer positions, "
-    "and round their cosines and sines only.",
-    diff="-angles = position_ids.to(x.dtype) * inv_freq\n+angles = position_ids.double() * inv_freq.double()",
+    remedy="Do not round positions: compute what depends on them in float32 or float64 from integers.",
+    remedies={
+        "rotary": Remedy(
+            text="Do not cast frequencies and positions: compute angles in float32 or float64 from integer positions, "
+            "and round their cosines and sines only.",
+            diff="-angles = position_ids.to(x.dtype) * inv_freq\n+angles = position_ids.double() * inv_freq.double()",
+        )
+    },
     required_inputs=frozenset({"positions"}),
 )

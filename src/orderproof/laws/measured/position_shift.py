@@ -21,6 +21,7 @@ from functools import partial
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import move_second_half
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.records.audit import Remedy
 
 SHIFTS = (1, 37)
 MAX_SHIFT = 97
@@ -38,10 +39,12 @@ class PositionShift(MeasuredLaw):
 
 
 def shifts(calls: CachedCalls) -> list[int]:
-    """The constants to add, within the length that the model states."""
+    """The constants to add, within the length that the model states: some, and to and past each threshold."""
     most = calls.adapter.max_positions or calls.adapter.config_max_positions
     room = MAX_SHIFT if most is None else min(most - calls.default_length, MAX_SHIFT)
-    return sorted({min(constant, room) for constant in (*SHIFTS, room) if room > 0})
+    half = calls.default_length // 2
+    past = [n for t in calls.adapter.thresholds for n in (t.tokens - half, t.tokens) if 0 < n < room]
+    return sorted({*past, *(min(constant, room) for constant in (*SHIFTS, room) if room > 0)})
 
 
 def _compare_shifted(calls: CachedCalls, *, constant: int) -> OutputPair:
@@ -57,7 +60,14 @@ LAW = PositionShift(
     trait="depends on relative positions only",
     kind="property",
     expectation={},
-    remedy="A table of absolute positions violates this by design. A rotary encoding must not: pair features in the "
-    "layout of the cosines, and rotate queries and keys by the same positions.",
+    remedy="Absolute positions violate this by design. Relative ones must not: let scores depend on differences of "
+    "positions only.",
+    remedies={
+        "table": Remedy(text="A table of absolute positions violates this by design: nothing is to be done."),
+        "rotary": Remedy(
+            text="Pair features in the layout of the cosines, and rotate queries and keys by the same positions. A "
+            "scale that depends on the position violates this by design."
+        ),
+    },
     required_inputs=frozenset({"positions"}),
 )

@@ -52,6 +52,7 @@ def _outputs_by_rank(calls: CachedCalls) -> list[list[Tensor]]:
     """The outputs of each rank in each split; the processes are started once for all splits."""
     tokens = _tokens(calls)
     positions = calls.default_position_ids(tokens.shape[1])
+    calls.adapter.sequence_parallel(0, 2, torch.arange(tokens.shape[1] // 2))  # refused before processes are started
 
     def work(rank: int) -> list[Tensor]:
         outputs = []

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from orderproof.adapter import ModelAdapter
+from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_last_token
+from orderproof.laws.measured.lengths import affordable_thresholds
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 
 MAX_TOKENS = 600  # of a call between the two calls that are compared
@@ -26,28 +28,35 @@ class Stateless(MeasuredLaw):
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         adapter = calls.adapter
-        for tokens in _lengths(adapter, calls.default_length):
+        for tokens in _lengths(adapter, calls.default_length, at_default_length=calls.base is None):
             yield Comparison(
-                f"after a call with {tokens} token{'s' * (tokens != 1)}", partial(_compare_after_call, tokens=tokens)
+                f"after a call with {tokens} token{'s' * (tokens != 1)}",
+                partial(_compare_after_call, tokens=tokens),
+                group="after a longer call" if tokens > calls.default_length else "after a shorter call",
             )
         yield Comparison("after a call with one row", partial(_compare_after_call, tokens=calls.default_length, rows=1))
         if "cache" in adapter.supported_inputs:
             yield Comparison("after decoding", partial(_compare_after_call, tokens=calls.default_length, keep=True))
+        if calls.remembers_first_state:
+            yield Comparison("after the calls of all laws before", _compare_first_state)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_last_token(calls)
 
 
-def _lengths(adapter: ModelAdapter, default: int) -> list[int]:
-    """The lengths of other calls: longer, beyond the length that the configuration states, and a single token."""
+def _lengths(adapter: ModelAdapter, default: int, *, at_default_length: bool) -> list[int]:
+    """The lengths of other calls: longer, beyond the length that the configuration states, and a single token.
+
+    After the default call, also just past each threshold.
+    """
     if not adapter.has_token_axis:
         return [default]
+    if not at_default_length:
+        return list(dict.fromkeys(min(n, adapter.max_positions or n) for n in (2 * default + 1, 1)))
     most = adapter.max_positions or MAX_TOKENS
-    past = (
-        [adapter.config_max_positions + 1]
-        if adapter.config_max_positions is not None and adapter.config_max_positions < MAX_TOKENS
-        else []
-    )
+    stated = adapter.config_max_positions
+    past = [] if stated is None or stated >= MAX_TOKENS else [stated + 1]
+    past += [t.tokens + 1 for t in affordable_thresholds(adapter) if t.tokens > default]
     return list(dict.fromkeys(min(n, most) for n in (2 * default + 1, *past, 1)))
 
 
@@ -59,6 +68,14 @@ def _compare_after_call(calls: CachedCalls, *, tokens: int, rows: int = 2, keep:
     else:
         calls.uncached_call(between, keep=False)
     return first, calls.uncached_call(calls.default_tokens, keep=False).output
+
+
+def _compare_first_state(calls: CachedCalls) -> OutputPair:
+    first = calls.as_before_the_first_call()
+    if first is None:
+        raise UnsupportedCallError("the model before its first call is not known")
+    expected = first.at_length(calls.default_length).uncached_call(calls.default_tokens, keep=False).output
+    return expected, calls.uncached_call(calls.default_tokens, keep=False).output
 
 
 LAW = Stateless(

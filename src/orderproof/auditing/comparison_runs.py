@@ -1,0 +1,164 @@
+"""Run one comparison of a measured law at one length, and separate rounding from a difference.
+
+    float32 within the tolerance                              the outputs agree
+    otherwise the same in float64:  the difference is gone    rounding: the outputs agree
+                                    the difference remains    the law is refuted
+                                    neither                   undecided
+
+For outputs that must differ it is the other way round:
+
+    float32 beyond the tolerance                              the outputs differ, as they must
+    otherwise the same in float64:  the difference is gone    nothing changed: refuted, if the control moves the output
+                                    the difference remains    small but real: the outputs differ, as they must
+                                    neither                   undecided
+
+A difference is repeated on a copy of the model as it was before its first call. If it is gone there, it is state that
+an earlier call left, which the law stateless is about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from orderproof.errors import UnsupportedCallError, failure_reason
+from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw, NotedOutputs
+from orderproof.prover.execution import relative_difference
+from orderproof.records.audit import ComparisonRecord, Verdict
+from orderproof.tolerances import (
+    FLOAT32_ONLY_DIFFERENCE,
+    FLOAT64_DIFFERENCE,
+    FLOAT64_EQUAL,
+    FLOAT64_ROUNDING,
+    ZERO_TOLERANCE,
+)
+
+SAME_CALL = "both outputs are of one call, so the comparison shows nothing"
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """The result of one comparison at one length [tokens]."""
+
+    comparison: Comparison
+    length: int
+    record: ComparisonRecord
+    verdict: Verdict
+    outputs: tuple[Tensor, Tensor] | None = None
+
+
+def run_comparison(
+    comparison: Comparison, calls: CachedCalls, length: int, tolerance: float, law: MeasuredLaw
+) -> ComparisonResult:
+    """The result of a comparison. Never raises for what the model does."""
+    result = _run_once(comparison, calls, length, tolerance, law)
+    size = result.record.float32 or 0.0
+    doubted = size > tolerance and not comparison.expects_difference and not comparison.informational
+    if law.refutation_changes_model or not (doubted or result.verdict == "refuted"):
+        return result
+    fresh = calls.as_before_the_first_call()
+    if fresh is None:
+        return result
+    again = _run_once(comparison, fresh, length, tolerance, law)
+    if again.verdict != "held" or (doubted and (again.record.float32 or 0.0) > tolerance):
+        return result
+    note = f"{comparison.description}: differs by {size:.1g} only after other calls, by state that they leave (OP406)"
+    return replace(again, record=again.record.model_copy(update={"reason": note}))
+
+
+def float64_difference(comparison: Comparison, calls: CachedCalls, length: int) -> tuple[float | None, str]:
+    """The difference in float64; None if it cannot be run in float64, and the error if it has one."""
+    try:
+        wide = (calls.as_before_the_first_call() or calls).float64  # without the state that earlier calls left
+        pair = comparison.run(wide.at_length(length))[:2]
+    except Exception as error:  # noqa: BLE001 - many models name float32 inside
+        return None, failure_reason(error)
+    return (relative_difference(*pair) if all(bool(torch.isfinite(x).all()) for x in pair) else None), ""
+
+
+def _run_once(
+    comparison: Comparison, calls: CachedCalls, length: int, tolerance: float, law: MeasuredLaw
+) -> ComparisonResult:
+    name = comparison.description
+    try:
+        outputs = comparison.run(calls.at_length(length))
+        if not isinstance(outputs, NotedOutputs) and _is_one_call(*outputs):
+            raise UnsupportedCallError(SAME_CALL)
+    except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
+        unsupported = law.inapplicable_if_unsupported and isinstance(error, UnsupportedCallError)
+        record = ComparisonRecord(description=name, reason=failure_reason(error))
+        return ComparisonResult(comparison, length, record, "not_applicable" if unsupported else "undecided")
+    expected, actual = pair = (outputs[0], outputs[1])
+    if expected.shape != actual.shape:
+        if comparison.expects_difference:
+            return ComparisonResult(comparison, length, ComparisonRecord(description=name, float32=1.0), "held")
+        reason = f"{name}: expected an output of shape {list(expected.shape)}, got {list(actual.shape)}"
+        return ComparisonResult(comparison, length, ComparisonRecord(description=name, reason=reason), "undecided")
+    if not bool(torch.isfinite(expected).all()) or not bool(torch.isfinite(actual).all()):
+        reason = f"{name}: {_not_finite(*pair)}"
+        return ComparisonResult(comparison, length, ComparisonRecord(description=name, reason=reason), "undecided")
+    float32 = relative_difference(*pair)
+    if comparison.informational:
+        note = f"{name}: the outputs differ by {float32:.1g}" if float32 > ZERO_TOLERANCE else ""
+        record = ComparisonRecord(description=name, float32=float32, reason=note)
+        return ComparisonResult(comparison, length, record, "held", pair)
+    float64: float | None = None
+    verdict: Verdict
+    doubt = ""
+    if (float32 > tolerance) == comparison.expects_difference:
+        verdict = "held"
+    elif not law.confirm_in_float64:
+        verdict = "refuted"
+    else:
+        float64, failure = float64_difference(comparison, calls, length)
+        judge = _still_equal if comparison.expects_difference else _still_different
+        verdict, doubt = judge(float32, float64, tolerance)
+        doubt += f" ({failure})" if doubt and failure else ""
+    note = f"{name}: {outputs.note}" if isinstance(outputs, NotedOutputs) and outputs.note else name
+    reason = "" if verdict == "held" else f"{name}: {doubt}" if doubt else note
+    record = ComparisonRecord(description=name, float32=float32, float64=float64, reason=reason)
+    return ComparisonResult(comparison, length, record, verdict, pair)
+
+
+def _is_one_call(expected: Tensor, actual: Tensor) -> bool:
+    """True if both are the same part of one output: equal by construction."""
+    return expected.data_ptr() == actual.data_ptr() and expected.stride() == actual.stride() and expected.numel() > 0
+
+
+def _still_different(float32: float, float64: float | None, tolerance: float) -> tuple[Verdict, str]:
+    """The verdict on outputs that should be equal but differ in float32, from their float64 difference; the doubt."""
+    if float64 is None:
+        doubt = f"a difference of {float32:.1g}, and it cannot be run in float64"
+        return ("refuted", "") if float32 >= FLOAT32_ONLY_DIFFERENCE else ("undecided", doubt)
+    if float64 <= min(FLOAT64_ROUNDING, tolerance):
+        return "held", ""
+    if float64 >= min(FLOAT64_DIFFERENCE, 10 * tolerance):
+        return "refuted", ""
+    return "undecided", f"{float32:.1g} in float32 and {float64:.1g} in float64"
+
+
+def _still_equal(float32: float, float64: float | None, tolerance: float) -> tuple[Verdict, str]:
+    """The verdict on outputs that must differ and hardly do in float32, from their float64 difference; and the doubt.
+
+    A difference in float32 below the tolerance is either rounding, which is smaller in float64, or a small effect,
+    which is the same in float64.
+    """
+    if float64 is None:
+        doubt = f"a difference of {float32:.1g} only, and it cannot be run in float64"
+        return ("refuted", "") if float32 == 0.0 else ("undecided", doubt)
+    if float64 <= FLOAT64_EQUAL:
+        return "refuted", ""
+    doubt = f"no difference in float32 and {float64:.1g} in float64"
+    if float64 >= max(ZERO_TOLERANCE, float32 / 2):
+        return ("held", "") if float32 > 0.0 else ("undecided", doubt)
+    return "undecided", f"{float32:.1g} in float32 and {float64:.1g} in float64"
+
+
+def _not_finite(expected: Tensor, actual: Tensor) -> str:
+    for name, x in (("the call it is compared with", expected), ("the call", actual)):
+        bad = torch.nonzero(~torch.isfinite(x))
+        if len(bad):
+            return f"{name} gives NaN or infinity, first at {tuple(bad[0].tolist())}"
+    return ""
