@@ -245,7 +245,7 @@ def merge_reports(reports: list[tuple[str, Report]], project: str) -> Report:
         notes += [f"{place}: {note}" for note in report.notes]
         lemmas.update(report.lemma_statements)
         versions.update(report.versions)
-    subjects = {report.subject for _, report in reports}
+    subjects = list({report.subject.model_dump_json(): report.subject for _, report in reports}.values())
     tests = len({test for test, _ in reports})
     return Report(
         orderproof_version=__version__,

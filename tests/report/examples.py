@@ -6,6 +6,7 @@ from typing import Any
 
 from orderproof.laws import measured_laws, proved_laws
 from orderproof.records.audit import (
+    RECORDED_CALL_ASSUMPTION,
     AttentionMap,
     ComparisonRecord,
     Completion,
@@ -17,6 +18,7 @@ from orderproof.records.audit import (
     Report,
     Scope,
     SubjectRecord,
+    Theorem,
     Witness,
     outcome_of,
 )
@@ -193,6 +195,36 @@ def causal_proof(layers: int = 4) -> Report:
         subject=SubjectRecord(name="arch:toy", kind="decoder", parameters=1),
         findings=tuple(map(with_outcome, findings)),
     )
+
+
+REAL = "over the real numbers"
+SMALL_SCORES = "scores are small compared with the mask"
+
+
+def theorems() -> Report:
+    """A decoder with laws proved for every length: without a limit, with one, with a condition; and one not proved."""
+    causal = causal_proof().findings[0]
+    scope = Scope(length=7, assumptions=(RECORDED_CALL_ASSUMPTION, SMALL_SCORES, "of one call: the call changes steps"))
+    unlimited = Theorem(
+        proved=True, covers=("no attention mask", "every attention mask (at its real tokens)"),
+        assumptions=(REAL, SMALL_SCORES),
+    )  # fmt: skip
+    limited = Theorem(
+        proved=True, greatest_length=2048, every_depth=True, covers=("every attention mask",), assumptions=(REAL,)
+    )  # fmt: skip
+    conditional = Theorem(
+        proved=True, least_length=3, greatest_length=128, covers=("every layout of documents", "every mask in them"),
+        conditions=("tokens - 2*batch <= 0", "batch <= 8"), assumptions=(REAL,),
+    )  # fmt: skip
+    open_only = Theorem(proved=False, reason="aten.fft_fft.default (mixer): it has no rule")
+    findings = [
+        causal.model_copy(update={"code": code, "law": law, "scope": scope, "theorem": theorem})
+        for code, law, theorem in (
+            ("OP201", "causal", unlimited), ("OP202", "padding", limited), ("OP204", "batch", open_only),
+            ("OP203", "packing", conditional),
+        )
+    ]  # fmt: skip
+    return causal_proof().model_copy(update={"findings": tuple(map(with_outcome, findings))})
 
 
 def _measured(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from orderproof.laws import find_law
 from orderproof.laws.law import Law
 from orderproof.records.audit import Expectation, Finding, Kind, Scope, Verdict, outcome_of
@@ -49,3 +51,16 @@ def with_law(finding: Finding, *, stated: bool) -> Finding:
     kind: Kind = "check" if check else "property"
     outcome = outcome_of(kind, finding.verdict, met=finding.expectation_met, trait_if=law.trait_if)
     return finding.model_copy(update={"statement": law.statement, "trait": law.trait, "kind": kind, "outcome": outcome})
+
+
+def with_cause(finding: Finding, causes: dict[tuple[str, str], str]) -> Finding:
+    """The finding, with the code of an earlier one that has the same cause: their runs first differ at the same line.
+
+    ``causes`` has the code of the first finding by module and line, and gets this one. Layer numbers do not count.
+    """
+    witness = finding.witness
+    if witness is None or finding.expectation_met or not witness.first_violating_source:
+        return finding
+    module = re.sub(r"\b\d+\b", "*", witness.first_violating_module)
+    first = causes.setdefault((module, witness.first_violating_source), finding.code)
+    return finding if first == finding.code else finding.model_copy(update={"same_cause_as": first})

@@ -15,13 +15,9 @@ from orderproof.prover.analysis import Analysis, analyze
 from orderproof.prover.captured_graph import CapturedGraph, module_path
 from orderproof.prover.certificate import graph_fingerprint, graph_records
 from orderproof.prover.domain.constants import Constants
-from orderproof.records.audit import Proof, ProofStep, Scope
+from orderproof.records.audit import RECORDED_CALL_ASSUMPTION, Proof, ProofStep, Scope
 
 Weights = Literal["all", "these"]
-RECORDED_CALL_ASSUMPTION = (
-    "over the real numbers, for finite activations, at the recorded shape, dtype and layout, "
-    "in the recorded modes and settings, called without gradients, where no operator raises an error"
-)
 SHOWN_CHANGES = 4
 
 
@@ -73,6 +69,7 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights) -> Scope
         assumptions.append(f"of one call: the call changes {', '.join(captured.changed_state[:SHOWN_CHANGES])}")
     if captured.outside:
         assumptions.append(f"with the same answers of {', '.join(captured.outside[:SHOWN_CHANGES])} at every call")
+    assumptions += captured.assumptions
     if captured.without:
         assumptions.append(f"{captured.without} off: computed by torch's operators one by one")
     if captured.patched_because:

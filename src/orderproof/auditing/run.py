@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from orderproof._version import __version__
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.findings import finding_without_result, with_law
+from orderproof.auditing.findings import finding_without_result, with_cause, with_law
 from orderproof.auditing.sandbox import LAW_TIMEOUT, MeasurementRun
 from orderproof.auditing.sentence_pair import compare_sentence_pair
 from orderproof.auditing.time_limit import TimeLimitExceeded, time_limit
@@ -17,7 +17,8 @@ from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, f
 from orderproof.laws import ProvedLaw, find_law, measured_laws, proved_laws
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject
-from orderproof.models.process_state import eager_compiler, preserved_settings
+from orderproof.models.process_state import preserved_settings
+from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.rule import lemma_summaries
 from orderproof.records.audit import AttentionMap, Expectation, Finding, Report, Scope, SentencePair, SubjectRecord
 from orderproof.records.document import versions
@@ -154,13 +155,15 @@ def measure_laws(
         return
     context.free_float64_copies()  # the processes that measure would have them too
     subject = context.runnable.subject
-    with eager_compiler():
-        for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout).findings():
+    causes: dict[tuple[str, str], str] = {}
+    length = None if context.length == context.subject.default_length else context.length
+    with without_compilation():
+        for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout, length).findings():
             found = finding
             if subject is not context.subject:
-                twin = f"measured on a tiny twin: {subject.load_summary}"
-                found = found.model_copy(update={"scope": found.scope.model_copy(update={"assumptions": (twin,)})})
-            yield with_law(found, stated=found.law in expect)
+                notes = (f"measured on a tiny twin: {subject.load_summary}", *found.scope.assumptions)
+                found = found.model_copy(update={"scope": found.scope.model_copy(update={"assumptions": notes})})
+            yield with_law(with_cause(found, causes), stated=found.law in expect)
 
 
 def _lemmas(findings: Sequence[Finding]) -> dict[str, str]:
@@ -179,4 +182,5 @@ def subject_record(subject: Subject) -> SubjectRecord:
         parameters=subject.parameter_count,
         layers=subject.layer_count,
         detail=subject.load_summary,
+        configuration=dict(subject.configuration),
     )

@@ -17,6 +17,16 @@ Kind = Literal["check", "property"]
 Outcome = Literal["pass", "fail", "undecided", "yes", "no", "not_applicable"]
 SCHEMA_VERSION = 2
 EXIT_INTERRUPTED = 130
+_SETTINGS = (
+    "in the recorded modes, settings and Python state (attributes, caches, global variables), called without "
+    "gradients, where no operator raises an error, for a model that does not examine the interpreter"
+)
+RECORDED_CALL_ASSUMPTION = (  # of every proof
+    f"over the real numbers, for finite activations, at the recorded shape, dtype and layout, {_SETTINGS}"
+)
+OPEN_CALL_ASSUMPTION = (  # of every theorem: the same without the shape
+    f"over the real numbers, for finite activations, at the recorded dtype, {_SETTINGS}"
+)
 
 
 class Scope(Record):
@@ -91,6 +101,8 @@ class Witness(Record):
     actual_value: float | None = None  # of the second run
     relative_difference: float  # the largest, in float64 if the model runs in it
     first_violating_module: str = ""  # the first module whose output violates the law
+    first_violating_source: str = ""  # of a measured law: the line at which its two runs first differ
+    onset: str = ""  # of a measured law: from which length on it is violated, here and by default
     weights: Literal["given", "random"] = "given"  # "random": random weights were needed to show it
     seed: int = 0
 
@@ -103,6 +115,8 @@ class ComparisonRecord(Record):
     float64: float | None = None  # the same in float64, if float32 did not decide
     verdict: Literal["held", "refuted", "undecided", "not_applicable"] = "undecided"  # of this comparison
     reason: str = ""  # why it could not be made or decided
+    lengths: tuple[int, ...] = ()  # of the default calls in which it was made [tokens]
+    refuted_lengths: tuple[int, ...] = ()  # those at which the outputs differ, or must and do not
 
 
 class Measurement(Record):
@@ -122,6 +136,19 @@ class Completion(Record):
     proof: Proof | None = None
     deviation: Deviation = Deviation()
     reason: str = ""
+
+
+class Theorem(Record):
+    """The law for every number of tokens and rows, and every value of the inputs that both runs share."""
+
+    proved: bool
+    least_length: int = 2  # [tokens]
+    greatest_length: int | None = None  # [tokens]; None: no limit in the program
+    every_depth: bool = False  # for every number of layers with the code of the recorded ones
+    covers: tuple[str, ...] = ()  # the inputs that both runs share: "every attention mask"
+    conditions: tuple[str, ...] = ()  # on the sizes, besides the range of lengths
+    assumptions: tuple[str, ...] = ()
+    reason: str = ""  # why it is not proved
 
 
 class Finding(Record):
@@ -145,10 +172,12 @@ class Finding(Record):
     witness: Witness | None = None
     deviation: Deviation = Deviation()
     proof: Proof | None = None
+    theorem: Theorem | None = None  # for every length; None if the law is not proved at the recorded one
     completion: Completion | None = None
     measurement: Measurement | None = None  # of a measured law
     remedy: str = ""  # how to repair a violation
     remedy_diff: str = ""  # the remedy as lines of code, - before and + after
+    same_cause_as: str = ""  # the code of an earlier finding whose runs first differ at the same line
     reason: str = ""
     seconds: float = 0.0
 
@@ -171,6 +200,7 @@ class SubjectRecord(Record):
     parameters: int
     layers: int | None = None
     detail: str = ""  # attention backend, device, source
+    configuration: dict[str, str] = Field(default_factory=dict)  # the values that differ from the default
 
 
 class SentenceDistance(Record):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from orderproof.records.audit import Entry, Finding, Measurement, Witness
 from orderproof.report import phrases, summary, witness_phrases
+from orderproof.report.theorem_phrases import proof_scope_text
 
 TOKENS_SHOWN = 64
 
@@ -18,8 +19,9 @@ def finding_headline(finding: Finding) -> str:
 
 
 def evidence_rows(finding: Finding) -> list[tuple[str, str]]:
-    """Names and values, one line each: the law, the witness, the comparisons, the proof, the entries and the remedy."""
-    rows = [("law", finding.statement), ("output", finding.output), ("length", str(finding.scope.length))]
+    """Names and values, one line each: the scope of a proof, the law, then the evidence and the remedy."""
+    rows = [("proved", proof_scope_text(finding.scope, finding.theorem))] if finding.verdict == "proved" else []
+    rows += [("law", finding.statement), ("output", finding.output), ("length", str(finding.scope.length))]
     if finding.witness is not None:
         rows += _witness_rows(finding, finding.witness)
     if finding.measurement is not None:
@@ -67,7 +69,8 @@ def _witness_rows(finding: Finding, witness: Witness) -> list[tuple[str, str]]:
         ("before", _marked_tokens(witness.tokens_before, marked)),
         ("after", _marked_tokens(witness.tokens_after, marked)),
         ("differs", f"{outcome}, by {difference} ({by_dtype})"),
-        ("first seen", witness.first_violating_module),
+        ("first seen", " ".join(filter(None, (witness.first_violating_module, witness.first_violating_source)))),
+        ("lengths", witness.onset),
         ("weights", random_weights),
     ]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from orderproof.records.audit import Finding, Report
 from orderproof.report import file_output, phrases, summary
 from orderproof.report.markdown_table import markdown_table
+from orderproof.report.theorem_phrases import proof_scope_text
 
 ASSUMPTIONS_SHOWN = 8
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -104,10 +105,14 @@ def _escape_bars(span: str) -> str:
 
 
 def _proved_line(finding: Finding, name: str) -> str:
-    scope = phrases.verdict_text(finding.verdict, finding.scope).removeprefix(phrases.PROOF_LABELS["proved"]).strip()
-    values = f"; {_values_used(finding)}" if finding.scope.tensors_read else ""
-    vacuous = "; vacuous: no token can see another" if finding.vacuous else ""
-    return f"{name}: {scope}, {phrases.length_text(finding.scope)}{values}{vacuous}"
+    text = escape_markdown(proof_scope_text(finding.scope, finding.theorem))
+    length = phrases.length_text(finding.scope)
+    if finding.theorem is None:
+        text = f"{text}, {length}"
+    if finding.scope.tensors_read:
+        where = f"in the proof {length}, " if finding.theorem is not None and finding.theorem.proved else ""
+        text = f"{text}; {where}{_values_used(finding)}"
+    return f"{name}: {text}" + ("; vacuous: no token can see another" if finding.vacuous else "")
 
 
 def _values_used(finding: Finding, limit: int = 3) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from orderproof.records.audit import (
+    RECORDED_CALL_ASSUMPTION,
     ComparisonRecord,
     Deviation,
     Finding,
@@ -16,8 +17,10 @@ from orderproof.records.audit import (
     Report,
     Scope,
     SubjectRecord,
+    Theorem,
     Verdict,
 )
+from orderproof.report.theorem_phrases import proof_scope_text
 
 OUTCOME_LABELS: dict[Outcome, str] = {
     "pass": "PASS",
@@ -97,14 +100,10 @@ def law_name(finding: Finding) -> str:
     return f"{finding.law} ({finding.call_mode})" if finding.call_mode in NAMED_CALL_MODES else finding.law
 
 
-def verdict_text(verdict: Verdict, scope: Scope) -> str:
-    """``proved for every value of every parameter``."""
+def verdict_text(verdict: Verdict, scope: Scope, theorem: Theorem | None = None) -> str:
+    """``proved for every value of every parameter``; with a theorem, for what it holds."""
     word = PROOF_LABELS[verdict]
-    if verdict != "proved":
-        return word
-    if scope.weights == "these":
-        return f"{word} for these weights"
-    return f"{word} for every value of every parameter"
+    return f"{word} {proof_scope_text(scope, theorem)}" if verdict == "proved" else word
 
 
 def length_text(scope: Scope) -> str:
@@ -133,13 +132,15 @@ def without_positions_text(completion_operands: int) -> str:
 
 
 def summary_clause(finding: Finding) -> str:
-    """One clause for a table: the witness, the comparisons, the reason or the size of the proof."""
+    """One clause for a table: the witness, the comparisons, the scope or size of the proof, or the reason."""
     if finding.vacuous:
         return "vacuous: no token can see another, so the law says nothing about mixing"
     if finding.witness is not None:
         return f"{finding.witness.change}: differs by {format_difference(finding.witness.relative_difference)}"
     if finding.verdict == "held" and finding.measurement is not None:
         return comparison_summary(finding.measurement)
+    if finding.verdict == "proved" and finding.theorem is not None:
+        return proof_scope_text(finding.scope, finding.theorem)
     if finding.reason:
         return finding.reason
     if finding.proof is not None:
@@ -157,7 +158,7 @@ def evidence_kind(finding: Finding) -> str:
 
 
 def evidence_text(finding: Finding) -> str:
-    """How an outcome is known, for a table: ``proved: 85 steps, no parameter's values were used``."""
+    """How an outcome is known, for a table: ``proved: for every length of at least 2, ...``."""
     evidence = ": ".join(part for part in (evidence_kind(finding), summary_clause(finding)) if part)
     if finding.kind != "check" or finding.expected != "fails" or not evidence_kind(finding):
         return evidence
@@ -213,13 +214,19 @@ def comparison_summary(measurement: Measurement) -> str:
         parts.append(f"positive control {format_difference(measurement.control_difference)}")
     if len(completed) < len(measurement.comparisons):
         parts.append(f"{len(measurement.comparisons) - len(completed):,} more could not be run")
+    if len(lengths := sorted({n for c in completed for n in c.lengths})) > 1:
+        parts.append(f"{len(lengths)} lengths, {lengths[0]} to {lengths[-1]} tokens")
     return "; ".join(parts)
 
 
 def comparison_note(record: ComparisonRecord) -> str:
-    """Why a comparison was not possible or is in doubt; empty where it is decided."""
+    """Why a comparison was not possible or is in doubt, and the lengths at which it fails if it holds at others."""
     why = record.reason.removeprefix(f"{record.description}: ")
-    return "" if why == record.description else why
+    partly = record.refuted_lengths and record.refuted_lengths != record.lengths
+    failing = f"fails at {', '.join(map(str, record.refuted_lengths))} tokens, " if partly else ""
+    holding = [str(n) for n in record.lengths if n not in record.refuted_lengths] if partly else []
+    note = "" if why == record.description else why
+    return "; ".join(part for part in (note, f"{failing}not at {', '.join(holding)}" if partly else "") if part)
 
 
 def float32_text(record: ComparisonRecord) -> str:
@@ -256,10 +263,21 @@ def assumptions(report: Report) -> dict[str, list[str]]:
     """Every assumption with the codes of the findings that rely on it; no codes where all findings do."""
     codes_by_text: dict[str, list[str]] = {}
     for finding in report.findings:
-        scopes = [finding.scope, *([finding.completion.scope] if finding.completion else [])]
-        for text in dict.fromkeys(text for scope in scopes for text in scope.assumptions):
+        for text in dict.fromkeys(_assumptions(finding)):
             codes_by_text.setdefault(text, []).append(finding.code)
     return {text: [] if len(codes) == len(report.findings) else codes for text, codes in codes_by_text.items()}
+
+
+def _assumptions(finding: Finding) -> Iterator[str]:
+    """The assumptions of a finding: of its theorem first; what this assumes of the call is not said again."""
+    theorem = finding.theorem
+    if theorem is not None and theorem.proved:
+        yield from theorem.assumptions
+        yield from (text for text in finding.scope.assumptions if text != RECORDED_CALL_ASSUMPTION)
+    else:
+        yield from finding.scope.assumptions
+    if finding.completion is not None:
+        yield from finding.completion.scope.assumptions
 
 
 def main_output(report: Report) -> str:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from orderproof.records.audit import Deviation, Finding, Proof, ProofStep, Report, Scope, Verdict
+from orderproof.records.audit import Deviation, Finding, Proof, ProofStep, Report, Scope, Theorem, Verdict
 from orderproof.report.proof_groups import ModuleGroup, group_by_module
 
 STEP_COST = 70  # [bytes] of markup for a step
@@ -37,6 +37,7 @@ class ProofView:
     proof: Proof
     deviation: Deviation
     reason: str
+    theorem: Theorem | None = None
     groups: tuple[GroupView, ...] = ()
     hidden_steps: int = 0  # in modules that are not shown at all
     hidden_modules: int = 0
@@ -56,7 +57,7 @@ def proof_views(report: Report, budget: int) -> tuple[ProofView, ...]:
 def _proofs(report: Report) -> Iterator[ProofView]:
     for f in report.findings:
         if f.proof:
-            yield ProofView(f, 0, f.verdict, f.scope, f.proof, f.deviation, "")
+            yield ProofView(f, 0, f.verdict, f.scope, f.proof, f.deviation, "", f.theorem)
         if f.completion and f.completion.proof:
             c = f.completion
             yield ProofView(f, c.uniform_operand_count, c.verdict, c.scope, f.completion.proof, c.deviation, c.reason)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from orderproof.records.audit import Finding, Report
 from orderproof.report import entry_map_phrases, phrases
+from orderproof.report.theorem_phrases import lengths_text
 
 
 def summary_sentence(report: Report) -> str:
@@ -51,8 +53,20 @@ def _check_clause(findings: Iterable[Finding]) -> str:
     }
     passed, failed, still_open = titles["pass"], titles["fail"], titles["undecided"]
     parts = [f"{phrases.pluralize(len(passed), 'check')} passed" if passed else "no check passed"]
+    if theorems := _theorem_counts(f for f in counted if f.outcome == "pass"):
+        parts[0] += f" ({theorems})"
     parts.append(f"{len(failed):,} failed ({', '.join(dict.fromkeys(failed))})" if failed else "none failed")
+    causes = len([f for f in counted if f.outcome == "fail" and not f.same_cause_as])
+    if causes < len(failed):
+        parts[-1] += f" at {phrases.pluralize(causes, 'place')}"
     return ", ".join([*parts, *([f"{len(still_open):,} undecided"] if still_open else [])])
+
+
+def _theorem_counts(findings: Iterable[Finding]) -> str:
+    """``3 proved for every length from 2 to 128``, by range of lengths; empty if none is."""
+    theorems = [f.theorem for f in findings if f.verdict == "proved" and f.theorem is not None and f.theorem.proved]
+    counts = Counter(map(lengths_text, theorems))
+    return ", ".join(f"{count:,} proved for {lengths}" for lengths, count in counts.most_common())
 
 
 def exit_code_text(report: Report) -> str:

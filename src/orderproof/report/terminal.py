@@ -17,6 +17,7 @@ from orderproof.records.audit import (
     Report,
     Scope,
     SentencePair,
+    Theorem,
     Verdict,
     Witness,
 )
@@ -62,6 +63,7 @@ class _AuditPrinter:
         self._other_outputs(report)
         self._list("Assumptions", _assumption_lines(report))
         self._list("Notes", report.notes)
+        self._settings(report)
         self._exit_code(report)
 
     # ------------------------------------------------------------ sections
@@ -113,8 +115,9 @@ class _AuditPrinter:
                 first = self._proof_heading(first=first)
                 title = phrases.law_title(finding)
                 self._proof(
-                    title, finding.verdict, finding.scope, finding.proof, finding.deviation, vacuous=finding.vacuous
-                )
+                    title, finding.verdict, finding.scope, finding.proof, finding.deviation,
+                    theorem=finding.theorem, vacuous=finding.vacuous,
+                )  # fmt: skip
             if finding.completion:
                 first = self._proof_heading(first=first)
                 self._completion(finding, finding.completion)
@@ -131,16 +134,17 @@ class _AuditPrinter:
             else f"{finding.law} without order"
         )
         if done.proof:
-            self._proof(title, done.verdict, done.scope, done.proof, done.deviation, vacuous=False)
+            self._proof(title, done.verdict, done.scope, done.proof, done.deviation)
         else:
             self._verdict_line(title, done.verdict, done.scope)
         if done.reason:
             self._line(_text(done.reason), indent=2 * INDENT)
 
     def _proof(
-        self, title: str, verdict: Verdict, scope: Scope, proof: Proof, deviation: Deviation, *, vacuous: bool
-    ) -> None:
-        self._verdict_line(title, verdict, scope)
+        self, title: str, verdict: Verdict, scope: Scope, proof: Proof, deviation: Deviation, *,
+        theorem: Theorem | None = None, vacuous: bool = False,
+    ) -> None:  # fmt: skip
+        self._verdict_line(title, verdict, scope, theorem)
         lemmas = ", ".join(f"{lemma} {count:,}" for lemma, count in phrases.lemma_counts(proof))
         distinct = (
             f" ({proof.distinct_step_count:,} distinct)" if 0 < proof.distinct_step_count < proof.step_count else ""
@@ -157,10 +161,10 @@ class _AuditPrinter:
         rows.append(("measured", _deviation_text(deviation)))
         self._key_values([(key, _text(value)) for key, value in rows], indent=2 * INDENT)
 
-    def _verdict_line(self, title: str, verdict: Verdict, scope: Scope) -> None:
-        word, _, rest = phrases.verdict_text(verdict, scope).partition(" for ")
-        quantifier = Text(f" for {rest}" if rest else "")
-        self._line(Text.assemble(_text(title), ": ", Text(word, "bold"), quantifier))
+    def _verdict_line(self, title: str, verdict: Verdict, scope: Scope, theorem: Theorem | None = None) -> None:
+        word = phrases.PROOF_LABELS[verdict]
+        rest = phrases.verdict_text(verdict, scope, theorem).removeprefix(word)
+        self._line(Text.assemble(_text(title), ": ", Text(word, "bold"), _text(rest)))
 
     def _checks_and_properties(self, findings: tuple[Finding, ...]) -> None:
         if phrases.checks(findings):
@@ -181,6 +185,9 @@ class _AuditPrinter:
 
     def _witness(self, finding: Finding, witness: Witness) -> None:
         self._heading(f"Witness: {witness_phrases.witness_title(finding)}")
+        if finding.same_cause_as:
+            self._line(_text(witness_phrases.same_cause_text(finding)))
+            return
         difference = phrases.format_difference(witness.relative_difference)
         rows = [("compared" if finding.measurement is not None else "change", _text(witness.change))]
         if witness.tokens_before or witness.tokens_after:
@@ -193,6 +200,7 @@ class _AuditPrinter:
             ("output", _text(witness_phrases.witness_outcome(witness, finding.output))),
             ("difference", _text(f"{difference}, {witness_phrases.witness_origin(witness)}")),
             ("measured", _text(_deviation_text(finding.deviation))),
+            *([("lengths", _text(witness.onset))] if witness.onset else []),
         ]
         self._key_values(rows + _fix_rows(finding))
 
@@ -208,6 +216,15 @@ class _AuditPrinter:
                     seen.add(e.model_dump_json())
                     lines.append(f"{findings[0].output}: {e.operator} in {e.module} ({e.source}): {e.reason}")
         self._list("Other outputs", lines)
+
+    def _settings(self, report: Report) -> None:
+        """The configuration that differs from the default, and the versions of the libraries."""
+        if report.subject.configuration:
+            self._heading("Configuration")
+            self._line(_text("; ".join(f"{key} {value}" for key, value in report.subject.configuration.items())))
+        if report.versions:
+            self._heading("Versions")
+            self._line(_text(", ".join(f"{name} {version}" for name, version in report.versions.items())))
 
     def _exit_code(self, report: Report) -> None:
         style = {0: "bold green", 1: "bold red"}.get(report.exit_code, "bold yellow")

@@ -32,5 +32,16 @@ def witness_outcome(witness: Witness, output: str) -> str:
 
 def witness_origin(witness: Witness) -> str:
     """The first module that shows the difference, and the weights that were used."""
-    first = f"first seen in {witness.first_violating_module}; " if witness.first_violating_module else ""
+    source = f" ({witness.first_violating_source})" if witness.first_violating_source else ""
+    place = witness.first_violating_module or ("the model itself" if source else "")
+    first = f"first seen in {place}{source}; " if place else ""
     return first + ("the model's own weights" if witness.weights == "given" else f"random weights, seed {witness.seed}")
+
+
+def same_cause_text(finding: Finding) -> str:
+    """One line for a violation whose cause is that of an earlier one; what was compared and by how much it differs."""
+    assert finding.witness is not None
+    difference = phrases.format_difference(finding.witness.relative_difference)
+    place = finding.witness.first_violating_source
+    text = f"{finding.witness.change}: {difference}; first differs at the line of {finding.same_cause_as}, {place}"
+    return f"{text}; {finding.witness.onset}" if finding.witness.onset else text

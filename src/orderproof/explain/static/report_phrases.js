@@ -42,14 +42,42 @@ function checkClause(findings) {
   const [passed, failed, open] = ["pass", "fail", "undecided"].map((outcome) => findings.filter((f) => f.kind === "check" && f.outcome === outcome));
   if (!passed.length && !failed.length && !open.length) return "";
   const names = [...new Set(failed.map(lawTitle))].join(", ");
+  const theorems = theoremCounts(passed);
   return [
-    passed.length ? `${pluralize(passed.length, "check")} passed` : "no check passed",
+    (passed.length ? `${pluralize(passed.length, "check")} passed` : "no check passed") + (theorems ? ` (${theorems})` : ""),
     failed.length ? `${failed.length.toLocaleString("en")} failed (${names})` : "none failed",
     ...(open.length ? [`${open.length.toLocaleString("en")} undecided`] : []),
   ].join(", ");
 }
 
-// How an outcome is known: "proved: 85 steps", "measured: 3 comparisons, largest difference 9.4e-07", "witness: ...".
+// "3 proved for every length from 2 to 128", by range of lengths.
+function theoremCounts(findings) {
+  const counts = new Map();
+  for (const { verdict, theorem } of findings) {
+    if (verdict === "proved" && theorem?.proved) counts.set(lengthsText(theorem), (counts.get(lengthsText(theorem)) ?? 0) + 1);
+  }
+  return [...counts].sort(([, a], [, b]) => b - a).map(([lengths, count]) => `${count.toLocaleString("en")} proved for ${lengths}`).join(", ");
+}
+
+function lengthsText({ least_length: least, greatest_length: greatest }) {
+  const [from, to] = [least, greatest].map((n) => n?.toLocaleString("en"));
+  return greatest === null ? `every length of at least ${from}` : `every length from ${from} to ${to}`;
+}
+
+// "for every length from 2 to 128, every batch size of at least 2, every attention mask and every weight".
+function proofScope({ scope, theorem }) {
+  const weights = scope.weights === "these" ? "these weights" : "every weight";
+  if (!theorem.proved) {
+    return `at ${pluralize(scope.length, "token")} for ${weights}; for every length not proved: ${theorem.reason || "no reason is recorded"}`;
+  }
+  const named = theorem.covers.filter((text) => text !== "no attention mask");
+  const inputs = named.length < theorem.covers.length ? named.map((text) => `${text} or none`) : named;
+  const layers = theorem.every_depth ? ["every number of layers"] : [];
+  const held = [lengthsText(theorem), "every batch size of at least 2", ...inputs, ...layers].join(", ");
+  return `for ${held} and every weight${theorem.conditions.length ? `, where ${theorem.conditions.join(" and ")}` : ""}`;
+}
+
+// How an outcome is known: "proved: for every length of at least 2, ...", "measured: 3 comparisons, largest difference 9.4e-07", "witness: ...".
 export function evidenceText(f) {
   const evidence = [evidenceKind(f), clause(f)].filter(Boolean).join(": ");
   if (f.kind !== "check" || f.expected !== "fails" || !evidenceKind(f)) return evidence;
@@ -66,6 +94,7 @@ function clause(f) {
   if (f.vacuous) return "vacuous: no token can see another, so the law says nothing about mixing";
   if (f.witness) return `${f.witness.change}: differs by ${formatDifference(f.witness.relative_difference)}`;
   if (f.verdict === "held" && f.measurement) return comparisonSummary(f.measurement);
+  if (f.verdict === "proved" && f.theorem) return proofScope(f);
   if (f.reason) return f.reason;
   return f.proof ? `${pluralize(f.proof.step_count, "step")}, ${valuesUsed(f.scope.tensors_read)}` : "";
 }

@@ -15,6 +15,8 @@ import numpy as np
 from orderproof.laws.proved.proved_law import TokenDim
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
 from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Shape
+from orderproof.prover.logic.terms import Formula, Term, at_most, equal, less, variable
+from orderproof.prover.symbolic.statement import BATCH, MASK, Statement, is_real
 from orderproof.records.audit import Remedy
 
 
@@ -43,6 +45,20 @@ class BatchLaw(ReplacementLaw):
     def change_description(self, tokens: int) -> str:
         name = {0: "the first row", -1: "the last row"}.get(self.replaced_row, f"row {self.replaced_row}")
         return f"replace {name} of the batch"
+
+    def open_statement(self, shared: frozenset[str]) -> Statement | None:
+        if not shared <= {MASK}:
+            return None
+        own = variable("row")
+
+        def in_row(row: Term, _token: Term) -> Formula:
+            return equal(row, own)
+
+        premises, masked = (at_most(0, own), less(own, BATCH)), bool(shared)
+        return Statement(
+            in_row, in_row, lambda row, token: [in_row(row, token), *([is_real(row, token)] if masked else [])],
+            premises, covers=("every attention mask",) if masked else (), per_token=False,
+        )  # fmt: skip
 
     def inapplicable_reason(self, dims: tuple[TokenDim, ...]) -> str | None:
         return None

@@ -24,6 +24,8 @@ from orderproof.laws.proved.proved_law import (
 )
 from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, constant_dependence
 from orderproof.prover.domain.move import STILL
+from orderproof.prover.logic.terms import Formula, Term, at_most, less, variable
+from orderproof.prover.symbolic.statement import MASK, TOKENS, Statement, is_real
 from orderproof.records.audit import Remedy
 
 
@@ -54,6 +56,26 @@ class CausalLaw(IndependenceLaw):
         level = int(np.broadcast_to(fact.dependence, over.shape)[tuple(where)])
         what = "anything" if level >= ALWAYS else f"token {level}"
         return f"the output at token {i} may depend on {what}"
+
+    def open_statement(self, shared: frozenset[str]) -> Statement | None:
+        """With a mask the outputs at real tokens: a pad may see no token, and its output is then the mean of all."""
+        if not shared <= {MASK}:
+            return None
+        cut = variable("cut")
+        premises = (at_most(0, cut), at_most(cut, TOKENS))
+
+        def before(_row: Term, token: Term) -> Formula:
+            return less(token, cut)
+
+        if not shared:
+            return Statement(before, before, lambda row, token: [before(row, token)], premises)
+        return Statement(
+            before,
+            lambda row, token: before(row, token) & is_real(row, token),
+            lambda row, token: [before(row, token), is_real(row, token)],
+            premises,
+            covers=("every attention mask (at its real tokens)",),
+        )
 
     def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
         dims = [d for d, size in enumerate(shape) if size == tokens]

@@ -15,6 +15,8 @@ import numpy as np
 
 from orderproof.batch_layout import second_document_start
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
+from orderproof.prover.logic.terms import Formula, Term, equal, variable
+from orderproof.prover.symbolic.statement import BLOCKS, POSITIONS, Statement, document
 from orderproof.records.audit import Remedy
 
 
@@ -33,6 +35,17 @@ class PackingLaw(ReplacementLaw):
 
     def unchanged_slots(self, rows: int, tokens: int) -> SlotMask:
         return ~self.replaced_slots(rows, tokens)
+
+    def open_statement(self, shared: frozenset[str]) -> Statement | None:
+        if shared != {POSITIONS, BLOCKS}:
+            return None
+        own = variable("own document")
+
+        def in_document(row: Term, token: Term) -> Formula:
+            return equal(document(row, token), own)
+
+        covers = ("every layout of documents", "every mask within documents that shows each token itself")
+        return Statement(in_document, in_document, lambda row, token: [in_document(row, token)], covers=covers)
 
     def change_description(self, tokens: int) -> str:
         return f"replace the {('first', 'second')[self.replaced_document]} of two packed documents"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from orderproof.batch_layout import padding_slots
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
+from orderproof.prover.symbolic.statement import MASK, Statement, is_real
 from orderproof.records.audit import Remedy
 
 
@@ -29,6 +30,11 @@ class PaddingLaw(ReplacementLaw):
 
     def unchanged_slots(self, rows: int, tokens: int) -> SlotMask:
         return ~self.replaced_slots(rows, tokens)
+
+    def open_statement(self, shared: frozenset[str]) -> Statement | None:
+        if shared != {MASK}:
+            return None
+        return Statement(is_real, is_real, lambda row, token: [is_real(row, token)], covers=("every attention mask",))
 
     def change_description(self, tokens: int) -> str:
         return "replace the pad tokens"

@@ -30,6 +30,7 @@ from orderproof.permutations import (
 )
 from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact, Shape, constant_dependence
 from orderproof.prover.domain.move import FREE, STILL, is_permuted, permuted_axis
+from orderproof.prover.symbolic.statement import Statement
 from orderproof.records.audit import Expectation, Remedy
 
 TokenAxis = int | tuple[int, ...] | None  # the axis of an input that runs over tokens; both axes of a mask
@@ -128,6 +129,11 @@ class ProvedLaw(Law):
 
         `rows` is the number of rows of the batch; by default that of the output's first dimension.
         """
+
+    def open_statement(self, shared: frozenset[str]) -> Statement | None:
+        """The law for every number of tokens and rows; None if it has none for these inputs that both runs share."""
+        del shared
+        return None
 
     @abstractmethod
     def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:

@@ -1,0 +1,343 @@
+"""Proofs of laws for every number of tokens and rows, and every value of the inputs that both runs share.
+
+The subject is recorded with open sizes, and the law's open statement is proved on the recordings. Where the call asks
+about the number of tokens, further recordings extend the lengths for which it is proved. Each recording is compared
+with eager calls at several lengths before anything is claimed of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.execution import fixed_rng, named_tensors
+from orderproof.auditing.proof import SHOWN_CHANGES
+from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
+from orderproof.kernel_switch import without_compiled_kernels
+from orderproof.laws import ProvedLaw
+from orderproof.models import Subject
+from orderproof.models.sample import seeded_generator
+from orderproof.models.settings import DEFAULT_SETTING, mask_dtype
+from orderproof.models.subject import prime_length, tensor_sizes
+from orderproof.prover.captured_graph import module_path
+from orderproof.prover.compiled_code import without_compilation
+from orderproof.prover.execution import relative_difference
+from orderproof.prover.logic.rewriting import evaluate
+from orderproof.prover.logic.solver import Solver
+from orderproof.prover.logic.terms import TRUE, AtMostZero, Formula
+from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
+from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.symbolic.open_execution import execute_open
+from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS, TOKENS, Statement
+from orderproof.prover.symbolic.theorem import TOKEN_INPUT, OutputProof, prove
+from orderproof.records.audit import OPEN_CALL_ASSUMPTION, Finding, Theorem
+from orderproof.tolerances import SAME_GRAPH
+
+EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
+EXAMPLE_ROWS = 3
+MAX_PIECES = 4  # recordings for different ranges of lengths
+COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls
+SHARED_INPUTS = {DEFAULT_SETTING: (), "padded": (MASK,), "blocked": (POSITIONS, BLOCKS)}
+_FIXED = "fixed"
+
+
+class NoTheorem(Exception):
+    """Nothing is proved for every length; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """The recordings for a range of lengths [tokens], both ends included; no greatest length means no end."""
+
+    graphs: tuple[OpenGraph, ...]
+    least: int
+    greatest: int | None
+    others: tuple[str, ...]  # conditions that are not a bound of the number of tokens
+    patched_because: str  # why parts of the model were replaced; empty if they were not
+
+    @property
+    def compared_lengths(self) -> list[int]:
+        """The lengths [tokens] of the eager calls with which the recordings are compared."""
+        lengths = sorted({self.least, *COMPARED_LENGTHS})
+        return [n for n in lengths if n >= self.least and (self.greatest is None or n <= self.greatest) and self.has(n)]
+
+    def has(self, tokens: int) -> bool:
+        """True if this number of tokens fulfils the conditions."""
+        conditions = dict.fromkeys(c for graph in self.graphs for c in graph.conditions if not c.functions)
+        return all(evaluate(c, {"batch": EXAMPLE_ROWS, "tokens": tokens}, {}) for c in conditions)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """The assumptions of every claim about these recordings."""
+        changed = dict.fromkeys(name for graph in self.graphs for name in graph.changed_state)
+        found = [f"of one call: the call changes {', '.join(list(changed)[:SHOWN_CHANGES])}"] if changed else []
+        found += dict.fromkeys(text for graph in self.graphs for text in graph.assumptions)
+        if self.patched_because:
+            found.append(f"as traced: parts of the model were replaced, because {self.patched_because}")
+        return found
+
+
+@dataclass
+class OpenCalls:
+    """The open recordings of a subject, by call mode; each is made once."""
+
+    subject: Subject
+    solver: Solver = field(default_factory=Solver)
+    _pieces: dict[str, list[_Piece] | str] = field(default_factory=dict)
+    _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def prove(self, law: ProvedLaw, call_mode: str) -> dict[str, Theorem]:
+        """The theorem about each output of a call mode. Raises `NoTheorem`."""
+        if call_mode not in SHARED_INPUTS:
+            raise NoTheorem("its inputs are not open yet in this call mode")
+        statement = law.open_statement(frozenset(SHARED_INPUTS[call_mode]))
+        if statement is None:
+            raise NoTheorem("the law has no statement for every length yet")
+        pieces = self._recorded(call_mode)
+        found = [(piece, prove(piece.graphs, self._roles[call_mode], statement, self.solver)) for piece in pieces]
+        first = found[0][1]
+        held = [f"input_{k}" for k, role in enumerate(self._roles[call_mode]) if role == _FIXED]
+        same = (f"the same in both runs: {', '.join(held)}",) if held else ()
+        theorems = {name: _joined(name, found, statement) for name in first}
+        return {
+            name: theorem.model_copy(update={"assumptions": (*theorem.assumptions, *same)})
+            if theorem.proved
+            else theorem
+            for name, theorem in theorems.items()
+        }
+
+    def _recorded(self, call_mode: str) -> list[_Piece]:
+        if call_mode not in self._pieces:
+            try:
+                self._pieces[call_mode] = list(self._record(call_mode))
+            except (CaptureError, NoTheorem) as error:
+                self._pieces[call_mode] = str(error)
+            except Exception as error:  # noqa: BLE001 - third-party code: a call with open sizes may fail in any way
+                self._pieces[call_mode] = f"it cannot be recorded with open sizes: {first_line(error)}"
+        found = self._pieces[call_mode]
+        if isinstance(found, str):
+            raise NoTheorem(found)
+        return found
+
+    def _record(self, call_mode: str) -> Iterator[_Piece]:
+        module, inputs, roles = self._call(call_mode)
+        self._roles[call_mode] = roles
+        avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
+        example = prime_length(EXAMPLE_LENGTH, avoided)
+        limit = self.subject.max_length
+        example = example if limit is None else min(example, limit)
+        first = self._piece(module, inputs, example)
+        yield first
+        below, above, count = first.least - 1, first.greatest, 1
+        while below >= LEAST_SIZE and count < MAX_PIECES:
+            piece = self._piece(module, inputs, below)
+            yield piece
+            below, count = piece.least - 1, count + 1
+        while above is not None and (limit is None or above < limit) and count < MAX_PIECES:
+            try:
+                piece = self._piece(module, inputs, above + 1)
+            except Exception:  # noqa: BLE001 - the model takes no more tokens
+                break
+            yield piece
+            above, count = piece.greatest, count + 1
+
+    def _piece(self, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> _Piece:
+        sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
+        patched = ""
+        try:
+            graphs = record_open(module, inputs, sizes)
+        except Exception as error:
+            if self.subject.export_context is nullcontext:
+                raise
+            patched = first_line(error)
+            with self.subject.export_context():
+                graphs = record_open(module, inputs, sizes)
+        least, greatest, others = _bounds([c for graph in graphs for c in graph.conditions])
+        limit = self.subject.max_length
+        if limit is not None:
+            greatest = limit if greatest is None else min(greatest, limit)
+        return _Piece(tuple(graphs), least, greatest, others, patched)
+
+    def _call(self, call_mode: str) -> tuple[nn.Module, list[OpenInput], tuple[str, ...]]:
+        """The module of a call mode, its open inputs, and their roles."""
+        subject, shared = self.subject, SHARED_INPUTS[call_mode]
+        samples = subject.sample(subject.default_length, 0).inputs
+        inputs, roles = [], []
+        for k, (x, axis) in enumerate(zip(samples, subject.token_axes, strict=True)):
+            sizes: list[int | str] = list(x.shape)
+            if isinstance(axis, int):
+                sizes[axis] = "tokens"
+                if axis:
+                    sizes[0] = "batch"
+            elif axis is not None:
+                raise NoTheorem("an input has several token axes")
+            inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype, fixed=axis is None))
+            roles.append(_FIXED if axis is None else TOKEN_INPUT)
+        if TOKEN_INPUT not in roles:
+            raise NoTheorem("no input has a token axis")
+        module: nn.Module = subject.module
+        if shared:
+            bound = None if subject.bind_inputs is None else subject.bind_inputs(shared, call_mode)
+            if bound is None:
+                raise NoTheorem("it does not take the inputs of this call mode")
+            module = bound[0].eval()
+        dtype = mask_dtype(module, samples[0])
+        for name in shared:
+            sizes = ["batch", 1, "tokens", "tokens"] if name == BLOCKS else ["batch", "tokens"]
+            inputs.append(OpenInput(name, tuple(sizes), dtype if name == BLOCKS else torch.int64, fixed=True))
+        return module, inputs, (*roles, *shared)
+
+    # ------------------------------------------------------------------ comparison with eager calls
+
+    def difference(self, call_mode: str) -> str:
+        """How the recordings of a call mode differ from eager calls; empty if they agree."""
+        pieces = self._recorded(call_mode)
+        module, _, _ = self._call(call_mode)
+        compared = 0
+        with preserved_state(module):
+            for piece in pieces:
+                for tokens in piece.compared_lengths:
+                    for inputs in self._examples(call_mode, tokens):
+                        if len(inputs[0]) < LEAST_SIZE:
+                            continue
+                        if found := self._differs(module, piece, inputs, tokens):
+                            return f"with {len(inputs[0])} rows of {tokens} tokens {found}"
+                        compared += 1
+        return "" if compared else "no call of several rows could be compared with it"
+
+    def _examples(self, call_mode: str, tokens: int) -> Iterator[tuple[Tensor, ...]]:
+        sample = self.subject.sample(tokens, 1).inputs
+        rows = sample[0].shape[0]
+        generator = seeded_generator(tokens)
+        for kind in ("all", "random") if SHARED_INPUTS[call_mode] else ("all",):
+            extras: list[Tensor] = []
+            mask = torch.ones(rows, tokens, dtype=torch.int64)
+            if kind == "random":
+                mask = torch.randint(0, 2, (rows, tokens), generator=generator)
+                mask[:, tokens // 2] = 1
+            for name in SHARED_INPUTS[call_mode]:
+                if name == MASK:
+                    extras.append(mask)
+                elif name == POSITIONS:
+                    extras.append(self.subject.first_position + torch.arange(tokens).expand(rows, tokens).contiguous())
+                else:
+                    dtype = mask_dtype(self.subject.module, sample[0])
+                    seen = (mask[:, None, :, None] == mask[:, None, None, :]) & torch.ones(tokens, tokens).tril().bool()
+                    extras.append(torch.where(seen, 0.0, torch.finfo(dtype).min).to(dtype))
+            yield (*sample, *extras)
+
+    def _differs(self, module: nn.Module, piece: _Piece, inputs: tuple[Tensor, ...], tokens: int) -> str:
+        sizes = {"batch": inputs[0].shape[0], "tokens": tokens}
+        try:
+            with torch.no_grad(), fixed_rng(), without_compilation(), without_compiled_kernels():
+                real = named_tensors(module(*(x.clone() for x in inputs)))
+        except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
+            return f"an eager call fails: {first_line(error)}"
+        try:
+            found = [execute_open(graph, inputs, sizes) for graph in piece.graphs]
+        except Exception as error:  # noqa: BLE001 - a recording that is not the call's may fail in any way
+            return f"the recording cannot be run: {first_line(error)}"
+        taken = [outputs for outputs in found if outputs is not None]
+        if len(taken) != 1:
+            return f"{len(taken)} of {len(piece.graphs)} recordings describe the call"
+        for name, expected in real.items():
+            if name not in taken[0] or taken[0][name].shape != expected.shape:
+                return f"the recording has no output {name} of this shape"
+            if relative_difference(expected, taken[0][name]) > SAME_GRAPH:
+                return f"the recording computes another {name}"
+        return ""
+
+
+def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding: Finding) -> Finding:
+    """The finding with what is proved for every length, if it is proved at the recorded one."""
+    if finding.verdict != "proved":
+        return finding
+    calls = context.memo.setdefault("open calls", OpenCalls(context.subject))
+    theorems = []
+    modes = [call_mode] if call_mode != DEFAULT_SETTING else [DEFAULT_SETTING, "padded"]
+    for mode in modes:
+        try:
+            theorem = calls.prove(law, mode).get(finding.output) or _unproved("it has no output of this name")
+            if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(mode)):
+                theorem = _unproved(f"the open recording is not the program that runs: {wrong}")
+        except (NoTheorem, CaptureError) as error:
+            theorem = _unproved(str(error))
+        except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
+            theorem = _unproved(f"{INTERNAL_ERROR}{first_line(error)}")
+        theorems.append(theorem)
+    chosen = theorems[0]
+    if len(theorems) == 2 and chosen.proved and theorems[1].proved and theorems[1].covers:
+        chosen = _with_and_without_mask(*theorems)
+    return finding.model_copy(update={"theorem": chosen})
+
+
+def _with_and_without_mask(without: Theorem, masked: Theorem) -> Theorem:
+    """One theorem for the calls without and with a mask: for the lengths and sizes at which both hold."""
+    ends = [t.greatest_length for t in (without, masked) if t.greatest_length is not None]
+    least = max(without.least_length, masked.least_length)
+    if ends and min(ends) < least:
+        return without
+    return masked.model_copy(
+        update={
+            "covers": ("no attention mask", *masked.covers),
+            "least_length": least,
+            "greatest_length": min(ends, default=None),
+            "every_depth": without.every_depth and masked.every_depth,
+            "conditions": tuple(dict.fromkeys([*without.conditions, *masked.conditions])),
+            "assumptions": tuple(dict.fromkeys([*without.assumptions, *masked.assumptions])),
+        }
+    )
+
+
+def _unproved(reason: str) -> Theorem:
+    return Theorem(proved=False, reason=reason)
+
+
+def _joined(name: str, found: Sequence[tuple[_Piece, dict[str, OutputProof]]], statement: Statement) -> Theorem:
+    """The theorem about one output from the results for adjoining ranges of lengths."""
+    first, results = found[0]
+    result = results[name]
+    if not result.proved:
+        where = "" if result.node is None else f"{result.node.target} ({module_path(result.node)}): "
+        return _unproved(f"{where}{result.reason}")
+    least, greatest, every_depth = first.least, first.greatest, result.every_depth
+    assumptions, others = [*first.assumptions, *result.assumptions], list(first.others)
+    for piece, own in found[1:]:
+        more = own.get(name)
+        if more is None or not more.proved:
+            continue
+        if piece.greatest is not None and piece.greatest + 1 == least:
+            least = piece.least
+        elif greatest is not None and piece.least == greatest + 1:
+            greatest = piece.greatest
+        else:
+            continue
+        every_depth = every_depth and more.every_depth
+        assumptions += [*piece.assumptions, *more.assumptions]
+        others += piece.others
+    return Theorem(
+        proved=True, least_length=least, greatest_length=greatest, every_depth=every_depth,
+        covers=statement.covers,
+        conditions=tuple(dict.fromkeys(others)),
+        assumptions=(OPEN_CALL_ASSUMPTION, *dict.fromkeys(assumptions)),
+    )  # fmt: skip
+
+
+def _bounds(conditions: Sequence[Formula]) -> tuple[int, int | None, tuple[str, ...]]:
+    """The least and the greatest number of tokens that fulfil conditions, and the conditions that are no such bound."""
+    least, greatest, others = LEAST_SIZE, None, []
+    for condition in dict.fromkeys(conditions):
+        match condition:
+            case AtMostZero(parts=(term,)) if (term - TOKENS).is_constant:
+                greatest = -term.constant if greatest is None else min(greatest, -term.constant)
+            case AtMostZero(parts=(term,)) if (term + TOKENS).is_constant:
+                least = max(least, term.constant)
+            case _ if condition is not TRUE:
+                others.append(str(condition))
+    return least, greatest, tuple(others)

@@ -1,0 +1,1 @@
+"""Terms and formulas over indices, and the solver that decides implications between them."""

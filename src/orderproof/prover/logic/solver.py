@@ -1,0 +1,111 @@
+"""Decide implications between formulas with Z3.
+
+A query asks if premises imply a conclusion, for all integers and all functions. Z3 looks for a counterexample; that
+there is none is the proof. *unknown* counts as no proof. Answers are kept by query, so that identical layers cost one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from orderproof.prover.logic.terms import (
+    TRUE,
+    And,
+    Apply,
+    AtMostZero,
+    Conditional,
+    EqualsZero,
+    Expression,
+    FloorDivision,
+    Formula,
+    Holds,
+    Not,
+    Or,
+    Product,
+    Term,
+    Variable,
+    conjunction,
+    negation,
+)
+
+TIME_LIMIT = 2000  # of one query [ms]
+
+
+class Solver:
+    """Decides implications; counts the queries that reached Z3."""
+
+    def __init__(self) -> None:
+        self.queries = 0
+        self._answers: dict[tuple[Formula, Formula], bool] = {}
+        self._translated: dict[Expression, Any] = {}
+        self._z3: Any = None
+
+    def implies(self, premises: Iterable[Formula], conclusion: Formula) -> bool:
+        """True if the premises imply the conclusion; False if they do not, or if it is not known."""
+        premise = conjunction(*premises)
+        if conclusion is TRUE or premise is conclusion:
+            return True
+        operands = premise.parts[0] if isinstance(premise, And) else (premise,)
+        if conclusion in operands or negation(premise) is TRUE:
+            return True
+        key = (premise, conclusion)
+        if key not in self._answers:
+            self._answers[key] = self._ask(conjunction(premise, negation(conclusion)))
+        return self._answers[key]
+
+    def _ask(self, counterexample: Formula) -> bool:
+        import z3
+
+        if self._z3 is None:
+            self._z3 = z3.SolverFor("QF_UFLIA")
+            self._z3.set("timeout", TIME_LIMIT)
+        self.queries += 1
+        self._z3.push()
+        self._z3.add(self._translate(counterexample))
+        answer = self._z3.check()
+        self._z3.pop()
+        return bool(answer == z3.unsat)
+
+    def _translate(self, e: Expression) -> Any:
+        if e not in self._translated:
+            self._translated[e] = self._translation(e)
+        return self._translated[e]
+
+    def _translation(self, e: Expression) -> Any:
+        import z3
+
+        to = self._translate
+        match e:
+            case Term():
+                return z3.Sum([z3.IntVal(e.constant), *(to(a) * f for a, f in e.summands)])
+            case Variable() | Product():
+                return z3.Int(str(e))
+            case Apply(parts=(name, arguments)):
+                return _function(name, len(arguments), boolean=False)(*map(to, arguments))
+            case Holds(parts=(name, arguments)):
+                return _function(name, len(arguments), boolean=True)(*map(to, arguments))
+            case Conditional(parts=(condition, first, second)):
+                return z3.If(to(condition), to(first), to(second))
+            case FloorDivision(parts=(term, divisor)):
+                return to(term) / divisor  # of integers, rounded down for a positive divisor
+            case AtMostZero(parts=(term,)):
+                return to(term) <= 0
+            case EqualsZero(parts=(term,)):
+                return to(term) == 0
+            case Not(parts=(inner,)):
+                return z3.Not(to(inner))
+            case And(parts=(operands,)):
+                return z3.And(*map(to, operands))
+            case Or(parts=(operands,)):
+                return z3.Or(*map(to, operands))
+        return z3.BoolVal(e is TRUE)
+
+
+@cache
+def _function(name: str, arity: int, *, boolean: bool) -> Any:
+    import z3
+
+    result = z3.BoolSort() if boolean else z3.IntSort()
+    return z3.Function(name, *[z3.IntSort()] * arity, result)

@@ -1,0 +1,183 @@
+"""Sizes that a recording leaves open: the number of tokens, the number of rows.
+
+An open size is a symbolic integer of torch with an example value. What the call asks of it (`if n > window:`) is
+answered for the example and kept as a condition: the recording is that of every size for which the conditions hold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import sympy
+import torch
+from torch._dynamo.source import ConstantSource
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.utils import _pytree as pytree
+from torch.utils._sympy.functions import CeilToInt, CleanDiv, FloorDiv, FloorToInt, Max, Min, Mod, PythonMod
+
+from orderproof.prover.logic.terms import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    apply,
+    as_term,
+    at_most,
+    conjunction,
+    disjunction,
+    equal,
+    floor_division,
+    holds,
+    less,
+    maximum,
+    minimum,
+    negation,
+    remainder,
+    variable,
+    without_common_factors,
+)
+
+LEAST_SIZE = 2  # of an open size: torch treats 0 and 1 apart
+
+
+class NotLinear(Exception):
+    """A size or a condition that is not linear in the open sizes; the message shows it."""
+
+
+class OpenSizes:
+    """Open sizes by name, each with an example value."""
+
+    def __init__(self, examples: Mapping[str, int]) -> None:
+        self.examples = dict(examples)
+        self.environment = ShapeEnv(duck_shape=False, specialize_zero_one=True)
+        self._names: dict[sympy.Symbol, str] = {}
+        self.symbols: dict[str, Any] = {}  # SymInts
+        for name, example in examples.items():
+            source = ConstantSource(name)
+            symbol = self.environment.create_symbol(example, source, dynamic_dim=DimDynamic.DYNAMIC)
+            assert isinstance(symbol, sympy.Symbol)
+            self._names[symbol] = name
+            self.symbols[name] = self.environment.create_symintnode(symbol, hint=example, source=source)
+
+    @property
+    def fixed(self) -> list[str]:
+        """Names of the sizes that the call fixed to their example."""
+        replaced = self.environment.replacements
+        return [name for symbol, name in self._names.items() if symbol in replaced]
+
+    def conditions(self) -> list[Formula]:
+        """The questions of the call about sizes; nothing is known of one that is not linear."""
+        return [self._condition(guard.expr) for guard in self.environment.guards]
+
+    def _condition(self, e: Any) -> Formula:
+        try:
+            return self._formula(e)
+        except NotLinear:
+            return holds(self._text(e))
+
+    def _text(self, e: Any) -> str:
+        return str(e.xreplace({symbol: sympy.Symbol(name) for symbol, name in self._names.items()}))
+
+    def without_symbols(self, arguments: Any) -> Any:
+        """Arguments with terms in place of symbolic integers, and text in place of other symbolic numbers."""
+        kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)
+        return pytree.tree_map_only(kinds, self._as_value, arguments)
+
+    def shape(self, tensor: torch.Tensor) -> tuple[Term, ...]:
+        """The shape of a tensor."""
+        return tuple(self.term(size) for size in tensor.shape)
+
+    def term(self, size: Any) -> Term:
+        """The term of a size; one that is not linear is an integer of which nothing else is known."""
+        if not isinstance(size, torch.SymInt):
+            return as_term(int(size))
+        try:
+            return self._term(size.node.expr)
+        except NotLinear:
+            return apply(self._text(size.node.expr))
+
+    def _as_value(self, symbol: Any) -> Any:
+        if isinstance(symbol, torch.SymInt):
+            term = self.term(symbol)
+            return term.constant if term.is_constant else term
+        return OpaqueNumber(str(symbol.node.expr))
+
+    def _term(self, e: Any) -> Term:  # noqa: C901, PLR0912 - one case for each kind of expression
+        e = self.environment.replace(e)
+        if isinstance(e, sympy.Integer):
+            return as_term(int(e))
+        if isinstance(e, sympy.Symbol):
+            if e not in self._names:
+                raise NotLinear(str(e))
+            return variable(self._names[e])
+        parts = [self._term(part) for part in e.args]
+        if isinstance(e, sympy.Add):
+            total = as_term(0)
+            for part in parts:
+                total = total + part
+            return total
+        if isinstance(e, sympy.Mul):
+            result = as_term(1)
+            for part in parts:
+                result = result.times(part)
+            return result
+        if isinstance(e, FloorDiv | CleanDiv | Mod | PythonMod):
+            dividend, divisor, common = without_common_factors(*parts)
+            if divisor.is_constant and divisor.constant > 0:
+                if isinstance(e, FloorDiv | CleanDiv):
+                    return floor_division(dividend, divisor.constant)
+                return remainder(dividend, divisor.constant).times(common)
+        if isinstance(e, Max | Min):
+            result = parts[0]
+            for part in parts[1:]:
+                result = (maximum if isinstance(e, Max) else minimum)(result, part)
+            return result
+        if isinstance(e, FloorToInt | CeilToInt) and e.args[0].is_integer:
+            return parts[0]
+        raise NotLinear(str(e))
+
+    def _formula(self, e: Any) -> Formula:
+        if e in (sympy.true, sympy.false):
+            return TRUE if e is sympy.true else FALSE
+        if isinstance(e, sympy.And | sympy.Or):
+            join = conjunction if isinstance(e, sympy.And) else disjunction
+            return join(*map(self._formula, e.args))
+        if isinstance(e, sympy.Not):
+            return negation(self._formula(e.args[0]))
+        comparisons: dict[Any, Callable[[Term, Term], Formula]] = {
+            sympy.Eq: equal, sympy.Ne: lambda a, b: negation(equal(a, b)), sympy.Le: at_most, sympy.Lt: less,
+            sympy.Ge: lambda a, b: at_most(b, a), sympy.Gt: lambda a, b: less(b, a),
+        }  # fmt: skip
+        if type(e) not in comparisons:
+            raise NotLinear(str(e))
+        first, second = (self._term(part) for part in e.args)
+        return comparisons[type(e)](first, second)
+
+
+@contextmanager
+def text_fixes_sizes() -> Iterator[None]:
+    """Under this, a model that reads an open size as text (`f"{n}"`) fixes it to its example, as `int(n)` does."""
+    original: Callable[[torch.SymInt], str] = torch.SymInt.__repr__
+
+    def as_text(symbol: torch.SymInt) -> str:
+        caller = str(sys._getframe(1).f_globals.get("__name__"))
+        return original(symbol) if caller.partition(".")[0] in ("torch", "sympy") else str(int(symbol))
+
+    torch.SymInt.__repr__ = as_text  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.SymInt.__repr__ = original  # type: ignore[method-assign]
+
+
+class OpaqueNumber:
+    """A number that is computed from open sizes in another way: the same in both runs, and otherwise unknown."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text

@@ -1,0 +1,133 @@
+"""The context of a walk: the statement to prove, what is known of its symbols, and how a quantifier is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from orderproof.prover.logic.rewriting import Substitution
+from orderproof.prover.logic.solver import Solver
+from orderproof.prover.logic.terms import (
+    FALSE,
+    TRUE,
+    And,
+    Formula,
+    Or,
+    Term,
+    Variable,
+    at_most,
+    conjunction,
+    disjunction,
+    equal,
+    holds,
+    less,
+)
+from orderproof.prover.symbolic.open_fact import Axes, axis_variable, index
+
+Candidates = Callable[[Sequence[tuple[Term, Term]]], Sequence[Formula]]
+
+
+@dataclass(frozen=True)
+class Count:
+    """The number of true elements of a tensor of booleans."""
+
+    formula: Formula  # of an element
+    sizes: Axes
+    all_true: Formula
+
+
+@dataclass
+class Context:
+    """State that the rules of a walk share.
+
+    Attributes:
+        solver: Decides implications.
+        premises: What holds of the symbols of the statement: sizes, conditions of the recording.
+        candidates: Formulas over indices (index, size of its axis) that the statement suggests.
+        assumptions: What the proof assumes beyond the statement.
+
+    """
+
+    solver: Solver
+    premises: tuple[Formula, ...]
+    candidates: Candidates
+    assumptions: dict[str, None] = field(default_factory=dict)
+    counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
+
+    def assume(self, text: str) -> None:
+        """Add an assumption."""
+        self.assumptions[text] = None
+
+    def proves(self, conclusion: Formula, sizes: Axes, *premises: Formula) -> bool:
+        """True if the premises imply a conclusion for all indices within these sizes."""
+        if conclusion is TRUE:
+            return True
+        return self.solver.implies([*self.premises, *premises, *_within(sizes, [conclusion, *premises])], conclusion)
+
+    def count(self, name: str, formula: Formula, sizes: Axes) -> Count:
+        """The number of true elements of a tensor of booleans that a node counts."""
+        found = self.counts[name] = Count(formula, sizes, holds(f"all of {name}"))
+        return found
+
+    def equal_sizes(self, first: Term, second: Term) -> bool:
+        """True if two sizes are equal for all open sizes."""
+        return first is second or self.proves(equal(first, second), ())
+
+    def for_all(self, body: Formula, sizes: Axes, first_bound: int) -> Formula:
+        """A formula that implies `body` for every value of the indices from `first_bound` on.
+
+        Args:
+            body: A formula over the indices of axes with these sizes.
+            sizes: The sizes of the axes.
+            first_bound: The number of the first axis over which is quantified.
+
+        Returns:
+            The weakest formula over the other indices that was found.
+
+        """
+        bound = {axis_variable(k) for k in range(first_bound, len(sizes))}
+        if body.variables.isdisjoint(bound):
+            return body
+        if isinstance(body, And):
+            return conjunction(*(self.for_all(part, sizes, first_bound) for part in body.parts[0]))
+        free: list[Formula] = []
+        if isinstance(body, Or):
+            free = [part for part in body.parts[0] if part.variables.isdisjoint(bound)]
+        for candidate in self._candidates(body, sizes, first_bound):
+            if self.proves(body, sizes, candidate):
+                return disjunction(candidate, *free)
+        return disjunction(*free)
+
+    def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
+        yield TRUE
+        kept = [(index(k), sizes[k]) for k in range(first_bound)]
+        atoms = list(dict.fromkeys(self.candidates(kept)))
+        for count in range(1, min(3, len(atoms)) + 1):
+            for chosen in combinations(atoms, count):
+                if (candidate := conjunction(*chosen)) is not FALSE:
+                    yield candidate
+        for k in range(first_bound, len(sizes)):  # the body on the diagonal: a token keeps what it has itself
+            if axis_variable(k) in body.variables:
+                for place, size in kept:
+                    if size is sizes[k]:
+                        diagonal = Substitution({axis_variable(k): place}).formula(body)
+                        if diagonal.variables.isdisjoint(_bound(first_bound, len(sizes))):
+                            yield diagonal
+                            for atom in atoms:
+                                yield diagonal & atom
+
+
+def _bound(first: int, end: int) -> set[Variable]:
+    return {axis_variable(k) for k in range(first, end)}
+
+
+def _within(sizes: Axes, formulas: Iterable[Formula]) -> list[Formula]:
+    """The indices that occur are within their sizes."""
+    used = frozenset().union(*(f.variables for f in formulas))
+    return [
+        f
+        for k, size in enumerate(sizes)
+        if axis_variable(k) in used
+        for f in (at_most(0, index(k)), less(index(k), size))
+    ]

@@ -1,0 +1,121 @@
+"""Induction over layers: a proof for the recorded layers is one for every number of them.
+
+A layer reads what the layer before it computed, its own parameters, and tensors that all layers share. Let F be the
+fact about the result of the last recorded layer. If what enters the first layer fulfils F, and each layer maps F to a
+fact that implies F, then F holds after any number of layers with the code of the recorded ones, in any order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch.fx import Node
+
+from orderproof.prover.captured_graph import module_path
+from orderproof.prover.logic.terms import FALSE
+from orderproof.prover.recording.open_recording import OpenGraph
+from orderproof.prover.symbolic.context import Context
+from orderproof.prover.symbolic.open_fact import OpenFact
+from orderproof.prover.symbolic.walk import OpenWalk, derive
+
+_INDEX = re.compile(r"^(.*?(?:^|\.))(\d+)(?=\.|$)")
+
+
+@dataclass(frozen=True)
+class _Layer:
+    nodes: tuple[Node, ...]
+    entry: Node  # of what enters the layer: the result of the one before
+    result: Node
+
+
+def holds_at_every_depth(graph: OpenGraph, done: OpenWalk, output: Node, context: Context) -> bool:
+    """True if the fact about an output holds for every number of the recorded layers."""
+    layers = _layers(graph, done)
+    if not layers or not _reads_last_layer_only(output, layers):
+        return False
+    invariant = done.facts.get(layers[-1].result)
+    if not isinstance(invariant, OpenFact) or invariant.unbounded is not FALSE or invariant.hidden is not FALSE:
+        return False
+    invariant = OpenFact(invariant.dims, invariant.dtype, invariant.same)
+    if not _implies(context, invariant, done.facts.get(layers[0].entry)):
+        return False
+    for layer in layers:
+        entered = done.facts.get(layer.entry)
+        if isinstance(entered, OpenFact) and entered == invariant:
+            result = done.facts.get(layer.result)  # the walk began this layer with the invariant
+        else:
+            own = set(layer.nodes)
+            known = {node: fact for node, fact in done.facts.items() if node not in own} | {layer.entry: invariant}
+            result = derive(graph, layer.nodes, known, context).facts.get(layer.result)
+        if not _implies(context, invariant, result):
+            return False
+    return True
+
+
+def _implies(context: Context, invariant: OpenFact, fact: object) -> bool:
+    """True if a fact is at least as strong as the invariant."""
+    if not isinstance(fact, OpenFact) or not _is_alike(invariant, fact):
+        return False
+    ordinary = fact.unbounded is FALSE and fact.hidden is FALSE
+    return ordinary and context.proves(fact.same, fact.sizes, invariant.same)
+
+
+def _layers(graph: OpenGraph, done: OpenWalk) -> list[_Layer]:
+    """The repeated layers of a graph in order; empty if its layers exchange more than one tensor."""
+    members: dict[str, dict[int, list[Node]]] = {}
+    for node in graph.graph.nodes:
+        found = _INDEX.match(module_path(node)) if node.op == "call_function" else None
+        if found is not None:
+            members.setdefault(found[1], {}).setdefault(int(found[2]), []).append(node)
+    stacks = [by_index for by_index in members.values() if len(by_index) > 1]
+    if not stacks:
+        return []
+    by_index = max(stacks, key=lambda found: sum(map(len, found.values())))
+    layers: list[_Layer] = []
+    computed: set[Node] = set()  # from the results of layers
+    for index in sorted(by_index):
+        layer = _layer(by_index[index], layers[-1].result if layers else None, computed, done)
+        if layer is None:
+            return []
+        layers.append(layer)
+        computed |= {layer.result}
+        for node in graph.graph.nodes:
+            if not computed.isdisjoint(node.all_input_nodes):
+                computed.add(node)
+    return layers
+
+
+def _layer(nodes: Sequence[Node], before: Node | None, computed: set[Node], done: OpenWalk) -> _Layer | None:
+    own = set(nodes)
+    results = [node for node in nodes if any(user not in own for user in node.users)]
+    outside = {node for one in nodes for node in one.all_input_nodes if node not in own}
+    if len(results) != 1 or outside & computed != ({before} if before is not None else set()):
+        return None
+    fact = done.facts.get(results[0])
+    entries = [before] if before is not None else [n for n in outside if _is_alike(done.facts.get(n), fact)]
+    return _Layer(tuple(nodes), entries[0], results[0]) if len(entries) == 1 else None
+
+
+def _is_alike(first: object, second: object) -> bool:
+    """True if two facts are about tensors of the same shape and dtype."""
+    if not isinstance(first, OpenFact) or not isinstance(second, OpenFact):
+        return False
+    return first.dims == second.dims and first.dtype == second.dtype
+
+
+def _reads_last_layer_only(output: Node, layers: Sequence[_Layer]) -> bool:
+    """True if an output is computed from the result of the last layer, and from no other result of a layer."""
+    inside = {node for layer in layers for node in layer.nodes}
+    seen, queue, read = set(), [output], set()
+    while queue:
+        node = queue.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node in inside:
+            read.add(node)
+        else:
+            queue += node.all_input_nodes
+    return read == {layers[-1].result}

@@ -1,0 +1,82 @@
+"""Scaled dot-product attention: softmax(Q K^T + mask) V."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch.fx import Node
+
+from orderproof.prover.domain.values import FINITE_SCORES_ASSUMPTION
+from orderproof.prover.logic.terms import FALSE, Formula, as_term, at_most
+from orderproof.prover.symbolic.frame import frame
+from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, size_of
+from orderproof.prover.symbolic.reindexing import with_axes
+from orderproof.prover.symbolic.rule import Application, open_rule
+from orderproof.prover.symbolic.rules.contraction import contraction
+from orderproof.prover.symbolic.rules.softmax import softmax_fact
+
+
+@open_rule("scaled_dot_product_attention")
+def attention(call: Application) -> OpenFact:
+    """Attention of queries [..., query, width] to keys and values [..., key, width]."""
+    query, key, value = (call.fact(x) for x in call.node.args[:3])
+    mask, causal = call.argument(3, "attn_mask"), call.argument(5, "is_causal", False)
+    if call.argument(4, "dropout_p", 0.0) != 0.0:
+        raise NotCovered("attention with dropout")
+    rank = len(query.dims)
+    outer = [f"batch {d}" for d in range(rank - 2)]
+    if call.node.kwargs.get("enable_gqa") and len(outer) > 0:
+        key, value = _with_repeated_heads(query, key), _with_repeated_heads(query, value)
+    scores = contraction(
+        call, [(query, [*outer, "row", "width"]), (key, [*outer, "column", "width"])], [*outer, "row", "column"]
+    )
+    if causal:
+        scores = _below_diagonal(call, scores)
+    if isinstance(mask, Node):
+        scores = _masked(call, scores, call.fact(mask))
+    weights = softmax_fact(call, scores, rank - 1)
+    return contraction(
+        call, [(weights, [*outer, "row", "column"]), (value, [*outer, "column", "out"])], [*outer, "row", "out"]
+    )
+
+
+def _with_repeated_heads(query: OpenFact, fact: OpenFact) -> OpenFact:
+    """Keys or values with each head as often as queries share it."""
+    dim = len(fact.dims) - 3
+    heads, own = size_of(query.dims[dim]), size_of(fact.dims[dim])
+    if heads is own:
+        return fact
+    if fact.uses(dim) or not heads.is_constant or not own.is_constant:
+        raise NotCovered("the heads of keys differ from one another")
+    return with_axes(fact, dim, query.dims[dim])
+
+
+def _below_diagonal(call: Application, scores: OpenFact) -> OpenFact:
+    """Scores with the entries above the diagonal hidden."""
+    rank = len(scores.dims)
+    row, column = scores.indices(rank - 2), scores.indices(rank - 1)
+    if len(row) > 1 or len(column) > 1:
+        raise NotCovered("the rows of a causal attention are merged")
+    later = ~at_most(column[0] if column else as_term(0), row[0] if row else as_term(0))
+    return replace(scores, hidden=scores.hidden | later, same=scores.same | later, unbounded=scores.unbounded & ~later)
+
+
+def _masked(call: Application, scores: OpenFact, mask: OpenFact) -> OpenFact:
+    """Scores plus a mask of numbers, or hidden where a mask of booleans is false."""
+    rank = len(scores.dims)
+    own = range(rank - len(mask.dims), rank)
+    common = frame([(scores, range(rank)), (mask, own)], range(rank))
+    a, b = common.place(scores, range(rank)), common.place(mask, own)
+    if mask.dtype is torch.bool:
+        if not isinstance(b.value, Formula):
+            raise NotCovered("a mask depends on tokens")
+        hidden = ~b.value
+        return replace(a, hidden=a.hidden | hidden, same=a.same | hidden, unbounded=a.unbounded & ~hidden)
+    ranges = b.ranges()
+    if ranges.hidden is not FALSE:
+        call.context.assume(FINITE_SCORES_ASSUMPTION)
+    unbounded = a.unbounded | ranges.unbounded
+    return replace(
+        a, same=a.same & b.same, hidden=(a.hidden | ranges.hidden) & ~unbounded, unbounded=unbounded, zero=FALSE
+    )

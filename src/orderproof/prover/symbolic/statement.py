@@ -1,0 +1,78 @@
+"""Statements about two runs of an open graph: what the inputs agree on, and where the outputs have to agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from orderproof.prover.logic.rewriting import with_function_true
+from orderproof.prover.logic.terms import Formula, Term, apply, equal, holds, variable
+
+TOKENS, BATCH = variable("tokens"), variable("batch")  # the open sizes
+MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"  # roles of inputs that both runs share
+_MASK_FUNCTION = "mask"
+
+
+def is_real(row: Term, token: Term) -> Formula:
+    """The attention mask marks a token as real."""
+    return holds(_MASK_FUNCTION, row, token)
+
+
+def document(row: Term, token: Term) -> Term:
+    """The document to which a token belongs: any number."""
+    return apply("document", row, token)
+
+
+def sees_within_document(row: Term, query: Term, key: Term) -> Formula:
+    """A mask within documents: each token sees itself, and any tokens of its document."""
+    own = equal(document(row, query), document(row, key))
+    return own & (equal(query, key) | holds("sees", row, query, key))
+
+
+Place = Callable[[Term, Term], Formula]  # (row, token) -> a formula
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A law of two runs of an open graph.
+
+    Attributes:
+        given: Where the inputs of both runs agree.
+        shown: Where the outputs have to agree.
+        parts: (row, token) -> the formulas of which facts between inputs and outputs consist.
+        premises: What holds of its symbols.
+        covers: What the statement holds for, besides sizes and weights: "every attention mask".
+        per_token: Outputs without tokens are not compared.
+
+    """
+
+    given: Place
+    shown: Place
+    parts: Callable[[Term, Term], Sequence[Formula]]
+    premises: tuple[Formula, ...] = ()
+    covers: tuple[str, ...] = ()
+    per_token: bool = True
+
+    def with_everything_real(self) -> Statement:
+        """The statement for an attention mask that marks every token as real."""
+
+        def replaced(formula: Formula) -> Formula:
+            return with_function_true(formula, _MASK_FUNCTION)
+
+        return replace(
+            self,
+            given=lambda row, token: replaced(self.given(row, token)),
+            shown=lambda row, token: replaced(self.shown(row, token)),
+            parts=lambda row, token: [replaced(part) for part in self.parts(row, token)],
+            premises=tuple(map(replaced, self.premises)),
+        )
+
+    def candidates(self, indices: Sequence[tuple[Term, Term]]) -> list[Formula]:
+        """Formulas over indices (index, size of its axis), of which those of facts are made."""
+        no_row, no_token = variable("no row"), variable("no token")
+        rows = [i for i, size in indices if size is BATCH] or [no_row]
+        longer = [(i, (size - TOKENS).constant) for i, size in indices if (size - TOKENS).is_constant]
+        tokens = list(dict.fromkeys(place for i, more in longer for place in (i, i - more))) or [no_token]
+        found = dict.fromkeys(part for token in tokens for row in rows for part in self.parts(row, token))
+        unknown = no_row.variables | no_token.variables
+        return [formula for formula in found if formula.variables.isdisjoint(unknown)]

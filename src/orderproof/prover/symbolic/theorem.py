@@ -1,0 +1,182 @@
+"""Prove a law of a module for every number of tokens, every number of rows and every value of its fixed inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch.fx import Node
+
+from orderproof.prover.logic.solver import Solver
+from orderproof.prover.logic.terms import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    apply,
+    as_term,
+    at_most,
+    conditional,
+    negation,
+)
+from orderproof.prover.recording.open_recording import OpenGraph
+from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.symbolic.context import Context
+from orderproof.prover.symbolic.depth import holds_at_every_depth
+from orderproof.prover.symbolic.open_fact import Cases, OpenFact, Value, dims_of, index
+from orderproof.prover.symbolic.statement import (
+    BATCH,
+    BLOCKS,
+    MASK,
+    POSITIONS,
+    TOKENS,
+    Statement,
+    is_real,
+    sees_within_document,
+)
+from orderproof.prover.symbolic.walk import OpenWalk, walk
+
+TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
+
+
+@dataclass(frozen=True)
+class OutputProof:
+    """The result for one output.
+
+    Attributes:
+        proved: The statement is proved, for every branch of the call.
+        every_depth: It is proved for every number of the recorded layers.
+        assumptions: What the proof assumes.
+        reason: Why it is not proved.
+        node: The first node that has no rule, if that is why.
+
+    """
+
+    proved: bool
+    every_depth: bool = False
+    assumptions: tuple[str, ...] = ()
+    reason: str = ""
+    node: Node | None = None
+
+
+def prove(
+    graphs: Sequence[OpenGraph], roles: Sequence[str], statement: Statement, solver: Solver
+) -> dict[str, OutputProof]:
+    """Prove a statement for each output.
+
+    Args:
+        graphs: The recordings of the call, one for each branch.
+        roles: The role of each input: TOKEN_INPUT, that of an input that both runs share, or another text.
+        statement: The statement.
+        solver: Decides implications.
+
+    """
+    results: dict[str, OutputProof] = {}
+    for graph in graphs:
+        for name, result in _prove_branch(graph, roles, statement, solver).items():
+            before = results.get(name)
+            if before is None or (before.proved and not result.proved):
+                results[name] = result
+            elif before.proved:
+                assumptions = tuple(dict.fromkeys([*before.assumptions, *result.assumptions]))
+                every_depth = before.every_depth and result.every_depth
+                results[name] = replace(before, assumptions=assumptions, every_depth=every_depth)
+    return results
+
+
+def _prove_branch(
+    graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver
+) -> dict[str, OutputProof]:
+    sizes = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH))
+    premises = (*sizes, *graph.conditions, *statement.premises)
+
+    def walked(statement: Statement, fixed: Mapping[str, Value]) -> tuple[OpenWalk, Context]:
+        context = Context(solver, premises, statement.candidates)
+        inputs = {
+            node: input_fact(graph, node, role, statement, fixed)
+            for node, role in zip(graph.inputs, roles, strict=True)
+        }
+        return walk(graph, inputs, context), context
+
+    done, context = walked(statement, {})
+    possible, everywhere = _answers(graph, done, context)
+    if not possible:
+        return {}
+    if everywhere:
+        statement = statement.with_everything_real()
+        done, context = walked(statement, {MASK: TRUE})
+    return {name: _decide(graph, name, done, statement, context) for name in graph.outputs}
+
+
+def input_fact(graph: OpenGraph, node: Node, role: str, statement: Statement, fixed: Mapping[str, Value]) -> OpenFact:
+    """The fact about an input: where the statement says that both runs agree, or its value if both share it."""
+    tensor: torch.Tensor = node.meta["val"]
+    dims = dims_of(graph.shape(node))
+    row, token = index(0), index(1)
+    if role == TOKEN_INPUT:
+        return OpenFact(dims, tensor.dtype, same=statement.given(row, token))
+    if role == MASK:
+        real = fixed.get(MASK, is_real(row, token))
+        assert isinstance(real, Formula)
+        value: Value = real if tensor.dtype is torch.bool else conditional(real, as_term(1), as_term(0))
+    elif role == POSITIONS:
+        value = apply("position", row, token)
+    elif role == BLOCKS:
+        seen = sees_within_document(row, index(1), index(2))
+        value = Cases(((seen, 0.0), (negation(seen), float(torch.finfo(tensor.dtype).min))))
+    else:
+        return OpenFact(dims, tensor.dtype)
+    return OpenFact(dims, tensor.dtype, value=value)
+
+
+def _answers(graph: OpenGraph, done: OpenWalk, context: Context) -> tuple[bool, bool]:
+    """True if the answers of a recording can be true; and True if they say that every token is visible."""
+    everywhere = False
+    for question in graph.questions:
+        fact = done.facts.get(question.node)
+        asked = fact.value if isinstance(fact, OpenFact) else None
+        if asked is (FALSE if question.answer else TRUE):
+            return False, False
+        for count in context.counts.values():
+            if asked is not count.all_true:
+                continue
+            if context.proves(count.formula, count.sizes) and not question.answer:
+                return False, False
+            if question.answer and count.formula is is_real(index(0), index(1)) and count.sizes == (BATCH, TOKENS):
+                everywhere = True
+    return True, everywhere
+
+
+def _decide(graph: OpenGraph, name: str, done: OpenWalk, statement: Statement, context: Context) -> OutputProof:
+    node = graph.outputs[name]
+    fact = done.facts.get(node)
+    if fact is None:
+        failed = _first_failure(node, done)
+        return OutputProof(proved=False, reason=done.failures.get(failed, "") if failed else "", node=failed)
+    if not isinstance(fact, OpenFact):
+        return OutputProof(proved=False, reason="the output is several tensors")
+    rows = [k for k, size in enumerate(fact.sizes) if size is BATCH]
+    tokens = [k for k, size in enumerate(fact.sizes) if size is TOKENS]
+    if len(rows) != 1 or (statement.per_token and not tokens):
+        return OutputProof(proved=False, reason="the output has no dimension of rows and tokens")
+    token: Term = index(tokens[0]) if tokens else as_term(0)
+    goal = statement.shown(index(rows[0]), token)
+    if context.proves(fact.same, fact.sizes, goal):
+        every_depth = holds_at_every_depth(graph, done, node, context)
+        return OutputProof(proved=True, every_depth=every_depth, assumptions=tuple(context.assumptions))
+    return OutputProof(proved=False, reason=f"both runs agree where {fact.same}", node=node)
+
+
+def _first_failure(node: Node, done: OpenWalk) -> Node | None:
+    """The first node without a rule on which a node depends."""
+    seen, queue = set(), [node]
+    while queue:
+        one = queue.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one in done.failures:
+            return one
+        queue += [n for n in one.all_input_nodes if n not in done.facts]
+    return None

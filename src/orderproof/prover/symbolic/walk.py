@@ -1,0 +1,58 @@
+"""Derive the facts of an open graph, node by node."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from torch.fx import Node
+
+from orderproof.prover.recording.open_recording import OpenGraph
+from orderproof.prover.symbolic.constants import constant_fact
+from orderproof.prover.symbolic.context import Context
+from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact
+from orderproof.prover.symbolic.rule import Application, OpenFacts, find_open_rule
+
+
+@dataclass(frozen=True)
+class OpenWalk:
+    """The facts of an open graph, and why nodes have none."""
+
+    facts: dict[Node, OpenFacts]
+    failures: dict[Node, str]
+
+
+def walk(graph: OpenGraph, inputs: Mapping[Node, OpenFact], context: Context) -> OpenWalk:
+    """The facts about the nodes of a graph, given those about its inputs. A node without a rule has none."""
+    return derive(graph, graph.graph.nodes, inputs, context)
+
+
+def derive(graph: OpenGraph, nodes: Iterable[Node], known: Mapping[Node, OpenFacts], context: Context) -> OpenWalk:
+    """The facts about some nodes in graph order, given those about others."""
+    facts: dict[Node, OpenFacts] = dict(known)
+    failures: dict[Node, str] = {}
+    for node in nodes:
+        if node.op == "placeholder" and node not in facts:
+            facts[node] = constant_fact(graph, node)
+        if node.op != "call_function" or any(operand not in facts for operand in node.all_input_nodes):
+            continue
+        try:
+            facts[node] = _fact(graph, node, facts, context)
+        except NotCovered as error:
+            failures[node] = str(error)
+    return OpenWalk(facts, failures)
+
+
+def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: Context) -> OpenFacts:
+    if node.target is operator.getitem:
+        whole, place = facts[node.args[0]], node.args[1]  # type: ignore[index]
+        if not isinstance(whole, tuple):
+            raise NotCovered("a part of one tensor")
+        return whole[place]  # type: ignore[index]
+    rule = find_open_rule(node.target)
+    if rule is None:
+        raise NotCovered(f"{node.target} has no rule")
+    application = Application(node, facts, graph.shapes[node], context)
+    result = application.checked(rule(application))
+    return application.finished(result) if isinstance(result, OpenFact) else result

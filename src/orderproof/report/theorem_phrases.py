@@ -1,0 +1,49 @@
+"""The scope of a proof in words: for which lengths, batches, masks and weights the law is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orderproof.records.audit import Scope, Theorem
+
+LEAST_BATCH_SIZE = 2  # a theorem is recorded with an open number of rows, and torch treats one row apart
+_NO_MASK = "no attention mask"  # covered by the call with tokens only
+
+
+def proof_scope_text(scope: Scope, theorem: Theorem | None) -> str:
+    """``for every length from 2 to 128, every batch size of at least 2, every attention mask and every weight``.
+
+    If the law is not proved for every length: ``at 7 tokens for every weight; for every length not proved: why``. A
+    proof without such a result (of a completion): ``for every value of every parameter``.
+    """
+    these = scope.weights == "these"
+    if theorem is None:
+        return "for these weights" if these else "for every value of every parameter"
+    if theorem.proved:
+        return theorem_text(theorem)
+    tokens = f"{scope.length:,} token{'' if scope.length == 1 else 's'}"
+    weights = "these weights" if these else "every weight"
+    return f"at {tokens} for {weights}; for every length not proved: {theorem.reason or 'no reason is recorded'}"
+
+
+def theorem_text(theorem: Theorem) -> str:
+    """For what a theorem holds, with the conditions on the sizes."""
+    held = [
+        lengths_text(theorem), f"every batch size of at least {LEAST_BATCH_SIZE}", *_shared_inputs(theorem.covers),
+        *(["every number of layers"] if theorem.every_depth else []), "every weight",
+    ]  # fmt: skip
+    text = f"for {', '.join(held[:-1])} and {held[-1]}"
+    return f"{text}, where {' and '.join(theorem.conditions)}" if theorem.conditions else text
+
+
+def lengths_text(theorem: Theorem) -> str:
+    """``every length from 2 to 128``, or ``every length of at least 2``."""
+    if theorem.greatest_length is None:
+        return f"every length of at least {theorem.least_length:,}"
+    return f"every length from {theorem.least_length:,} to {theorem.greatest_length:,}"
+
+
+def _shared_inputs(covers: Sequence[str]) -> list[str]:
+    """The inputs that are covered; a call without a mask and calls with every mask are one item."""
+    named = [text for text in covers if text != _NO_MASK]
+    return [f"{text} or none" for text in named] if len(named) < len(covers) else named

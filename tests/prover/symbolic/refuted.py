@@ -1,0 +1,117 @@
+"""Programs of which a law was proved once that they do not fulfil, each found by trying to get a false proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.prover.symbolic.programs import Case, Program, attend
+
+
+def _attend_real(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    return attend(m, x, mask[:, None, :].bool(), fill=-1e9)
+
+
+def _asks_all_but_last(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    return attend(m, x, None) if bool(mask[:, :-1].all()) else _attend_real(m, x, mask)
+
+
+def _asks_first_two(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    return attend(m, x, None) if bool(mask[:, :2].all()) else _attend_real(m, x, mask)
+
+
+def _counts_all_but_last(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    part = mask.bool()[:, :-1]
+    return attend(m, x, None) if bool(part.sum() == part.numel()) else _attend_real(m, x, mask)
+
+
+def _same_part_twice(m: Program, x: Tensor) -> Tensor:
+    """The first and the last part of a concatenation are one tensor."""
+    zero = torch.zeros(1)
+    return x + torch.cat([zero, torch.ones(x.shape[1] - 2), zero])[:, None] * x.flip(1)
+
+
+def _bytes(m: Program, x: Tensor) -> Tensor:
+    """Positions in one byte, which begin again after 127."""
+    i = torch.arange(x.shape[1]).to(torch.int8)
+    return attend(m, x, i[None, :] <= i[:, None])
+
+
+def _sentinel(m: Program, x: Tensor) -> Tensor:
+    """The largest integer plus one is the smallest."""
+    i = torch.arange(x.shape[1])
+    largest = torch.where(i >= 0, torch.iinfo(torch.int64).max, i)
+    return torch.where((largest + 1 < 0)[:, None], x.flip(1), x)
+
+
+def _falling(m: Program, x: Tensor) -> Tensor:
+    """A stored count from two to zero, in one byte without sign."""
+    stored = torch.tensor([2, 1, 0], dtype=torch.uint8)
+    return torch.where((stored[2:] == 0)[:, None], x.flip(1), x)
+
+
+def _large_counts(m: Program, x: Tensor) -> Tensor:
+    """On the diagonal too the scores are as negative as a mask, from integers that grow."""
+    i = torch.arange(x.shape[1])[:, None]
+    scores = torch.where(i == i.mT, (-(i + 1) * 10**9).to(x.dtype), torch.full((), -1e9))
+    return scores.expand(x.shape[0], -1, -1).softmax(-1) @ x
+
+
+def _lower_part(m: Program, x: Tensor) -> Tensor:
+    """A number on and below the diagonal, zeros above it."""
+    i = torch.arange(x.shape[1])
+    return torch.where(i <= i[:, None], m.sink, 0.0)
+
+
+def _product_of_one(m: Program, x: Tensor) -> Tensor:
+    """The cumulative product of one number is that number: the diagonal is as negative as the rest."""
+    i = torch.arange(x.shape[1])
+    diagonal = torch.full((x.shape[0], 1, 1), -1e9).cumprod(1)
+    return torch.where(i == i[:, None], diagonal, torch.full((), -1e9)).softmax(-1) @ x
+
+
+def _windows_of_one(m: Program, x: Tensor) -> Tensor:
+    """Windows of a dimension of size one, before that of tokens."""
+    reverse = torch.cat([x[:, :1], x.flip(1)[:, 1:]], 1)
+    return reverse[:, None].unfold(1, 1, 1)[:, 0, ..., 0]
+
+
+def _scores_as_bytes(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    """The number that hides a pad becomes zero in one byte."""
+    scores = (m.first(x) @ x.mT).masked_fill(mask[:, None] == 0, -1e9)
+    return scores.to(torch.int8).float().softmax(-1) @ x
+
+
+def _replaced_from_the_end(m: Program, x: Tensor) -> Tensor:
+    """With fewer than four tokens the replaced index counts from the end."""
+    n = x.shape[1]
+    replaced = x.select_scatter(x[:, -1].flip(0).cumsum(0), 1, n - 4)
+    return torch.where((torch.arange(n) == n - 4)[:, None], 0.0, replaced)
+
+
+def _case(
+    name: str, function: Callable[..., Tensor], *laws: str, masked: bool = False, least: int = 2,
+    lengths: tuple[int, ...] = (),
+) -> Case:  # fmt: skip
+    return Case(name, function, frozenset(laws), masked, least=least, lengths=lengths)
+
+
+REFUTED = [
+    _case("index that counts from the end", _replaced_from_the_end),
+    _case("hiding scores as bytes", _scores_as_bytes, "batch", masked=True),
+    _case("windows of one", _windows_of_one, "batch"),
+    _case("clamped below zero", lambda m, x: _lower_part(m, x).clamp(0.0, -5.0) @ x, "batch"),
+    _case("hard tanh above zero", lambda m, x: F.hardtanh(_lower_part(m, x), 1.0, 2.0) @ x, "batch"),
+    _case("product of one number", _product_of_one, "batch"),
+    _case("large counts as scores", _large_counts, "batch"),
+    _case("falling count in one byte", _falling, "batch"),
+    _case("positions in one byte", _bytes, "batch", lengths=(140,)),
+    _case("largest integer plus one", _sentinel, "batch"),
+    _case("same part twice", _same_part_twice, "batch", least=3),
+    _case("asks all tokens but the last", _asks_all_but_last, "batch", masked=True, least=3),
+    _case("asks the first two tokens", _asks_first_two, "batch", masked=True, least=3),
+    _case("counts all tokens but the last", _counts_all_but_last, "batch", masked=True, least=3),
+]
