@@ -105,7 +105,7 @@ def test_each_misbehaving_architecture_costs_one_row(
         assert text in row.failure.reason
         assert "\n" not in row.failure.reason
         assert row.failure.limit == {"memory": MEMORY_LIMIT}.get(category)
-        assert row.seconds > 0
+        assert row.processor_seconds > 0
 
 
 def test_hanging_architecture_costs_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold: None) -> None:
@@ -122,7 +122,7 @@ def test_hanging_architecture_costs_one_row(tmp_path: Path, monkeypatch: pytest.
 def test_processes_started_by_a_worker_are_killed_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold: None
 ) -> None:
-    def spawn(name: str, attention: str | None) -> NoReturn:
+    def spawn(name: str, attention: str | None, law_seconds: float) -> NoReturn:
         pid = os.fork()
         if pid:
             (tmp_path / "pid").write_text(str(pid))
@@ -137,7 +137,7 @@ def test_processes_started_by_a_worker_are_killed_with_it(
 def test_only_a_higher_limit_repeats_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold: None) -> None:
     made = tmp_path / "made"
 
-    def row_of(name: str, attention: str | None) -> AtlasRow:
+    def row_of(name: str, attention: str | None, law_seconds: float) -> AtlasRow:
         with made.open("a") as stream:
             stream.write(name + "\n")
         return with_failure(empty_row(name, attention), "crash", "again")
@@ -154,6 +154,10 @@ def test_only_a_higher_limit_repeats_a_row(tmp_path: Path, monkeypatch: pytest.M
         assert (made.read_text().split() if made.exists() else []) == more
         with AtlasStore(tmp_path / "store") as store:
             assert len(store.rows) == 3
+
+
+def test_limit_of_each_law_grows_with_that_of_the_process() -> None:
+    assert [Limits(seconds=s).law_seconds for s in (60, 300, 1500)] == [120, 120, 600]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_document_is_read_back_from_plain_and_compressed_files(tmp_path: Path) -
 )
 def test_other_files_are_a_one_line_error(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(UsageError, match="expected an atlas of schema 3: ") as error:
+    with pytest.raises(UsageError, match="expected an atlas of schema 4: ") as error:
         read_document(tmp_path / "x")
     assert reason in str(error.value)
     assert "\n" not in str(error.value)

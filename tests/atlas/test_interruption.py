@@ -19,7 +19,7 @@ import os, sys, time
 from orderproof.atlas import row, runner
 from orderproof.cli import atlas, main
 
-def make(name, attention):
+def make(name, attention, law_seconds):
     with open("begun", "a") as stream:
         stream.write(f"{name} {os.getpid()}\\n")
     time.sleep(0.25)

@@ -8,10 +8,10 @@ from pathlib import Path
 from orderproof.atlas.counts import code_span, entry_summary, summary, undecided_reasons
 from orderproof.atlas.document import AtlasDocument, build_document
 from orderproof.atlas.page import page
-from orderproof.atlas.row import AtlasRow, LawResult, empty_row, one_line, with_failure
+from orderproof.atlas.row import AtlasRow, LawResult, empty_row, one_line, summarize_finding, with_failure
 from orderproof.atlas.runner import AtlasRequest, requested_document
 from orderproof.atlas.store import AtlasStore
-from orderproof.records.audit import Entry
+from orderproof.records.audit import Entry, Finding, Scope, Theorem
 
 
 def law(code: str, name: str, verdict: str, **more: object) -> LawResult:
@@ -50,7 +50,7 @@ def sample_rows() -> list[AtlasRow]:
     rows = [
         empty_row(n, None).model_copy(update={"model_kind": "causal_lm", "laws": laws}) for n, laws in results.items()
     ]
-    rows[0] = rows[0].model_copy(update={"entries": entries, "seconds": 1.25})
+    rows[0] = rows[0].model_copy(update={"entries": entries, "processor_seconds": 1.25})
     return [
         *rows,
         with_failure(empty_row("c", None), "crash", "ended by SIGSEGV"),
@@ -58,6 +58,37 @@ def sample_rows() -> list[AtlasRow]:
         with_failure(empty_row("f", None), "memory", "arch:f: can't allocate; wrap it", limit=2.5),
         empty_row("e", None).model_copy(update={"alias_of": "a"}),
     ]
+
+
+def test_the_page_says_which_proved_laws_are_theorems_for_every_length() -> None:
+    laws = (
+        law("OP201", "causal", "proved", theorem="yes"),
+        law("OP203", "packing", "proved", call_mode="blocked", theorem="yes"),
+        law("OP101", "permutation", "proved", theorem="no", theorem_reason="the law has no statement"),
+        law("OP202", "padding", "refuted"),
+    )
+    new = empty_row("g", None).model_copy(update={"model_kind": "causal_lm", "laws": laws})
+    made = page(document([*sample_rows(), new], requested=7))
+    heads = [line for line in made.splitlines() if line.startswith("| architecture | kind of model | OP101")]
+    place = [cell.strip() for cell in heads[0].split("|")].index("for every length")
+    cells = {
+        line.split("|")[1].strip(): line.split("|")[place].strip()
+        for line in made.splitlines()[made.splitlines().index(heads[0]) + 2 :]
+        if line.count("|") == heads[0].count("|")
+    }
+    assert cells == {
+        "a": "", "b": "",
+        "g": "yes: OP201 causal, OP203 packing (blocked); no: OP101 permutation",
+    }  # fmt: skip
+
+
+def test_a_finding_says_in_its_row_if_it_is_a_theorem() -> None:
+    finding = Finding(code="OP201", law="causal", verdict="proved", scope=Scope(length=7))
+    assert summarize_finding(finding).theorem == ""
+    theorem = Theorem(proved=True, greatest_length=128)
+    assert summarize_finding(finding.model_copy(update={"theorem": theorem})).theorem == "yes"
+    result = summarize_finding(finding.model_copy(update={"theorem": Theorem(proved=False, reason="no\nrule")}))
+    assert (result.theorem, result.theorem_reason) == ("no", "no rule")
 
 
 def test_page_counts_groups_and_lists() -> None:
@@ -80,7 +111,7 @@ def test_page_counts_groups_and_lists() -> None:
     assert "| d | - | `none` |" in made
     assert "| f | - | `can't allocate (limit 2.5 GiB)` |" in made
     assert "| e | a |" in made
-    assert "| 1 | OP101 permutation | for tensors of N tokens |" in made
+    assert "| 1 | for tensors of 7 tokens | OP101 permutation: 1 | b |" in made
     assert "| a | causal_lm | yes | ?! | yes |" in made
     assert "Faults of orderproof" not in made
     assert [(n, len(members)) for _, n, _, members in undecided_reasons(rows)] == [("aten.sort.default", 2)]
@@ -99,6 +130,43 @@ def test_checks_are_separate_from_properties() -> None:
     assert "| causal_lm | holds | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |" in checks
     assert "| audio | - | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |" in properties
     assert "| a | causal_lm | OP201 causal | fail: refuted, should hold | `replace token 1` |  |" in made
+
+
+def test_law_that_applies_to_no_model_of_a_kind_is_left_out() -> None:
+    shared = {"expected": "any", "expectation_met": True}
+    laws = (law("OP201", "causal", "not_applicable", **shared), law("OP204", "batch", "proved", **shared))
+    rows = [empty_row("a", None).model_copy(update={"model_kind": "audio", "laws": laws})]
+    made = page(document(rows, requested=1))
+    assert "OP201 causal" not in made
+    assert made.count("OP204 batch") == 2
+
+
+def test_results_without_a_graph_are_listed_once() -> None:
+    reason = "the graph cannot be recorded: modeling_a.py:3"
+    laws = tuple(law(*name, "undecided", reason=reason) for name in (("OP201", "causal"), ("OP204", "batch")))
+    made_of = empty_row("a", None).model_copy(update={"model_kind": "encoder", "laws": laws})
+    made = page(document([with_failure(made_of, "cannot be recorded", reason)], requested=1))
+    assert made.count(reason) == 1
+    assert reason in made.partition("### Cannot be recorded")[2]
+    assert "## Undecided\n\nNone." in made
+
+
+def test_assumptions_of_proofs_are_merged() -> None:
+    rows = [
+        empty_row(name, None).model_copy(
+            update={
+                "model_kind": "encoder",
+                "laws": (
+                    law("OP201", "causal", "proved", assumptions=(f"as traced: a.py:{line}",)),
+                    law("OP204", "batch", "proved", assumptions=(f"as traced: a.py:{line}",), weights="these"),
+                ),
+            }
+        )
+        for name, line in (("a", 1), ("b", 23))
+    ]
+    made = page(document(rows, requested=2))
+    assert "| 4 | as traced: a.py:1 | OP201 causal: 2, OP204 batch: 2 | a, b |" in made
+    assert "proofs for the first output: 2 for every value of every parameter, and 2 for these random weights" in made
 
 
 def test_contradicted_proof_has_its_own_section() -> None:

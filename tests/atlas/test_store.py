@@ -33,7 +33,7 @@ def test_incomplete_last_line_is_removed(tmp_path: Path) -> None:
         assert rows_in(tmp_path / "store") == ["first", "third"]
 
 
-@pytest.mark.parametrize("text", ["# a page\n", "{}\n", '{"rows": []}\n', "not a store", '{"atlas":3}\n', "[1]\n"])
+@pytest.mark.parametrize("text", ["# a page\n", "{}\n", '{"rows": []}\n', "not a store", '{"atlas":4}\n', "[1]\n"])
 def test_file_that_is_not_a_store_is_refused_and_unchanged(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mine.md"
     path.write_text(text)

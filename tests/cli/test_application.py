@@ -123,7 +123,7 @@ def test_quiet_prints_nothing(run: Run) -> None:
 def test_a_section_for_a_model_card_can_be_piped(run: Run) -> None:
     done = run("audit", CAUSAL, "--law", "causal", "--law", "stateless", "--markdown", "-")
     assert done.out.startswith("## Token order of ")
-    assert re.search(r"^- OP201 `causal`: .*at length \d+", done.out, re.MULTILINE)
+    assert re.search(r"^\| OP201 \| .* proved: for every length of at least 2", done.out, re.MULTILINE)
     assert re.search(r"^\| OP406 \| .* measured: \d+ comparisons?, no difference", done.out, re.MULTILINE)
     assert "exit code 0" in done.err
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orderproof.atlas.document import AtlasDocument
 from orderproof.atlas.row import CATEGORIES, AtlasRow, LawResult
@@ -59,7 +59,7 @@ class LawCounts:
 
 
 def law_counts(rows: Iterable[AtlasRow]) -> list[LawCounts]:
-    """Counts by law, kind of model and expectation."""
+    """Counts by law, kind of model and expectation, where the law applies to at least one of these models."""
     groups: dict[tuple[str, str, Expectation], list[LawResult]] = defaultdict(list)
     for row in rows:
         for result in row.laws:
@@ -70,6 +70,7 @@ def law_counts(rows: Iterable[AtlasRow]) -> list[LawCounts]:
             Counter(map(shown_outcome, results)), Counter(result.verdict for result in results),
         )
         for (label, model_kind, expected), results in sorted(groups.items())
+        if any(result.verdict != "not_applicable" for result in results)
     ]  # fmt: skip
 
 
@@ -78,26 +79,45 @@ def undecided_reason(result: LawResult) -> str:
     return (result.stop_reason or result.reason).removesuffix(_NO_WITNESS)
 
 
+def is_without_graph(row: AtlasRow, result: LawResult) -> bool:
+    """True if a result is undecided because the graph of its architecture cannot be recorded."""
+    return row.failure is not None and undecided_reason(result) == row.failure.reason
+
+
 def undecided_reasons(rows: Iterable[AtlasRow]) -> list[tuple[str, str, str, list[tuple[str, LawResult]]]]:
-    """The undecided results by (law, operator, reason), each with its architectures; the largest group first."""
+    """The undecided results by (law, operator, reason), each with its architectures; the largest group first.
+
+    Without those of architectures whose graph cannot be recorded.
+    """
     groups: dict[tuple[str, str, str], list[tuple[str, LawResult]]] = defaultdict(list)
     for row in rows:
         for result in row.laws:
-            if result.verdict == "undecided":
+            if result.verdict == "undecided" and not is_without_graph(row, result):
                 reason = _NUMBER.sub("N", undecided_reason(result))
                 groups[law_label(result), result.stopped_at_operator, reason].append((row.name, result))
     return sorted(((*key, members) for key, members in groups.items()), key=lambda g: (-len(g[3]), g[:3]))
 
 
-def assumptions(rows: Iterable[AtlasRow]) -> list[tuple[tuple[str, str], int]]:
-    """The number of proofs by (law, assumption), sorted by law, the most frequent assumption first."""
-    counts: Counter[tuple[str, str]] = Counter()
+@dataclass
+class AssumptionUse:
+    """An assumption of proofs, and the proofs that have it."""
+
+    text: str  # of the first proof; numbers differ in the others
+    laws: Counter[str] = field(default_factory=Counter)  # label of the law -> number of proofs
+    architectures: list[str] = field(default_factory=list)
+
+
+def assumptions(rows: Iterable[AtlasRow]) -> list[AssumptionUse]:
+    """The assumptions of the proofs for the first output, the most frequent first."""
+    uses: dict[str, AssumptionUse] = {}
     for row in rows:
         for result in row.laws:
-            if result.verdict == "proved":
-                texts = dict.fromkeys(result.assumptions)
-                counts.update((law_label(result), _NUMBER.sub("N", text)) for text in texts)
-    return sorted(counts.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
+            for text in dict.fromkeys(result.assumptions) if result.verdict == "proved" else ():
+                use = uses.setdefault(_NUMBER.sub("N", text), AssumptionUse(text))
+                use.laws[law_label(result)] += 1
+                if row.name not in use.architectures:
+                    use.architectures.append(row.name)
+    return sorted(uses.values(), key=lambda use: (-use.laws.total(), use.text))
 
 
 def entry_summary(entries: Iterable[Entry]) -> list[str]:

@@ -26,7 +26,7 @@ COMPRESSED_SUFFIX = ".gz"
 class AtlasDocument(Record):
     """The rows of an atlas, sorted by name, and the circumstances of the run."""
 
-    atlas: Literal[3] = SCHEMA_VERSION  # the schema version
+    atlas: Literal[4] = SCHEMA_VERSION  # the schema version
     date: str  # of the last row, or as stated by the user
     machine: str
     requested: int  # number of architectures; larger than the number of rows while a run is incomplete

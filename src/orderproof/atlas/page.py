@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from orderproof.atlas.counts import (
     OUTCOME_ORDER,
@@ -13,6 +13,7 @@ from orderproof.atlas.counts import (
     entry_summary,
     expectation_text,
     is_check,
+    is_without_graph,
     law_counts,
     law_label,
     measured_by_part,
@@ -21,31 +22,17 @@ from orderproof.atlas.counts import (
     undecided_reasons,
 )
 from orderproof.atlas.document import AtlasDocument
+from orderproof.atlas.introduction import INTRODUCTION, facts
 from orderproof.atlas.page_failures import alias_section, failure_section, prover_fault_sections
 from orderproof.atlas.row import AtlasRow, LawResult
 from orderproof.laws import entry_map_law, find_law, measured_laws
-from orderproof.records.audit import Outcome
+from orderproof.records.audit import RECORDED_CALL_ASSUMPTION, Outcome
 from orderproof.report import phrases
 from orderproof.report.markdown_table import markdown_table
 
 EXAMPLES = 3  # architectures named with a reason
 _OUTCOME_SIGNS: dict[Outcome, str] = {"undecided": "?", "not_applicable": "-"}
 SIGNS = "pass or fail of a check, yes or no of a property, ? undecided, - not applicable, ! not as expected"
-
-INTRODUCTION = """# The atlas
-
-Written by `orderproof atlas --from-json docs/atlas.json.gz --markdown docs/atlas.md`; not edited by hand. The rows are
-in [atlas.json.gz](atlas.json.gz).
-
-The atlas contains the text and vision architectures of transformers. Each architecture is built from its default
-configuration, reduced to two layers and a few dozen features, with random weights. Every parameter is moved off its
-initial value, and batch norms have the statistics of eight samples. Each is audited in its own process, with limits on
-time and memory: every law that can be proved, on the first output and on the others, and every measured law.
-
-A *check* should hold for a kind of model, and passes or fails. A *property* describes the model: yes or no. *Proved*
-means a proof on the recorded graph, over the real numbers, for finite activations and every input of that length, under
-the assumptions listed below. *Refuted* means two runs that differ by more than rounding. *Held* means that no
-comparison showed a difference. *Undecided* results are listed with the operator at which the proof stopped."""
 
 
 def page(document: AtlasDocument) -> str:
@@ -54,7 +41,7 @@ def page(document: AtlasDocument) -> str:
     audited = [row for row in rows if row.laws]
     sections = [
         INTRODUCTION,
-        "\n".join(f"- {fact}" for fact in _facts(document)),
+        facts(document),
         _counts(audited),
         *prover_fault_sections(audited),
         _unexpected(audited),
@@ -70,34 +57,13 @@ def page(document: AtlasDocument) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _facts(document: AtlasDocument) -> Iterator[str]:
-    rows = document.rows
-    aliases = sum(1 for row in rows if row.alias_of)
-    failed = sum(1 for row in rows if row.failure and not row.laws)
-    yield f"date: {document.date}"
-    yield f"machine: {document.machine}"
-    for name, values in (
-        ("orderproof", {r.orderproof for r in rows}),
-        ("torch", {r.torch for r in rows}),
-        ("transformers", {r.transformers for r in rows}),
-    ):
-        yield f"{name}: {', '.join(sorted(values)) or '-'}"
-    shown = {"default": "SDPA if the model supports it, else eager"}
-    yield f"attention: {', '.join(sorted({shown.get(r.attention_backend, r.attention_backend) for r in rows})) or '-'}"
-    complete = len(rows) >= document.requested
-    state = "all" if complete else f"**{len(rows):,}, the others are not yet audited**"
-    yield f"finished: {state} of {phrases.pluralize(document.requested, 'architecture')}"
-    yield f"of these {len(rows) - aliases - failed:,} have findings, {aliases:,} are aliases, {failed:,} failed"
-    yield f"time: {sum(row.seconds for row in rows):,.0f} s, summed over the processes"
-
-
 def _counts(rows: Sequence[AtlasRow]) -> str:
     counts = law_counts(rows)
     checks = [each for each in counts if is_check(each.law, each.expected)]
     properties = [each for each in counts if not is_check(each.law, each.expected)]
     text = (
-        "Results for the first output. *Expected* is the result expected of that kind of model. "
-        "[The laws](reference/laws.md) defines each law."
+        "Results for the first output. *Expected* is the result expected of that kind of model. The last three columns "
+        "count the verdicts. A law is left out for a kind of model if it applies to none of these models."
     )
     sections = ["## Results by law", text]
     if checks:
@@ -139,7 +105,8 @@ def _unexpected(rows: Sequence[AtlasRow]) -> str:
         return f"{title}\n\nNone: every decided result is the expected one."
     text = (
         "Decided results other than expected of that kind of model. The reason is an intended property of the "
-        "architecture, a defect of it, or a wrongly recognized kind."
+        "architecture, a defect of it, or a wrongly recognized kind. [Findings](findings/README.md) explains the laws "
+        "that should hold and are refuted, each with a script that needs transformers only."
     )
     return f"{title}\n\n{text}\n\n" + markdown_table(
         ["architecture", "kind of model", "law", "result", "evidence", "where"], lines
@@ -184,7 +151,7 @@ def _undecided(rows: Sequence[AtlasRow]) -> str:
         return "## Undecided\n\nNone."
     text = (
         "Grouped by the operator at which the proof stopped. The reason is that of the first example; sizes differ in "
-        "the others."
+        "the others. Laws that are undecided because the graph [cannot be recorded](#cannot-be-recorded) are left out."
     )
     return f"## Undecided\n\n{text}\n\n" + markdown_table(
         ["times", "law", "operator", "reason", "examples"], lines, right=(0,)
@@ -192,16 +159,28 @@ def _undecided(rows: Sequence[AtlasRow]) -> str:
 
 
 def _assumptions(rows: Sequence[AtlasRow]) -> str:
-    lines = [[f"{times:,}", law, text.replace("|", "\\|")] for (law, text), times in assumptions(rows)]
+    lines = [
+        [f"{use.laws.total():,}", use.text.replace("|", "\\|"),
+         ", ".join(f"{law}: {proofs:,}" for law, proofs in sorted(use.laws.items())), _named(use.architectures)]
+        for use in assumptions(rows)
+    ]  # fmt: skip
+    text = f"Every proof holds {RECORDED_CALL_ASSUMPTION}."
     if not lines:
-        return ""
-    text = "Assumptions of the proofs for the first output, with the number of proofs that use each."
-    return f"## Assumptions\n\n{text}\n\n" + markdown_table(["proofs", "law", "assumption"], lines, right=(0,))
+        return f"## Assumptions\n\n{text}"
+    text += (
+        " Some of the proofs for the first output have further assumptions. The wording is that of the first example; "
+        "sizes and lines differ in the others. *As traced* means that parts of the model that read values of "
+        "its inputs were replaced in order to record it."
+    )
+    return f"## Assumptions\n\n{text}\n\n" + markdown_table(
+        ["proofs", "assumption", "laws", "examples"], lines, right=(0,)
+    )
 
 
 def _entry_maps(rows: Sequence[AtlasRow]) -> str:
     measured = {law.name for law in measured_laws()}
-    labels = sorted({law_label(each) for row in rows for each in row.laws if each.law not in measured})
+    applicable = {law_label(each) for row in rows for each in row.laws if each.verdict != "not_applicable"}
+    labels = sorted({law_label(each) for row in rows for each in row.laws if each.law not in measured} & applicable)
     lines, complete, mapped = [], 0, 0
     for row in rows:
         results = {law_label(each): each for each in row.laws}
@@ -215,6 +194,7 @@ def _entry_maps(rows: Sequence[AtlasRow]) -> str:
                 row.model_kind,
                 *(_sign(results.get(label)) for label in labels),
                 {True: "yes", False: "no", None: "-"}[completeness],
+                _theorems(row),
                 "; ".join(entry_summary(row.entries)),
             ]
         )
@@ -222,10 +202,17 @@ def _entry_maps(rows: Sequence[AtlasRow]) -> str:
         f"Signs: {SIGNS}. An entry map is complete if the graph with the constants at its entries made equal for every "
         "position is proved permutation-equivariant: order enters there and nowhere else. This is so for "
         f"{complete:,} of {mapped:,} architectures. The last column names the origin of each constant and the operator "
-        "at which it meets the tokens."
+        "at which it meets the tokens. *For every length* says of each proved law if it is a "
+        "[theorem](explanation/theorems.md) for every length; it is empty in rows of earlier versions."
     )
-    head = ["architecture", "kind of model", *labels, "map complete", "where order enters"]
+    head = ["architecture", "kind of model", *labels, "map complete", "for every length", "where order enters"]
     return f"## Architectures\n\n{text}\n\n" + markdown_table(head, lines)
+
+
+def _theorems(row: AtlasRow) -> str:
+    """``yes: OP201 causal, OP204 batch; no: OP101 permutation``; empty if the row does not say it."""
+    by_answer = {a: [law_label(each) for each in row.laws if each.theorem == a] for a in ("yes", "no")}
+    return "; ".join(f"{answer}: {', '.join(labels)}" for answer, labels in by_answer.items() if labels)
 
 
 def _sign(each: LawResult | None) -> str:
@@ -255,7 +242,7 @@ def _other_outputs(rows: Sequence[AtlasRow]) -> str:
         [row.name, each.output, law_label(each), each.verdict, code_span(each.witness or each.reason)]
         for row in rows
         for each in row.other_output_laws
-        if not each.expectation_met
+        if not each.expectation_met and not is_without_graph(row, each)
     ]
     if not lines:
         return ""

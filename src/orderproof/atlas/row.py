@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import time
 from typing import Literal
 
 import torch
 
 from orderproof.auditing.api import audit_context
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.proof import RECORDED_CALL_ASSUMPTION
 from orderproof.auditing.run import run_audit
+from orderproof.auditing.sandbox import LAW_TIMEOUT
 from orderproof.errors import OrderproofError, SubjectError
 from orderproof.laws import entry_map_law, measured_laws
 from orderproof.library_messages import suppress_warnings
 from orderproof.models import load
 from orderproof.models.hf.architectures import default_config, known_architectures
 from orderproof.models.input_spec import NoTokenInputError
-from orderproof.records.audit import Deviation, Entry, Expectation, Finding, Kind, Outcome, Report, Verdict
+from orderproof.records.audit import (
+    RECORDED_CALL_ASSUMPTION,
+    Deviation,
+    Entry,
+    Expectation,
+    Finding,
+    Kind,
+    Outcome,
+    Report,
+    Verdict,
+)
 from orderproof.records.document import Record, versions
 from orderproof.report import phrases
 from orderproof.subject_spec import ARCH_PREFIX
@@ -41,8 +50,9 @@ Category = Literal[
 ]
 CATEGORIES: dict[Category, str] = {
     "no base model": "part of another model: transformers has no model class for its configuration alone",
-    "no token input": "the input is not a sequence of tokens: neither text nor an image split into one row of patches",
-    "not text or vision": "the input is audio, a time series or another modality",
+    "no token input": "no input was found that the laws speak of: neither text, nor an image that is split into one "
+    "row of patches, nor audio in a shape that the model takes",
+    "not text or vision": "the input is none of text, an image, a waveform or a spectrogram",
     "not installed": "a required package is not installed",
     "cannot be built": "the default configuration, or its tiny version, cannot be built",
     "cannot be run": "the model was built, and calling it failed",
@@ -51,7 +61,7 @@ CATEGORIES: dict[Category, str] = {
     "memory": "the audit exceeded the memory limit",
     "crash": "the process died, or the audit itself failed",
 }
-SCHEMA_VERSION: Literal[3] = 3
+SCHEMA_VERSION: Literal[4] = 4
 MAX_REASON_CHARS = 400
 _MEMORY = re.compile(
     r"can't allocate memory|cannot allocate memory|MemoryError|bad_alloc|not enough memory|out of memory", re.IGNORECASE
@@ -85,6 +95,8 @@ class LawResult(Record):
     vacuous: bool = False
     weights: Literal["all", "these"] = "all"
     lengths: Literal["this", "every"] = "this"
+    theorem: Literal["yes", "no", ""] = ""  # proved for every length; empty if not proved, or in rows without it
+    theorem_reason: str = ""  # why it is not proved for every length
     entries_complete: bool | None = None
     assumptions: tuple[str, ...] = ()
     stopped_at_operator: str = ""  # the operator at which the proof stopped
@@ -123,7 +135,7 @@ class AtlasRow(Record):
     operators: tuple[str, ...] = ()  # of the recorded graph, each once
     notes: tuple[str, ...] = ()
     failure: AuditFailure | None = None
-    seconds: float = 0.0
+    processor_seconds: float = 0.0  # [s] user and system time of the worker and its children
     finished_on: str = ""  # date, UTC
 
     @property
@@ -133,7 +145,8 @@ class AtlasRow(Record):
 
     def to_json(self) -> str:
         """One line of JSON without default values."""
-        return self.model_copy(update={"seconds": round(self.seconds, 2)}).model_dump_json(exclude_defaults=True)
+        rounded = self.model_copy(update={"processor_seconds": round(self.processor_seconds, 2)})
+        return rounded.model_dump_json(exclude_defaults=True)
 
     def to_line(self) -> str:
         """The JSON with the schema version, for the store."""
@@ -167,20 +180,19 @@ def one_line(text: str) -> str:
     return text if len(text) <= MAX_REASON_CHARS else text[: MAX_REASON_CHARS - 4] + " ..."
 
 
-def make_row(name: str, attention: str | None) -> AtlasRow:
-    """Audit one tiny architecture."""
-    start = time.perf_counter()
+def make_row(name: str, attention: str | None, law_seconds: float = LAW_TIMEOUT) -> AtlasRow:
+    """Audit one tiny architecture; `law_seconds` is the time limit of each law [s]."""
     row = empty_row(name, attention)
     try:
-        row = _audited(row, attention)
+        row = _audited(row, attention, law_seconds)
     except MemoryError:
         row = with_failure(row, "memory", "MemoryError")
     except Exception as error:  # noqa: BLE001 - a third-party model may raise anything; the run continues
         row = with_failure(row, "crash", f"{type(error).__name__}: {error}")
-    return _as_memory_failure(row).model_copy(update={"seconds": time.perf_counter() - start})
+    return _as_memory_failure(row)
 
 
-def _audited(row: AtlasRow, attention: str | None) -> AtlasRow:
+def _audited(row: AtlasRow, attention: str | None, law_seconds: float) -> AtlasRow:
     try:
         other = alias_of(row.name)
         if other:
@@ -201,7 +213,7 @@ def _audited(row: AtlasRow, attention: str | None) -> AtlasRow:
     )  # fmt: skip
     try:
         context = audit_context(subject)
-        *_, report = run_audit(context)
+        *_, report = run_audit(context, timeout=law_seconds)
     except SubjectError as error:
         return with_failure(row, "cannot be run", str(error))
     return _with_findings(row, context, report)
@@ -275,11 +287,20 @@ def summarize_finding(finding: Finding) -> LawResult:
         code=finding.code, law=finding.law, call_mode=finding.call_mode, output=finding.output, kind=finding.kind,
         outcome=finding.outcome, verdict=finding.verdict, expected=finding.expected,
         expectation_met=finding.expectation_met, vacuous=finding.vacuous, weights=finding.scope.weights,
-        lengths=finding.scope.lengths, entries_complete=finding.entries_complete,
+        lengths=finding.scope.lengths, theorem=_theorem(finding),
+        theorem_reason=one_line(finding.theorem.reason) if finding.theorem else "",
+        entries_complete=finding.entries_complete,
         assumptions=tuple(text for text in finding.scope.assumptions if not text.startswith(stated_on_page)),
         stopped_at_operator=stop.operator if stop else "", stop_reason=one_line(stop.reason) if stop else "",
         reason=one_line(finding.reason), deviation=finding.deviation, witness=shown,
     )  # fmt: skip
+
+
+def _theorem(finding: Finding) -> Literal["yes", "no", ""]:
+    """Yes, if the law is proved for every length from the least to the greatest that the theorem names."""
+    if finding.theorem is None:
+        return ""
+    return "yes" if finding.theorem.proved else "no"
 
 
 def _as_memory_failure(row: AtlasRow) -> AtlasRow:

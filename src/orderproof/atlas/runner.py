@@ -124,7 +124,12 @@ def _enqueue(name: str, known: set[str], queue: deque[str], request: AtlasReques
 
 def _start(name: str, request: AtlasRequest, store: AtlasStore) -> AtlasWorker:
     empty_row = atlas_row.empty_row(name, request.attention)
-    return AtlasWorker(empty_row, lambda: atlas_row.make_row(name, request.attention), request.limits, store.close)
+    limits = request.limits
+
+    def make_row() -> AtlasRow:
+        return atlas_row.make_row(name, request.attention, limits.law_seconds)
+
+    return AtlasWorker(empty_row, make_row, limits, store.close)
 
 
 def _row(name: str, request: AtlasRequest, store: AtlasStore) -> AtlasRow | None:

@@ -22,9 +22,11 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from orderproof.atlas.row import AtlasRow, one_line, with_failure
+from orderproof.auditing.sandbox import LAW_TIMEOUT
 from orderproof.forked_process import ForkedProcess, exit_description, signal_name
 
 GIB = 2**30
+LAW_SHARE = 0.4  # of the time limit, for one law: the default limits are 300 s and 120 s
 GRACE_SECONDS = 10  # [s] after the time limit, SIGALRM ends a process that its parent has not killed
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 
@@ -35,6 +37,11 @@ class Limits:
 
     seconds: float = 300.0
     memory_gib: float = 4.0  # [GiB] of address space
+
+    @property
+    def law_seconds(self) -> float:
+        """The limit of each law [s], which grows with that of the process: on a busy machine both are too short."""
+        return max(LAW_TIMEOUT, LAW_SHARE * self.seconds)
 
 
 class AtlasWorker(ForkedProcess):
@@ -68,12 +75,14 @@ class AtlasWorker(ForkedProcess):
             return None
         group = self.pid
         if pid:
-            self.pid = 0
+            self.pid, self.usage = 0, usage
         self._kill(group)
         with self._result, self._trace:
-            return self._finished_row(
+            row = self._finished_row(
                 late=late, status=status, peak_gib=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / GIB
             )
+        used = self.usage.ru_utime + self.usage.ru_stime if self.usage is not None else 0.0
+        return row.model_copy(update={"processor_seconds": used})
 
     def stop(self) -> None:
         """Kill the process and all processes that it started, and discard its row."""
@@ -96,8 +105,6 @@ class AtlasWorker(ForkedProcess):
             row = self._crash_row(status, peak_gib)
         if row.failure is not None and row.failure.category == "memory":
             row = with_failure(row, "memory", row.failure.reason, limit=self.limits.memory_gib)
-        if not row.seconds:
-            row = row.model_copy(update={"seconds": time.monotonic() - self._start})
         return row
 
     def _read_row(self) -> AtlasRow | None:

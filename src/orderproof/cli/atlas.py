@@ -40,7 +40,14 @@ def atlas(
         str | None, typer.Option("--markdown", metavar="PATH", help="Write the page; - for standard output.")
     ] = None,
     workers: Annotated[int, typer.Option("--workers", help="Number of processes.")] = 1,
-    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time limit per architecture.")] = 300,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            help="Time limit per architecture; a law has 0.4 of it, and at least 120 s.",
+        ),
+    ] = 300,
     memory: Annotated[float, typer.Option("--memory", metavar="GIB", help="Address space per architecture.")] = 4,
     attention: options.AttentionBackend = None,
     date: Annotated[
@@ -48,10 +55,10 @@ def atlas(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress.")] = False,
 ) -> None:
-    """Audit a tiny version of every text and vision architecture of transformers, with random weights.
+    """Audit a tiny version of every architecture of transformers that takes text, images or audio.
 
-    Each architecture is audited in its own process. One that crashes, hangs or exceeds its memory costs one row. A run
-    that was killed continues with the same store.
+    The weights are random. Each architecture is audited in its own process. One that crashes, hangs or exceeds its
+    memory costs one row. A run that was killed continues with the same store.
 
     \b
     Examples:
