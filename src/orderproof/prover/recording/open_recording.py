@@ -21,6 +21,7 @@ from orderproof.prover.logic.terms import Formula, Term
 from orderproof.prover.recording.assumptions import custom_calls, custom_operator_assumptions
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.open_sizes import OpenSizes, text_fixes_sizes
+from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.prover.recording.recording import Recording
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
 
@@ -104,23 +105,24 @@ def record_open(module: nn.Module, inputs: Sequence[OpenInput], examples: Mappin
 
     """
     graphs: list[OpenGraph] = []
+    reached = reachable_state(module)
     answers: list[bool] | None = []
     while answers is not None:
         if len(graphs) == MAX_PATHS:
             raise CaptureError(f"its inputs decide more than {MAX_PATHS} branches")
         call = OpenCall(OpenSizes(examples), answers)
-        graphs.append(_record(module, inputs, call))
+        graphs.append(_record(module, inputs, call, reached))
         answers = call.next_answers()
     return graphs
 
 
-def _record(module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall) -> OpenGraph:
+def _record(module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reached: ReachableState) -> OpenGraph:
     sizes = call.sizes
     tensors = tuple(
         torch.empty([sizes.symbols[s] if isinstance(s, str) else s for s in x.sizes], dtype=x.dtype, device="meta")
         for x in inputs
     )
-    recording = Recording(module, tensors, call)
+    recording = Recording(module, tensors, call, reached=reached)
     aliases = [recording.placeholder(x.name, tensor) for x, tensor in zip(inputs, tensors, strict=True)]
     nodes = tuple(alias.node for alias in aliases)
     for alias, one in zip(aliases, inputs, strict=True):

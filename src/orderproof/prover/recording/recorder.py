@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from orderproof.prover.recording import constants, writes
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.recorded_graph import META, RecordedGraph, is_of_torch, tensors_in
+from orderproof.prover.recording.result_shapes import ResultShapes
 from orderproof.prover.recording.source import innermost_line
 from orderproof.prover.rule import find_rule
 
@@ -47,6 +48,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, recorded: RecordedGraph, program: Program | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorded = recorded
+        self.results = None if recorded.open_call is None else ResultShapes()
         self.program = program  # to which the operators are added as the model called them
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -98,7 +100,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         options = _on_meta(kwargs)
         if _takes_device(func) and not tensors_in((args, kwargs)):
             options["device"] = META
-        result = func(*_on_meta(args), **options)
+        run = func if self.results is None else partial(self.results.call, func)
+        result = run(*_on_meta(args), **options)
         if not is_of_torch(func) and not all(isinstance(x, Tensor) for x in pytree.tree_leaves(result) or [None]):
             recorded.refuse(f"an operator that is not of torch answers with a value, or only has an effect ({func})")
         values = constants.values_of_result(recorded, func, args, kwargs)

@@ -31,7 +31,7 @@ from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.program import Program
-from orderproof.prover.recording.reachable_state import reachable_state
+from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.prover.recording.recorder import Recorder
 from orderproof.prover.recording.refusal import NOT_RECORDED, RecordingRefused, RecordingUnsupported
@@ -104,6 +104,7 @@ class Recording:
         module: The module.
         inputs: The inputs of the call.
         open_call: Its open sizes and branches; None if every size is a number.
+        reached: The state that the module reaches, if it is known.
         compared: The recording is compared with an eager call, for which its program is needed.
 
     """
@@ -114,6 +115,7 @@ class Recording:
         inputs: tuple[Tensor, ...],
         open_call: OpenCall | None = None,
         *,
+        reached: ReachableState | None = None,
         compared: bool = False,
     ) -> None:
         self.module, self.inputs = module, inputs
@@ -129,7 +131,7 @@ class Recording:
         names = frozenset(self.tensors.real)
         self.program = Program(lambda x: name if (name := self.tensors.name_of(x)) in names else None)
         self.compared = compared
-        self.reached = reachable_state(module)
+        self.reached = reached or reachable_state(module)
 
     # ------------------------------------------------------------------ tensors of the graph
 

@@ -1,0 +1,86 @@
+"""Results of operators on meta tensors with open sizes, computed once for operands of the same shapes.
+
+Torch computes the shape of a result in Python if a size is symbolic, which takes most of the time of an open recording.
+Layers call the same operators on the same shapes, and ask the same questions about sizes: only the first is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+_Sizes = tuple[int | torch.SymInt, ...]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The layout of a result; it is a view of an operand if `offset` is not None."""
+
+    sizes: _Sizes
+    strides: _Sizes
+    dtype: torch.dtype
+    offset: int | torch.SymInt | None
+
+
+class ResultShapes:
+    """The layouts of results by operator and operands."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[Hashable, _Layout | None] = {}
+
+    def call(self, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
+        """The operator's result on meta tensors, or a tensor of the same layout."""
+        leaves, structure = pytree.tree_flatten((args, kwargs))
+        try:
+            key: Hashable = (func, structure, *map(_key, leaves))
+            found = self._layouts.get(key)
+        except TypeError:  # an argument that has no hash
+            return func(*args, **kwargs)
+        if found is not None:
+            return _tensor(found, args[0] if args else None)
+        result = func(*args, **kwargs)
+        if key not in self._layouts:
+            self._layouts[key] = _layout(result, args, [x for x in leaves if isinstance(x, Tensor)])
+        return result
+
+
+def _key(value: Any) -> Hashable:
+    if isinstance(value, Tensor):
+        if type(value) is not Tensor and type(value) is not torch.nn.Parameter:
+            raise TypeError
+        return (value.dtype, value.layout, _keys(value.shape), _keys(value.stride()), _key(value.storage_offset()))
+    if isinstance(value, torch.SymInt):
+        return value.node.expr  # type: ignore[no-any-return]
+    if isinstance(value, torch.SymFloat | torch.SymBool):
+        raise TypeError
+    return (type(value), value)
+
+
+def _keys(sizes: Any) -> tuple[Hashable, ...]:
+    return tuple(x.node.expr if isinstance(x, torch.SymInt) else x for x in sizes)
+
+
+def _layout(result: Any, args: tuple[Any, ...], operands: list[Tensor]) -> _Layout | None:
+    """The layout of a result that is one new tensor or a view of the first argument; None for another one."""
+    if type(result) is not Tensor or any(result is x for x in operands):
+        return None
+    storage = result.untyped_storage()._cdata
+    sharing = [x for x in operands if x.untyped_storage()._cdata == storage]
+    if not sharing:
+        return _Layout(tuple(result.shape), tuple(result.stride()), result.dtype, None)
+    if sharing[0] is not args[0] or result.dtype != sharing[0].dtype or result.is_conj() or result.is_neg():
+        return None
+    return _Layout(tuple(result.shape), tuple(result.stride()), result.dtype, result.storage_offset())
+
+
+def _tensor(layout: _Layout, base: Any) -> Tensor:
+    if layout.offset is None:
+        return torch.empty_strided(layout.sizes, layout.strides, dtype=layout.dtype, device="meta")
+    view: Tensor = base.as_strided(layout.sizes, layout.strides, layout.offset)
+    return view
