@@ -22,7 +22,7 @@ from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.laws import ProvedLaw
 from orderproof.models import Subject
 from orderproof.models.sample import seeded_generator
-from orderproof.models.settings import DEFAULT_SETTING, mask_dtype
+from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_dtype
 from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.prover.captured_graph import module_path
 from orderproof.prover.compiled_code import without_compilation
@@ -33,8 +33,9 @@ from orderproof.prover.logic.terms import TRUE, AtMostZero, Formula
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.symbolic.equivariance.theorem import FIXED, prove_equivariance
 from orderproof.prover.symbolic.open_execution import execute_open
-from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS, TOKENS, Statement
+from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS, TOKENS, Equivariance, Statement
 from orderproof.prover.symbolic.theorem import TOKEN_INPUT, OutputProof, prove
 from orderproof.records.audit import OPEN_CALL_ASSUMPTION, Finding, Theorem
 from orderproof.tolerances import SAME_GRAPH
@@ -43,8 +44,7 @@ EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of t
 EXAMPLE_ROWS = 3
 MAX_PIECES = 4  # recordings for different ranges of lengths
 COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls
-SHARED_INPUTS = {DEFAULT_SETTING: (), "padded": (MASK,), "blocked": (POSITIONS, BLOCKS)}
-_FIXED = "fixed"
+OPEN_MODES = (DEFAULT_SETTING, "padded", "blocked", "labelled")  # in which the inputs of a setting are open
 
 
 class NoTheorem(Exception):
@@ -91,18 +91,28 @@ class OpenCalls:
     solver: Solver = field(default_factory=Solver)
     _pieces: dict[str, list[_Piece] | str] = field(default_factory=dict)
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _shared: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inputs besides the tokens
 
     def prove(self, law: ProvedLaw, call_mode: str) -> dict[str, Theorem]:
         """The theorem about each output of a call mode. Raises `NoTheorem`."""
-        if call_mode not in SHARED_INPUTS:
+        if call_mode not in OPEN_MODES:
             raise NoTheorem("its inputs are not open yet in this call mode")
-        statement = law.open_statement(frozenset(SHARED_INPUTS[call_mode]))
+        statement = law.open_statement(frozenset(self._inputs(call_mode)))
         if statement is None:
             raise NoTheorem("the law has no statement for every length yet")
         pieces = self._recorded(call_mode)
-        found = [(piece, prove(piece.graphs, self._roles[call_mode], statement, self.solver)) for piece in pieces]
+        roles = self._roles[call_mode]
+        found = [
+            (
+                piece,
+                prove_equivariance(piece.graphs, roles, self.solver)
+                if isinstance(statement, Equivariance)
+                else prove(piece.graphs, roles, statement, self.solver),
+            )
+            for piece in pieces
+        ]
         first = found[0][1]
-        held = [f"input_{k}" for k, role in enumerate(self._roles[call_mode]) if role == _FIXED]
+        held = [f"input_{k}" for k, role in enumerate(self._roles[call_mode]) if role == FIXED]
         same = (f"the same in both runs: {', '.join(held)}",) if held else ()
         theorems = {name: _joined(name, found, statement) for name in first}
         return {
@@ -164,9 +174,33 @@ class OpenCalls:
             greatest = limit if greatest is None else min(greatest, limit)
         return _Piece(tuple(graphs), least, greatest, others, patched)
 
+    def _inputs(self, call_mode: str) -> tuple[str, ...]:
+        """The inputs of a call mode besides the tokens, the first that the module takes."""
+        if call_mode not in self._shared:
+            self._shared[call_mode] = self._accepted(call_mode)
+        return self._shared[call_mode]
+
+    def _accepted(self, call_mode: str) -> tuple[str, ...]:
+        if call_mode == DEFAULT_SETTING:
+            return ()
+        candidates = candidate_inputs(self.subject, call_mode)
+        for names in candidates[:-1]:
+            setting = self.subject.bind_inputs and self.subject.bind_inputs(names, call_mode)
+            if setting and (self.subject.device == "meta" or not self._call_fails(setting[0].eval(), names)):
+                return names
+        return candidates[-1]
+
+    def _call_fails(self, module: nn.Module, names: tuple[str, ...]) -> bool:
+        try:
+            with torch.no_grad(), preserved_state(module):
+                module(*next(self._examples(names, EXAMPLE_LENGTH)))
+        except Exception:  # noqa: BLE001 - third-party code: it does not take these inputs
+            return True
+        return False
+
     def _call(self, call_mode: str) -> tuple[nn.Module, list[OpenInput], tuple[str, ...]]:
         """The module of a call mode, its open inputs, and their roles."""
-        subject, shared = self.subject, SHARED_INPUTS[call_mode]
+        subject, shared = self.subject, self._inputs(call_mode)
         samples = subject.sample(subject.default_length, 0).inputs
         inputs, roles = [], []
         for k, (x, axis) in enumerate(zip(samples, subject.token_axes, strict=True)):
@@ -178,7 +212,7 @@ class OpenCalls:
             elif axis is not None:
                 raise NoTheorem("an input has several token axes")
             inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype, fixed=axis is None))
-            roles.append(_FIXED if axis is None else TOKEN_INPUT)
+            roles.append(FIXED if axis is None else TOKEN_INPUT)
         if TOKEN_INPUT not in roles:
             raise NoTheorem("no input has a token axis")
         module: nn.Module = subject.module
@@ -203,7 +237,7 @@ class OpenCalls:
         with preserved_state(module):
             for piece in pieces:
                 for tokens in piece.compared_lengths:
-                    for inputs in self._examples(call_mode, tokens):
+                    for inputs in self._examples(self._inputs(call_mode), tokens):
                         if len(inputs[0]) < LEAST_SIZE:
                             continue
                         if found := self._differs(module, piece, inputs, tokens):
@@ -211,21 +245,22 @@ class OpenCalls:
                         compared += 1
         return "" if compared else "no call of several rows could be compared with it"
 
-    def _examples(self, call_mode: str, tokens: int) -> Iterator[tuple[Tensor, ...]]:
+    def _examples(self, shared: tuple[str, ...], tokens: int) -> Iterator[tuple[Tensor, ...]]:
         sample = self.subject.sample(tokens, 1).inputs
         rows = sample[0].shape[0]
         generator = seeded_generator(tokens)
-        for kind in ("all", "random") if SHARED_INPUTS[call_mode] else ("all",):
+        for kind in ("all", "random") if shared else ("all",):
             extras: list[Tensor] = []
             mask = torch.ones(rows, tokens, dtype=torch.int64)
             if kind == "random":
                 mask = torch.randint(0, 2, (rows, tokens), generator=generator)
                 mask[:, tokens // 2] = 1
-            for name in SHARED_INPUTS[call_mode]:
+            for name in shared:
                 if name == MASK:
                     extras.append(mask)
                 elif name == POSITIONS:
-                    extras.append(self.subject.first_position + torch.arange(tokens).expand(rows, tokens).contiguous())
+                    order = torch.randperm(tokens, generator=generator) if kind == "random" else torch.arange(tokens)
+                    extras.append(self.subject.first_position + order.expand(rows, tokens).contiguous())
                 else:
                     dtype = mask_dtype(self.subject.module, sample[0])
                     seen = (mask[:, None, :, None] == mask[:, None, None, :]) & torch.ones(tokens, tokens).tril().bool()
@@ -299,7 +334,9 @@ def _unproved(reason: str) -> Theorem:
     return Theorem(proved=False, reason=reason)
 
 
-def _joined(name: str, found: Sequence[tuple[_Piece, dict[str, OutputProof]]], statement: Statement) -> Theorem:
+def _joined(
+    name: str, found: Sequence[tuple[_Piece, dict[str, OutputProof]]], statement: Statement | Equivariance
+) -> Theorem:
     """The theorem about one output from the results for adjoining ranges of lengths."""
     first, results = found[0]
     result = results[name]

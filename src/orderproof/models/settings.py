@@ -98,7 +98,7 @@ def apply_setting(subject: Subject, setting: str) -> Subject | str:
         return f"{missing}: its tokens do not run along axis 1"
     if subject.bind_inputs is None:
         return missing
-    for names in _candidate_inputs(subject, setting):
+    for names in candidate_inputs(subject, setting):
         bound = subject.bind_inputs(names, setting)
         if bound is None:
             continue
@@ -111,7 +111,7 @@ def apply_setting(subject: Subject, setting: str) -> Subject | str:
     return missing
 
 
-def _candidate_inputs(subject: Subject, setting: str) -> list[tuple[str, ...]]:
+def candidate_inputs(subject: Subject, setting: str) -> list[tuple[str, ...]]:
     """The inputs to try, the larger set first."""
     if setting == "labelled" and subject.model_kind == "causal_lm":
         return [("position_ids", "block_mask"), ("position_ids",)]

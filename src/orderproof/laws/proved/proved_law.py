@@ -30,7 +30,7 @@ from orderproof.permutations import (
 )
 from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact, Shape, constant_dependence
 from orderproof.prover.domain.move import FREE, STILL, is_permuted, permuted_axis
-from orderproof.prover.symbolic.statement import Statement
+from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS, Equivariance, Statement
 from orderproof.records.audit import Expectation, Remedy
 
 TokenAxis = int | tuple[int, ...] | None  # the axis of an input that runs over tokens; both axes of a mask
@@ -130,7 +130,7 @@ class ProvedLaw(Law):
         `rows` is the number of rows of the batch; by default that of the output's first dimension.
         """
 
-    def open_statement(self, shared: frozenset[str]) -> Statement | None:
+    def open_statement(self, shared: frozenset[str]) -> Statement | Equivariance | None:
         """The law for every number of tokens and rows; None if it has none for these inputs that both runs share."""
         del shared
         return None
@@ -176,6 +176,14 @@ class EquivarianceLaw(ProvedLaw):
 
     generators: Callable[[int], tuple[Permutation, ...]] = lambda n: (reversal(n),)
     last_token_only: bool = False  # the law concerns only the output of the last token
+
+    def open_statement(self, shared: frozenset[str]) -> Equivariance | None:
+        """Equivariance to every permutation, from which that to a group, or of the last token, follows."""
+        if MASK in shared:
+            return None
+        covers = ["every permutation of the tokens"] * (self.generators is symmetric_generators)
+        covers += ["all position ids"] * (POSITIONS in shared) + ["every mask [query, key]"] * (BLOCKS in shared)
+        return Equivariance(tuple(covers))
 
     def input_fact(self, shape: Shape, axis: TokenAxis) -> Fact:
         rank = len(shape)

@@ -8,7 +8,7 @@ fact that implies F, then F holds after any number of layers with the code of th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch.fx import Node
@@ -24,7 +24,9 @@ _INDEX = re.compile(r"^(.*?(?:^|\.))(\d+)(?=\.|$)")
 
 
 @dataclass(frozen=True)
-class _Layer:
+class Layer:
+    """One of the repeated layers: its nodes, the node that enters it, and its result."""
+
     nodes: tuple[Node, ...]
     entry: Node  # of what enters the layer: the result of the one before
     result: Node
@@ -32,8 +34,10 @@ class _Layer:
 
 def holds_at_every_depth(graph: OpenGraph, done: OpenWalk, output: Node, context: Context) -> bool:
     """True if the fact about an output holds for every number of the recorded layers."""
-    layers = _layers(graph, done)
-    if not layers or not _reads_last_layer_only(output, layers):
+    layers = repeated_layers(
+        graph, output, lambda first, second: _is_alike(done.facts.get(first), done.facts.get(second))
+    )
+    if not layers:
         return False
     invariant = done.facts.get(layers[-1].result)
     if not isinstance(invariant, OpenFact) or invariant.unbounded is not FALSE or invariant.hidden is not FALSE:
@@ -62,8 +66,12 @@ def _implies(context: Context, invariant: OpenFact, fact: object) -> bool:
     return ordinary and context.proves(fact.same, fact.sizes, invariant.same)
 
 
-def _layers(graph: OpenGraph, done: OpenWalk) -> list[_Layer]:
-    """The repeated layers of a graph in order; empty if its layers exchange more than one tensor."""
+def repeated_layers(graph: OpenGraph, output: Node, alike: Callable[[Node, Node], bool]) -> list[Layer]:
+    """The repeated layers of a graph in order, of whose last one the output is computed.
+
+    Empty if there are none, or if they exchange more than one tensor. `alike` is true of two nodes with facts of the
+    same shape, of which one can enter a layer whose result is the other.
+    """
     members: dict[str, dict[int, list[Node]]] = {}
     for node in graph.graph.nodes:
         found = _INDEX.match(module_path(node)) if node.op == "call_function" else None
@@ -73,10 +81,10 @@ def _layers(graph: OpenGraph, done: OpenWalk) -> list[_Layer]:
     if not stacks:
         return []
     by_index = max(stacks, key=lambda found: sum(map(len, found.values())))
-    layers: list[_Layer] = []
+    layers: list[Layer] = []
     computed: set[Node] = set()  # from the results of layers
     for index in sorted(by_index):
-        layer = _layer(by_index[index], layers[-1].result if layers else None, computed, done)
+        layer = _layer(by_index[index], layers[-1].result if layers else None, computed, alike)
         if layer is None:
             return []
         layers.append(layer)
@@ -84,18 +92,19 @@ def _layers(graph: OpenGraph, done: OpenWalk) -> list[_Layer]:
         for node in graph.graph.nodes:
             if not computed.isdisjoint(node.all_input_nodes):
                 computed.add(node)
-    return layers
+    return layers if _reads_last_layer_only(output, layers) else []
 
 
-def _layer(nodes: Sequence[Node], before: Node | None, computed: set[Node], done: OpenWalk) -> _Layer | None:
+def _layer(
+    nodes: Sequence[Node], before: Node | None, computed: set[Node], alike: Callable[[Node, Node], bool]
+) -> Layer | None:
     own = set(nodes)
     results = [node for node in nodes if any(user not in own for user in node.users)]
     outside = {node for one in nodes for node in one.all_input_nodes if node not in own}
     if len(results) != 1 or outside & computed != ({before} if before is not None else set()):
         return None
-    fact = done.facts.get(results[0])
-    entries = [before] if before is not None else [n for n in outside if _is_alike(done.facts.get(n), fact)]
-    return _Layer(tuple(nodes), entries[0], results[0]) if len(entries) == 1 else None
+    entries = [before] if before is not None else [n for n in outside if alike(n, results[0])]
+    return Layer(tuple(nodes), entries[0], results[0]) if len(entries) == 1 else None
 
 
 def _is_alike(first: object, second: object) -> bool:
@@ -105,7 +114,7 @@ def _is_alike(first: object, second: object) -> bool:
     return first.dims == second.dims and first.dtype == second.dtype
 
 
-def _reads_last_layer_only(output: Node, layers: Sequence[_Layer]) -> bool:
+def _reads_last_layer_only(output: Node, layers: Sequence[Layer]) -> bool:
     """True if an output is computed from the result of the last layer, and from no other result of a layer."""
     inside = {node for layer in layers for node in layer.nodes}
     seen, queue, read = set(), [output], set()

@@ -76,3 +76,15 @@ class Statement:
         found = dict.fromkeys(part for token in tokens for row in rows for part in self.parts(row, token))
         unknown = no_row.variables | no_token.variables
         return [formula for formula in found if formula.variables.isdisjoint(unknown)]
+
+
+@dataclass(frozen=True)
+class Equivariance:
+    """f(P X) = P f(X) for every permutation P of the tokens, and of everything that the call receives for each of them.
+
+    Attributes:
+        covers: What the statement holds for, besides sizes and weights.
+
+    """
+
+    covers: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -72,9 +72,14 @@ def prove(
         solver: Decides implications.
 
     """
+    return in_every_branch(_prove_branch(graph, roles, statement, solver) for graph in graphs)
+
+
+def in_every_branch(branches: Iterable[dict[str, OutputProof]]) -> dict[str, OutputProof]:
+    """The result for each output of a call with several branches: proved if it is proved in each of them."""
     results: dict[str, OutputProof] = {}
-    for graph in graphs:
-        for name, result in _prove_branch(graph, roles, statement, solver).items():
+    for branch in branches:
+        for name, result in branch.items():
             before = results.get(name)
             if before is None or (before.proved and not result.proved):
                 results[name] = result

@@ -24,9 +24,10 @@ from orderproof.prover.logic.terms import (
 )
 from orderproof.prover.symbolic.frame import converted, frame
 from orderproof.prover.symbolic.open_fact import Cases, NotCovered, OpenFact, size_of
+from orderproof.prover.symbolic.operation import number
 from orderproof.prover.symbolic.piecewise import piecewise
 from orderproof.prover.symbolic.reindexing import index_along, reindexed, with_single_axis
-from orderproof.prover.symbolic.rule import Application, number, open_rule
+from orderproof.prover.symbolic.rule import Application, open_rule
 
 
 @open_rule("cat", "concat", "concatenate")

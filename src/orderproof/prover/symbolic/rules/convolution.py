@@ -8,8 +8,9 @@ from torch.fx import Node
 
 from orderproof.prover.logic.terms import TRUE, Term, as_term, at_most, conjunction, implication, less
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, dims_of, index, size_of
+from orderproof.prover.symbolic.operation import number
 from orderproof.prover.symbolic.reindexing import with_single_axis
-from orderproof.prover.symbolic.rule import Application, number, open_rule
+from orderproof.prover.symbolic.rule import Application, open_rule
 
 
 @open_rule("conv1d", "conv2d", "conv3d", "convolution")

@@ -8,7 +8,8 @@ import torch
 
 from orderproof.prover.logic.terms import FALSE, TRUE, Term, as_term
 from orderproof.prover.symbolic.open_fact import Cases, NotCovered, OpenFact, Value, dims_of, index
-from orderproof.prover.symbolic.rule import INTEGERS, Application, number, open_rule
+from orderproof.prover.symbolic.operation import number
+from orderproof.prover.symbolic.rule import INTEGERS, Application, open_rule
 
 
 @open_rule("arange")

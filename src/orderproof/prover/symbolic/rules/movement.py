@@ -13,8 +13,9 @@ from orderproof.prover.logic.terms import (
 )
 from orderproof.prover.symbolic.frame import converted, refined
 from orderproof.prover.symbolic.open_fact import Axes, NotCovered, OpenFact, dims_of, index, size_of
+from orderproof.prover.symbolic.operation import number
 from orderproof.prover.symbolic.reindexing import From, rearranged, with_single_axis
-from orderproof.prover.symbolic.rule import Application, number, open_rule
+from orderproof.prover.symbolic.rule import Application, open_rule
 from orderproof.prover.symbolic.rules.parts import selected
 
 

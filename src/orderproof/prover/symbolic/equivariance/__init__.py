@@ -1,0 +1,1 @@
+"""Equivariance to permutations of the tokens, for every number of tokens and every permutation."""

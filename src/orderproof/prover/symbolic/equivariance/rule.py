@@ -1,0 +1,74 @@
+"""Rules of the walk of moved tensors: the fact about an operator's result from those about its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from orderproof.prover.symbolic.equivariance.moved_fact import Dim, MovedFact, aligned, size
+from orderproof.prover.symbolic.open_fact import NotCovered
+from orderproof.prover.symbolic.operation import Operation, RuleTable
+
+MovedFacts = MovedFact | tuple[MovedFact, ...]
+Labels = Sequence[Any]
+
+
+class MovedOperation(Operation[MovedFact]):
+    """One operator at one node, with the facts about its operands."""
+
+    def operands(self) -> list[MovedFact]:
+        """The facts about all tensor operands."""
+        return [self.fact(node) for node in self.node.all_input_nodes]
+
+    def combined(self, operands: Sequence[tuple[MovedFact, Labels]], result: Labels) -> MovedFact:
+        """The fact about a tensor with labelled dimensions; labels that are not in the result are summed over."""
+        by_label: dict[Any, list[Dim]] = {label: [] for label in result}
+        for fact, labels in operands:
+            for dim, label in zip(fact.dims, labels, strict=True):
+                by_label.setdefault(label, []).append(dim)
+        equal = self.context.equal_sizes
+        joined = {label: aligned(dims, equal) for label, dims in by_label.items()}
+        return MovedFact(tuple(joined[label] for label in result))
+
+    def broadcast(self, facts: Sequence[MovedFact]) -> MovedFact:
+        """The fact about a tensor that is computed elementwise, with broadcasting."""
+        rank = max((len(fact.dims) for fact in facts), default=0)
+        return self.combined([(fact, range(rank - len(fact.dims), rank)) for fact in facts], range(rank))
+
+    def checked(self, facts: MovedFacts) -> MovedFacts:
+        """The facts, if their dimensions have the sizes of the results. Raises `NotCovered`."""
+        for fact, shape in zip(facts if isinstance(facts, tuple) else (facts,), self.shapes, strict=False):
+            if len(fact.dims) != len(shape) or not all(
+                self.context.equal_sizes(size(dim), n) for dim, n in zip(fact.dims, shape, strict=True)
+            ):
+                raise NotCovered("the rule of the operator gives another shape")
+        return facts
+
+
+MovedRule = Callable[[MovedOperation], MovedFacts]
+_table: RuleTable[MovedRule] = RuleTable("orderproof.prover.symbolic.equivariance.rules")
+moved_rule = _table.register
+
+
+def find_moved_rule(target: Any) -> MovedRule | None:
+    """The rule of an operator: one of its own, or that of pointwise operators without chance."""
+    name = str(target).split(".")
+    return _table.find(target) if is_function(target) or (len(name) > 1 and name[1] in _table.rules) else None
+
+
+def is_function(target: Any) -> bool:
+    """True if the results of an operator follow from its operands: without chance, or memory that was not written."""
+    name = str(target)
+    return (
+        name.startswith("aten.")
+        and "empty" not in name
+        and torch.Tag.nondeterministic_seeded not in getattr(target, "tags", ())
+    )
+
+
+def tensors(values: Any) -> list[Node]:
+    """The nodes in a list of arguments."""
+    return [value for value in values if isinstance(value, Node)]

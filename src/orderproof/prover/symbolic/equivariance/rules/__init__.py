@@ -1,0 +1,1 @@
+"""Rules of the walk of tensors that move with the tokens."""

@@ -1,0 +1,147 @@
+"""Prove f(P X) = P f(X) for every number of tokens, every permutation P and every weight.
+
+What the call receives for each token, its position id for instance, moves with the token; so does a mask, on the axes
+of queries and of keys. A branch of the call has to depend on nothing that moves.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from torch.fx import Node
+
+from orderproof.prover.logic.solver import Solver
+from orderproof.prover.logic.terms import at_most
+from orderproof.prover.recording.open_recording import OpenGraph
+from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.symbolic.context import Context
+from orderproof.prover.symbolic.depth import repeated_layers
+from orderproof.prover.symbolic.equivariance.moved_fact import Axis, Motion, MovedFact, uniform
+from orderproof.prover.symbolic.equivariance.rule import MovedFacts, MovedOperation, find_moved_rule, is_function
+from orderproof.prover.symbolic.open_fact import NotCovered
+from orderproof.prover.symbolic.statement import BATCH, TOKENS
+from orderproof.prover.symbolic.theorem import OutputProof, in_every_branch
+
+FIXED = "fixed"  # the role of inputs that do not move
+
+
+@dataclass(frozen=True)
+class MovedWalk:
+    """The facts of an open graph, and why nodes have none."""
+
+    facts: dict[Node, MovedFacts]
+    failures: dict[Node, str]
+
+
+def prove_equivariance(graphs: Sequence[OpenGraph], roles: Sequence[str], solver: Solver) -> dict[str, OutputProof]:
+    """Prove equivariance to every permutation of the tokens for each output.
+
+    Args:
+        graphs: The recordings of the call, one for each branch.
+        roles: The role of each input: FIXED, or another text for one whose axes of tokens move.
+        solver: Decides whether sizes are equal.
+
+    """
+    return in_every_branch(_prove_branch(graph, roles, solver) for graph in graphs)
+
+
+def _prove_branch(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> dict[str, OutputProof]:
+    premises = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH), *graph.conditions)
+    context = Context(solver, premises, lambda _: ())
+    known = {node: _input_fact(graph, node, role) for node, role in zip(graph.inputs, roles, strict=True)}
+    done = _derive(graph, graph.graph.nodes, known, context)
+    for question in graph.questions:
+        fact = done.facts.get(question.node)
+        if not isinstance(fact, MovedFact) or not fact.is_unmoved:
+            failed = OutputProof(proved=False, reason=f"a branch depends on the order of tokens{question.line}")
+            return dict.fromkeys(graph.outputs, failed)
+    return {name: _decide(graph, node, done) for name, node in graph.outputs.items()}
+
+
+def _input_fact(graph: OpenGraph, node: Node, role: str) -> MovedFact:
+    fact = uniform(graph.shape(node), Motion.STILL)
+    if role == FIXED:
+        return fact
+    return MovedFact(
+        tuple(tuple(Axis(a.size, Motion.MOVED if a.size is TOKENS else a.motion) for a in dim) for dim in fact.dims)
+    )
+
+
+def _derive(graph: OpenGraph, nodes: Iterable[Node], known: Mapping[Node, MovedFacts], context: Context) -> MovedWalk:
+    facts: dict[Node, MovedFacts] = dict(known)
+    failures: dict[Node, str] = {}
+    for node in nodes:
+        if node.op == "placeholder" and node not in facts:
+            facts[node] = uniform(graph.shape(node), Motion.STILL)
+        if node.op != "call_function" or any(operand not in facts for operand in node.all_input_nodes):
+            continue
+        try:
+            facts[node] = _fact(graph, node, facts, context)
+        except NotCovered as error:
+            failures[node] = str(error)
+    return MovedWalk(facts, failures)
+
+
+def _fact(graph: OpenGraph, node: Node, facts: dict[Node, MovedFacts], context: Context) -> MovedFacts:
+    if node.target is operator.getitem:
+        whole, place = facts[node.args[0]], node.args[1]  # type: ignore[index]
+        if not isinstance(whole, tuple):
+            raise NotCovered("a part of one tensor")
+        return whole[place]  # type: ignore[index]
+    operands = [fact for x in node.all_input_nodes for fact in _listed(facts[x])]
+    call = MovedOperation(node, facts, graph.shapes[node], context)
+    rule = find_moved_rule(node.target)
+    try:
+        if rule is None:
+            raise NotCovered(f"{node.target} has no rule")
+        return call.checked(rule(call))
+    except NotCovered:
+        if not is_function(node.target) or not all(fact.is_unmoved for fact in operands):
+            raise
+    found = tuple(uniform(shape, Motion.STILL) for shape in graph.shapes[node])  # the same operands, the same result
+    return found if isinstance(node.meta["val"], list | tuple) else found[0]
+
+
+def _listed(facts: MovedFacts) -> tuple[MovedFact, ...]:
+    return facts if isinstance(facts, tuple) else (facts,)
+
+
+def _decide(graph: OpenGraph, node: Node, done: MovedWalk) -> OutputProof:
+    fact = done.facts.get(node)
+    if fact is None:
+        failed = _first_failure(node, done)
+        return OutputProof(proved=False, reason=done.failures.get(failed, "") if failed else "", node=failed)
+    if not isinstance(fact, MovedFact):
+        return OutputProof(proved=False, reason="the output is several tensors")
+    if any(axis.size is TOKENS and axis.motion is Motion.STILL for dim in fact.dims for axis in dim):
+        return OutputProof(proved=False, reason="the output does not move with the tokens", node=node)
+    return OutputProof(proved=True, every_depth=_holds_at_every_depth(graph, node, done))
+
+
+def _first_failure(node: Node, done: MovedWalk) -> Node | None:
+    """The first node in graph order without a fact on which a node depends."""
+    seen, queue, found = set(), [node], []
+    while queue:
+        one = queue.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one in done.failures:
+            found.append(one)
+        queue += [n for n in one.all_input_nodes if n not in done.facts]
+    return min(found, default=None)
+
+
+def _holds_at_every_depth(graph: OpenGraph, output: Node, done: MovedWalk) -> bool:
+    """True if each recorded layer maps the fact about what enters it to the same fact."""
+
+    def alike(first: Node, second: Node) -> bool:
+        return done.facts.get(first) is not None and done.facts.get(first) == done.facts.get(second)
+
+    layers = repeated_layers(graph, output, alike)
+    if not layers:
+        return False
+    invariant = done.facts[layers[-1].result]
+    return all(done.facts[layer.entry] == invariant == done.facts[layer.result] for layer in layers)
