@@ -89,8 +89,33 @@ def _weights_by_index(m: Program, x: Tensor, p: Tensor) -> Tensor:
     return x @ matrix + window.sum() + p[..., None]
 
 
+def _with_sink(m: Program, x: Tensor, p: Tensor) -> Tensor:
+    scores = (m.first(x) @ m.second(x).mT).masked_fill(p[:, None, :] > p[:, :, None], -1e9)
+    weights = torch.cat([scores, m.sink.expand(*x.shape[:2], 1)], -1).softmax(-1)
+    return weights[..., :-1] @ m.third(x)
+
+
+def _between(m: Program, x: Tensor, p: Tensor) -> Tensor:
+    around = F.pad(torch.cat([m.table.weight[:2].expand(x.shape[0], -1, -1), x], 1), (0, 0, 1, 3))
+    mixed = around + (around @ around.mT).softmax(-1) @ around
+    return mixed[:, 3:-3] + mixed[:, :2].sum(1, keepdim=True) + p[..., None]
+
+
+def _written_in_parts(m: Program, x: Tensor, p: Tensor) -> Tensor:
+    written = torch.empty_like(x)
+    written[..., :2] = m.first(x)[..., :2]
+    written[..., 2:] = p[..., None]
+    return written
+
+
 def _index_of(x: Tensor) -> Tensor:
     return torch.arange(x.shape[1], device=x.device)
+
+
+def _write_first(x: Tensor, p: Tensor) -> Tensor:
+    written = torch.zeros_like(x)
+    written[:, 0] = x[:, 0]
+    return written + p[..., None]
 
 
 def _branch(m: Program, x: Tensor, p: Tensor, *, first: bool) -> Tensor:
@@ -116,6 +141,13 @@ CASES = [
     Case("norm over tokens", lambda m, x, p: (x - x.mean(1, keepdim=True)) / x.var(1, keepdim=True).sqrt()),
     Case("products of tokens", lambda m, x, p: (x @ x.transpose(1, 2)).softmax(-1).logsumexp(-1, keepdim=True) + x),
     Case("every token alone", lambda m, x, p: m.first(x).where(x > 0, x.clamp(min=-1))),
+    Case("attention with a sink", _with_sink),
+    Case("tokens between others", _between),
+    Case("memory written in parts", _written_in_parts),
+    Case("median of the tokens", lambda m, x, p: x - x.sort(dim=1).values[:, 1:2] + x.max(1).values[:, None]),
+    Case("mask by index that hides nothing", lambda m, x, p: attend(m, x, (_index_of(x) >= 0)[None, :])),
+    Case("table of one number", lambda m, x, p: attend(m, x, m.triangle[-1:, : x.shape[1]])),
+    Case("memory written for one token", lambda m, x, p: _write_first(x, p), equivariant=False),
     Case("index of the token", lambda m, x, p: x + _index_of(x)[:, None], equivariant=False),
     Case("table by index", lambda m, x, p: x + m.table(_index_of(x)), equivariant=False),
     Case("table by slice", lambda m, x, p: x + m.table.weight[: x.shape[1]], equivariant=False),
@@ -134,6 +166,7 @@ CASES = [
     Case("token by position", lambda m, x, p: x.gather(1, p.remainder(2)[..., None].expand_as(x)), equivariant=False),
     Case("window of tokens", lambda m, x, p: m.depthwise(F.pad(x.transpose(1, 2), (2, 0))).transpose(1, 2),
          equivariant=False),
+    Case("a token in front kept", lambda m, x, p: torch.cat([x[:, :1] * 0, x], 1), equivariant=False),
     Case("a token in front", lambda m, x, p: torch.cat([x[:, :1] * 0, x], 1)[:, :-1], equivariant=False),
     Case("halves exchanged", lambda m, x, p: torch.cat(x.split([1, x.shape[1] - 1], 1)[::-1], 1), equivariant=False),
     Case("merged and shifted", lambda m, x, p: x.reshape(-1, WIDTH).roll(1, 0).view(x.shape), equivariant=False),

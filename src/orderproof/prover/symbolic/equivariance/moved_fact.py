@@ -31,20 +31,36 @@ class Motion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis: its size, and whether it moves."""
+    """An axis: its size, and whether it moves.
+
+    An axis that moves may be longer than the tokens: `before` elements, then the tokens, then others. Only the indices
+    of the tokens are permuted (an attention sink, a token in front).
+    """
 
     size: Term
     motion: Motion
+    before: int = 0
 
 
 Dim = tuple[Axis, ...]  # empty for a dimension of size one
 
 
+NOTHING: tuple[int, tuple[tuple[int, int], ...]] = (0, ())  # of memory was written
+
+
 @dataclass(frozen=True, slots=True)
 class MovedFact:
-    """The fact about one tensor: the axes of each dimension."""
+    """The fact about one tensor.
+
+    Attributes:
+        dims: The axes of each dimension.
+        written: For memory of which only a part was written: a dimension, counted from the last, and the ranges
+            [start, end) along it that were. Elsewhere it may hold anything.
+
+    """
 
     dims: tuple[Dim, ...]
+    written: tuple[int, tuple[tuple[int, int], ...]] | None = None
 
     @property
     def is_unmoved(self) -> bool:
@@ -87,7 +103,7 @@ def split(dim: Dim, finer: Sequence[Term], equal: EqualSizes) -> Dim:
             own.append(rest.pop(0))
         if len(own) > 1 and axis.motion is Motion.MOVED:
             raise NotCovered("the tokens are taken apart into groups by their index")
-        found += [Axis(axis.size if len(own) == 1 else part, axis.motion) for part in own]
+        found += [axis] if len(own) == 1 else [Axis(part, axis.motion) for part in own]
     if rest:
         raise NotCovered("the axes of two dimensions do not fit each other")
     return tuple(found)
@@ -110,7 +126,7 @@ def aligned(dims: Iterable[Dim], equal: EqualSizes) -> Dim:
 
 
 def _together(first: Axis, second: Axis) -> Axis:
-    if first.motion is second.motion or second.motion is Motion.FREE:
+    if (first.motion, first.before) == (second.motion, second.before) or second.motion is Motion.FREE:
         return first
     if first.motion is Motion.FREE:
         return second

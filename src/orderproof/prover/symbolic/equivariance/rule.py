@@ -19,6 +19,13 @@ Labels = Sequence[Any]
 class MovedOperation(Operation[MovedFact]):
     """One operator at one node, with the facts about its operands."""
 
+    def fact(self, node: Any) -> MovedFact:
+        """The fact about one tensor operand. Raises `NotCovered`."""
+        found = super().fact(node)
+        if found.written is not None:
+            raise NotCovered("memory that was not written")
+        return found
+
     def operands(self) -> list[MovedFact]:
         """The facts about all tensor operands."""
         return [self.fact(node) for node in self.node.all_input_nodes]
@@ -55,8 +62,8 @@ moved_rule = _table.register
 
 def find_moved_rule(target: Any) -> MovedRule | None:
     """The rule of an operator: one of its own, or that of pointwise operators without chance."""
-    name = str(target).split(".")
-    return _table.find(target) if is_function(target) or (len(name) > 1 and name[1] in _table.rules) else None
+    found = _table.find(target)
+    return found if is_function(target) or found is not _table.rules["<pointwise>"] else None
 
 
 def is_function(target: Any) -> bool:
@@ -67,6 +74,17 @@ def is_function(target: Any) -> bool:
         and "empty" not in name
         and torch.Tag.nondeterministic_seeded not in getattr(target, "tags", ())
     )
+
+
+def is_view(target: Any) -> bool:
+    """True if the result of an operator may share the memory of its operand."""
+    schema = getattr(target, "_schema", None)
+    return schema is not None and any(r.alias_info and not r.alias_info.is_write for r in schema.returns)
+
+
+def is_same_tensor(target: Any) -> bool:
+    """True if the result of an operator is its operand, where both have the same shape."""
+    return str(target).split(".")[1] in ("reshape", "view", "_unsafe_view", "detach", "alias", "contiguous")
 
 
 def tensors(values: Any) -> list[Node]:

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from torch.fx import Node
 
 from orderproof.prover.logic.solver import Solver
-from orderproof.prover.logic.terms import at_most
+from orderproof.prover.logic.terms import Formula, at_most, negation
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.context import Context
 from orderproof.prover.symbolic.depth import repeated_layers
-from orderproof.prover.symbolic.equivariance.moved_fact import Axis, Motion, MovedFact, uniform
-from orderproof.prover.symbolic.equivariance.rule import MovedFacts, MovedOperation, find_moved_rule, is_function
-from orderproof.prover.symbolic.open_fact import NotCovered
+from orderproof.prover.symbolic.equivariance.moved_fact import NOTHING, Axis, Motion, MovedFact, uniform
+from orderproof.prover.symbolic.equivariance.rule import (
+    MovedFacts,
+    MovedOperation,
+    find_moved_rule,
+    is_function,
+    is_same_tensor,
+    is_view,
+)
+from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact
 from orderproof.prover.symbolic.statement import BATCH, TOKENS
 from orderproof.prover.symbolic.theorem import OutputProof, in_every_branch
+from orderproof.prover.symbolic.walk import derive
 
 FIXED = "fixed"  # the role of inputs that do not move
 
@@ -54,7 +63,7 @@ def _prove_branch(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> dic
     done = _derive(graph, graph.graph.nodes, known, context)
     for question in graph.questions:
         fact = done.facts.get(question.node)
-        if not isinstance(fact, MovedFact) or not fact.is_unmoved:
+        if not isinstance(fact, MovedFact) or not fact.is_unmoved or fact.written is not None:
             failed = OutputProof(proved=False, reason=f"a branch depends on the order of tokens{question.line}")
             return dict.fromkeys(graph.outputs, failed)
     return {name: _decide(graph, node, done) for name, node in graph.outputs.items()}
@@ -74,14 +83,51 @@ def _derive(graph: OpenGraph, nodes: Iterable[Node], known: Mapping[Node, MovedF
     failures: dict[Node, str] = {}
     for node in nodes:
         if node.op == "placeholder" and node not in facts:
-            facts[node] = uniform(graph.shape(node), Motion.STILL)
+            facts[node] = _state_fact(graph, node)
         if node.op != "call_function" or any(operand not in facts for operand in node.all_input_nodes):
             continue
         try:
             facts[node] = _fact(graph, node, facts, context)
         except NotCovered as error:
             failures[node] = str(error)
+            continue
+        if _compares_indices(graph, node, facts[node]) and _is_constant(graph, node, context):
+            facts[node] = uniform(graph.shape(node), Motion.FREE)
     return MovedWalk(facts, failures)
+
+
+def _compares_indices(graph: OpenGraph, node: Node, facts: MovedFacts) -> bool:
+    """True of booleans that follow from the indices of tokens."""
+    if not isinstance(facts, MovedFact) or node.meta["val"].dtype is not torch.bool or not facts.is_unmoved:
+        return False
+    return any(axis.size is TOKENS and axis.motion is Motion.STILL for dim in facts.dims for axis in dim)
+
+
+def _is_constant(graph: OpenGraph, node: Node, context: Context) -> bool:
+    """True if booleans that depend on no input are all true, or all false: `index >= 0`."""
+    before, queue = {node}, [node]
+    while queue:
+        for one in queue.pop().all_input_nodes:
+            if one in graph.inputs:
+                return False
+            if one not in before:
+                before.add(one)
+                queue.append(one)
+    fact = derive(graph, [n for n in graph.graph.nodes if n in before], {}, context).facts.get(node)
+    if not isinstance(fact, OpenFact) or not isinstance(fact.value, Formula):
+        return False
+    return context.proves(fact.value, fact.sizes) or context.proves(negation(fact.value), fact.sizes)
+
+
+def _state_fact(graph: OpenGraph, node: Node) -> MovedFact:
+    """The fact about a parameter, or a constant, which may be the same for all indices of a dimension."""
+    fact = uniform(graph.shape(node), Motion.STILL)
+    name = graph.state[node.name]
+    values = None if name in graph.parameters else graph.values.get(name)
+    for d, dim in enumerate(fact.dims):
+        if dim and values is not None and bool((values == values.narrow(d, 0, 1)).all()):
+            fact = fact.with_dim(d, tuple(Axis(axis.size, Motion.FREE) for axis in dim))
+    return fact
 
 
 def _fact(graph: OpenGraph, node: Node, facts: dict[Node, MovedFacts], context: Context) -> MovedFacts:
@@ -91,6 +137,9 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, MovedFacts], context: 
             raise NotCovered("a part of one tensor")
         return whole[place]  # type: ignore[index]
     operands = [fact for x in node.all_input_nodes for fact in _listed(facts[x])]
+    if len(operands) == 1 and operands[0].written is not None and is_view(node.target):
+        kept = is_same_tensor(node.target) and graph.shape(node) == graph.shape(node.all_input_nodes[0])
+        return operands[0] if kept else replace(uniform(graph.shape(node), Motion.FREE), written=NOTHING)
     call = MovedOperation(node, facts, graph.shapes[node], context)
     rule = find_moved_rule(node.target)
     try:
@@ -98,7 +147,7 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, MovedFacts], context: 
             raise NotCovered(f"{node.target} has no rule")
         return call.checked(rule(call))
     except NotCovered:
-        if not is_function(node.target) or not all(fact.is_unmoved for fact in operands):
+        if not is_function(node.target) or not all(f.is_unmoved and f.written is None for f in operands):
             raise
     found = tuple(uniform(shape, Motion.STILL) for shape in graph.shapes[node])  # the same operands, the same result
     return found if isinstance(node.meta["val"], list | tuple) else found[0]
@@ -113,9 +162,12 @@ def _decide(graph: OpenGraph, node: Node, done: MovedWalk) -> OutputProof:
     if fact is None:
         failed = _first_failure(node, done)
         return OutputProof(proved=False, reason=done.failures.get(failed, "") if failed else "", node=failed)
-    if not isinstance(fact, MovedFact):
-        return OutputProof(proved=False, reason="the output is several tensors")
-    if any(axis.size is TOKENS and axis.motion is Motion.STILL for dim in fact.dims for axis in dim):
+    if not isinstance(fact, MovedFact) or fact.written is not None:
+        return OutputProof(proved=False, reason="the output is no tensor that was written")
+    axes = [axis for dim in fact.dims for axis in dim]
+    if any(axis.motion is Motion.STILL and axis.size is TOKENS for axis in axes) or any(
+        axis.motion is Motion.MOVED and axis.size is not TOKENS for axis in axes
+    ):
         return OutputProof(proved=False, reason="the output does not move with the tokens", node=node)
     return OutputProof(proved=True, every_depth=_holds_at_every_depth(graph, node, done))
 

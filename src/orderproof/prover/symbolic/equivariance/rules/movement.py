@@ -23,6 +23,7 @@ from orderproof.prover.symbolic.equivariance.moved_fact import (
 from orderproof.prover.symbolic.equivariance.rule import MovedFacts, MovedOperation, moved_rule, tensors
 from orderproof.prover.symbolic.frame import refined
 from orderproof.prover.symbolic.open_fact import NotCovered, size_of
+from orderproof.prover.symbolic.statement import TOKENS
 
 _PART = "tokens are chosen by their index"
 
@@ -149,17 +150,34 @@ def select(call: MovedOperation) -> MovedFact:
 def slice_(call: MovedOperation) -> MovedFact:
     """A range of a dimension."""
     place = call.dim(1)
-    return _part(call, call.operand, place, call.shape[place])
+    start = call.argument(2, "start")
+    step = 1 if call.name == "narrow" else call.argument(4, "step", 1)
+    return _part(call, call.operand, place, 0 if start is None else start, call.shape[place], step)
 
 
-def _part(call: MovedOperation, fact: MovedFact, place: int, wanted: Term) -> MovedFact:
-    """A range of a dimension: all of it, or some of one in which no axis moves."""
-    if call.argument(4, "step", 1) == 1 and call.context.equal_sizes(size(fact.dims[place]), wanted):
+def _part(call: MovedOperation, fact: MovedFact, place: int, start: Any, wanted: Term, step: Any = 1) -> MovedFact:
+    """A range of a dimension: all of it, all tokens of it, or some of one in which no axis moves."""
+    if step == 1 and call.context.equal_sizes(size(fact.dims[place]), wanted):
         return fact
+    if step == 1 and len(fact.dims[place]) == 1 and fact.dims[place][0].motion is Motion.MOVED:
+        return fact.with_dim(place, _part_with_tokens(fact.dims[place][0], start, wanted))
     motions = {axis.motion for axis in fact.dims[place]}
     still(fact.dims[place], _PART)
     motion = Motion.FREE if motions <= {Motion.FREE} else Motion.STILL
     return fact.with_dim(place, *uniform([wanted], motion).dims)
+
+
+def _part_with_tokens(axis: Axis, start: Any, wanted: Term) -> Dim:
+    """A range of an axis that moves, with all tokens or none. Raises `NotCovered`."""
+    more = wanted + start - axis.before - TOKENS if isinstance(start, int) and start >= 0 else None
+    if more is None or not more.is_constant:
+        kept = as_term(start) + wanted if isinstance(start, int) and start >= 0 else None
+        if kept is not None and kept.is_constant and kept.constant <= axis.before:
+            return uniform([wanted], Motion.STILL).dims[0]
+        raise NotCovered(_PART)
+    if start > axis.before or more.constant < 0:
+        raise NotCovered(_PART)
+    return (Axis(wanted, Motion.MOVED, axis.before - start),)
 
 
 @moved_rule("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk")
@@ -171,7 +189,11 @@ def parts(call: MovedOperation) -> MovedFacts:
     if unbind:
         still(fact.dims[place], _PART)
         return (fact.with_dim(place),) * len(call.shapes)
-    return tuple(_part(call, fact, place, shape[place]) for shape in call.shapes)
+    found, start = [], as_term(0)
+    for shape in call.shapes:
+        found.append(_part(call, fact, place, start.constant if start.is_constant else start, shape[place]))
+        start = start + shape[place]
+    return tuple(found)
 
 
 @moved_rule("flip", "roll")
@@ -212,10 +234,21 @@ def stack(call: MovedOperation) -> MovedFact:
 def _joined(call: MovedOperation, facts: Sequence[MovedFact], place: int) -> MovedFact:
     if len(facts) == 1:
         return facts[0]
-    for fact in facts:
-        still(fact.dims[place], "tokens are joined with others")
-    (whole,) = uniform([call.shape[place]], Motion.STILL).dims
+    whole = _one_after_the_other([fact.dims[place] for fact in facts], call.shape[place])
     return call.broadcast([fact.with_dim(place, ()) for fact in facts]).with_dim(place, whole)
+
+
+def _one_after_the_other(dims: Sequence[Dim], total: Term) -> Dim:
+    """A dimension of several, of which one may move. Raises `NotCovered`."""
+    moving = [k for k, dim in enumerate(dims) if any(axis.motion is Motion.MOVED for axis in dim)]
+    if not moving:
+        return uniform([total], Motion.STILL).dims[0]
+    before = as_term(0)
+    for dim in dims[: moving[0]]:
+        before = before + size(dim)
+    if len(moving) > 1 or len(dims[moving[0]]) > 1 or not before.is_constant:
+        raise NotCovered("tokens are joined with others")
+    return (Axis(total, Motion.MOVED, before.constant + dims[moving[0]][0].before),)
 
 
 @moved_rule("pad", "constant_pad_nd")
@@ -225,9 +258,12 @@ def pad(call: MovedOperation) -> MovedFact:
     fact = call.operand
     for k in range(len(widths) // 2):
         place = call.rank - 1 - k
+        if any(isinstance(w, int) and w < 0 for w in widths[2 * k : 2 * k + 2]):
+            raise NotCovered("a tensor is cut by padding")
         if widths[2 * k : 2 * k + 2] != [0, 0]:
-            still(fact.dims[place], "tokens are joined with others")
-            fact = fact.with_dim(place, *uniform([call.shape[place]], Motion.STILL).dims)
+            around = uniform([w if isinstance(w, Term) else as_term(w) for w in widths[2 * k : 2 * k + 2]], Motion.FREE)
+            own = _one_after_the_other([around.dims[0], fact.dims[place], around.dims[1]], call.shape[place])
+            fact = fact.with_dim(place, own)
     return fact
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torch.fx import Node
 
-from orderproof.prover.symbolic.equivariance.moved_fact import Dim, Motion, MovedFact, still, uniform
+from orderproof.prover.symbolic.equivariance.moved_fact import NOTHING, Dim, Motion, MovedFact, still, uniform
 from orderproof.prover.symbolic.equivariance.rule import MovedFacts, MovedOperation, moved_rule
 from orderproof.prover.symbolic.equivariance.rules.elementwise import pointwise
 
@@ -46,10 +48,17 @@ def extremum(call: MovedOperation) -> MovedFacts:
                 still(dim, "the index of a token")
         return uniform(call.shape, Motion.STILL)
     place, fact = int(second) % max(call.rank, 1), call.operand
-    if arg or len(call.shapes) > 1:
-        still(fact.dims[place] if fact.dims else (), "the index of a token")
+    dim = fact.dims[place] if fact.dims else ()
+    if arg:
+        still(dim, "the index of a token")
     found = _without(call, fact, [place]) if fact.dims else fact
-    return (found, found) if len(call.shapes) > 1 else found
+    return (found, _unknown_where_moved(found, dim)) if len(call.shapes) > 1 else found
+
+
+def _unknown_where_moved(indices: MovedFact, dim: Dim) -> MovedFact:
+    """The fact about indices along a dimension; nothing is claimed of the indices of tokens."""
+    moves = any(axis.motion is Motion.MOVED for axis in dim)
+    return replace(indices, written=NOTHING) if moves else indices
 
 
 @moved_rule("softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax")
@@ -88,22 +97,25 @@ def from_the_start(call: MovedOperation) -> MovedFacts:
 
 @moved_rule("sort", "argsort", "topk", "kthvalue")
 def sort(call: MovedOperation) -> MovedFacts:
-    """Elements in order, and their indices."""
+    """Elements in order, which are the same whatever the order of the operand, and their indices."""
     position, default = {"sort": (1, -1), "argsort": (1, -1)}.get(call.name, (2, -1))
-    return _by_index(call, call.dim(position, default=default))
+    place, fact = call.dim(position, default=default), call.operand
+    if call.name == "argsort" or not fact.dims:
+        return _by_index(call, place)
+    in_order = fact.with_dim(place, tuple(replace(axis, motion=Motion.STILL, before=0) for axis in fact.dims[place]))
+    return _by_index(call, place, in_order, _unknown_where_moved(in_order, fact.dims[place]))
 
 
-def _by_index(call: MovedOperation, place: int) -> MovedFacts:
-    """A function of the elements along a dimension and their indices, for each slice on its own."""
-    fact = call.operand
-    if not fact.dims:
-        return (fact,) * len(call.shapes) if len(call.shapes) > 1 else fact
-    still(fact.dims[place], "tokens are counted, or sorted, by their index")
+def _by_index(call: MovedOperation, place: int, *facts: MovedFact) -> MovedFacts:
+    """A function of the elements along a dimension and their indices, for each slice on its own.
+
+    The facts are those about the results before the dimension gets its size; by default that about the operand.
+    """
+    facts = facts or (call.operand,) * len(call.shapes)
     results = []
-    for shape in call.shapes:
-        if len(shape) < len(fact.dims):
-            results.append(fact.with_dim(place))
-        else:
-            own: Dim = uniform([shape[place]], Motion.STILL).dims[0]
-            results.append(fact.with_dim(place, own))
+    for shape, fact in zip(call.shapes, facts, strict=False):
+        if fact.dims:
+            still(fact.dims[place], "tokens are counted, or sorted, by their index")
+        own = uniform([shape[place]], Motion.STILL).dims if len(shape) == len(fact.dims) and shape else ()
+        results.append(replace(fact.with_dim(place, *own), written=fact.written) if fact.dims else fact)
     return tuple(results) if len(results) > 1 else results[0]
