@@ -7,7 +7,7 @@ of queries and of keys. A branch of the call has to depend on nothing that moves
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -57,16 +57,21 @@ def prove_equivariance(graphs: Sequence[OpenGraph], roles: Sequence[str], solver
 
 
 def _prove_branch(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> dict[str, OutputProof]:
-    premises = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH), *graph.conditions)
-    context = Context(solver, premises, lambda _: ())
-    known = {node: _input_fact(graph, node, role) for node, role in zip(graph.inputs, roles, strict=True)}
-    done = _derive(graph, graph.graph.nodes, known, context)
+    done = walk(graph, roles, solver)
     for question in graph.questions:
         fact = done.facts.get(question.node)
         if not isinstance(fact, MovedFact) or not fact.is_unmoved or fact.written is not None:
             failed = OutputProof(proved=False, reason=f"a branch depends on the order of tokens{question.line}")
             return dict.fromkeys(graph.outputs, failed)
     return {name: _decide(graph, node, done) for name, node in graph.outputs.items()}
+
+
+def walk(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> MovedWalk:
+    """The facts about the nodes of a graph, given the roles of its inputs. A node without a rule has none."""
+    premises = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH), *graph.conditions)
+    context = Context(solver, premises, lambda _: ())
+    known = {node: _input_fact(graph, node, role) for node, role in zip(graph.inputs, roles, strict=True)}
+    return _derive(graph, known, context)
 
 
 def _input_fact(graph: OpenGraph, node: Node, role: str) -> MovedFact:
@@ -78,10 +83,10 @@ def _input_fact(graph: OpenGraph, node: Node, role: str) -> MovedFact:
     )
 
 
-def _derive(graph: OpenGraph, nodes: Iterable[Node], known: Mapping[Node, MovedFacts], context: Context) -> MovedWalk:
+def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context) -> MovedWalk:
     facts: dict[Node, MovedFacts] = dict(known)
     failures: dict[Node, str] = {}
-    for node in nodes:
+    for node in graph.graph.nodes:
         if node.op == "placeholder" and node not in facts:
             facts[node] = _state_fact(graph, node)
         if node.op != "call_function" or any(operand not in facts for operand in node.all_input_nodes):
