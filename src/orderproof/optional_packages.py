@@ -7,9 +7,13 @@ import importlib.util
 from orderproof.errors import UsageError
 
 
+def missing_packages(*packages: str) -> list[str]:
+    """Those of the packages that are not installed."""
+    return [package for package in packages if importlib.util.find_spec(package) is None]
+
+
 def require_packages(what: str, *packages: str, extra: str, otherwise: str = "") -> None:
     """Raise `UsageError` where a package is not installed; it names the extra and the alternative."""
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
-    if missing:
+    if missing := missing_packages(*packages):
         names = " and ".join(missing)
         raise UsageError(f"{what} needs {names}: pip install 'orderproof[{extra}]'{otherwise and f'; or {otherwise}'}")

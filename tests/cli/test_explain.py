@@ -89,14 +89,19 @@ def test_a_report_too_large_for_a_page_is_refused(run: Run, tmp_path: Path):
     assert "too large for a page; write it without --report and load the report in panel 6" in err
 
 
-def test_without_the_servers_packages_a_file_is_proposed(run: Run, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("opens", [True, False])
+def test_without_the_servers_packages_the_page_is_a_file_and_is_opened(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, opens: bool
+):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    code, out, err = run("--no-open")
-    assert (code, out) == (2, "")
-    error = (
-        "the server needs starlette and uvicorn: pip install 'orderproof[app]'; or write the page with --output FILE"
-    )
-    assert err == f"orderproof: {error}\n"
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*(() if opens else ("--no-open",)))
+    assert (code, out, err) == (0, "written: orderproof.html  (the server needs starlette and uvicorn)\n", "")
+    file = tmp_path / "orderproof.html"
+    assert file.read_text(encoding="utf-8") == render_page(study=bundled_study())
+    assert opened == ([file.as_uri()] if opens else [])
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

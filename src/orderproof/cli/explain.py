@@ -1,4 +1,4 @@
-"""`orderproof explain`: an interactive page on attention, positions and the proof of permutation equivariance."""
+"""`orderproof explain`: an interactive story about attention, positions and the proof of permutation equivariance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import typer
 
 from orderproof.cli.console import report_console
 from orderproof.cli.outputs import print_written, write_outputs
-from orderproof.optional_packages import require_packages
+from orderproof.optional_packages import missing_packages
+
+FALLBACK_FILE = "orderproof.html"  # the page, where the packages of the server are not installed
 
 
 def explain(
@@ -31,10 +33,10 @@ def explain(
     port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; 0 for any free port.")] = 8642,
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address without opening a browser.")] = False,
 ) -> None:
-    """Open an interactive page: reorder words, follow the proof, and compare positional encodings.
+    """Open an interactive story: why attention needs positional encoding, step by step.
 
     With --output the page is one self-contained file. Without it a local server delivers the page until Ctrl-C; that
-    page can also run the bundled model.
+    page can also run the bundled model. Without the packages of the server, the page is written to orderproof.html.
 
     \b
     Examples:
@@ -51,7 +53,11 @@ def explain(
         write = partial(write_page, report=shown_report, study=shown_study)
         print_written(report_console([output]), write_outputs((output, write)))
         return
-    require_packages("the server", "starlette", "uvicorn", extra="app", otherwise="write the page with --output FILE")
+    if missing := missing_packages("starlette", "uvicorn"):
+        write_page(FALLBACK_FILE, report=shown_report, study=shown_study)
+        typer.echo(f"written: {FALLBACK_FILE}  (the server needs {' and '.join(missing)})")
+        _open_in_browser(Path(FALLBACK_FILE).absolute().as_uri(), no_open=no_open)
+        return
     from orderproof.explain.server import local_socket, serve
 
     text = render_page(report=shown_report, study=shown_study, live=True)
@@ -59,8 +65,12 @@ def explain(
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         typer.echo(f"{address}  (Ctrl-C stops the server)")
         sys.stdout.flush()
-        if not no_open:
-            import webbrowser
-
-            webbrowser.open(address)
+        _open_in_browser(address, no_open=no_open)
         serve(text, listening)
+
+
+def _open_in_browser(address: str, *, no_open: bool) -> None:
+    if not no_open:
+        import webbrowser
+
+        webbrowser.open(address)
