@@ -58,7 +58,7 @@ def test_a_report_and_a_study_are_put_in_it(run: Run, tmp_path: Path):
     text = file.read_text(encoding="utf-8")
     assert embedded(text, "report")["subject"]["name"] == examples.hostile().subject.name
     assert embedded(text, "study")["question"] == "</script>"
-    assert text.count("</script>") == 3
+    assert text.count("</script>") == 4
 
 
 @pytest.mark.parametrize("option", ["--report", "--study"])
@@ -86,7 +86,7 @@ def test_a_report_too_large_for_a_page_is_refused(run: Run, tmp_path: Path):
     (tmp_path / "r.json").write_text(huge.to_json(), encoding="utf-8")
     code, _, err = run("--output", str(tmp_path / "x.html"), "--report", str(tmp_path / "r.json"))
     assert code == 2
-    assert "too large for a page; write it without --report and load the report in panel 6" in err
+    assert "too large for a page; write it without --report and load the report at the step #model" in err
 
 
 @pytest.mark.parametrize("opens", [True, False])

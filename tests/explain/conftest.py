@@ -32,16 +32,17 @@ def asked(window: Seen, tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 @pytest.fixture
 def open_page(window: Seen, tmp_path: Path) -> Open:
-    """Write the page and open it from disk, in light colours."""
+    """Write the page and open it from disk at a step, in light colours and without motion."""
 
-    def open_page(*, width: int = WIDE, **embedded: Any) -> Seen:
+    def open_page(step: str = "sentences", *, width: int = WIDE, motion: bool = False, **embedded: Any) -> Seen:
         file = tmp_path / "page.html"
         file.write_text(render_page(**embedded), encoding="utf-8")
+        window.page.goto("about:blank")  # another step of the same file would not be loaded again
         for log in (window.asked, window.complaints, window.dialogs):
             log.clear()
-        window.page.emulate_media(color_scheme="light")
+        window.page.emulate_media(color_scheme="light", reduced_motion="no-preference" if motion else "reduce")
         window.page.set_viewport_size({"width": width, "height": 900})
-        window.page.goto(file.as_uri())
+        window.page.goto(f"{file.as_uri()}#{step}")
         window.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
         return window
 

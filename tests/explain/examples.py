@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,8 +11,10 @@ from torch import Tensor
 
 from orderproof.blocks import Transformer
 from orderproof.encodings import ALiBi, LearnedAbsolute, Rotary, Sinusoidal, T5Bias
+from orderproof.explain import read_study
 from orderproof.permutations import reversal, symmetric_generators
 from orderproof.positions import arange
+from tests.report.examples import everyday
 
 ENCODINGS = ("none", "sinusoidal", "learned", "rotary", "alibi", "t5")
 HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>\u202e&amp;'
@@ -46,6 +49,13 @@ def study(**changed: Any) -> dict[str, Any]:
 
 def study_text(**changed: Any) -> str:
     return json.dumps(study(**changed))
+
+
+def everything(tmp_path: Path) -> dict[str, Any]:
+    """A report and a study for a page."""
+    file = tmp_path / "study.json"
+    file.write_text(study_text(), encoding="utf-8")
+    return {"report": everyday(), "study": read_study(file)}
 
 
 def in_torch(weights: dict[str, Any], encoding: str, *, causal: bool, layers: int) -> Transformer:

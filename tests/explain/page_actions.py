@@ -11,34 +11,51 @@ from orderproof.blocks import Transformer
 from tests.explain.examples import numbers
 
 ROUNDING = 1e-12
+STEPS = (
+    "sentences", "qkv", "attention", "rows", "norm", "mean", "positions", "sinusoidal", "learned", "rope", "alibi",
+    "t5", "break", "reverse", "mask", "minilm", "lab", "theorem", "model", "claims",
+)  # fmt: skip
 
 
 def number(text: str) -> float:
-    return float(text.replace("−", "-").replace("-∞", "-inf"))
-
-
-def shown(page: Page, selector: str) -> list[float]:
-    return [number(text) for text in page.locator(selector).all_inner_texts()]
+    return float(text.replace("−", "-").replace("hidden by the mask", "-inf"))
 
 
 def matrix(page: Page, selector: str) -> torch.Tensor:
-    return torch.tensor([[number(text) for text in row] for row in texts(page, f"{selector} tbody tr")])
+    """The numbers of a matrix, as hover and focus show them."""
+    script = "rows => rows.map(row => [...row.querySelectorAll('td')].map(cell => cell.ariaLabel))"
+    rows = page.locator(f"{selector} tbody tr").evaluate_all(script)
+    return numbers([[number(label.rsplit(": ", 1)[1]) for label in row] for row in rows])
 
 
-def texts(page: Page, selector: str) -> list[list[str]]:
-    """The texts of the cells of each row, in one call to the browser."""
-    script = "rows => rows.map(row => [...row.querySelectorAll('td')].map(cell => cell.innerText))"
-    return page.locator(selector).evaluate_all(script)
+def go(page: Page, step: str) -> None:
+    page.evaluate("step => { location.hash = step }", step)
+    page.wait_for_function("step => !document.getElementById(step).hidden", arg=step)
 
 
-def choose(page: Page, panel: str, **choices: Any) -> None:
-    for name, value in choices.items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        page.locator(f"#{panel}-settings input[name='{panel}-{name}'][value='{text}']").check()
+def choose(page: Page, name: str, value: Any) -> None:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    page.locator(f"#{name} input[value='{text}']").check()
 
 
 def type_words(page: Page, text: str) -> None:
+    page.evaluate("document.getElementById('other-words').open = true")
     page.locator("#typed").fill(text)
+
+
+def move(page: Page, button: str) -> None:
+    page.locator("#moves").get_by_role("button", name=button, exact=True).click()
+
+
+def abilities(page: Page, selector: str) -> dict[str, bool]:
+    """What the page says that a model can do, by law."""
+    script = "all => all.map(part => [part.dataset.law, part.querySelector('.can, .cannot').className])"
+    return {law: kind == "can" for law, kind in page.locator(f"{selector} [data-law]").evaluate_all(script)}
+
+
+def same(page: Page, selector: str) -> bool:
+    """Whether a step says that two vectors are the same."""
+    return page.locator(f"{selector} .comparison").get_attribute("data-same") == "true"
 
 
 def words_of(page: Page, width: int, words: list[str]) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The page in front of people: mouse and keys, phones and halls, light and dark, odd words, and no network."""
+"""The page in front of people: mouse and keys, halls, odd words, and what its policy refuses."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from orderproof.explain import read_study
+from orderproof.explain import bundled_study
 from orderproof.explain import render_page as render
-from tests.browser import CHROMIUM, CONTRAST, NARROW, WHY_NOT, WIDE
+from tests.browser import CHROMIUM, NARROW, WHY_NOT, WIDE
 from tests.explain.conftest import Open
-from tests.explain.examples import study_text
-from tests.explain.page_actions import choose, type_words
-from tests.report import examples
+from tests.explain.examples import everything
+from tests.explain.page_actions import STEPS, go, move, type_words
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
 
@@ -39,6 +38,7 @@ def order(page: Page) -> list[str]:
 
 def test_a_word_is_dragged_by_the_mouse(open_page: Open):
     page = open_page().page
+    type_words(page, "cat chased dog")
     assert order(page) == ["dog", "chased", "cat"]
     chip = page.locator("#moving button", has_text="dog").bounding_box()
     target = page.locator("#moving button", has_text="cat").bounding_box()
@@ -51,9 +51,11 @@ def test_a_word_is_dragged_by_the_mouse(open_page: Open):
     assert order(page) == ["chased", "cat", "dog"]
 
 
-def test_a_word_is_moved_by_the_keyboard_alone_and_keeps_the_focus(open_page: Open):
-    page = open_page().page
-    page.locator("#typed").focus()
+@pytest.mark.parametrize("motion", [True, False])
+def test_a_word_is_moved_by_the_keyboard_alone_and_keeps_the_focus(open_page: Open, motion: bool):
+    page = open_page(motion=motion).page
+    type_words(page, "cat chased dog")
+    page.locator("#next").focus()
     for _ in range(20):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.closest('#moving') !== null"):
@@ -75,42 +77,21 @@ def test_a_word_is_moved_by_the_keyboard_alone_and_keeps_the_focus(open_page: Op
     assert page.locator("#moving button").first.get_attribute("aria-label") == "dog, place 1 of 3"
 
 
-def test_every_control_is_reached_by_the_keyboard_and_named(open_page: Open):
-    page = open_page().page
-    names = page.evaluate("""() => [...document.querySelectorAll("button, input, a[href], summary")].map(e =>
-      e.ariaLabel || e.innerText || (e.labels && e.labels.length && e.labels[0].innerText) || "")""")
-    assert len(names) > 40
-    assert all(name.strip() for name in names)
-    assert page.locator("[tabindex='-1']").count() == 0
-    page.locator("#swap-settings input[value=none]").focus()
+def test_a_choice_of_words_keeps_the_focus(open_page: Open):
+    page = open_page("attention").page
+    page.locator("#attention-query input").nth(1).focus()
     page.keyboard.press("ArrowRight")
-    assert page.locator("#swap-settings input[value=sinusoidal]").is_checked()
-    assert page.inner_text("#swap-verdict") == "Different outputs"
-    assert page.locator("#encodings-settings input[value=sinusoidal]").is_checked()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#attention-query input:checked").get_attribute("value") == "3"
+    assert page.evaluate("document.activeElement === document.querySelector('#attention-query input:checked')")
 
 
-def test_what_is_chosen_in_one_panel_is_chosen_in_all(open_page: Open):
+def test_the_second_sentence_stays_when_the_step_changes(open_page: Open):
     page = open_page().page
-    choose(page, "encodings", encoding="alibi", causal=True, layers=2)
-    for name, value in (("encoding", "alibi"), ("causal", "true"), ("layers", "2")):
-        assert page.locator(f"#swap-settings input[name='swap-{name}'][value='{value}']").is_checked()
-    assert "ALiBi, causal, 2 layers" in page.inner_text("#swap-model")
-
-
-def test_reverse_shuffle_and_as_typed_do_what_they_say(open_page: Open):
-    page = open_page().page
-    type_words(page, "a b c d e")
-    button = lambda name: page.locator("#moves").get_by_role("button", name=name).click()  # noqa: E731
-    button("as typed")
-    assert order(page) == ["a", "b", "c", "d", "e"]
-    assert page.inner_text("#swap-why") == "Both sentences are the same: move a word."
-    for _ in range(2):  # each acts on the sentence as typed
-        button("reverse")
-        assert order(page) == ["e", "d", "c", "b", "a"]
-        button("swap first and last")
-        assert order(page) == ["e", "b", "c", "d", "a"]
-    button("shuffle")
-    assert sorted(order(page)) == ["a", "b", "c", "d", "e"]
+    type_words(page, "one two three")
+    move(page, "reverse")
+    go(page, "mean")
+    assert order(page) == ["three", "two", "one"]
 
 
 # ---------------------------------------------------------------- odd words
@@ -123,11 +104,13 @@ def test_odd_words_are_words_like_any_other(open_page: Open, text: str):
     before = seen.page.evaluate(count)
     type_words(seen.page, text)
     assert len(order(seen.page)) == len(text.split())
-    assert seen.page.evaluate(count) == before
-    assert seen.page.inner_text("#swap-verdict") == "The same output"
+    assert seen.page.inner_text("#sentence-result .answer") == "The same vector"
     for width in (WIDE, NARROW):
         seen.page.set_viewport_size({"width": width, "height": 900})
-        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+        for step in STEPS[:16]:
+            go(seen.page, step)
+            assert seen.page.evaluate("document.documentElement.scrollWidth") <= width, step
+    assert seen.page.evaluate(count) == before
     assert (seen.dialogs, seen.complaints) == ([], [])
 
 
@@ -135,120 +118,58 @@ def test_html_is_shown_as_it_was_typed_and_controls_are_spelt_out(open_page: Ope
     page = open_page().page
     type_words(page, ODD["html"])
     assert sorted(order(page)) == sorted(word[:24] for word in HOSTILE.split())
+    go(page, "attention")
+    assert "<img/src=x/onerror=alert" in page.text_content("#attention-arrows svg")
     type_words(page, ODD["overrides"])
     assert sorted(order(page)) == ["a\\u202eb", "c\\u2066d", "e\\u200bf", "g\\u0007h"]
+    assert "\\u202eb" in page.text_content("#attention-arrows svg")
+    assert "\u202e" not in page.inner_text("body")
 
 
 def test_nothing_typed_and_too_much_typed_are_said(open_page: Open):
     page = open_page().page
     type_words(page, "   ")
     assert page.inner_text("#typed-notes") == "Type at least one word."
-    assert order(page) == ["dog", "chased", "cat"]
+    assert order(page) == ["the", "dog", "chased", "the", "cat"]
     type_words(page, "a b c d e f g h i j")
     assert page.inner_text("#typed-notes") == "The page uses 8 words; 2 left out."
     assert len(order(page)) == 8
     type_words(page, "y" * 25)
     assert "cut at 24 characters" in page.inner_text("#typed-notes")
     assert "One word has one order only." in page.inner_text("#typed-notes")
-    assert order(page) == ["y" * 24]
+    for step in STEPS[:16]:
+        go(page, step)
+    go(page, "mask")
+    type_words(page, "a b")
+    assert page.inner_text("#mask-result .problem") == "Type at least three words: a prompt of two and a last word."
 
 
-# ---------------------------------------------------------------- screens, colours, network, weight
+# ---------------------------------------------------------------- screens
 
 
-def full(tmp_path: Path) -> dict[str, object]:
-    file = tmp_path / "study.json"
-    file.write_text(study_text(), encoding="utf-8")
-    return {"report": examples.everyday(), "study": read_study(file)}
-
-
-def all_shown(page: Page) -> None:
-    page.wait_for_function("document.querySelector('#orders-with strong')")
-    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-
-
-@pytest.mark.parametrize("text", ["cat chased dog", "pneumonoultramicroscopic internationalization a b c d e f"])
-def test_the_page_is_never_wider_than_the_window(open_page: Open, tmp_path: Path, text: str):
-    page = open_page(**full(tmp_path)).page
-    type_words(page, text)
-    choose(page, "swap", readout="each", encoding="rotary")
-    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    for width in (NARROW, 768, 1024, WIDE, 2560):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_on_a_phone_every_verdict_of_the_table_is_seen_without_scrolling(open_page: Open):
-    page = open_page(width=NARROW).page
-    for cell in page.locator("#abilities-table .outcome, #abilities-table .gap-size").all():
-        box = cell.bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= NARROW
-
-
-def test_on_a_wide_screen_letters_are_large(open_page: Open):
+def test_letters_are_large_on_a_wide_screen_and_grow_with_a_hall(open_page: Open):
     page = open_page().page
     pixels = "selector => parseFloat(getComputedStyle(document.querySelector(selector)).fontSize)"
-    sizes = {"body": 20, "#moving button": 30, "#swap-verdict": 36, "#swap-size": 30, "#proof .numbers td": 18}
-    for selector, least in {**sizes, "#orders-without strong": 56}.items():
-        page.wait_for_selector(selector)
+    for selector, least in {"body": 20, "#moving button": 30, "#sentence-result .answer": 32, ".lead": 22}.items():
         assert page.evaluate(pixels, selector) >= least
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    assert page.evaluate(pixels, "body") > 26
+    for step in STEPS:
+        go(page, step)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1920
 
 
-def test_letters_grow_with_the_screen_of_a_hall(open_page: Open):
-    page = open_page(width=1920).page
-    assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") > 26
-    assert page.evaluate("document.documentElement.scrollWidth") <= 1920
+def test_a_step_fits_a_laptop_nearly(open_page: Open):
+    page = open_page(width=1280, study=bundled_study()).page
+    heights = {}
+    for step in STEPS:
+        go(page, step)
+        heights[step] = page.evaluate("document.documentElement.scrollHeight")
+    assert {step for step, height in heights.items() if height > 1060} <= {"rows", "break", "theorem"}
+    assert max(heights.values()) < 1500
 
 
-def test_every_text_has_the_contrast_of_level_aa(open_page: Open, tmp_path: Path):
-    page = open_page(**full(tmp_path)).page
-    type_words(page, "a b c d e f")  # a word of each of six colours
-    choose(page, "swap", encoding="rotary", readout="each")
-    page.locator("#proof-placed").check()
-    all_shown(page)
-    papers = set()
-    for scheme, width in (("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)):
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": width, "height": 900})
-        papers.add(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
-        found = page.evaluate(CONTRAST)
-        assert len(found) > 500
-        assert [(text, round(ratio, 2)) for text, ratio, least in found if ratio < least] == []
-    assert len(papers) == 2
-
-
-LINES = """() => {
-  const parse = text => text.match(/[\\d.]+/g).map(Number);
-  const linear = c => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
-  const luminance = c => 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
-  const paper = luminance(parse(getComputedStyle(document.documentElement).backgroundColor));
-  return [...document.querySelectorAll("svg .line, svg .ceiling, svg .tick")].map(e => {
-    const style = getComputedStyle(e), tick = e.classList.contains("tick");
-    const [low, high] = [luminance(parse(tick ? style.fill : style.stroke)), paper].sort((a, b) => a - b);
-    return [e.getAttribute("class"), (high + 0.05) / (low + 0.05), tick ? 4.5 : 3];
-  });
-}"""
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_line_of_a_chart_has_contrast(open_page: Open, tmp_path: Path, scheme: str):
-    page = open_page(**full(tmp_path)).page
-    page.emulate_media(color_scheme=scheme)
-    found = page.evaluate(LINES)
-    assert len(found) > 20
-    assert [(name, round(ratio, 2)) for name, ratio, least in found if ratio < least] == []
-
-
-def test_no_request_is_made_and_nothing_is_complained_of(open_page: Open, tmp_path: Path):
-    seen = open_page(**full(tmp_path))
-    for encoding in ("sinusoidal", "learned", "rotary", "alibi", "t5", "none"):
-        choose(seen.page, "swap", encoding=encoding, causal=True, layers=2)
-    all_shown(seen.page)
-    assert len(seen.asked) == 1
-    assert seen.asked[0].startswith("file:")
-    assert (seen.complaints, seen.dialogs) == ([], [])
-
+# ---------------------------------------------------------------- what the page does not do
 
 ATTEMPTS = {
     "fetch": "fetch('https://example.org/x').then(() => 'sent', () => 'refused')",
@@ -267,9 +188,9 @@ def test_the_policy_of_the_page_refuses_what_the_page_never_does(open_page: Open
 
 
 def test_the_page_is_ready_within_a_second_and_is_small(open_page: Open, tmp_path: Path):
-    seen = open_page(**full(tmp_path))
-    assert len(render(**full(tmp_path)).encode()) <= 1_000_000
-    assert len(render().encode()) <= 200_000
+    seen = open_page(**everything(tmp_path))
+    assert len(render(**everything(tmp_path)).encode()) <= 1_000_000
+    assert len(render().encode()) <= 300_000
     times: list[float] = []
     for _ in range(3):
         began = time.perf_counter()
@@ -279,12 +200,14 @@ def test_the_page_is_ready_within_a_second_and_is_small(open_page: Open, tmp_pat
     assert min(times) < 1
 
 
-def test_without_scripts_the_page_says_so(open_page: Open, tmp_path: Path):
+def test_without_scripts_the_page_says_so_and_shows_its_text(open_page: Open, tmp_path: Path):
     seen = open_page()
     context = seen.page.context.browser.new_context(java_script_enabled=False)
     try:
         bare = context.new_page()
         bare.goto((tmp_path / "page.html").as_uri())
-        assert "JavaScript, which is switched off" in bare.inner_text("body")
+        text = bare.inner_text("body")
+        assert "JavaScript, which is switched off" in text
+        assert "The theorem" in text
     finally:
         context.close()

@@ -12,12 +12,13 @@ import pytest
 from playwright.sync_api import Page
 
 from orderproof.errors import UsageError
-from orderproof.explain import read_study
+from orderproof.explain import bundled_study, read_study
 from orderproof.records.audit import Report
 from orderproof.report import phrases, summary, witness_phrases
 from tests.browser import CHROMIUM, WHY_NOT
 from tests.explain.conftest import Open
 from tests.explain.examples import HOSTILE, cell, study, study_text
+from tests.explain.page_actions import go
 from tests.report import examples
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
@@ -32,13 +33,14 @@ def load(page: Page, panel: str, text: str, tmp_path: Path, name: str = "given.j
     """Choose a file; what the panel says of it."""
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
+    page.evaluate("id => { document.getElementById(id).textContent = '' }", f"{panel}-note")  # of an earlier file
     page.locator(f"#{panel}-file").set_input_files(file)
     page.wait_for_function("id => document.getElementById(id).textContent !== ''", arg=f"{panel}-note")
     return page.inner_text(f"#{panel}-note")
 
 
 def opened(page: Page) -> Page:
-    page.evaluate("document.querySelectorAll('#model details, #study-panel details').forEach(d => d.open = true)")
+    page.evaluate("document.querySelectorAll('#model details, #lab details').forEach(d => d.open = true)")
     return page
 
 
@@ -49,7 +51,7 @@ def opened(page: Page) -> Page:
 @pytest.mark.parametrize("embedded", [True, False])
 def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Callable[[], Report], embedded: bool):
     report = make()
-    page = open_page(**({"report": report} if embedded else {})).page
+    page = open_page("model", **({"report": report} if embedded else {})).page
     if not embedded:
         assert load(page, "report", report.to_json(), tmp_path) == "Shown: given.json"
     opened(page)
@@ -104,7 +106,7 @@ def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Ca
 )
 def test_an_interrupted_or_empty_audit_has_no_result(open_page: Open, change: dict[str, Any], ending: str):
     report = examples.causal_proof().model_copy(update=change)
-    page = open_page(report=report).page
+    page = open_page("model", report=report).page
     sentence = page.inner_text("#report .conclusion")
     assert sentence == summary.summary_sentence(report)
     assert sentence.endswith(ending)
@@ -114,7 +116,7 @@ def test_an_interrupted_or_empty_audit_has_no_result(open_page: Open, change: di
 
 def test_a_witness_marks_the_tokens_that_changed(open_page: Open):
     report = examples.everyday()
-    page = opened(open_page(report=report).page)
+    page = opened(open_page("model", report=report).page)
     found = next(f.witness for f in report.findings if f.witness and f.witness.tokens_before)
     run = page.locator("#model .witness .run").first
     assert run.locator("li > :first-child").all_inner_texts() == list(found.tokens_before)
@@ -132,7 +134,7 @@ def test_the_size_of_a_number_is_written_as_in_every_report(open_page: Open):
         first.model_copy(update={"deviation": first.deviation.model_copy(update={"float64": value})})
         for value in values
     )
-    page = open_page(report=report.model_copy(update={"findings": findings})).page
+    page = open_page("model", report=report.model_copy(update={"findings": findings})).page
     rows = cells(page, "#model table.precision tbody tr")
     assert [row[2] for row in rows] == [phrases.format_difference(value) for value in values]
 
@@ -158,7 +160,7 @@ WRONG_REPORTS = {
 def test_a_file_that_is_no_report_is_refused_in_words_and_the_page_goes_on(
     open_page: Open, tmp_path: Path, text: str, said: str
 ):
-    seen = open_page(report=examples.everyday())
+    seen = open_page("model", report=examples.everyday())
     note = load(seen.page, "report", text, tmp_path)
     assert said in note
     assert "given.json" in note
@@ -178,15 +180,16 @@ def test_a_hostile_report_and_study_create_no_element(open_page: Open, tmp_path:
     )  # fmt: skip
     file = tmp_path / "study.json"
     file.write_text(hostile, encoding="utf-8")
-    seen = open_page(**({"report": report, "study": read_study(file)} if embedded else {}))
+    seen = open_page("model", **({"report": report, "study": read_study(file)} if embedded else {}))
     if not embedded:
         load(seen.page, "report", report.to_json(), tmp_path)
         load(seen.page, "study", hostile, tmp_path, "study.json")
     opened(seen.page)
     assert seen.page.locator("img, iframe, object, embed, [onerror]").count() == 0
-    assert seen.page.locator("script").count() == 3
+    assert seen.page.locator("script").count() == 4
     assert '<script>alert("x")</script>' in seen.page.inner_text("#model")
-    assert '<script>alert("x")</script>' in seen.page.inner_text("#study-panel")
+    go(seen.page, "lab")
+    assert '<script>alert("x")</script>' in seen.page.inner_text("#lab")
     assert "\u202e" not in seen.page.inner_text("body")
     assert (seen.dialogs, seen.complaints) == ([], [])
 
@@ -211,7 +214,7 @@ def test_every_curve_of_a_study_is_drawn_where_its_numbers_say(open_page: Open, 
     data = study()
     file = tmp_path / "study.json"
     file.write_text(json.dumps(data), encoding="utf-8")
-    page = open_page(**({"study": read_study(file)} if embedded else {})).page
+    page = open_page("lab", **({"study": read_study(file)} if embedded else {})).page
     if not embedded:
         load(page, "study", json.dumps(data), tmp_path)
     for part, key, at in (("learning", "curve", "step"), ("lengths", "lengths", "length")):
@@ -230,7 +233,7 @@ def test_every_curve_of_a_study_is_drawn_where_its_numbers_say(open_page: Open, 
 
 
 def test_the_trained_lengths_are_shaded_and_the_ceilings_dashed_at_their_heights(open_page: Open, tmp_path: Path):
-    page = open_page().page
+    page = open_page("lab").page
     load(page, "study", study_text(), tmp_path)
     chart = page.locator("#lengths .chart").first
     drawn = points(page, "lengths")
@@ -253,7 +256,7 @@ def test_the_trained_lengths_are_shaded_and_the_ceilings_dashed_at_their_heights
 def test_no_ceiling_is_drawn_where_the_models_of_a_chart_have_several(open_page: Open, tmp_path: Path):
     other = cell("rotary", [0.9, 0.9, 0.9])
     other["lengths"][1]["ceiling"] = 0.3
-    page = open_page().page
+    page = open_page("lab").page
     load(page, "study", study_text(cells=[cell("none", [0.5, 0.5, 0.5]), other]), tmp_path)
     path = page.locator("#lengths path.ceiling").get_attribute("d")
     drawn = {length: x for length, _, _, _, x, *_ in points(page, "lengths")["none, causal, 2 layers"]}
@@ -262,7 +265,7 @@ def test_no_ceiling_is_drawn_where_the_models_of_a_chart_have_several(open_page:
 
 
 def test_the_numbers_and_the_published_rows_are_shown_with_the_curves(open_page: Open, tmp_path: Path):
-    page = open_page().page
+    page = open_page("lab").page
     load(page, "study", study_text(), tmp_path)
     rows = cells(opened(page), "#study-numbers tbody tr")
     assert len(rows) == 9
@@ -271,14 +274,39 @@ def test_the_numbers_and_the_published_rows_are_shown_with_the_curves(open_page:
     assert "Kazemnejad copy .986 2305.19466" in page.inner_text("#study")
 
 
-@pytest.mark.parametrize("lengths", [[], [{"length": 6, "trained": True, "iqm": 0.9, "low": 0.8, "high": 1.0}]])
-def test_a_study_of_one_length_or_none_is_drawn_too(open_page: Open, tmp_path: Path, lengths: list[Any]):
+@pytest.mark.parametrize("lengths", [[], [{"length": 6, "in_training_range": True, "iqm": 0.9, "low": 0.8, "high": 1}]])
+def test_a_study_of_one_length_has_scores_and_no_line_over_lengths(open_page: Open, tmp_path: Path, lengths: list[Any]):
     data = study(cells=[{**cell("t5", [0.5, 0.6, 0.7]), "lengths": lengths}], trained_lengths=[6, 6])
-    seen = open_page()
+    seen = open_page("lab")
     assert load(seen.page, "study", json.dumps(data), tmp_path) == "Shown: given.json"
-    assert seen.page.locator("#lengths circle").count() == len(lengths)
-    assert seen.page.locator("#lengths text", has_text="NaN").count() == 0
+    assert seen.page.locator("#scores circle").count() == len(lengths)
+    assert seen.page.locator("#lengths").count() == 0
+    assert seen.page.locator("#study text", has_text="NaN").count() == 0
     assert seen.complaints == []
+
+
+def test_the_scores_of_the_bundled_study_are_drawn_where_their_numbers_say(open_page: Open):
+    data = bundled_study()
+    page = open_page("lab", study=data).page
+    plots = page.locator("#scores figure")
+    titles = ["Bidirectional, 1 layer", "Bidirectional, 2 layers", "Causal, 1 layer", "Causal, 2 layers"]
+    assert plots.locator("figcaption").all_inner_texts() == titles
+    places: dict[str, list[tuple[float, float]]] = {}
+    for i, title in enumerate(titles):
+        cells = [each for each in data.cells if (each.causal, each.layers) == (i > 1, 1 + i % 2)]
+        script = "all => all.map(c => [Number(c.getAttribute('cx')), c.className.baseVal, c.textContent])"
+        drawn = plots.nth(i).locator("circle").evaluate_all(script)
+        for (x, kind, text), each in zip(drawn, cells, strict=True):
+            (score,) = each.lengths
+            assert f": {score.iqm:.3f} ({score.low:.3f} to {score.high:.3f})" in text
+            assert ("above" in kind) == (score.low > 0.5)
+            places.setdefault(title, []).append((score.iqm, x))
+        lines = plots.nth(i).locator("line.ceiling").evaluate_all("all => all.map(l => Number(l.getAttribute('x1')))")
+        places[title].append((0.5, *lines))
+    (s1, x1), (s2, x2) = min(places[titles[0]]), max(places[titles[0]])
+    for score, x in (place for found in places.values() for place in found):
+        assert x == pytest.approx(x1 + (score - s1) * (x2 - x1) / (s2 - s1), abs=0.1)
+    assert page.locator("#study-conclusion").is_visible()
 
 
 WRONG_STUDIES: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -293,7 +321,7 @@ WRONG_STUDIES: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_a_file_that_is_no_study_is_refused_by_the_page_and_by_the_command(
     open_page: Open, tmp_path: Path, changed: dict[str, Any], said: str, field: str
 ):
-    seen = open_page()
+    seen = open_page("lab")
     assert said in load(seen.page, "study", study_text(**changed), tmp_path)
     assert seen.complaints == []
     with pytest.raises(UsageError, match=f"given.json: not a study of schema version 2: .*{field}"):

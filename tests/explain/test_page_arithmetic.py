@@ -60,6 +60,21 @@ def test_the_model_of_the_page_is_orderproofs_own(asked: Page, encoding: str, ca
         assert float((shown - wanted).abs().max()) <= CLOSE * max(1.0, float(wanted.abs().max()))
 
 
+def test_add_norm_and_feed_forward_are_those_of_orderproofs_layer(asked: Page):
+    layer = in_torch(asked.evaluate("window.orderproof.WEIGHTS"), "none", causal=False, layers=1).stack.layers[0]
+    x = torch.randn(5, 8, dtype=torch.float64)
+    shown = asked.evaluate("x => window.orderproof.parts(x)", x.tolist())
+    with torch.no_grad():
+        wide = layer.feed_forward(x[None])[0]
+        wanted = {
+            "norm": layer.around_attention.norm(x),
+            "feed-forward": wide,
+            "add": x + layer.feed_forward(layer.around_feed_forward.norm(x)[None])[0],
+        }
+    for name, value in wanted.items():
+        torch.testing.assert_close(numbers(shown[name]), value, rtol=CLOSE, atol=CLOSE)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_the_bare_head_of_the_proof_is_attention_with_orderproofs_encodings(asked: Page, encoding: str, causal: bool):

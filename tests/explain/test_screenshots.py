@@ -16,25 +16,28 @@ from tests.explain.conftest import Open
 
 KEPT = Path(__file__).parents[2] / "docs" / "images"
 SHOTS = {
-    "explain_swap": ("#swap", "light"),
-    "explain_encodings": ("#encodings", "light"),
-    "explain_training": ("#study-panel", "dark"),
+    "explain_attention": ("attention", "light"),
+    "explain_sinusoidal": ("sinusoidal", "light"),
+    "explain_break": ("break", "light"),
+    "explain_lab": ("lab", "dark"),
 }
 
 
 @pytest.mark.parametrize("name", SHOTS)
 def test_a_picture_shows_its_panel_and_the_documentation_has_it(name: str, open_page: Open, tmp_path: Path) -> None:
-    panel, colours = SHOTS[name]
-    seen = open_page(width=1280, study=bundled_study())
+    step, colours = SHOTS[name]
+    seen = open_page(step, width=1280, study=bundled_study())
     seen.page.emulate_media(color_scheme=colours)
-    seen.page.set_viewport_size({"width": 1280, "height": 12_000})  # the whole page: the menu stays where it is
+    seen.page.set_viewport_size({"width": 1280, "height": 1600})  # the whole step: the menu stays where it is
+    if step == "attention":
+        seen.page.locator("#attention-swap").click()
     file = Path(os.environ.get("ORDERPROOF_SCREENSHOTS", tmp_path)) / f"{name}.png"
-    seen.page.locator(panel).screenshot(path=file)
+    seen.page.locator(f"#{step}").screenshot(path=file)
     with Image.open(file) as made, Image.open(KEPT / f"{name}.png") as kept:
         painted = made.convert("RGB").resize((200, 200)).getcolors(40_000)
         assert painted is not None
         assert len(painted) > 50, "nearly nothing is painted"
         assert (made.convert("L").resize((1, 1)).getpixel((0, 0)) > 128) == (colours == "light")
         assert abs(made.height / made.width - kept.height / kept.width) < 0.1, (
-            "the panel has changed: write the picture again"
+            "the step has changed: write the picture again"
         )

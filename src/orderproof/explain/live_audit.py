@@ -97,12 +97,13 @@ class Auditor:
             raise RequestError(503, f"the model cannot be run on these sentences: {first_line(error)}") from error
         if compared is None:
             raise RequestError(422, "the model cannot be run on these two sentences without its positions")
-        pair, _ = compared
+        pair, maps = compared
         return {
             "model": subject.name,
             "same_tokens": Counter(tokens[0]) == Counter(tokens[1]),
             "tokens": tokens,
             "rows": [row.model_dump() for row in pair.distances],
+            "maps": [[[round(weight, 3) for weight in row] for row in each.weights] for each in maps],
             "seconds": round(time.perf_counter() - began, 3),
         }
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
@@ -42,12 +44,14 @@ def render_page(*, report: Report | None = None, study: PageStudy | None = None,
         live=live,
         report=_NULL_JSON if report is None else _embedded_report(report),
         claims=_claims().claims,
+        trained=trained_model(),
+        pairs=script_safe_json({"pairs": trained_model()["pairs"]}),
         study=_NULL_JSON if study is None else script_safe_json(study.model_dump(mode="json", by_alias=True)),
     )  # fmt: skip
     if len(text.encode()) > PAGE_LIMIT_BYTES:
         raise UsageError(
             f"the page would be {len(text.encode()):,} bytes, expected at most {PAGE_LIMIT_BYTES:,}; "
-            "write it without --study and load the study in panel 7"
+            "write it without --study and load the study at the step #lab"
         )
     return text
 
@@ -57,7 +61,7 @@ def _embedded_report(report: Report) -> str:
     if text == _NULL_JSON:
         raise UsageError(
             f"the report of {report.subject.name!r} is too large for a page; "
-            "write it without --report and load the report in panel 6"
+            "write it without --report and load the report at the step #model"
         )
     return text
 
@@ -92,6 +96,13 @@ def _claims() -> ClaimsReport:
 
 
 @cache
+def trained_model() -> dict[str, Any]:
+    """Pairs of sentences through the trained model, and proofs on models' graphs, from `tools/page_results.py`."""
+    results: dict[str, Any] = json.loads((STATIC / "trained_model.json").read_text(encoding="utf-8"))
+    return results
+
+
+@cache
 def _style() -> str:
     report = read_asset("page.css")
     return report + ramp_css() + (STATIC / "explain.css").read_text(encoding="utf-8")
@@ -101,9 +112,10 @@ def _style() -> str:
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True,
+        loader=jinja2.FileSystemLoader(STATIC),
         keep_trailing_newline=True,
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    return environment.from_string((STATIC / "explain.html").read_text(encoding="utf-8"))
+    return environment.get_template("explain.html")

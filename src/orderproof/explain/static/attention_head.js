@@ -8,13 +8,13 @@ import { ENCODINGS } from "./encodings.js";
 import { seededMatrix, wordVector } from "./seeded_random.js";
 import { T5_BUCKETS } from "./model_weights.js";
 
-export const HEAD_WIDTH = 4;
+const HEAD_WIDTH = 4;
 const BIAS_HEADS = 8; // heads, of which this is the first
 
 export const HEAD_WEIGHTS = {
   query: seededMatrix("head query", HEAD_WIDTH, HEAD_WIDTH, 0.6),
   key: seededMatrix("head key", HEAD_WIDTH, HEAD_WIDTH, 0.6),
-  value: seededMatrix("head value", HEAD_WIDTH, HEAD_WIDTH, 0.6),
+  value: seededMatrix("head value 46", HEAD_WIDTH, HEAD_WIDTH, 0.6), // the arrows of the examples are not parallel
   "learned.weight": seededMatrix("head learned", MAX_WORDS, HEAD_WIDTH),
   "t5.weight": seededMatrix("head t5", T5_BUCKETS, 1),
 };

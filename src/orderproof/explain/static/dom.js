@@ -1,13 +1,14 @@
 // Elements and texts. Text from the reader or a file becomes a text node: nothing here writes markup.
 
 const SVG = "http://www.w3.org/2000/svg";
-const IN_SVG = new Set(["svg", "g", "path", "line", "rect", "circle", "text", "title", "polyline"]);
+const IN_SVG = new Set(["svg", "g", "path", "line", "rect", "circle", "text", "title", "polyline", "marker", "defs"]);
 
-// el("button", {class: "chip", onclick: act}, "text", child)
+// el("button", {class: "chip", onclick: act, "--v": 0.5}, "text", child); a name with -- sets a variable of the style
 export function el(tag, attributes = {}, ...children) {
   const made = IN_SVG.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    if (name.startsWith("--")) made.style.setProperty(name, value); // a style attribute is refused by the page's policy
+    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value === true) made.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
   }

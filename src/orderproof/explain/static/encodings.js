@@ -11,7 +11,7 @@ import { T5_BUCKETS } from "./model_weights.js";
 
 const BASE = 10000;
 
-function sinusoids(position, width) {
+export function sinusoids(position, width) {
   const row = [];
   for (let i = 0; i < width / 2; i++) {
     const angle = position * BASE ** ((-2 * i) / width);
@@ -21,22 +21,31 @@ function sinusoids(position, width) {
 }
 
 // Pair i is features i and i + width / 2 (layout "half").
-function rotated(rows) {
-  return rows.map((row, position) => {
-    const half = row.length / 2, out = row.slice();
-    for (let i = 0; i < half; i++) {
-      const angle = position * BASE ** ((-2 * i) / row.length);
-      const [cos, sin, a, b] = [Math.cos(angle), Math.sin(angle), row[i], row[i + half]];
-      out[i] = a * cos - b * sin;
-      out[i + half] = b * cos + a * sin;
-    }
-    return out;
-  });
+export function rotateRow(row, position) {
+  const half = row.length / 2, out = row.slice();
+  for (let i = 0; i < half; i++) {
+    const angle = position * BASE ** ((-2 * i) / row.length);
+    const [cos, sin, a, b] = [Math.cos(angle), Math.sin(angle), row[i], row[i + half]];
+    out[i] = a * cos - b * sin;
+    out[i + half] = b * cos + a * sin;
+  }
+  return out;
 }
 
+const rotated = (rows) => rows.map(rotateRow);
+
 // The slope of a head; the number of heads is a power of two here.
-function slope(head, heads) {
+export function slope(head, heads) {
   return 2 ** ((-8 * (head + 1)) / heads);
+}
+
+// The bucket of any distance n - m with 32 buckets, bidirectional: 8 exact, then logarithmic up to 128, for each direction.
+// x >= 8 is in bucket 8 + j where x^8 8^j >= 8^8 128^j, that is x^8 >= 8^8 16^j, in exact integers.
+export function t5Bucket(distance) {
+  const x = Math.abs(distance), half = T5_BUCKETS / 2, exact = half / 2;
+  let found = Math.min(x, exact);
+  while (found >= exact && found < half - 1 && BigInt(x) ** 8n >= 8n ** 8n * 16n ** BigInt(found + 1 - exact)) found += 1;
+  return found + (distance > 0 ? half : 0);
 }
 
 // With at most eight tokens every distance has its own bucket; keys after the query use the other half.
@@ -49,22 +58,26 @@ export const ENCODINGS = {
   none: { label: "none", site: "nowhere" },
   sinusoidal: {
     label: "sinusoidal",
+    name: "Sinusoidal encoding",
     site: "added to the embeddings",
     embed: (x) => add(x, x.map((row, m) => sinusoids(m, row.length))),
   },
   learned: {
     label: "learned",
+    name: "Learned table",
     site: "added to the embeddings",
     embed: (x, weights) => add(x, weights["learned.weight"]),
   },
-  rotary: { label: "RoPE", site: "rotates queries and keys", rotate: rotated },
+  rotary: { label: "RoPE", name: "RoPE", site: "rotates queries and keys", rotate: rotated },
   alibi: {
     label: "ALiBi",
+    name: "ALiBi",
     site: "added to the scores",
     bias: ({ head, heads }) => (m, n) => -slope(head, heads) * Math.abs(m - n),
   },
   t5: {
     label: "T5 bias",
+    name: "T5 bias",
     site: "added to the scores",
     bias: ({ head, causal, weights }) => (m, n) => weights["t5.weight"][bucket(n - m, causal)][head],
   },

@@ -1,21 +1,38 @@
-// Start every panel; window.orderproof has functions for tests and the console.
-import { transformer } from "./transformer.js";
-import { ENCODINGS } from "./encodings.js";
+// Start the story; window.orderproof has functions for tests and the console.
 import { attentionHead, headVectors, HEAD_WEIGHTS } from "./attention_head.js";
-import { highlightRows } from "./matrix_table.js";
-import { wordVector } from "./seeded_random.js";
+import { attentionStep } from "./step_attention.js";
+import { breakStep, rowsStep } from "./step_rows.js";
+import { t5Bucket } from "./encodings.js";
+import { showNumbers } from "./heatmap.js";
+import { studyPanel } from "./lab.js";
+import { maskStep } from "./step_mask.js";
+import { meanStep } from "./step_mean.js";
 import { WEIGHTS } from "./model_weights.js";
-import { REPLACEMENT_TOKENS, PROBE_TOKENS, differencesOf, encodingsPanel } from "./panel_encodings.js";
-import { studyPanel } from "./panel_study.js";
-import { liveAudit } from "./live_audit.js";
-import { reportPanel } from "./panel_report.js";
-import { ordersPanel } from "./panel_orders.js";
-import { proofPanel } from "./panel_proof.js";
-import { qkvPanel } from "./panel_qkv.js";
-import { swapPanel } from "./panel_swap.js";
+import { normStep, shownParts } from "./step_norm.js";
+import { encodingStep, positionsStep } from "./step_positions.js";
+import { qkvStep } from "./step_qkv.js";
+import { reportPanel } from "./report.js";
+import { reverseStep } from "./step_reverse.js";
+import { ROPE_KEY, ROPE_QUERY, ropeScore } from "./rope_picture.js";
+import { wordVector } from "./seeded_random.js";
+import { sentencesStep } from "./step_sentences.js";
+import { model } from "./state.js";
+import { startStory } from "./steps.js";
+import { trainedModelStep } from "./trained_model.js";
+import { differencesOf, PROBE_TOKENS, REPLACEMENT_TOKENS } from "./verdict.js";
+import { wordBar } from "./word_bar.js";
 
-for (const start of [swapPanel, qkvPanel, proofPanel, ordersPanel, encodingsPanel, reportPanel, liveAudit, studyPanel, highlightRows]) start();
+wordBar();
+reportPanel();
+studyPanel();
+showNumbers();
+startStory({
+  sentences: sentencesStep(), qkv: qkvStep(), attention: attentionStep(), rows: rowsStep(), norm: normStep(), mean: meanStep(),
+  positions: positionsStep(), sinusoidal: encodingStep("sinusoidal"), learned: encodingStep("learned"), rope: encodingStep("rotary"),
+  alibi: encodingStep("alibi"), t5: encodingStep("t5"), break: breakStep(), reverse: reverseStep(), mask: maskStep(), minilm: trainedModelStep(),
+});
 
-const run = (x, { encoding, causal, layers }) => transformer(x, WEIGHTS, { encoding: ENCODINGS[encoding], causal, layers });
-window.orderproof = { run, attentionHead, headVectors, wordVector, differencesOf, WEIGHTS, HEAD_WEIGHTS, PROBE_TOKENS, REPLACEMENT_TOKENS };
+const run = (x, options) => model(options)(x);
+const parts = (x) => Object.fromEntries(shownParts().map(({ key, rows }) => [key, rows(x)]));
+window.orderproof = { run, parts, attentionHead, headVectors, wordVector, differencesOf, t5Bucket, ropeScore, ROPE_QUERY, ROPE_KEY, WEIGHTS, HEAD_WEIGHTS, PROBE_TOKENS, REPLACEMENT_TOKENS };
 document.documentElement.dataset.ready = "true";

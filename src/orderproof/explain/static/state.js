@@ -9,13 +9,10 @@ const LONGEST_WORD = 24; // characters
 
 // words: as typed; order[m]: the index of the word at position m of the second sentence.
 export const state = {
-  words: ["cat", "chased", "dog"],
-  order: [2, 1, 0],
-  encoding: "none",
-  causal: false,
+  words: ["the", "cat", "chased", "the", "dog"],
+  order: [0, 4, 2, 3, 1],
+  causal: false, // for the table of abilities
   layers: 1,
-  readout: "mean",
-  useEncoding: false, // panel 3 uses the chosen encoding and mask
 };
 
 const listeners = [];
@@ -55,24 +52,26 @@ export function readWords(text) {
   return { words, notes };
 }
 
-export function chosenModel(values = state) {
-  const options = { encoding: ENCODINGS[values.encoding], causal: values.causal, layers: values.layers };
-  return (x) => transformer(x, WEIGHTS, options);
-}
-
 export const vectors = (words = state.words) => words.map((word) => wordVector(word, WIDTH));
 
-// Both sentences through the model: one output for each token, and the readout.
-export function runBoth() {
-  const model = chosenModel();
-  const x = vectors();
-  const first = model(x);
-  const second = model(permuted(x, state.order));
-  return { first, second, readoutFirst: readoutVector(first), readoutSecond: readoutVector(second) };
-}
+export const model = ({ encoding = "none", causal = false, layers = 1 } = {}) => (x) => transformer(x, WEIGHTS, { encoding: ENCODINGS[encoding], causal, layers });
 
-function readoutVector(output) {
-  return state.readout === "last" ? output[output.length - 1] : meanOfRows(output);
+// Both sentences through a model: one output row for each word, and their means.
+export function runBoth(options) {
+  const run = model(options);
+  const x = vectors();
+  const [first, second] = [run(x), run(permuted(x, state.order))];
+  return { first, second, means: [meanOfRows(first), meanOfRows(second)] };
 }
 
 export const permutedWords = () => state.order.map((place) => state.words[place]);
+export const isUnchanged = () => state.order.every((place, m) => state.words[place] === state.words[m]);
+
+// Swap the outermost words that occur once, so that "the cat chased the dog" becomes "the dog chased the cat".
+export function swapOuter(words) {
+  const order = words.map((_, i) => i);
+  const once = order.filter((i) => words.indexOf(words[i]) === words.lastIndexOf(words[i]));
+  const [one, other] = once.length > 1 ? [once[0], once.at(-1)] : [0, words.length - 1];
+  [order[one], order[other]] = [other, one];
+  return order;
+}

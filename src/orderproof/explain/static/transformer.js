@@ -112,14 +112,25 @@ function feedForward(x, weights, at) {
   return linear(wide.map((row) => row.map(gelu)), weights[`${at}.narrow.weight`], weights[`${at}.narrow.bias`]);
 }
 
+// The parts of one layer, each a function from rows to rows.
+export function layerParts(weights, layer, { encoding, causal }) {
+  const at = `stack.layers.${layer}`;
+  const norm = (name) => (x) => layerNorm(x, weights[`${at}.${name}.norm.gain`], weights[`${at}.${name}.norm.shift`]);
+  return {
+    attention: (x) => selfAttention(x, weights, `${at}.attention`, encoding, causal),
+    feedForward: (x) => feedForward(x, weights, `${at}.feed_forward`),
+    normBeforeAttention: norm("around_attention"),
+    normBeforeFeedForward: norm("around_feed_forward"),
+  };
+}
+
 // One output row for each token.
 export function transformer(x, weights, { encoding, causal, layers }) {
   if (encoding.embed) x = encoding.embed(x, weights);
   for (let layer = 0; layer < layers; layer++) {
-    const at = `stack.layers.${layer}`;
-    const normed = (name) => layerNorm(x, weights[`${at}.${name}.norm.gain`], weights[`${at}.${name}.norm.shift`]);
-    x = add(x, selfAttention(normed("around_attention"), weights, `${at}.attention`, encoding, causal));
-    x = add(x, feedForward(normed("around_feed_forward"), weights, `${at}.feed_forward`));
+    const { attention, feedForward: wide, normBeforeAttention, normBeforeFeedForward } = layerParts(weights, layer, { encoding, causal });
+    x = add(x, attention(normBeforeAttention(x)));
+    x = add(x, wide(normBeforeFeedForward(x)));
   }
   return layerNorm(x, weights["stack.last_norm.gain"], weights["stack.last_norm.shift"]);
 }

@@ -1,5 +1,6 @@
 // A row of words that can be reordered with mouse, touch or keyboard.
 import { byId, el, fill, isolatedWord } from "./dom.js";
+import { slideFrom } from "./motion.js";
 import { update, state, subscribe } from "./state.js";
 
 export const wordClass = (place) => `w${state.words.indexOf(state.words[place])}`; // equal words have one color
@@ -22,8 +23,10 @@ export function draggableChips() {
     // Unchanged nodes are kept, so that the focus is kept.
     if (wanted.some((item, i) => list.children[i] !== item) || list.children.length !== wanted.length) {
       const focused = document.activeElement;
+      const places = new Map(wanted.map((item) => [item, item.isConnected && item.getBoundingClientRect()]));
       fill(list, wanted);
       if (list.contains(focused)) focused.focus();
+      if (!list.querySelector(".dragged")) slideFrom(wanted, (item) => places.get(item), 500);
     }
     wanted.forEach((item, i) => item.firstChild.setAttribute("aria-label", `${state.words[state.order[i]]}, place ${i + 1} of ${wanted.length}`));
   });

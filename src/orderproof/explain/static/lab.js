@@ -1,5 +1,7 @@
-// Panel 7: the curves of a trained comparison, with exact ceilings, from a study's JSON (schema version 2).
+// The lab's answer: the scores and curves of a trained comparison, with exact ceilings, from a study's JSON (schema version 2).
+import { ENCODINGS } from "./encodings.js";
 import { lineChart } from "./line_chart.js";
+import { scorePlot } from "./score_plot.js";
 import { byId, pluralize, el, fill, formatFixed, escapeControls } from "./dom.js";
 import { fileInput, schemaProblem } from "./file_input.js";
 
@@ -29,14 +31,32 @@ function show(study) {
     groups.set(title, [...(groups.get(title) ?? []), cell]);
   }
   const encodings = [...new Set(study.cells.map((cell) => cell.encoding))];
-  const seconds = isNumber(study.seconds) ? `; ${study.seconds.toLocaleString("en", { maximumFractionDigits: 0 })} s of training` : "";
+  const lengths = new Set(study.cells.flatMap((cell) => cell.lengths.map(({ length }) => length)));
+  const charts = (draw) => [...groups].map(([title, cells]) => draw(title, cells, encodings, study));
+  byId("study-conclusion").hidden = study.name !== "who_did_what"; // it is about this study
   fill(byId("study"),
-    el("h3", {}, escapeControls(study.question ?? study.name ?? "")),
-    el("p", { class: "quiet" }, escapeControls(`${pluralize(study.cells.length, "model")}, measure: ${study.measure ?? "score"}${seconds}. A line is the interquartile mean over seeds, its band an interval; dashed: the exact ceiling for a model that cannot see order.`)),
-    legend(encodings),
-    el("h3", {}, "While training"), el("div", { class: "charts", id: "learning" }, [...groups].map(([title, cells]) => learning(title, cells, encodings, study))),
-    el("h3", {}, "By length"), el("div", { class: "charts", id: "lengths" }, [...groups].map(([title, cells]) => byLength(title, cells, encodings, study))),
+    el("p", { class: "quiet" }, escapeControls(`${study.question ?? study.name ?? ""}: ${pluralize(study.cells.length, "model")}, measure: ${study.measure ?? "score"}${trainingTime(study)}.`)),
+    isScored(study) ? el("div", { class: "scores-by-model", id: "scores" }, charts(scores)) : null,
+    el("details", { id: "curves", open: !isScored(study) }, el("summary", {}, "While training"), legend(encodings), el("div", { class: "charts", id: "learning" }, charts(learning))),
+    // One length is in the plot of scores: a line needs two.
+    lengths.size > 1 ? el("details", { open: true }, el("summary", {}, "By length"), legend(encodings), el("div", { class: "charts", id: "lengths" }, charts(byLength))) : null,
     numbers(study), published(study));
+}
+
+const trainingTime = ({ seconds }) => (isNumber(seconds) ? `; ${(seconds / 60).toLocaleString("en", { maximumFractionDigits: 0 })} minutes of training` : "");
+
+// The score at the trained lengths; only shares have the axis from 0 to 1.
+const scoreOf = (cell) => cell.lengths.find((point) => point.in_training_range);
+const isAlone = (cell, cells) => cells.filter((other) => ["encoding", "causal", "layers"].every((key) => other[key] === cell[key])).length === 1;
+const isScored = ({ cells }) => cells.every((cell) => scoreOf(cell) && isAlone(cell, cells)) && cells.every((cell) => [scoreOf(cell).low, scoreOf(cell).high].every((score) => score >= 0 && score <= 1));
+const nameOf = (encoding) => (encoding === "none" ? "no positions" : Object.hasOwn(ENCODINGS, encoding) ? ENCODINGS[encoding].label : encoding);
+
+function scores(title, cells, encodings) {
+  const found = encodings.map((encoding) => cells.find((cell) => cell.encoding === encoding));
+  const rows = found.map((cell) => cell && { ...scoreOf(cell), label: nameOf(cell.encoding) }); // none where a group lacks an encoding
+  const ceilings = new Set(rows.filter(Boolean).map(({ ceiling }) => ceiling));
+  const [ceiling] = ceilings;
+  return scorePlot({ title, rows, ceiling: ceilings.size === 1 && isNumber(ceiling) ? ceiling : null });
 }
 
 const series = (cells, encodings, part, at) => cells.map((cell) => ({

@@ -1,4 +1,4 @@
-// Panel 6: the findings of an audit, from a report's JSON (schema version 2).
+// The reader's model: the findings of an audit, from a report's JSON (schema version 2).
 import { byId, cosine, pluralize, el, fill, formatDifference, table, escapeControls } from "./dom.js";
 import { fileInput, schemaProblem } from "./file_input.js";
 import { LEAK_TITLES, evidenceText, lawTitle, lawName, propertyName, summarySentence } from "./report_phrases.js";

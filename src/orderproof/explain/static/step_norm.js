@@ -1,0 +1,55 @@
+// Add & Norm and the feed-forward network are innocent: each acts on every row alone.
+import { choice } from "./choice.js";
+import { byId, el, fill, formatDifference, isolatedWord } from "./dom.js";
+import { ENCODINGS } from "./encodings.js";
+import { heatmap } from "./heatmap.js";
+import { ROUNDING_TOLERANCE, permuted } from "./laws.js";
+import { WEIGHTS } from "./model_weights.js";
+import { wordVector } from "./seeded_random.js";
+import { state, vectors } from "./state.js";
+import { WIDTH, add, largestDifference, layerParts } from "./transformer.js";
+
+const OTHER_WORD = "mouse";
+
+// The parts of the page's layer that are shown, each from rows to rows.
+export function shownParts() {
+  const { attention, feedForward, normBeforeAttention, normBeforeFeedForward } = layerParts(WEIGHTS, 0, { encoding: ENCODINGS.none, causal: false });
+  return [
+    { key: "norm", title: "Norm", rows: normBeforeAttention },
+    { key: "feed-forward", title: "Feed-forward", rows: feedForward },
+    { key: "add", title: "Add: x + f(x)", rows: (x) => add(x, feedForward(normBeforeFeedForward(x))) },
+    { key: "attention", title: "Attention", rows: attention },
+  ];
+}
+
+export function normStep() {
+  let changed = 1;
+  const drawWords = () => {
+    changed = Math.min(changed, state.words.length - 1);
+    const hadFocus = byId("norm-word")?.contains(document.activeElement);
+    const made = choice({ name: "norm-word", legend: `Replace by “${OTHER_WORD}”`, options: state.words.map((word, place) => [place, isolatedWord(word)]), value: changed, change: (value) => { changed = value; draw(); } });
+    fill(byId("norm-controls"), made);
+    if (hadFocus) made.querySelector("input:checked").focus();
+  };
+  function draw() {
+    drawWords();
+    const x = vectors();
+    const other = x.map((row, i) => (i === changed ? wordVector(OTHER_WORD, WIDTH) : row));
+    const names = state.words.map((word, i) => (i === changed ? OTHER_WORD : word));
+    fill(byId("norm-in"), heatmap("goes in", other, { rows: names, id: "norm-input", marked: x.map((_, i) => i === changed) }));
+    fill(byId("norm-parts"), shownParts().map((part) => card(part, x, other, names)));
+  }
+  return draw;
+}
+
+function card({ key, title, rows }, x, other, names) {
+  const [before, after] = [rows(x), rows(other)];
+  const marked = before.map((row, i) => largestDifference([row], [after[i]]) > ROUNDING_TOLERANCE);
+  const many = marked.filter(Boolean).length;
+  const gap = largestDifference(rows(permuted(x, state.order)), permuted(before, state.order));
+  return el("div", { class: "card", id: `norm-${key}` },
+    el("h3", {}, title),
+    heatmap("", after, { rows: names, marked, label: `${title}, what comes out` }),
+    el("p", { class: "changed-rows" }, el("strong", {}, `${many} of ${x.length}`), ` ${x.length === 1 ? "row" : "rows"} changed${many === 1 && x.length > 1 ? ": its own" : ""}`),
+    el("p", { class: "quiet" }, "permuted before or after: ", gap <= ROUNDING_TOLERANCE ? "the same" : "different", " (difference ", el("span", { class: "gap-size" }, formatDifference(gap)), ")"));
+}

@@ -1,0 +1,38 @@
+// All rows at once: the chain without positions, and the same chain with an encoding or a mask.
+import { chain } from "./chain.js";
+import { choice } from "./choice.js";
+import { byId, el, fill } from "./dom.js";
+import { ENCODINGS } from "./encodings.js";
+import { slideCells } from "./motion.js";
+import { state } from "./state.js";
+
+export function rowsStep() {
+  const play = el("button", { type: "button", class: "play", onclick: () => {
+    for (const side of document.querySelectorAll("#rows-chain figure[id^=rows-right]")) {
+      const both = /-(s|a)$/.test(side.id), pooled = side.id.endsWith("pooled");
+      if (!pooled) slideCells(side.querySelector("table"), state.order, both ? state.order : null);
+    }
+  } }, "Apply P");
+  fill(byId("rows-controls"), play);
+  return () => {
+    const { items, text } = chain({ id: "rows" });
+    fill(byId("rows-chain"), items);
+    byId("rows-end").textContent = text;
+  };
+}
+
+export function breakStep() {
+  let [encoding, causal] = ["rotary", false];
+  const options = Object.entries(ENCODINGS).map(([value, { label }]) => [value, label]);
+  fill(byId("break-controls"),
+    choice({ name: "break-encoding", legend: "Encoding", options, value: encoding, change: (value) => { encoding = value; draw(); } }),
+    choice({ name: "break-causal", legend: "A token sees", options: [[false, "all tokens"], [true, "no later one (causal)"]], value: causal, change: (value) => { causal = value; draw(); } }));
+  function draw() {
+    const { items, text, broken, bare } = chain({ encoding, causal, id: "break" });
+    fill(byId("break-chain"), items);
+    const end = byId("break-end");
+    end.className = broken === null ? "conclusion" : "conclusion code-0";
+    end.textContent = bare ? `${text} Choose an encoding.` : text;
+  }
+  return draw;
+}

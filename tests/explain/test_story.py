@@ -1,0 +1,238 @@
+"""The steps of the story: next and back, keys, addresses, motion, and every step on every screen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from orderproof.explain import bundled_study
+from orderproof.explain import render_page as render
+from tests.browser import CHROMIUM, CONTRAST, WHY_NOT, WIDE
+from tests.explain.conftest import Open
+from tests.explain.examples import everything
+from tests.explain.page_actions import STEPS, choose, go, type_words
+from tests.explain.page_checks import CUT_OFF, GRAPHICS_CONTRAST, MOVING, NAMES
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+
+PHONE = 390
+
+
+def shown(page: Page) -> list[str]:
+    return page.evaluate("[...document.querySelectorAll('main > section')].filter(s => !s.hidden).map(s => s.id)")
+
+
+# ---------------------------------------------------------------- one step at a time
+
+
+def test_next_and_back_go_through_every_step(open_page: Open):
+    page = open_page().page
+    assert page.locator("#back").is_disabled()
+    for i, step in enumerate(STEPS):
+        assert shown(page) == [step]
+        assert page.inner_text("#step-count") == f"{i + 1} of {len(STEPS)}"
+        assert page.title().startswith(page.inner_text(f"#{step} h2"))
+        if i + 1 < len(STEPS):
+            page.locator("#next").click()
+            page.wait_for_function("step => !document.getElementById(step).hidden", arg=STEPS[i + 1])
+    assert page.locator("#next").is_disabled()
+    page.locator("#back").click()
+    page.wait_for_function("!document.getElementById('model').hidden")
+    page.go_back()
+    page.wait_for_function("!document.getElementById('claims').hidden")
+    assert shown(page) == ["claims"]
+
+
+def test_arrow_keys_change_the_step_and_belong_to_controls_first(open_page: Open):
+    page = open_page().page
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("!document.getElementById('qkv').hidden")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("!document.getElementById('sentences').hidden")
+    page.locator("#typed").focus()
+    page.keyboard.press("ArrowRight")
+    page.locator("#moving button").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert shown(page) == ["sentences"]
+    assert page.locator("#moving button").all_inner_texts()[:2] == ["dog", "the"]
+    go(page, "positions")
+    page.locator("#positions-layers input").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#positions-layers input[value='2']").is_checked()
+    assert shown(page) == ["positions"]
+    page.locator("#next").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("!document.getElementById('sinusoidal').hidden")
+    assert page.inner_text("#announcement") == f"Step 8 of {len(STEPS)}: Sinusoidal: stripes"
+
+
+def test_page_keys_read_a_long_step_before_they_change_it(open_page: Open):
+    page = open_page("rows").page
+    page.keyboard.press("PageDown")
+    page.wait_for_timeout(500)  # the browser scrolls smoothly
+    assert shown(page) == ["rows"]
+    assert page.evaluate("document.documentElement.scrollTop") > 0
+    page.evaluate("document.documentElement.scrollTop = 1e6")
+    page.keyboard.press("PageDown")
+    page.wait_for_function("!document.getElementById('norm').hidden")
+    assert page.evaluate("document.documentElement.scrollTop") == 0
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_has_an_address(open_page: Open, step: str):
+    page = open_page(step).page
+    assert shown(page) == [step]
+    assert page.locator("#contents-list a[aria-current=step]").get_attribute("href") == f"#{step}"
+
+
+@pytest.mark.parametrize("address", ["nowhere", "%E0%A4%A", "%3Cimg%20src=x%3E", ""])
+def test_an_unknown_address_is_the_first_step(open_page: Open, address: str):
+    seen = open_page(address)
+    assert shown(seen.page) == ["sentences"]
+    assert seen.complaints == []
+
+
+def test_the_contents_name_every_step_and_lead_to_it(open_page: Open):
+    page = open_page().page
+    page.locator("#contents summary").click()
+    links = page.locator("#contents-list a")
+    hrefs = links.evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    assert hrefs == [f"#{step}" for step in STEPS]
+    assert page.locator("#contents-list h3").count() == 4
+    page.keyboard.press("Escape")
+    assert not links.nth(9).is_visible()
+    page.keyboard.press("Enter")  # the focus is on the list's heading
+    links.nth(9).click()
+    page.wait_for_function("!document.getElementById('rope').hidden")
+    assert page.evaluate("document.getElementById('contents').open") is False
+
+
+def test_the_words_that_students_search_for_are_there(open_page: Open):
+    text = open_page().page.inner_text("body")
+    assert "positional encoding" in text
+    assert "permutation equivariance" in text
+    assert "positional encoding" in re.search(r"<title>(.*)</title>", render()).group(1)
+
+
+# ---------------------------------------------------------------- motion
+
+
+@pytest.mark.parametrize("motion", [True, False])
+def test_rows_slide_and_arrows_move_unless_the_reader_prefers_less_motion(open_page: Open, motion: bool):
+    page = open_page("attention", motion=motion).page
+    lines = "[...document.querySelectorAll('#attention-arrows .arrow line')].map(l => l.outerHTML).join()"
+    first = page.evaluate(lines)
+    page.locator("#attention-swap").click()
+    assert (page.evaluate(MOVING, "#attention-terms") > 0) == motion
+    early = page.evaluate(lines)
+    page.wait_for_timeout(1300 if motion else 50)
+    last = page.evaluate(lines)
+    assert first != last
+    assert (early != last) == motion
+    go(page, "rows")
+    page.locator("#rows-controls button").click()
+    assert (page.evaluate(MOVING, "#rows-chain") > 0) == motion
+
+
+# ---------------------------------------------------------------- every step on every screen
+
+
+@pytest.mark.parametrize("width", [PHONE, WIDE])
+@pytest.mark.parametrize("text", ["", "pneumonoultramicroscopic internationalization a b c d e f"])
+def test_no_step_is_wider_than_the_window(open_page: Open, tmp_path: Path, width: int, text: str):
+    page = open_page(width=width, **everything(tmp_path)).page
+    if text:
+        type_words(page, text)
+    for step in STEPS:
+        go(page, step)
+        page.evaluate("document.querySelectorAll('main details').forEach(d => d.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, step
+
+
+def test_on_a_phone_no_matrix_word_or_picture_is_cut(open_page: Open):
+    page = open_page(width=PHONE, study=bundled_study()).page
+    for step in STEPS:
+        go(page, step)
+        assert page.evaluate(CUT_OFF) == [], step
+    go(page, "positions")
+    for cell in page.locator("#abilities-table td").all():
+        box = cell.bounding_box()
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_of_every_step_has_the_contrast_of_level_aa(open_page: Open, tmp_path: Path, scheme: str):
+    page = open_page(**everything(tmp_path)).page
+    page.emulate_media(color_scheme=scheme)
+    type_words(page, "a b c d e f g h")  # a word of each colour
+    count = 0
+    for step in STEPS:
+        go(page, step)
+        if step == "attention":
+            page.locator("#attention-swap").click()
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        found = page.evaluate(CONTRAST)
+        count += len(found)
+        assert [(text, round(ratio, 2)) for text, ratio, least in found if ratio < least] == [], step
+    assert count > 1500
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_line_arrow_and_dot_has_contrast(open_page: Open, scheme: str):
+    page = open_page("attention", study=bundled_study()).page
+    page.emulate_media(color_scheme=scheme)
+    page.locator("#attention-swap").click()
+    for step in ("attention", "rope", "alibi", "t5", "minilm", "lab"):
+        go(page, step)
+        page.evaluate("document.querySelectorAll('main details').forEach(d => d.open = true)")
+        found = page.evaluate(GRAPHICS_CONTRAST)
+        assert len(found) > 5, step
+        assert [(name, round(ratio, 2)) for name, ratio, least in found if ratio < least] == [], step
+
+
+def test_every_control_and_picture_has_a_name(open_page: Open, tmp_path: Path):
+    page = open_page(live=True, **everything(tmp_path)).page
+    count = 0
+    for step in STEPS:
+        go(page, step)
+        found = page.evaluate(NAMES)
+        count += len(found)
+        assert [markup for markup, name in found if not name.strip()] == [], step
+        ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+        assert len(ids) == len(set(ids)), step
+    assert count > 300
+    assert page.locator("[tabindex='-1']").count() == 0
+
+
+def test_the_number_of_a_cell_is_shown_on_hover_and_on_focus(open_page: Open):
+    page = open_page("qkv").page
+    cells = page.locator("#qkv-q td")
+    box = page.locator("#cell-number")
+    assert not box.is_visible()
+    cells.nth(5).hover()
+    assert box.inner_text() == cells.nth(5).get_attribute("aria-label")
+    assert re.fullmatch(r"cat, feature 2: −?\d\.\d{3}", box.inner_text())
+    page.mouse.move(5, 400)
+    assert not box.is_visible()
+    page.locator("#qkv-q table").focus()
+    assert box.inner_text() == cells.nth(0).get_attribute("aria-label")
+    for key, place in (("ArrowRight", 1), ("ArrowDown", 5), ("ArrowLeft", 4), ("ArrowUp", 0), ("ArrowUp", 0)):
+        page.keyboard.press(key)
+        assert box.inner_text() == cells.nth(place).get_attribute("aria-label")
+    assert shown(page) == ["qkv"]
+    page.keyboard.press("Escape")
+    assert not box.is_visible()
+
+
+def test_no_step_makes_a_request_or_complains(open_page: Open, tmp_path: Path):
+    seen = open_page(**everything(tmp_path))
+    for step in STEPS:
+        go(seen.page, step)
+    for encoding in ("sinusoidal", "learned", "rotary", "alibi", "t5", "none"):
+        go(seen.page, "break")
+        choose(seen.page, "break-encoding", encoding)
+    assert [url.partition("#")[0] for url in seen.asked] == [(tmp_path / "page.html").as_uri()]
+    assert (seen.complaints, seen.dialogs) == ([], [])
