@@ -13,6 +13,11 @@ CUT_OFF = """() => [...document.querySelectorAll('.heat, svg, canvas, .chip, .se
     return box.left < -1 || box.right > innerWidth + 1 ? [e.outerHTML.slice(0, 80)] : [];
   })"""
 
+# Tables that are wider than their place: their last column would be seen only after scrolling.
+TOO_WIDE = """() => [...document.querySelectorAll('.scroll')]
+  .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
+  .map(e => `${e.scrollWidth} > ${e.clientWidth}: ${e.innerText.slice(0, 60)}`)"""
+
 # Everything that needs a name, with the name that it has.
 NAMES = """() => [...document.querySelectorAll(
     "button, input, select, a[href], summary, [role=grid], svg[role=img], canvas")]

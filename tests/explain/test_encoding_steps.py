@@ -146,6 +146,8 @@ def test_a_sentence_and_its_reverse_are_one_vector_with_alibi_only(open_page: Op
         assert torch.equal(after, before.flip(0, 1))
         assert torch.equal(after, before) == (encoding == "alibi")
     assert not move_free
+    type_words(page, "a b a")
+    assert page.inner_text("#reverse-result .problem").startswith("This sentence is its own reverse")
 
 
 def test_swapping_and_the_table_do_not_contradict_each_other_for_alibi(open_page: Open):

@@ -285,6 +285,10 @@ def test_add_norm_and_feed_forward_change_one_row_and_attention_all(open_page: O
             assert page.inner_text(f"#norm-{part} strong") == f"{changed} of 5"
             assert page.locator(f"#norm-{part} tr.changed").count() == changed
             assert gap(page, f"#norm-{part}") <= ROUNDING
+    type_words(page, "a mouse")  # the other word is another one
+    assert page.inner_text("#norm-norm strong") == "1 of 2"
+    type_words(page, " ".join(WORDS))
+    choose(page, "norm-word", 4)
     x = words_of(page, 8, [*WORDS[:4], "mouse"])
     assert same_digits(matrix(page, "#norm-input"), x)
     parts = page.evaluate("x => window.orderproof.parts(x)", x.tolist())
@@ -303,6 +307,8 @@ def test_one_causal_layer_ignores_the_order_of_the_prompt_and_two_do_not(open_pa
     assert same(page, "#mask-result") == (layers == 1)
     assert abilities(page, "#mask-result") == {"prompt_permutation": layers == 2}
     seen = page.locator("#mask-second .sees tr").evaluate_all("rows => rows.map(row => [row.className, row.innerText])")
+    type_words(page, "A A C")
+    assert page.inner_text("#mask-result .problem").startswith("Both prompts are the same")
     assert [(kind, text.split()) for kind, text in seen] == [
         ("changed", ["B", "sees", "B"]), ("changed", ["A", "sees", "B", "A"]), ("", ["C", "sees", "B", "A", "C"]),
     ]  # fmt: skip

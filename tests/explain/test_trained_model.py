@@ -61,7 +61,7 @@ def test_every_pair_is_shown_with_its_cosines_and_attention(open_page: Open):
 @pytest.mark.slow
 def test_the_pairs_are_those_that_the_server_computes():
     pair = trained_model()["pairs"][1]
-    response = Auditor().handle(json.dumps({"sentences": pair["sentences"]}).encode())
+    response = json.loads(json.dumps(Auditor().handle(json.dumps({"sentences": pair["sentences"]}).encode())))
     assert (response["model"], response["tokens"]) == (pair["model"], pair["tokens"])
     for shown, row in zip(pair["rows"], response["rows"], strict=True):
         assert shown["cosine"] == pytest.approx(row["cosine"], abs=1e-5)

@@ -3,6 +3,7 @@ import { el, escapeControls } from "./dom.js";
 import { tween } from "./motion.js";
 
 const SIZE = 400, EDGE = 34;
+const LABEL_LETTERS = 12;
 
 // terms: {key, kind, label, vector: [x, y]} in the order of addition. Each arrow starts where the one before it ends.
 function startsOf(terms) {
@@ -74,6 +75,12 @@ export function arrowDrawing({ paths, axes, label }) {
   return { svg, show };
 }
 
+// A long word would leave the picture.
+function shortWord(word) {
+  const letters = Array.from(escapeControls(word));
+  return letters.length > LABEL_LETTERS ? `${letters.slice(0, LABEL_LETTERS - 1).join("")}…` : letters.join("");
+}
+
 // A line with a head; the word is next to its middle.
 function arrow({ kind, word, x1, y1, x2, y2 }) {
   const angle = Math.atan2(y2 - y1, x2 - x1), length = Math.hypot(x2 - x1, y2 - y1);
@@ -82,5 +89,5 @@ function arrow({ kind, word, x1, y1, x2, y2 }) {
   const side = [(-Math.sin(angle)) * 13, Math.cos(angle) * 13];
   return el("g", { class: `arrow ${kind}` },
     el("line", { x1, y1, x2, y2 }), el("path", { d: `M ${x2} ${y2} L ${wing(0.42)} L ${wing(-0.42)} Z` }),
-    el("text", { x: (x1 + x2) / 2 + side[0], y: (y1 + y2) / 2 + side[1], "text-anchor": "middle", "dominant-baseline": "middle" }, escapeControls(word)));
+    el("text", { x: (x1 + x2) / 2 + side[0], y: (y1 + y2) / 2 + side[1], "text-anchor": "middle", "dominant-baseline": "middle" }, shortWord(word)));
 }

@@ -65,7 +65,8 @@ export function runBoth(options) {
 }
 
 export const permutedWords = () => state.order.map((place) => state.words[place]);
-export const isUnchanged = () => state.order.every((place, m) => state.words[place] === state.words[m]);
+// True where an order of the words gives the same sentence; equal words may change places.
+export const isUnchanged = (order = state.order) => order.every((place, m) => state.words[place] === state.words[m]);
 
 // Swap the outermost words that occur once, so that "the cat chased the dog" becomes "the dog chased the cat".
 export function swapOuter(words) {

@@ -4,7 +4,7 @@ import { byId, el, fill, isolatedWord } from "./dom.js";
 import { strip } from "./heatmap.js";
 import { permuted } from "./laws.js";
 import { model, state, swapOuter, vectors } from "./state.js";
-import { abilityList, comparison } from "./verdict.js";
+import { abilityList, comparison, unchangedNote } from "./verdict.js";
 import { wordClass } from "./word_chips.js";
 
 // The prompt is every word but the last, and its other order swaps two of them.
@@ -19,7 +19,8 @@ export function maskStep() {
     const [first, second] = [run(x).at(-1), run(permuted(x, other)).at(-1)];
     fill(byId("mask-first"), seen(places, other), strip(first, { id: "mask-first-strip", label: "output at the last word, first order" }));
     fill(byId("mask-second"), seen(other, places), strip(second, { id: "mask-second-strip", label: "output at the last word, second order" }));
-    fill(byId("mask-result"), state.words.length > 2 ? comparison([first], [second], ["output at the last word", "outputs at the last word"]) : el("p", { class: "problem" }, "Type at least three words: a prompt of two and a last word."),
+    fill(byId("mask-result"),
+      unchangedNote(other, "Both prompts are the same: type a prompt with two different words, and a last word.") ?? comparison([first], [second], ["output at the last word", "outputs at the last word"]),
       abilityList({ encoding: "none", causal: true, layers }, ["prompt_permutation"]));
     byId("mask-why").textContent = layers === 1
       ? "With one layer the last word adds the values of the words themselves, and it sees all of them: a sum, in another order."

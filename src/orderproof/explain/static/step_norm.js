@@ -9,7 +9,7 @@ import { wordVector } from "./seeded_random.js";
 import { state, vectors } from "./state.js";
 import { WIDTH, add, largestDifference, layerParts } from "./transformer.js";
 
-const OTHER_WORD = "mouse";
+const OTHER_WORDS = ["mouse", "horse", "fish", "bird", "fox", "owl", "bee", "cow", "hen"]; // more than a sentence can have
 
 // The parts of the page's layer that are shown, each from rows to rows.
 export function shownParts() {
@@ -24,18 +24,19 @@ export function shownParts() {
 
 export function normStep() {
   let changed = 1;
+  const otherWord = () => OTHER_WORDS.find((word) => !state.words.includes(word));
   const drawWords = () => {
     changed = Math.min(changed, state.words.length - 1);
     const hadFocus = byId("norm-word")?.contains(document.activeElement);
-    const made = choice({ name: "norm-word", legend: `Replace by “${OTHER_WORD}”`, options: state.words.map((word, place) => [place, isolatedWord(word)]), value: changed, change: (value) => { changed = value; draw(); } });
+    const made = choice({ name: "norm-word", legend: `Replace by “${otherWord()}”`, options: state.words.map((word, place) => [place, isolatedWord(word)]), value: changed, change: (value) => { changed = value; draw(); } });
     fill(byId("norm-controls"), made);
     if (hadFocus) made.querySelector("input:checked").focus();
   };
   function draw() {
     drawWords();
     const x = vectors();
-    const other = x.map((row, i) => (i === changed ? wordVector(OTHER_WORD, WIDTH) : row));
-    const names = state.words.map((word, i) => (i === changed ? OTHER_WORD : word));
+    const other = x.map((row, i) => (i === changed ? wordVector(otherWord(), WIDTH) : row));
+    const names = state.words.map((word, i) => (i === changed ? otherWord() : word));
     fill(byId("norm-in"), heatmap("goes in", other, { rows: names, id: "norm-input", marked: x.map((_, i) => i === changed) }));
     fill(byId("norm-parts"), shownParts().map((part) => card(part, x, other, names)));
   }

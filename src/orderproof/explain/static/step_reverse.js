@@ -8,7 +8,7 @@ import { slideCells } from "./motion.js";
 import { biasMatrix } from "./pictures.js";
 import { model, state, vectors } from "./state.js";
 import { meanOfRows } from "./transformer.js";
-import { abilityList, comparison } from "./verdict.js";
+import { abilityList, comparison, unchangedNote } from "./verdict.js";
 
 export function reverseStep() {
   let encoding = "alibi";
@@ -21,7 +21,7 @@ export function reverseStep() {
     const means = [meanOfRows(first), meanOfRows(second)];
     fill(byId("reverse-words"), el("p", {}, el("bdi", {}, state.words.join(" "))), strip(means[0], { id: "reverse-first", label: "vector of the sentence" }),
       el("p", {}, el("bdi", {}, permuted(state.words, order()).join(" "))), strip(means[1], { id: "reverse-second", label: "vector of its reverse" }));
-    fill(byId("reverse-result"), comparison([means[0]], [means[1]]), abilityList({ encoding, causal: false, layers: 1 }));
+    fill(byId("reverse-result"), unchangedNote(order(), "This sentence is its own reverse: type other words.") ?? comparison([means[0]], [means[1]]), abilityList({ encoding, causal: false, layers: 1 }));
     fill(byId("reverse-bias"), ENCODINGS[encoding].bias ? biasFigures() : el("p", { class: "quiet" }, `${ENCODINGS[encoding].label} adds no bias to the scores: it acts on the vectors themselves, position by position.`));
   }
   function biasFigures() {

@@ -11,7 +11,7 @@ export function trainedModelStep() {
   const { pairs } = JSON.parse(byId("orderproof-pairs").textContent);
   const menu = el("select", { id: "pair", onchange: () => show(pairs[menu.value]) },
     pairs.map(({ sentences }, i) => el("option", { value: i }, sentences.join("  /  "))));
-  fill(byId("pair-menu"), el("label", { for: "pair" }, "Two sentences "), menu);
+  fill(byId("pair-menu"), el("label", { for: "pair" }, byId("live") ? "or one of these pairs" : "Two sentences"), menu);
   show(pairs[0]);
   const form = byId("live");
   if (!form) return undefined;
@@ -42,8 +42,10 @@ async function requestAudit(sentences) {
     return;
   }
   const data = (await response.json().catch(() => null)) ?? {};
-  if (response.ok && Array.isArray(data.rows)) show({ ...data, sentences });
-  else showMessage(data.error ?? `The server responds with status ${response.status}.`, true);
+  if (response.ok && Array.isArray(data.rows)) {
+    byId("pair").selectedIndex = -1;
+    show({ ...data, sentences });
+  } else showMessage(data.error ?? `The server responds with status ${response.status}.`, true);
 }
 
 function showMessage(text, problem = false) {
@@ -53,6 +55,7 @@ function showMessage(text, problem = false) {
 function show({ model, sentences, same_tokens, tokens, rows, maps }) {
   const double = CONDITIONS.map((condition) => rows.find((row) => row.condition === condition && row.dtype === "float64"));
   fill(byId("live-result"),
+    el("p", { class: "shown-pair" }, sentences.map((sentence, i) => [i ? " / " : "", el("bdi", {}, escapeControls(sentence))])),
     cosineAxis(double),
     el("p", { class: "conclusion" }, explanation({ same_tokens, tokens, bare: double[1] })),
     maps.length ? attentionMaps(sentences, tokens, maps) : null,

@@ -2,7 +2,7 @@
 import { el, formatDifference } from "./dom.js";
 import { ROUNDING_TOLERANCE, lawDifferences } from "./laws.js";
 import { seededMatrix } from "./seeded_random.js";
-import { isUnchanged, model } from "./state.js";
+import { isUnchanged, model, state } from "./state.js";
 import { WIDTH, largestDifference } from "./transformer.js";
 
 export const PROBE_COUNT = 7;
@@ -44,4 +44,5 @@ export function comparison(first, second, [one, many] = ["vector", "vectors"]) {
     el("span", { class: "quiet" }, "largest difference ", el("span", { class: "gap-size" }, formatDifference(difference)), equal && difference > 0 ? ": rounding" : ""));
 }
 
-export const unchangedNote = () => (isUnchanged() ? el("p", { class: "problem" }, "Both sentences are the same: move a word of the second.") : null);
+// A problem to show in place of a comparison, where both sentences are the same.
+export const unchangedNote = (order = state.order, text = "Both sentences are the same: move a word of the second.") => (isUnchanged(order) ? el("p", { class: "problem" }, text) : null);
