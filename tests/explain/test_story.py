@@ -161,6 +161,17 @@ def test_on_a_phone_no_matrix_word_picture_or_table_is_cut(open_page: Open, tmp_
         assert page.evaluate(TOO_WIDE) == [], step
 
 
+@pytest.mark.parametrize("width", [768, 820, 1024, 1280])
+def test_the_terms_and_their_arrows_do_not_overlap(open_page: Open, width: int):
+    page = open_page("attention", width=width).page
+    page.locator("#attention-swap").click()
+    arrows = page.locator("#attention-arrows svg").bounding_box()
+    for part in page.locator("#attention-terms .heat table, #attention-sums .heat table").all():
+        box = part.bounding_box()
+        beside = box["x"] + box["width"] <= arrows["x"]
+        assert beside or box["y"] >= arrows["y"] + arrows["height"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_of_every_step_has_the_contrast_of_level_aa(open_page: Open, tmp_path: Path, scheme: str):
     page = open_page(**everything(tmp_path)).page
