@@ -172,6 +172,15 @@ def test_the_terms_and_their_arrows_do_not_overlap(open_page: Open, width: int):
         assert beside or box["y"] >= arrows["y"] + arrows["height"]
 
 
+def test_both_sides_of_an_equation_stay_in_one_line_with_eight_words(open_page: Open):
+    page = open_page("rows", width=1280).page
+    type_words(page, "eight words of the reader make large matrices")
+    for pair in page.locator("#rows-chain .both").all():
+        left, right = (figure.bounding_box() for figure in pair.locator("figure").all())
+        assert left["x"] + left["width"] <= right["x"]
+        assert abs(left["y"] - right["y"]) < left["height"] / 2
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_of_every_step_has_the_contrast_of_level_aa(open_page: Open, tmp_path: Path, scheme: str):
     page = open_page(**everything(tmp_path)).page

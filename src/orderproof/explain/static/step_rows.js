@@ -16,9 +16,14 @@ export function rowsStep() {
   fill(byId("rows-controls"), play);
   return () => {
     const { items, text } = chain({ id: "rows" });
-    fill(byId("rows-chain"), items);
+    showChain("rows-chain", items);
     byId("rows-end").textContent = text;
   };
+}
+
+function showChain(id, items) {
+  byId(id).classList.toggle("many", state.words.length > 5); // smaller cells, so that both sides stay in one line
+  fill(byId(id), items);
 }
 
 export function breakStep() {
@@ -29,7 +34,7 @@ export function breakStep() {
     choice({ name: "break-causal", legend: "A token sees", options: [[false, "all tokens"], [true, "no later one (causal)"]], value: causal, change: (value) => { causal = value; draw(); } }));
   function draw() {
     const { items, text, broken, bare } = chain({ encoding, causal, id: "break" });
-    fill(byId("break-chain"), items);
+    showChain("break-chain", items);
     const end = byId("break-end");
     end.className = broken === null ? "conclusion" : "conclusion code-0";
     end.textContent = bare ? `${text} Choose an encoding.` : text;
