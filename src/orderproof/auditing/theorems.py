@@ -43,6 +43,7 @@ from orderproof.tolerances import SAME_GRAPH
 EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
 EXAMPLE_ROWS = 3
 MAX_PIECES = 4  # recordings for different ranges of lengths
+MAX_NODES = 10_000  # of recordings, after which no recording is made that only widens a theorem
 COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls
 OPEN_MODES = (DEFAULT_SETTING, "padded", "blocked", "labelled")  # in which the inputs of a setting are open
 
@@ -92,6 +93,7 @@ class OpenCalls:
     _pieces: dict[str, list[_Piece] | str] = field(default_factory=dict)
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _shared: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inputs besides the tokens
+    _nodes: int = 0  # of all recordings
 
     def prove(self, law: ProvedLaw, call_mode: str) -> dict[str, Theorem]:
         """The theorem about each output of a call mode. Raises `NoTheorem`."""
@@ -122,6 +124,10 @@ class OpenCalls:
             for name, theorem in theorems.items()
         }
 
+    def may_widen(self, call_mode: str) -> bool:
+        """True if a recording of a call mode that only widens a theorem was made, or is worth its time."""
+        return self._nodes < MAX_NODES or call_mode in self._pieces
+
     def _recorded(self, call_mode: str) -> list[_Piece]:
         if call_mode not in self._pieces:
             try:
@@ -145,11 +151,11 @@ class OpenCalls:
         first = self._piece(module, inputs, example)
         yield first
         below, above, count = first.least - 1, first.greatest, 1
-        while below >= LEAST_SIZE and count < MAX_PIECES:
+        while below >= LEAST_SIZE and count < MAX_PIECES and self.may_widen(call_mode):
             piece = self._piece(module, inputs, below)
             yield piece
             below, count = piece.least - 1, count + 1
-        while above is not None and (limit is None or above < limit) and count < MAX_PIECES:
+        while above is not None and (limit is None or above < limit) and count < MAX_PIECES and self.may_widen(call_mode):
             try:
                 piece = self._piece(module, inputs, above + 1)
             except Exception:  # noqa: BLE001 - the model takes no more tokens
@@ -168,6 +174,7 @@ class OpenCalls:
             patched = first_line(error)
             with self.subject.export_context():
                 graphs = record_open(module, inputs, sizes)
+        self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
         least, greatest, others = _bounds([c for graph in graphs for c in graph.conditions])
         limit = self.subject.max_length
         if limit is not None:
@@ -294,9 +301,11 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
     if finding.verdict != "proved":
         return finding
     calls = context.memo.setdefault("open calls", OpenCalls(context.subject))
-    theorems = []
+    theorems: list[Theorem] = []
     modes = [call_mode] if call_mode != DEFAULT_SETTING else [DEFAULT_SETTING, "padded"]
     for mode in modes:
+        if theorems and not calls.may_widen(mode):
+            break
         try:
             theorem = calls.prove(law, mode).get(finding.output) or _unproved("it has no output of this name")
             if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(mode)):
