@@ -155,7 +155,9 @@ class OpenCalls:
             piece = self._piece(module, inputs, below)
             yield piece
             below, count = piece.least - 1, count + 1
-        while above is not None and (limit is None or above < limit) and count < MAX_PIECES and self.may_widen(call_mode):
+        while above is not None and (limit is None or above < limit) and count < MAX_PIECES:
+            if not self.may_widen(call_mode):
+                break
             try:
                 piece = self._piece(module, inputs, above + 1)
             except Exception:  # noqa: BLE001 - the model takes no more tokens
