@@ -157,6 +157,10 @@ class ModelAdapter(ABC):
         """The cache without its last tokens. Raises `UnsupportedCallError`."""
         raise UnsupportedCallError("its cache cannot be cropped")
 
+    def copy_cache(self, cache: Any) -> Any:
+        """A cache with the same content that is changed independently."""
+        return copy.deepcopy(cache)
+
     def reorder_cache(self, cache: Any, rows: Tensor) -> Any:
         """The cache with its rows indexed by ``rows``. Raises `UnsupportedCallError`."""
         raise UnsupportedCallError("the rows of its cache cannot be reordered")

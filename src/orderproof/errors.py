@@ -10,6 +10,7 @@
     ├── OutputShapeError      an output of the model has another shape than a law needs
     ├── StoreError            a folder of results that cannot be read, written or combined
     ├── PositionError         positions of the wrong type, shape or range
+    ├── ReproductionError     no script of a violation can be written
     └── EncodingError         an encoding with arguments it cannot honour
 
 A message states on one line what was expected, what came, where, and what to do.
@@ -54,6 +55,10 @@ class OutputShapeError(OrderproofError):
 
 class StoreError(OrderproofError):
     """A folder of results that cannot be read or written, or whose results cannot be combined."""
+
+
+class ReproductionError(OrderproofError):
+    """A violation that a script without this package cannot show, or that cannot be found again."""
 
 
 class PositionError(OrderproofError):

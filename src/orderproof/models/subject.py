@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orderproof.errors import UsageError
 from orderproof.models.sample import Sample
@@ -57,6 +57,7 @@ class Subject:
         tokenizer: The tokenizer of its folder.
         build_adapter: Builds the adapter that calls it in measured laws.
         configuration: The values of its configuration that differ from the default, as text.
+        original_config: The configuration that a transformers model was built from, before the model changed it.
         build_decoder_adapter: The same for the decoder of an encoder-decoder.
 
     """
@@ -89,6 +90,7 @@ class Subject:
     build_decoder_adapter: Callable[[], ModelAdapter] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
+    original_config: Any = field(default=None, repr=False)
 
     def sample(self, length: int, seed: int = 0) -> Sample:
         """Random inputs with this many tokens, determined by the seed. Raises `UsageError` for other lengths."""

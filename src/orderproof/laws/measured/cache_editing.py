@@ -9,7 +9,6 @@ Source: elementary; broken by ring buffers that are cropped by logical length, a
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 
 import torch
@@ -56,7 +55,7 @@ def _reuse(calls: CachedCalls) -> OutputPair:
     prefix = calls.default_length - CROPPED_TOKENS
     other = calls.sample_tokens(other=1)[:, prefix:]
     _, cache = calls.incremental_forward(calls.default_tokens[:, :prefix], [prefix])
-    reused = copy.deepcopy(cache)
+    reused = calls.adapter.copy_cache(cache)
     calls.incremental_forward(other, [1] * CROPPED_TOKENS, cache)
     decoded, _ = calls.incremental_forward(calls.default_tokens[:, prefix:], [1] * CROPPED_TOKENS, reused)
     return calls.default_output[:, prefix:], decoded

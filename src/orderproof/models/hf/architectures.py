@@ -228,6 +228,7 @@ def _build_random(
         build_subject.build_subject, model, name=spec, load_summary=summary, notes=notes, assume=assume
     )
     subject = probe_subject(model, build_with)
+    subject.original_config = original
     calibrate_batch_norm(subject)
     if has_text_decoder(original):
 

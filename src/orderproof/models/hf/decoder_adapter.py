@@ -95,10 +95,10 @@ def has_text_decoder(config: Any) -> bool:
     """True if transformers builds an encoder-decoder of text from a configuration."""
     transformers = transformers_library()
     mapping = transformers.AutoModelForSeq2SeqLM._model_mapping
-    return bool(config.is_encoder_decoder) and type(config) in mapping and _base_model_class(config) is not None
+    return bool(config.is_encoder_decoder) and type(config) in mapping and base_model_class(config) is not None
 
 
-def _base_model_class(config: Any) -> Any | None:
+def base_model_class(config: Any) -> Any | None:
     mapping = transformers_library().AutoModel._model_mapping
     if type(config) not in mapping:
         return None
@@ -115,7 +115,7 @@ def build_decoder_adapter(
     max_positions: int | None,
 ) -> DecoderAdapter:
     """The adapter of a decoder; ``build`` builds the whole model from its class. Raises `UnsupportedCallError`."""
-    chosen = _base_model_class(config)
+    chosen = base_model_class(config)
     if chosen is None or "decoder_input_ids" not in inspect.signature(chosen.forward).parameters:
         raise UnsupportedCallError("transformers has no encoder-decoder class for this configuration")
     return DecoderAdapter(build(chosen).eval(), draw, length=length, max_positions=max_positions)
