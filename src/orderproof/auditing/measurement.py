@@ -163,10 +163,11 @@ def _deciding_result(results: Sequence[ComparisonResult]) -> ComparisonResult | 
     """
     order = ("refuted", "undecided", "held")
 
-    def rank(result: ComparisonResult) -> tuple[int, bool, float]:
+    def rank(result: ComparisonResult) -> tuple[int, bool, bool, float]:
         size = result.record.float32 or 0.0
         must_differ = result.comparison.expects_difference
-        return order.index(result.verdict), must_differ, size if must_differ else -size
+        ids = result.comparison.of_token_ids
+        return order.index(result.verdict), must_differ, ids, size if must_differ else -size
 
     return min(results, key=rank, default=None)
 

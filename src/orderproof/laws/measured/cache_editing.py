@@ -1,17 +1,20 @@
-"""OP403 cache_editing: decoding after cropping, reordering or reusing a cache gives the output without a cache.
+"""OP403 cache_editing: decoding after cropping, reordering or reusing a cache is as without the edit.
 
-    crop     decode y after C(x z) without its last tokens z     =  f(x y)
-    reorder  decode y after C(X) with its rows permuted          =  f of the permuted rows
-    reuse    two continuations of one prefix, each on a copy     =  f(x y), f(x z)
+    crop     decode y after C(x z) without its last tokens z     =  decode y after C(x)
+    reorder  decode y after C(X) with its rows permuted          =  decode y after C of the permuted rows
+    reuse    two continuations of one prefix, each on a copy     =  each continuation of a prefix of its own
 
+Both sides decode with a cache, so that a defect of decoding itself (OP401) is not found here again.
 Source: elementary; broken by ring buffers that are cropped by logical length, and by lengths that are not in a tensor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
@@ -35,12 +38,17 @@ class CacheEditing(MeasuredLaw):
 def _crop(calls: CachedCalls) -> OutputPair:
     kept = calls.default_length - CROPPED_TOKENS
     other = calls.sample_tokens(other=1)[:, kept:]
-    rolls = "recording" in calls.adapter.cache_kinds()  # a cache that drops old tokens can be croppable on request
-    empty = calls.adapter.new_cache("recording", len(other), calls.default_length) if rolls else None
-    _, cache = calls.incremental_forward(calls.default_tokens, [calls.default_length], empty)
+    _, cache = calls.incremental_forward(calls.default_tokens, [calls.default_length], _rollable_cache(calls))
     cache = calls.adapter.crop_cache(cache, CROPPED_TOKENS)
     decoded, _ = calls.incremental_forward(other, [1] * CROPPED_TOKENS, cache)
-    return calls.forward(torch.cat([calls.default_tokens[:, :kept], other], dim=1))[:, kept:], decoded
+    tokens = torch.cat([calls.default_tokens[:, :kept], other], dim=1)
+    return _decoded(calls, tokens, _rollable_cache(calls)), decoded
+
+
+def _rollable_cache(calls: CachedCalls) -> Any:
+    """An empty cache that keeps what it drops, if the model has a cache that drops old tokens."""
+    rolls = "recording" in calls.adapter.cache_kinds()
+    return calls.adapter.new_cache("recording", calls.adapter.batch_size, calls.default_length) if rolls else None
 
 
 def _reorder(calls: CachedCalls) -> OutputPair:
@@ -48,7 +56,7 @@ def _reorder(calls: CachedCalls) -> OutputPair:
     _, cache = calls.incremental_forward(calls.default_tokens[:, :prefix], [prefix])
     cache = calls.adapter.reorder_cache(cache, rows)
     decoded, _ = calls.incremental_forward(calls.default_tokens[rows, prefix:], [1] * CROPPED_TOKENS, cache)
-    return calls.default_output[rows, prefix:], decoded
+    return _decoded(calls, calls.default_tokens[rows]), decoded
 
 
 def _reuse(calls: CachedCalls) -> OutputPair:
@@ -58,13 +66,20 @@ def _reuse(calls: CachedCalls) -> OutputPair:
     reused = calls.adapter.copy_cache(cache)
     calls.incremental_forward(other, [1] * CROPPED_TOKENS, cache)
     decoded, _ = calls.incremental_forward(calls.default_tokens[:, prefix:], [1] * CROPPED_TOKENS, reused)
-    return calls.default_output[:, prefix:], decoded
+    return _decoded(calls, calls.default_tokens), decoded
+
+
+def _decoded(calls: CachedCalls, tokens: Tensor, past: Any = None) -> Tensor:
+    """The outputs of the last tokens, decoded on a cache of the others that was not edited."""
+    prefix = tokens.shape[1] - CROPPED_TOKENS
+    output, _ = calls.incremental_forward(tokens, [prefix, *[1] * CROPPED_TOKENS], past)
+    return output[:, prefix:]
 
 
 LAW = CacheEditing(
     code="OP403",
     name="cache_editing",
-    statement="Decoding after cropping, reordering or reusing a cache gives the output without a cache.",
+    statement="Decoding after cropping, reordering or reusing a cache is the same as without the edit.",
     trait="gives the same output from an edited cache",
     expectation={"causal_lm": "holds"},
     remedy="Crop and reorder the tensors of every layer together with the lengths, offsets and masks stored with them.",

@@ -36,7 +36,7 @@ class CachedDecoding(MeasuredLaw):
         for kind in calls.adapter.cache_kinds():
             yield Comparison(f"token-by-token decoding into a {kind} cache", partial(_decode_token_by_token, kind=kind))
         if calls.adapter.supports_generation:
-            yield Comparison("greedy generation", _compare_generation)
+            yield Comparison("greedy generation", _compare_generation, of_token_ids=True)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_first_token(calls)

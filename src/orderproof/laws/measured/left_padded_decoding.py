@@ -30,7 +30,7 @@ class LeftPaddedDecoding(MeasuredLaw):
             "token-by-token decoding after a left-padded prompt, batch of one row", partial(_padded, alone=True)
         )
         if calls.adapter.supports_generation:
-            yield Comparison("greedy generation after a left-padded prompt", _generated)
+            yield Comparison("greedy generation after a left-padded prompt", _generated, of_token_ids=True)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_first_token(calls)

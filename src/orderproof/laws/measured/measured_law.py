@@ -43,6 +43,7 @@ class Comparison:
     remedy: str = ""  # if it fails; without one, the remedy of the law
     informational: bool = False  # a difference is reported and decides nothing
     expects_difference: bool = False  # the two outputs must not be equal
+    of_token_ids: bool = False  # of chosen tokens: how far ids differ says nothing, so it is the last to decide
     group: str = ""  # comparisons of one group at several lengths are one row; by default those of one description
 
 
