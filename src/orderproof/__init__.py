@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the names below are imported on first use, so that `import 
     from orderproof.errors import OrderproofError as OrderproofError
     from orderproof.records.audit import Finding as Finding
     from orderproof.records.audit import Report as Report
+    from orderproof.reproduction import reproduce as reproduce
 
 _EXPORTS = {
     "audit": "orderproof.auditing",
@@ -27,6 +28,7 @@ _EXPORTS = {
     "OrderproofError": "orderproof.errors",
     "Finding": "orderproof.records.audit",
     "Report": "orderproof.report",
+    "reproduce": "orderproof.reproduction",
 }
 _SUBMODULES = (
     "auditing",
@@ -40,6 +42,7 @@ _SUBMODULES = (
     "records",
     "registry",
     "report",
+    "reproduction",
 )
 
 __all__ = [
@@ -53,6 +56,7 @@ __all__ = [
     "encodings",
     "positions",
     "prove",
+    "reproduce",
 ]  # fmt: skip
 
 

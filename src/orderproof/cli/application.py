@@ -27,6 +27,7 @@ from orderproof.cli.explain import explain
 from orderproof.cli.list_command import list_command
 from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
+from orderproof.cli.repro import repro
 from orderproof.cli.sensitivity import sensitivity
 from orderproof.errors import OrderproofError, first_line
 
@@ -83,6 +84,7 @@ app.command("ceiling")(ceiling)
 app.command("explain")(explain)
 app.command("list")(list_command)
 app.command("recheck")(recheck)
+app.command("repro")(repro)
 app.command("sensitivity")(sensitivity)
 
 

@@ -68,6 +68,11 @@ def audit(
         try:
             for report in run_audit(context, chosen=law, expect=expected, timeout=timeout, progress=update):  # noqa: B007
                 pass
+            if html is not None and report is not None and report.violations:
+                from orderproof.reproduction import with_scripts
+
+                update("writing scripts of failed checks", 0, 1)
+                report = with_scripts(loaded, report)
         except KeyboardInterrupt:
             interrupted = True
     if report is None:

@@ -177,6 +177,7 @@ class Finding(Record):
     measurement: Measurement | None = None  # of a measured law
     remedy: str = ""  # how to repair a violation
     remedy_diff: str = ""  # the remedy as lines of code, - before and + after
+    script: str = ""  # Python code without orderproof that exits with 1 if the violation is there; see `repro`
     same_cause_as: str = ""  # the code of an earlier finding whose runs first differ at the same line
     reason: str = ""
     seconds: float = 0.0

@@ -1,9 +1,18 @@
 "use strict";
-// Opens and closes proofs; nothing here reads a text of the model or writes markup.
+// Opens and closes proofs and copies scripts; nothing here reads a text of the model or writes markup.
 const proofModules = () => document.querySelectorAll("#proof details");
 for (const button of document.querySelectorAll("button[data-open]")) {
   button.hidden = false;
   button.addEventListener("click", () => {
     for (const module of proofModules()) module.open = button.dataset.open === "true";
+  });
+}
+// The button before a script copies it.
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  if (!navigator.clipboard) continue;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const code = button.closest("details").querySelector("code").textContent;
+    navigator.clipboard.writeText(code).then(() => { button.textContent = "Copied"; });
   });
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import jinja2
 
-from orderproof.records.audit import AttentionMap, Deviation, Report
+from orderproof.records.audit import AttentionMap, Deviation, Finding, Report
 from orderproof.report import entry_map_phrases, file_output, phrases, summary, witness_phrases
 from orderproof.report.colour_ramp import LEVELS, ramp_css
 from orderproof.report.json_output import script_safe_json
@@ -63,6 +64,7 @@ def _render(report: Report, proofs: tuple[ProofView, ...]) -> str:
         comparisons_shown=COMPARISONS_SHOWN,
         deviations=_deviation_rows(report),
         used_lemmas=_used_lemmas(report),
+        script_block=_script_block(),
     )
 
 
@@ -84,6 +86,15 @@ def _template() -> jinja2.Template:
     environment.filters["ramp_step"] = _ramp_step
     environment.filters["log_axis_percent"] = log_axis_percent
     return environment.from_string(read_asset("audit_page.html"))
+
+
+@cache
+def _script_block() -> Callable[[Finding], str]:
+    """The macro that shows the script of a failed check."""
+    block: Callable[[Finding], str] = vars(template_environment().from_string(read_asset("script_block.html")).module)[
+        "script_block"
+    ]
+    return block
 
 
 @cache

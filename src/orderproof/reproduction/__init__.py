@@ -2,4 +2,4 @@
 
 from orderproof.reproduction.reproduction import Reproduction as Reproduction
 from orderproof.reproduction.reproduction import reproduce as reproduce
-from orderproof.reproduction.reproduction import reproductions as reproductions
+from orderproof.reproduction.reproduction import with_scripts as with_scripts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -37,7 +37,7 @@ def find_vector(calls: Sequence[ModelCall], vector: Tensor) -> OutputPlace | Non
     """The first call with this vector in an output, and where."""
     for call in calls:
         for field, output in call.outputs.items():
-            if output.dim() < 2 or output.shape[-1] != len(vector):  # noqa: PLR2004
+            if output.dim() < 2 or output.shape[-1] != len(vector):
                 continue
             places = (output == vector).all(-1).nonzero()
             if len(places):
@@ -69,6 +69,37 @@ def _index(events: Sequence[Event], event: Event) -> int:
 
 def _made(event: Event) -> Any:
     return event.result if isinstance(event, CacheChange) else event.cache
+
+
+def rows_alone(
+    events: Sequence[Event], places: Mapping[str, OutputPlace]
+) -> tuple[list[Event], dict[str, OutputPlace]]:
+    """The same events with the row of the vector alone, for each of the places. Raises `ReproductionError`."""
+    if any(isinstance(event, CacheChange) for event in events):
+        raise ReproductionError("the rows of a cache that was changed are not taken apart")
+    cut: dict[int, ModelCall] = {}
+    for place in places.values():
+        chain = [e for e in needed_events(events, [place.call]) if isinstance(e, ModelCall)]
+        if any(id(call) in cut for call in chain):
+            raise ReproductionError("both vectors are of one chain of calls")
+        cut |= {id(call): _one_row(call, place.index[0]) for call in chain}
+    if len(cut) != len(events):
+        raise ReproductionError("other calls matter")
+    chosen: list[Event] = [cut[id(event)] for event in events]
+    found = {n: OutputPlace(cut[id(p.call)], p.field, (0, *p.index[1:])) for n, p in places.items()}
+    return chosen, found
+
+
+def _one_row(call: ModelCall, row: int) -> ModelCall:
+    rows = _row_count(call)
+
+    def cut(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: cut(item) for key, item in value.items()}
+        has_rows = isinstance(value, Tensor) and value.dim() > 1 and len(value) == rows
+        return value[row : row + 1] if has_rows else value
+
+    return replace(call, arguments={name: cut(value) for name, value in call.arguments.items()})
 
 
 class CallWriter:
@@ -115,7 +146,7 @@ class CallWriter:
         if isinstance(first, CacheChange):
             source = self._caches.get(id(first.source), "")
             kept = any(isinstance(e, ModelCall) and e.past is first.source for e in later)
-            self._caches[id(first.result)] = name = self._new_name() if kept or not source else source
+            self._caches[id(first.result)] = name = self._next_name() if kept or not source else source
             return [line.format(past=name, source=source) for line in first.lines]
         calls = [event for event in chain if isinstance(event, ModelCall)]
         shown = [(name, place) for name, place in self.results.items() if place.call is calls[-1]]
@@ -123,8 +154,8 @@ class CallWriter:
         text, loop = self._call_text(calls)
         given = calls[0].past
         if calls[0].cache_argument and (given is not None or len(calls) > 1 or is_used):
-            name = self._caches.get(id(given)) if given is not None else self._new_name()
-            if name is None:
+            name = self._caches.get(id(given), "") if given is not None else self._next_name()
+            if not name:
                 raise ReproductionError("a call is given a cache that comes from elsewhere")
             self._caches[id(calls[-1].cache)] = name
         else:
@@ -157,7 +188,7 @@ class CallWriter:
                 texts.append(prefix + (whole if len(calls) == 1 else _part(whole, wholes[name], calls, name)))
             elif isinstance(value, dict):
                 parts = [self.variables.expression("states", v) for v in value.values() if isinstance(v, Tensor)]
-                texts.append(f"{prefix}({', '.join(parts)},)")
+                texts.append(prefix + self.variables.output(parts[0]))
             else:
                 texts.append(prefix + literal(value))
         given = calls[0].past
@@ -169,9 +200,6 @@ class CallWriter:
     def _next_name(self) -> str:
         taken = len(set(self._caches.values()))
         return f"past{taken + 1}" if taken else "past"
-
-    def _new_name(self) -> str:
-        return self._next_name()
 
     def _model(self, call: ModelCall) -> str:
         """The name of the model of a call; the lines that make it are kept."""
@@ -188,11 +216,21 @@ def _source(event: Event) -> Any:
     return event.source if isinstance(event, CacheChange) else event.past
 
 
+def _row_count(call: ModelCall) -> int:
+    return int(_tokens(call).shape[0])
+
+
 def _token_count(call: ModelCall) -> int:
-    value = next((call.arguments[n] for n in TOKEN_ARGUMENTS if isinstance(call.arguments.get(n), Tensor)), None)
-    if value is None or value.dim() < 2:  # noqa: PLR2004
+    return int(_tokens(call).shape[1])
+
+
+def _tokens(call: ModelCall) -> Tensor:
+    value: Tensor | None = next(
+        (call.arguments[n] for n in TOKEN_ARGUMENTS if isinstance(call.arguments.get(n), Tensor)), None
+    )
+    if value is None or value.dim() < 2:
         raise ReproductionError("the tokens of a call are not known")
-    return int(value.shape[1])
+    return value
 
 
 def _whole_tensors(chain: Sequence[Event]) -> dict[str, Tensor]:
@@ -211,8 +249,6 @@ def _part(whole: str, value: Tensor, calls: Sequence[ModelCall], name: str) -> s
     """The part of an argument in one call of the loop: its chunk, or all tokens up to the end of the chunk."""
     chunks = list(pairwise([0, *accumulate(_token_count(call) for call in calls)]))
     given = [call.arguments[name] for call in calls]
-    if "[" in whole:
-        whole = f"({whole})" if " " in whole else whole
     if all(torch.equal(value[:, a:b], x) for (a, b), x in zip(chunks, given, strict=True)):
         return f"{whole}[:, a:b]"
     more = given[0].shape[1] - chunks[0][1]

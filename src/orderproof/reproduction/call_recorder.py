@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from orderproof.adapter import ModelAdapter
 
@@ -52,10 +53,7 @@ class CallRecorder:
     def watch(self, model: nn.Module, lines: tuple[str, ...] = ()) -> Iterator[None]:
         """Record the calls of a model."""
         self.models.append((model, lines))
-        handles = [
-            model.register_forward_pre_hook(self._before, with_kwargs=True, prepend=True),
-            model.register_forward_hook(self._after, with_kwargs=True),
-        ]
+        handles = self._hook(model)
         try:
             yield
         finally:
@@ -66,8 +64,22 @@ class CallRecorder:
         """Record the calls of a copy as well; `lines` make it. A deep copy has the hooks of its original."""
         self.models.append((model, lines))
         if not model._forward_pre_hooks:
-            model.register_forward_pre_hook(self._before, with_kwargs=True, prepend=True)
-            model.register_forward_hook(self._after, with_kwargs=True)
+            self._hook(model)
+
+    def _hook(self, model: nn.Module) -> list[RemovableHandle]:
+        """Functions and not methods: a deep copy of the model would copy the recorder with them."""
+
+        def before(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+            self._before(module, given, named)
+
+        def after(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], returned: Any) -> None:
+            del given, named
+            self._after(module, returned)
+
+        return [
+            model.register_forward_pre_hook(before, with_kwargs=True, prepend=True),
+            model.register_forward_hook(after, with_kwargs=True),
+        ]
 
     def change_cache(self, source: Any, result: Any, *lines: str) -> Any:
         """Record that a cache was made."""
@@ -87,8 +99,7 @@ class CallRecorder:
         self._kept.append(named.get(cache))
         self.events.append(ModelCall(module, own, cache, named.get(cache), None, {}))
 
-    def _after(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], returned: Any) -> None:
-        del given, named
+    def _after(self, module: nn.Module, returned: Any) -> None:
         call = next(e for e in reversed(self.events) if isinstance(e, ModelCall) and e.model is module)
         fields: Mapping[str, Any] = returned if isinstance(returned, Mapping) else {}
         if isinstance(returned, Tensor):

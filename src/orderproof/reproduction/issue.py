@@ -12,8 +12,7 @@ def issue_text(finding: Finding, subject: Subject, script: str) -> str:
     """Markdown."""
     parts = [
         f"# {subject.name}: {finding.statement or finding.law}",
-        f"The model does not obey this relation ({finding.code} `{finding.law}`). The script below shows it: it exits "
-        "with 1 if the defect is there and with 0 if it is not.",
+        f"The model violates {finding.code} `{finding.law}`. The script exits with 1 if it does and with 0 if not.",
         "```python\n" + script + "```",
         "## Versions", ", ".join(f"{name} {version}" for name, version in versions().items() if name != "orderproof"),
         "## Configuration that differs from the default",
@@ -21,7 +20,7 @@ def issue_text(finding: Finding, subject: Subject, script: str) -> str:
     ]  # fmt: skip
     if finding.measurement is not None:
         parts += ["## Trials", _trials(finding.measurement.comparisons)]
-    if (where := _first_difference(finding)):
+    if where := _first_difference(finding):
         parts += ["## Where the two runs first differ", where]
     parts += ["## Severity", _severity(finding)]
     return "\n\n".join(parts) + "\n"

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from orderproof.errors import ReproductionError
+from orderproof.errors import ReproductionError, first_line
 from orderproof.library_messages import suppress_warnings
 
 LINE_LENGTH = 120
+NOT_ABOUT_ORDER = ("_config", "_token_id", "_dropout")  # ends of the keys that a script is tried without
 _NOT_SETTINGS = ("transformers_version", "architectures", "_name_or_path", "dtype", "torch_dtype", "model_type")
 
 
@@ -27,6 +28,7 @@ class ModelCode:
     imports: set[str]
     lines: list[str]
     model: Any = field(default=None, repr=False)
+    fewer: Callable[[], Iterator[ModelCode]] = field(default=lambda: iter(()), repr=False)  # with one value less
 
 
 def from_config(config: Any, model_class: Any, *, attention: str | None, noise: float) -> ModelCode:
@@ -34,11 +36,16 @@ def from_config(config: Any, model_class: Any, *, attention: str | None, noise: 
 
     Raises `ReproductionError` if its configuration cannot be written as a few values.
     """
-    values = config_values(config)
-    config_name, model_name = type(config).__name__, model_class.__name__
+    return _from_values(type(config), model_class, config_values(config), attention, noise)
+
+
+def _from_values(
+    config_class: Any, model_class: Any, values: Mapping[str, Any], attention: str | None, noise: float
+) -> ModelCode:
+    config_name, model_name = config_class.__name__, model_class.__name__
     lines = ["torch.manual_seed(0)", *dictionary_lines("sizes", values)]
     arguments = "**sizes" if values else ""
-    usual = model_class(type(config)(**values)).config._attn_implementation
+    usual = _on_meta(config_class, model_class, values).config._attn_implementation
     if attention is None or attention == usual:
         lines.append(f"model = {model_name}({config_name}({arguments})).eval()")
     else:
@@ -47,8 +54,32 @@ def from_config(config: Any, model_class: Any, *, attention: str | None, noise: 
             f'model = {model_name}._from_config(config, attn_implementation="{attention}").eval()',
         ]
     if noise:
-        lines += ["for parameter in model.parameters():", f"    parameter.data += {noise} * torch.randn_like(parameter)"]
-    return _built(ModelCode({config_name, model_name}, lines))
+        lines += [
+            "for parameter in model.parameters():",
+            f"    parameter.data += {noise} * torch.randn_like(parameter)",
+        ]
+    code = _built(ModelCode({config_name, model_name}, lines))
+    shapes = _shapes(code.model)
+
+    def fewer() -> Iterator[ModelCode]:
+        # Other values may decide what is expected, even where the model ignores them: a window, say.
+        for key in sorted(k for k in values if k.endswith(NOT_ABOUT_ORDER)):
+            rest = {k: v for k, v in values.items() if k != key}
+            with contextlib.suppress(Exception):  # third-party code: values may be refused in any way
+                if _shapes(_on_meta(config_class, model_class, rest)) == shapes:
+                    yield _from_values(config_class, model_class, rest, attention, noise)
+
+    code.fewer = fewer
+    return code
+
+
+def _on_meta(config_class: Any, model_class: Any, values: Mapping[str, Any]) -> Any:
+    with torch.device("meta"), suppress_warnings():
+        return model_class(config_class(**values))
+
+
+def _shapes(model: Any) -> dict[str, torch.Size]:
+    return {name: parameter.shape for name, parameter in model.named_parameters()}
 
 
 def from_folder(folder: str, model_class: Any) -> ModelCode:
@@ -66,7 +97,7 @@ def _built(code: ModelCode) -> ModelCode:
             raise ReproductionError(f"transformers does not export {name}, so a script cannot import it by name")
         namespace[name] = getattr(transformers, name)
     with torch.random.fork_rng(devices=[]), suppress_warnings():
-        exec("\n".join(code.lines), namespace)  # noqa: S102 - lines that this file wrote
+        exec("\n".join(code.lines), namespace)
     code.model = namespace["model"]
     return code
 
@@ -83,8 +114,10 @@ def config_values(config: Any) -> dict[str, Any]:
         for key in getattr(config, "sub_configs", {}):
             if key in values and getattr(config, key, None) is not None:
                 values[key] = config_values(getattr(config, key))
-        if not _builds(type(config), values, whole):
-            raise ReproductionError(f"{type(config).__name__} is not determined by its values, so a script has none")
+        try:
+            whole = _settings(type(config)(**values))  # values that it derives replace those of `config`
+        except Exception as error:  # third-party code: values may be refused in any way
+            raise ReproductionError(f"{type(config).__name__}: {first_line(error)}") from error
         for key in sorted(values, key=lambda name: -len(repr(values[name]))):
             fewer = {k: v for k, v in values.items() if k != key}
             if _builds(type(config), fewer, whole):
@@ -110,9 +143,13 @@ def _builds(config_class: Any, values: Mapping[str, Any], whole: Mapping[str, An
 
 def dictionary_lines(name: str, values: Mapping[str, Any]) -> list[str]:
     """A dictionary as one or more statements, each short enough for a line."""
-    lines: list[str] = []
+    lines: list[str] = []  # of this dictionary
+    before: list[str] = []  # of long dictionaries in it
     part: list[str] = []
     for key, value in values.items():
+        if isinstance(value, dict) and len(f"{key}: {literal(value)}") > LINE_LENGTH - 20:
+            before += dictionary_lines(key, value)
+            value = Name(key)  # noqa: PLW2901
         entry = f"{quoted(key)}: {literal(value)}"
         if part and len(_statement(name, [*part, entry], first=not lines)) > LINE_LENGTH:
             lines.append(_statement(name, part, first=not lines))
@@ -120,7 +157,13 @@ def dictionary_lines(name: str, values: Mapping[str, Any]) -> list[str]:
         part.append(entry)
     if part:
         lines.append(_statement(name, part, first=not lines))
-    return lines
+    return [*before, *lines]
+
+
+class Name(str):
+    """The name of a variable as a value."""
+
+    __slots__ = ()
 
 
 def _statement(name: str, entries: list[str], *, first: bool) -> str:
@@ -129,6 +172,8 @@ def _statement(name: str, entries: list[str], *, first: bool) -> str:
 
 def literal(value: Any) -> str:
     """A value as Python code, with double quotes. Raises `ReproductionError` for a value without such a form."""
+    if isinstance(value, Name):
+        return str(value)
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, Mapping):
@@ -142,7 +187,7 @@ def literal(value: Any) -> str:
 
 def _repeated(values: list[Any] | tuple[Any, ...]) -> str:
     """`["a"] * 8` for a long list of one value."""
-    same = len(values) > 2 and all(value == values[0] for value in values)  # noqa: PLR2004
+    same = len(values) > 2 and all(value == values[0] for value in values)
     return f"[{literal(values[0])}] * {len(values)}" if same else ""
 
 

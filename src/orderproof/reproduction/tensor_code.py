@@ -15,6 +15,7 @@ from orderproof.reproduction.model_code import LINE_LENGTH, literal
 NAMES = {"input_ids": "ids", "attention_mask": "mask", "position_ids": "positions", "inputs_embeds": "embeddings"}
 NAMES |= {f"decoder_{key}": value for key, value in NAMES.items()}
 SEEDS = tuple(range(6)) + tuple(range(1000, 1006))  # with which orderproof draws tokens
+MAX_CHANGES = 4  # elements
 ROW_SELECTIONS = ([0], [1], [1, 0], [1, 0, 1])
 
 
@@ -34,16 +35,35 @@ class TensorVariables:
         name = NAMES.get(argument, argument or "tokens")
         taken = sum(known.rstrip("0123456789") == name for known, _ in self._known)
         name += str(taken + 1) if taken else ""
-        self.lines += definition(name, value)
+        self.lines += self._changed(name, value) or definition(name, value)
         self._known.append((name, value))
         return name
+
+    def _changed(self, name: str, value: Tensor) -> list[str]:
+        """The lines for a long tensor that differs in few elements from another one; none if there is no such one."""
+        for text, known in self._known:
+            if known.shape != value.shape or known.dtype != value.dtype or value.dim() != 2:
+                continue
+            places = (known != value).nonzero()
+            if len(places) <= MAX_CHANGES and not _short_literal(name, value):
+                rows, columns = places.T.tolist()
+                new = literal(value[rows, columns].tolist())
+                return [f"{name} = {text}.clone()", f"{name}[{rows}, {columns}] = torch.tensor({new})"]
+        return []
+
+    def output(self, states: str) -> str:
+        """A variable for the output of an encoder with these states."""
+        line = f"encoder = transformers.modeling_outputs.BaseModelOutput({states})"
+        if line not in self.lines:
+            self.lines.append(line)
+        return "encoder"
 
 
 def _parts(name: str, known: Tensor, value: Tensor) -> Iterator[tuple[str, Tensor]]:
     """A tensor and its slices that have the shape of another one."""
     if known.shape == value.shape:
         yield name, known
-    if known.dim() < 2 or known.dim() != value.dim() or known.shape[2:] != value.shape[2:]:  # noqa: PLR2004
+    if known.dim() < 2 or known.dim() != value.dim() or known.shape[2:] != value.shape[2:]:
         return
     rows: list[tuple[str, Tensor]] = [(":", known)] if len(known) == len(value) else []
     for chosen in ROW_SELECTIONS:
@@ -64,7 +84,7 @@ def definition(name: str, value: Tensor) -> list[str]:
     text = _constant(value) or _short_literal(name, value) or _random(value)
     if text:
         return [f"{name} = {text}"]
-    if value.is_floating_point() or value.dim() != 2:  # noqa: PLR2004
+    if value.is_floating_point() or value.dim() != 2:
         raise ReproductionError(f"the argument {name} {list(value.shape)} has no short form")
     rows = [line for row in value.tolist() for line in _wrapped(row)]
     return [f"{name} = torch.tensor([", *rows, "])  # fmt: skip"]
@@ -88,7 +108,7 @@ def _constant(value: Tensor) -> str:
     for number, name in ((1, "ones"), (0, "zeros")):
         if bool((value == number).all()):
             return f"torch.{name}({shape}{kind})"
-    if value.dtype == torch.int64 and value.dim() == 2:  # noqa: PLR2004
+    if value.dtype == torch.int64 and value.dim() == 2:
         first = int(value[0, 0])
         if torch.equal(value, torch.arange(first, first + value.shape[1]).expand_as(value)):
             ends = f"{first}, {first + value.shape[1]}" if first else str(value.shape[1])
@@ -105,10 +125,10 @@ def _short_literal(name: str, value: Tensor) -> str:
 
 def _random(value: Tensor) -> str:
     """The call that draws these numbers, if orderproof drew them with one of its seeds."""
-    if value.dim() < 2:  # noqa: PLR2004
+    if value.dim() < 2:
         return ""
     if value.is_floating_point() and len(value) > 1 and bool((value == value[:1]).all()):
-        return f"{text}.expand({len(value)}, -1, -1)" if (text := _random(value[:1])) and value.dim() > 2 else ""  # noqa: PLR2004
+        return f"{text}.expand({len(value)}, -1, -1)" if (text := _random(value[:1])) and value.dim() > 2 else ""
     for seed, rows in product(SEEDS, sorted({len(value), 2})):
         shape = (rows, *value.shape[1:])
         drawn_by = f"generator=torch.Generator().manual_seed({seed})"

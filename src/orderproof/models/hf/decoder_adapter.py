@@ -99,6 +99,7 @@ def has_text_decoder(config: Any) -> bool:
 
 
 def base_model_class(config: Any) -> Any | None:
+    """The base class of a configuration, with encoder and decoder if it has both; None if transformers has none."""
     mapping = transformers_library().AutoModel._model_mapping
     if type(config) not in mapping:
         return None
