@@ -1,15 +1,18 @@
-"""CANINE: a text gives different outputs alone and with padding, although the attention mask hides the padding."""
+"""arch:canine: batch_composition (OP407), padded on the right in a batch with a longer row."""
 
 import torch
 from transformers import CanineConfig, CanineModel
 
 torch.manual_seed(0)
-sizes = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
-model = CanineModel(CanineConfig(**sizes, num_hash_buckets=99, max_position_embeddings=64)).eval()
-text = torch.arange(97, 113).unsqueeze(0)  # four complete molecules of four characters
-padded = torch.cat([text, torch.zeros(1, 16, dtype=torch.long)], dim=1)
+sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+sizes |= {"max_position_embeddings": 128, "local_transformer_stride": 4}
+model = CanineModel(CanineConfig(**sizes)).eval()
+ids = torch.tensor([[89, 88, 22, 24, 72, 38, 63, 0, 0, 0]])
+positions = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 6, 6, 6]])
+mask = torch.tensor([[1, 1, 1, 1, 1, 1, 1, 0, 0, 0]])
 with torch.no_grad():
-    alone = model(text, attention_mask=torch.ones_like(text)).last_hidden_state
-    with_padding = model(padded, attention_mask=(padded != 0).long()).last_hidden_state[:, :16]
-change = (alone - with_padding).abs().amax(-1)[0] / alone.abs().max()
-print("relative change of each character:", [round(x, 3) for x in change.tolist()])
+    expected = model(input_ids=ids[:, :7]).last_hidden_state[0, 3]
+    actual = model(input_ids=ids, position_ids=positions, attention_mask=mask).last_hidden_state[0, 3]
+difference = float((expected - actual).abs().max() / torch.stack([expected, actual]).abs().max())
+print("expected", expected[:3].tolist(), "actual", actual[:3].tolist(), "relative difference", difference)
+raise SystemExit(difference > 0.0001)

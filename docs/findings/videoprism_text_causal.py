@@ -1,13 +1,17 @@
-"""VideoPrism: the text model is causal with an attention mask of ones, but not without an attention mask."""
+"""arch:videoprism_text_model: causal (OP201), replace the tokens from 1 on."""
 
 import torch
 from transformers import VideoPrismTextConfig, VideoPrismTextModel
 
 torch.manual_seed(0)
-sizes = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
-model = VideoPrismTextModel(VideoPrismTextConfig(**sizes, vocab_size=99)).eval()
-ids, other = torch.tensor([[11, 12, 13, 14, 15]]), torch.tensor([[11, 12, 13, 14, 7]])
-for name, mask in (("mask of ones", torch.ones_like(ids)), ("no mask", None)):
-    with torch.no_grad():
-        first, second = (model(x, attention_mask=mask).last_hidden_state[0, 0] for x in (ids, other))
-    print(f"{name}: the last token changes the first by", round(float((first - second).abs().max()), 6))
+sizes = {"vocab_size": 99, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+sizes |= {"num_attention_heads": 4}
+model = VideoPrismTextModel(VideoPrismTextConfig(**sizes)).eval()
+ids = torch.tensor([[89, 74]])
+ids2 = torch.tensor([[89, 66]])
+with torch.no_grad():
+    expected = model(input_ids=ids).last_hidden_state[0, 1]
+    actual = model(input_ids=ids2).last_hidden_state[0, 1]
+difference = float((expected - actual).abs().max() / torch.stack([expected, actual]).abs().max())
+print("expected", expected[:3].tolist(), "actual", actual[:3].tolist(), "relative difference", difference)
+raise SystemExit(difference > 0.0001)
