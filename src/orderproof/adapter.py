@@ -69,6 +69,7 @@ class ModelAdapter(ABC):
         mechanisms: Any of "recurrence", "window", "rotary", "table" and "attention", as far as they are known.
         pad_token_id: The token id of pads, if tokens are ids.
         supports_generation: `greedy_generation` is implemented.
+        repeats_cache: `repeat_cache` is implemented.
         output_name: The name of the output that is compared.
 
     """
@@ -91,6 +92,7 @@ class ModelAdapter(ABC):
     mechanisms: frozenset[str] = frozenset()
     pad_token_id: int | None = None
     supports_generation = False
+    repeats_cache = False
     output_name = ""
 
     @abstractmethod
@@ -161,6 +163,10 @@ class ModelAdapter(ABC):
         """A cache with the same content that is changed independently."""
         return copy.deepcopy(cache)
 
+    def repeat_cache(self, cache: Any, count: int) -> Any:
+        """The cache with each row ``count`` times. Raises `UnsupportedCallError`."""
+        raise UnsupportedCallError("the rows of its cache cannot be repeated")
+
     def reorder_cache(self, cache: Any, rows: Tensor) -> Any:
         """The cache with its rows indexed by ``rows``. Raises `UnsupportedCallError`."""
         raise UnsupportedCallError("the rows of its cache cannot be reordered")
@@ -173,11 +179,17 @@ class ModelAdapter(ABC):
         """
         raise UnsupportedCallError("it does not return the states of its layers")
 
-    def greedy_generation(self, tokens: Tensor, count: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def generation_caches(self) -> tuple[str, ...]:
+        """Names of caches, other than its default, with which the library generates."""
+        return ()
+
+    def greedy_generation(
+        self, tokens: Tensor, count: int, mask: Tensor | None = None, *, cache: str = ""
+    ) -> tuple[Tensor, Tensor]:
         """The next ``count`` token ids by the library's greedy generation, and computed without a cache.
 
-        The second reads each row without the tokens that ``mask`` hides, if the model takes position ids. Raises
-        `UnsupportedCallError`.
+        The second reads each row without the tokens that ``mask`` hides, if the model takes position ids. ``cache`` is
+        one of `generation_caches`. Raises `UnsupportedCallError`.
         """
         raise UnsupportedCallError("it does not generate")
 

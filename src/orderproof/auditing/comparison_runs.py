@@ -50,10 +50,17 @@ class ComparisonResult:
 
 
 def run_comparison(
-    comparison: Comparison, calls: CachedCalls, length: int, tolerance: float, law: MeasuredLaw
-) -> ComparisonResult:
-    """The result of a comparison. Never raises for what the model does."""
-    result = _run_once(comparison, calls, length, tolerance, law)
+    comparison: Comparison, calls: CachedCalls, length: int, tolerance: float, law: MeasuredLaw, *,
+    refuted_before: bool = False,
+) -> ComparisonResult:  # fmt: skip
+    """The result of a comparison. Never raises for what the model does.
+
+    `refuted_before`: it was refuted at another length, in float64 and on the model as it was before its first call; a
+    difference far beyond rounding is not confirmed again.
+    """
+    result = _run_once(comparison, calls, length, tolerance, law, refuted_before=refuted_before)
+    if refuted_before and result.verdict == "refuted":
+        return result
     size = result.record.float32 or 0.0
     doubted = size > tolerance and not comparison.expects_difference and not comparison.informational
     if law.refutation_changes_model or not (doubted or result.verdict == "refuted"):
@@ -79,8 +86,9 @@ def float64_difference(comparison: Comparison, calls: CachedCalls, length: int) 
 
 
 def _run_once(
-    comparison: Comparison, calls: CachedCalls, length: int, tolerance: float, law: MeasuredLaw
-) -> ComparisonResult:
+    comparison: Comparison, calls: CachedCalls, length: int, tolerance: float, law: MeasuredLaw, *,
+    refuted_before: bool = False,
+) -> ComparisonResult:  # fmt: skip
     name = comparison.description
     try:
         outputs = comparison.run(calls.at_length(length))
@@ -109,7 +117,7 @@ def _run_once(
     doubt = ""
     if (float32 > tolerance) == comparison.expects_difference:
         verdict = "held"
-    elif not law.confirm_in_float64:
+    elif not law.confirm_in_float64 or (refuted_before and _is_beyond_rounding(float32, comparison)):
         verdict = "refuted"
     else:
         float64, failure = float64_difference(comparison, calls, length)
@@ -120,6 +128,10 @@ def _run_once(
     reason = "" if verdict == "held" else f"{name}: {doubt}" if doubt else note
     record = ComparisonRecord(description=name, float32=float32, float64=float64, reason=reason)
     return ComparisonResult(comparison, length, record, verdict, pair)
+
+
+def _is_beyond_rounding(float32: float, comparison: Comparison) -> bool:
+    return float32 >= FLOAT32_ONLY_DIFFERENCE and not comparison.expects_difference
 
 
 def _is_one_call(expected: Tensor, actual: Tensor) -> bool:

@@ -25,6 +25,7 @@ def run_at_lengths(law: MeasuredLaw, calls: CachedCalls, tolerance: float) -> It
     """The results of all comparisons of a law, at the default length first."""
     default = calls.default_length
     others = [n for n in measured_lengths(calls.adapter) if n != default] if law.every_length else []
+    refuted: set[str] = set()  # groups
     for length in (default, *others):
         try:
             comparisons = list(law.comparisons(calls.at_length(length)))
@@ -34,7 +35,11 @@ def run_at_lengths(law: MeasuredLaw, calls: CachedCalls, tolerance: float) -> It
                 raise
             continue  # the law has no comparison at this length
         for comparison in comparisons if not random else ():
-            yield run_comparison(comparison, calls, length, tolerance, law)
+            group = comparison.group or comparison.description
+            result = run_comparison(comparison, calls, length, tolerance, law, refuted_before=group in refuted)
+            if result.verdict == "refuted":
+                refuted.add(group)
+            yield result
 
 
 def _draws_random_numbers(calls: CachedCalls) -> bool:

@@ -146,6 +146,10 @@ def watched_adapter(adapter: ModelAdapter, recorder: CallRecorder, inner: Callab
     def copy_cache(self: Any, cache: Any) -> Any:
         return recorder.change_cache(cache, kind.copy_cache(self, cache), "{past} = copy.deepcopy({source})")
 
+    def repeat_cache(self: Any, cache: Any, count: int) -> Any:
+        lines = ("{past} = copy.deepcopy({source})", f"{{past}}.batch_repeat_interleave({count})")
+        return recorder.change_cache(cache, kind.repeat_cache(self, cache, count), *lines)
+
     def new_cache(self: Any, name: str, rows: int, tokens: int) -> Any:
         made = kind.new_cache(self, name, rows, tokens)
         return recorder.change_cache(None, made, *cache_lines(name, tokens))
@@ -179,7 +183,7 @@ def watched_adapter(adapter: ModelAdapter, recorder: CallRecorder, inner: Callab
 
     watched = copy.copy(adapter)
     own = {
-        f.__name__: f for f in (crop_cache, reorder_cache, copy_cache, new_cache, attention_backends, loaded_in,
+        f.__name__: f for f in (crop_cache, reorder_cache, copy_cache, repeat_cache, new_cache, attention_backends, loaded_in,
                                 config_variants)
     }  # fmt: skip
     watched.__class__ = type(kind.__name__, (kind,), own)

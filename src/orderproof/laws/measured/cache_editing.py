@@ -11,6 +11,7 @@ Source: elementary; broken by ring buffers that are cropped by logical length, a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,7 +30,12 @@ class CacheEditing(MeasuredLaw):
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         yield Comparison(f"the last {CROPPED_TOKENS} tokens cropped and others decoded", _crop)
         yield Comparison("the rows reordered", _reorder)
+        yield Comparison("the rows reordered after a prefill in chunks", partial(_reorder, in_chunks=True))
+        if "positions" in calls.adapter.supported_inputs:
+            yield Comparison("the rows reordered, with position ids", partial(_reorder, explicit=True))
         yield Comparison("one prefix reused for two continuations", _reuse)
+        if calls.adapter.repeats_cache:
+            yield Comparison("the prefix of one row reused for two rows", _repeat)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_first_token(calls)
@@ -51,12 +57,30 @@ def _rollable_cache(calls: CachedCalls) -> Any:
     return calls.adapter.new_cache("recording", calls.adapter.batch_size, calls.default_length) if rolls else None
 
 
-def _reorder(calls: CachedCalls) -> OutputPair:
-    prefix, rows = calls.default_length - CROPPED_TOKENS, torch.tensor([1, 0])
-    _, cache = calls.incremental_forward(calls.default_tokens[:, :prefix], [prefix])
+def _reorder(calls: CachedCalls, *, in_chunks: bool = False, explicit: bool = False) -> OutputPair:
+    count, rows = calls.default_length, torch.tensor([1, 0])
+    prefix = count - CROPPED_TOKENS
+    sizes = [1, prefix - 1] if in_chunks and prefix > 1 else [prefix]
+    positions = calls.default_position_ids(count) if explicit else None
+    _, cache = calls.incremental_forward(calls.default_tokens[:, :prefix], sizes, positions=positions)
     cache = calls.adapter.reorder_cache(cache, rows)
-    decoded, _ = calls.incremental_forward(calls.default_tokens[rows, prefix:], [1] * CROPPED_TOKENS, cache)
-    return _decoded(calls, calls.default_tokens[rows]), decoded
+    later = None if positions is None else positions[:, prefix:]
+    decoded, _ = calls.incremental_forward(
+        calls.default_tokens[rows, prefix:], [1] * CROPPED_TOKENS, cache, positions=later
+    )
+    whole = calls.default_tokens[rows]
+    output, _ = calls.incremental_forward(whole, [*sizes, *[1] * CROPPED_TOKENS], positions=positions)
+    return output[:, prefix:], decoded
+
+
+def _repeat(calls: CachedCalls) -> OutputPair:
+    prefix = calls.default_length - CROPPED_TOKENS
+    tokens = calls.default_tokens.clone()
+    tokens[:, :prefix] = tokens[:1, :prefix]
+    _, cache = calls.incremental_forward(tokens[:1, :prefix], [prefix])
+    cache = calls.adapter.repeat_cache(cache, len(tokens))
+    decoded, _ = calls.incremental_forward(tokens[:, prefix:], [1] * CROPPED_TOKENS, cache)
+    return _decoded(calls, tokens), decoded
 
 
 def _reuse(calls: CachedCalls) -> OutputPair:

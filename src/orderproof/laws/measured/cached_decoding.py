@@ -37,6 +37,12 @@ class CachedDecoding(MeasuredLaw):
             yield Comparison(f"token-by-token decoding into a {kind} cache", partial(_decode_token_by_token, kind=kind))
         if calls.adapter.supports_generation:
             yield Comparison("greedy generation", _compare_generation, of_token_ids=True)
+            for cache in calls.adapter.generation_caches() if calls.base is None else ():
+                yield Comparison(
+                    f"greedy generation with a {cache} cache",
+                    partial(_compare_generation, cache=cache),
+                    of_token_ids=True,
+                )
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_first_token(calls)
@@ -52,9 +58,9 @@ def _decode_token_by_token(calls: CachedCalls, *, explicit: bool = False, kind: 
     return calls.default_output, decoded
 
 
-def _compare_generation(calls: CachedCalls) -> OutputPair:
+def _compare_generation(calls: CachedCalls, *, cache: str = "") -> OutputPair:
     """The ids of tokens that are chosen greedily without a cache, and of those that the library generates with one."""
-    generated, by_hand = calls.adapter.greedy_generation(calls.default_tokens, GENERATED_TOKENS)
+    generated, by_hand = calls.adapter.greedy_generation(calls.default_tokens, GENERATED_TOKENS, cache=cache)
     return by_hand.double(), generated.double()
 
 

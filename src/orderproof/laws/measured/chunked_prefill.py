@@ -20,6 +20,8 @@ from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.records.audit import Remedy
 
+IN_THREE = "in three"
+
 
 class ChunkedPrefill(MeasuredLaw):
     """The law of this module."""
@@ -30,6 +32,9 @@ class ChunkedPrefill(MeasuredLaw):
         for group, sizes in chunk_sizes(calls.default_length, calls.adapter.context_spans).items():
             what = f"in chunks of {', '.join(map(str, sizes))} tokens"
             yield Comparison(what, partial(_prefill_in_chunks, sizes=sizes), group=group)
+            if group == IN_THREE and "positions" in calls.adapter.supported_inputs:
+                run = partial(_prefill_in_chunks, sizes=sizes, explicit=True)
+                yield Comparison(f"{what} with position ids", run, group=f"{group} with position ids")
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_first_token(calls)
@@ -39,7 +44,7 @@ def chunk_sizes(tokens: int, spans: tuple[int, ...]) -> dict[str, list[int]]:
     """Ways to split the tokens, by name: into three, after the first, and around the end of every window or chunk."""
     third = max(tokens // 3, 1)
     cuts = {
-        "in three": [third, 2 * third],
+        IN_THREE: [third, 2 * third],
         "after the first": [1],
         **{f"after {s - 1}": [s - 1] for s in spans},
         **{f"after {s}": [s] for s in spans},
@@ -54,9 +59,10 @@ def chunk_sizes(tokens: int, spans: tuple[int, ...]) -> dict[str, list[int]]:
     return splits
 
 
-def _prefill_in_chunks(calls: CachedCalls, *, sizes: list[int]) -> OutputPair:
+def _prefill_in_chunks(calls: CachedCalls, *, sizes: list[int], explicit: bool = False) -> OutputPair:
+    more = {"positions": calls.default_position_ids(calls.default_length)} if explicit else {}
     try:
-        output, _ = calls.incremental_forward(calls.default_tokens, sizes)
+        output, _ = calls.incremental_forward(calls.default_tokens, sizes, **more)
     except (AssertionError, NotImplementedError) as error:
         if is_internal(error):
             raise

@@ -29,6 +29,11 @@ class LeftPaddedDecoding(MeasuredLaw):
         yield Comparison(
             "token-by-token decoding after a left-padded prompt, batch of one row", partial(_padded, alone=True)
         )
+        yield Comparison("a left-padded prompt in chunks of unequal size", _in_chunks)
+        if "positions" in calls.adapter.supported_inputs:
+            yield Comparison(
+                "a left-padded prompt in chunks, by default position ids", partial(_in_chunks, default=True)
+            )
         if calls.adapter.supports_generation:
             yield Comparison("greedy generation after a left-padded prompt", _generated, of_token_ids=True)
 
@@ -50,6 +55,16 @@ def _padded(calls: CachedCalls, *, alone: bool) -> OutputPair:
         tokens, [tokens.shape[1] - DECODED_TOKENS, *[1] * DECODED_TOKENS], **arguments
     )
     return expected[:, -DECODED_TOKENS:], decoded[:1, -DECODED_TOKENS:]
+
+
+def _in_chunks(calls: CachedCalls, *, default: bool = False) -> OutputPair:
+    """The real tokens of a padded batch: in one forward, and in chunks of which the first ends within the pads."""
+    padded = padded_batch(calls, left=PADS, alone=False)
+    arguments = {"mask": padded.mask} if default else padded.call_arguments
+    count = padded.tokens.shape[1]
+    sizes = [PADS - 1, 2, 1, count - PADS - 2] if count > PADS + 2 else [PADS - 1, count - PADS + 1]
+    output, _ = calls.incremental_forward(padded.tokens, sizes, **arguments)
+    return calls.forward(padded.tokens, **arguments)[padded.mask], output[padded.mask]
 
 
 LAW = LeftPaddedDecoding(

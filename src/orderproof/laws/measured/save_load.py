@@ -2,6 +2,9 @@
 
     f(load(save(m)), x) = f(copy(m), x) = f(m, x)         and every buffer keeps its value
 
+and the same for a model of transformers that is built on meta, gets memory from `to_empty`, its computed buffers from
+`init_weights` and its weights from `load_state_dict`.
+
 A buffer that is not saved must be computed again when loading. Otherwise it holds uninitialised memory: a table of
 frequencies lost that way gives finite but wrong outputs.
 

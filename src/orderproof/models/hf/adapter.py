@@ -31,6 +31,8 @@ CACHE_ARGUMENTS = ("past_key_values", "cache_params", "state", "mems")  # names 
 ATTENTION_BACKENDS = ("eager", "sdpa", "flex_attention")
 BACKEND_FLAGS = {"sdpa": "_supports_sdpa", "flex_attention": "_supports_flex_attn"}
 PREFILL_LENGTH_METHOD = "set_prefill_length"
+FROM_META = "built on meta, materialised by to_empty and init_weights, and loaded by load_state_dict"
+MEMORY_BEFORE_LOADING = 3  # the value of memory before loading, so that what is lost is deterministic
 ARGUMENT_NAMES = {"positions": "position_ids", "mask": "attention_mask"}
 
 
@@ -53,6 +55,7 @@ class HFAdapter(ModelAdapter):
         self.context_spans = tuple(sorted({size for size in description.context_spans.values() if size < length}))
         self.thresholds, self.mechanisms = description.thresholds, description.mechanisms
         self.forward_arguments = description.forward_arguments
+        self.repeats_cache = "past_key_values" in self.forward_arguments
         silent = description.accepts_kwargs and self.has_token_axis
         self.ignored_kwargs = frozenset(
             name for name, argument in ARGUMENT_NAMES.items() if silent and argument not in self.forward_arguments
@@ -234,11 +237,27 @@ class HFAdapter(ModelAdapter):
         needed = any(hasattr(layer, PREFILL_LENGTH_METHOD) for layer in cache.layers)
         return set_prefill_length(cache, tokens) if needed else None
 
-    def greedy_generation(self, tokens: Tensor, count: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def generation_caches(self) -> tuple[str, ...]:
+        if self.cache_argument != "past_key_values":
+            return ()
+        static = ("static",) if getattr(self.module, "_can_compile_fullgraph", False) else ()
+        return (*static, "offloaded") if self.module.device.type == "cuda" else static
+
+    def greedy_generation(
+        self, tokens: Tensor, count: int, mask: Tensor | None = None, *, cache: str = ""
+    ) -> tuple[Tensor, Tensor]:
         takes_positions = "positions" in self.supported_inputs
         return greedy_tokens(
-            self.module, tokens, count, mask, pad_token_id=self.pad_token_id, takes_positions=takes_positions
-        )
+            self.module, tokens, count, mask, pad_token_id=self.pad_token_id, takes_positions=takes_positions,
+            cache=cache,
+        )  # fmt: skip
+
+    def repeat_cache(self, cache: Any, count: int) -> Any:
+        if not hasattr(cache, "batch_repeat_interleave"):
+            raise UnsupportedCallError("the rows of its cache cannot be repeated")
+        cache = copy.deepcopy(cache)
+        cache.batch_repeat_interleave(count)
+        return cache
 
     def crop_cache(self, cache: Any, tokens: int) -> Any:
         if not hasattr(cache, "crop"):
@@ -297,7 +316,27 @@ class HFAdapter(ModelAdapter):
     def reload_methods(self) -> Mapping[str, Callable[[], Self]]:
         if self.patch_count is not None:
             return super().reload_methods()
-        return {**super().reload_methods(), "saved and loaded": lambda: self.loaded_in(self.module.dtype)}
+        methods = {**super().reload_methods(), "saved and loaded": lambda: self.loaded_in(self.module.dtype)}
+        if hasattr(self.module, "init_weights"):
+            methods[FROM_META] = lambda: self.with_module(built_from_meta(self.module))
+        return methods
+
+
+def built_from_meta(model: Any) -> Any:
+    """A model built on meta, given memory by `to_empty`, initialised, and given the weights by `load_state_dict`.
+
+    Buffers that are not saved get their values from `init_weights`, or keep what was in memory.
+    """
+    with suppress_warnings(), torch.random.fork_rng(devices=[]):
+        with torch.device("meta"):
+            built = type(model)(copy.deepcopy(model.config))
+        built = built.to_empty(device=model.device).to(model.dtype).eval()
+        with torch.no_grad():
+            for value in (*built.parameters(), *built.buffers()):
+                value.fill_(MEMORY_BEFORE_LOADING)
+        built.init_weights()
+        built.load_state_dict(model.state_dict())
+    return built
 
 
 def _full_mask(tokens: Tensor) -> Tensor:

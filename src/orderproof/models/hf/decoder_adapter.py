@@ -6,7 +6,7 @@ Proofs cover the encoder only. The decoder has a cache and a causal mask, which 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -86,6 +86,14 @@ class DecoderAdapter(HFAdapter):
     def cache_kinds(self) -> tuple[str, ...]:
         """None: its own cache also holds the keys of the encoder."""
         return ()
+
+    def generation_caches(self) -> tuple[str, ...]:
+        """None: only models of one stack generate here."""
+        return ()
+
+    def reload_methods(self) -> Mapping[str, Callable[[], Self]]:
+        """Copied only: the whole model is saved and built."""
+        return {"copied": super().reload_methods()["copied"]}
 
     def loaded_in(self, dtype: torch.dtype) -> Self:
         raise UnsupportedCallError("it is a component: the whole model is saved")

@@ -18,16 +18,23 @@ from orderproof.library_messages import suppress_warnings
 
 
 def greedy_tokens(
-    module: Any, tokens: Tensor, count: int, mask: Tensor | None, *, pad_token_id: int | None, takes_positions: bool
+    module: Any,
+    tokens: Tensor,
+    count: int,
+    mask: Tensor | None,
+    *,
+    pad_token_id: int | None,
+    takes_positions: bool,
+    cache: str = "",
 ) -> tuple[Tensor, Tensor]:
     """The next ``count`` token ids [batch, count]: by `generate`, and without a cache.
 
     With a ``mask`` [batch, token], True at real tokens, the second generates from the real tokens of each row alone if
-    the model takes position ids, and passes the mask otherwise. Raises `UnsupportedCallError`.
+    the model takes position ids, and passes the mask otherwise. ``cache`` names a cache implementation. Raises `UnsupportedCallError`.
     """
     with suppress_warnings(), torch.no_grad():
         model = _with_lm_head(module)
-        model.generation_config = _greedy_config(count, pad_token_id)
+        model.generation_config = _greedy_config(count, pad_token_id, cache)
         masked = {} if mask is None else {"attention_mask": mask.long()}
         generated = model.generate(tokens, **(masked or _full_mask(model, tokens)))[:, tokens.shape[1] :]
         if mask is None or not takes_positions:
@@ -75,7 +82,7 @@ def _with_lm_head(module: Any) -> Any:
     return model
 
 
-def _greedy_config(count: int, pad_token_id: int | None) -> Any:
+def _greedy_config(count: int, pad_token_id: int | None, cache: str) -> Any:
     from transformers import GenerationConfig
 
     return GenerationConfig(
@@ -85,6 +92,7 @@ def _greedy_config(count: int, pad_token_id: int | None) -> Any:
         eos_token_id=None,
         pad_token_id=pad_token_id or 0,
         use_cache=True,
+        cache_implementation=cache or None,
     )
 
 
