@@ -182,9 +182,7 @@ def watched_adapter(adapter: ModelAdapter, recorder: CallRecorder, inner: Callab
             yield name, other
 
     watched = copy.copy(adapter)
-    own = {
-        f.__name__: f for f in (crop_cache, reorder_cache, copy_cache, repeat_cache, new_cache, attention_backends, loaded_in,
-                                config_variants)
-    }  # fmt: skip
+    changes = (crop_cache, reorder_cache, copy_cache, repeat_cache, new_cache)
+    own = {f.__name__: f for f in (*changes, attention_backends, loaded_in, config_variants)}
     watched.__class__ = type(kind.__name__, (kind,), own)
     return watched

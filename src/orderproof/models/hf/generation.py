@@ -30,7 +30,8 @@ def greedy_tokens(
     """The next ``count`` token ids [batch, count]: by `generate`, and without a cache.
 
     With a ``mask`` [batch, token], True at real tokens, the second generates from the real tokens of each row alone if
-    the model takes position ids, and passes the mask otherwise. ``cache`` names a cache implementation. Raises `UnsupportedCallError`.
+    the model takes position ids, and passes the mask otherwise. ``cache`` names a cache
+    implementation. Raises `UnsupportedCallError`.
     """
     with suppress_warnings(), torch.no_grad():
         model = _with_lm_head(module)
