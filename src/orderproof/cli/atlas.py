@@ -50,6 +50,10 @@ def atlas(
     ] = 300,
     memory: Annotated[float, typer.Option("--memory", metavar="GIB", help="Address space per architecture.")] = 4,
     attention: options.AttentionBackend = None,
+    settings: Annotated[
+        bool,
+        typer.Option("--settings", help="Audit variants that cover every pair of settings; by default of 15 names."),
+    ] = False,
     date: Annotated[
         str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Date on the page; by default of the last row.")
     ] = None,
@@ -64,6 +68,7 @@ def atlas(
     Examples:
       orderproof atlas --workers 4 --markdown atlas.md --json atlas.json.gz
       orderproof atlas bert llama mamba
+      orderproof atlas --settings llama --store settings.jsonl --markdown settings.md
       orderproof atlas --from-json docs/atlas.json.gz --markdown docs/atlas.md
     """
     from orderproof.report.file_output import check_writable
@@ -78,7 +83,7 @@ def atlas(
 
         document = read_document(from_json)
         document = document if date is None else document.model_copy(update={"date": date})
-        _write_outputs(document, from_json, json=json, markdown=markdown, quiet=quiet)
+        _write_outputs(document, from_json, json=json, markdown=markdown, quiet=quiet, settings=settings)
         return
     for name in names or ():
         check_spec(ARCH_PREFIX + name.removeprefix(ARCH_PREFIX))
@@ -88,8 +93,13 @@ def atlas(
         from orderproof.atlas.store import AtlasStore
         from orderproof.atlas.worker import Limits
 
+        chosen = select_architectures(names or ())
+        if settings:
+            from orderproof.atlas.settings import selected_variants
+
+            chosen = selected_variants(chosen if names else ())
         request = AtlasRequest(
-            select_architectures(names or ()),
+            chosen,
             attention=attention,
             workers=workers,
             limits=Limits(seconds=timeout, memory_gib=memory),
@@ -102,18 +112,20 @@ def atlas(
                 interrupted = True
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
     document = requested_document(request, opened, date=date, machine=machine)
-    _write_outputs(document, str(opened.path), json=json, markdown=markdown, quiet=quiet)
+    _write_outputs(document, str(opened.path), json=json, markdown=markdown, quiet=quiet, settings=settings)
     if interrupted:
         raise KeyboardInterrupt
 
 
 def _write_outputs(
-    document: AtlasDocument, source: str, *, json: str | None, markdown: str | None, quiet: bool
+    document: AtlasDocument, source: str, *, json: str | None, markdown: str | None, quiet: bool, settings: bool
 ) -> None:
     from orderproof.atlas.counts import summary
     from orderproof.atlas.page import page
+    from orderproof.atlas.settings_page import settings_page
 
-    written = write_outputs((json, document.write), (markdown, rendered(lambda: page(document))))
+    write_page = settings_page if settings else page
+    written = write_outputs((json, document.write), (markdown, rendered(lambda: write_page(document))))
     if not quiet:
         console = report_console([json, markdown])
         console.print(summary(document), soft_wrap=True)

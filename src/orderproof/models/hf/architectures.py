@@ -29,6 +29,13 @@ from orderproof.models.hf.model_class import (
     unsupported_modality,
 )
 from orderproof.models.hf.probe import TOKEN_ID_NOTE, extra_inputs_of, probe_subject
+from orderproof.models.hf.stated_values import (
+    check_honoured,
+    check_rope_types,
+    split_attention,
+    split_dtype,
+    with_layer_count,
+)
 from orderproof.models.input_spec import NoTokenInputError
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.subject import Subject
@@ -63,10 +70,14 @@ def load_architecture(
             other == "audio" and tiny and is_audio_model(chosen)
         ):
             raise NoTokenInputError(f"{spec}: {chosen.__name__} reads {other}, neither text nor images")
+        overrides, stated_attention = split_attention(overrides, spec)
         check_config_keys(name, default, overrides)
-        overrides = {**expand_attention_types(default, overrides), **overrides}
+        overrides, dtype = split_dtype(overrides, spec)
+        attention = attention or stated_attention
+        check_rope_types(overrides, spec)
+        overrides = with_layer_count(default, {**expand_attention_types(default, overrides), **overrides})
         build = _build_tiny if tiny else _build_on_meta
-        return build(spec, default, overrides, attention, seed, notes=notes, assume=assume)
+        return build(spec, default, overrides, attention, seed, notes=notes, assume=assume, dtype=dtype)
 
 
 def parse_spec(spec: str) -> tuple[str, dict[str, Any]]:
@@ -165,18 +176,23 @@ def config_with_values(default: Any, values: Mapping[str, Any], spec: str) -> An
         raise UsageError(f"{spec}: these configuration values do not fit: {first_line(error)}") from error
 
 
-def _build_model(config: Any, attention: str | None, spec: str) -> Any:
+def _build_model(config: Any, attention: str | None, spec: str, dtype: torch.dtype = torch.float32) -> Any:
     """The model of a configuration, with the requested attention backend or the best that all components support."""
     chosen = model_class(config)
     backend = select_attention_backend(chosen, attention)
     try:
-        return chosen._from_config(config, attn_implementation=backend, dtype=torch.float32)
+        return chosen._from_config(config, attn_implementation=backend, dtype=dtype)
     except OrderproofError:
         raise
     except Exception as error:  # a third-party constructor: anything may come
         if attention is None and backend != "eager" and "does not support an attention implementation" in str(error):
-            return _build_model(config, "eager", spec)
+            return _build_model(config, "eager", spec, dtype)
         raise SubjectError(f"{spec}: the model cannot be built: {first_line(error)}") from error
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """The name without the module: bfloat16."""
+    return str(dtype).removeprefix("torch.")
 
 
 def _backend_notes(model: Any, attention: str | None) -> tuple[str, ...]:
@@ -189,6 +205,7 @@ def _backend_notes(model: Any, attention: str | None) -> tuple[str, ...]:
 def _build_tiny(
     spec: str, default: Any, overrides: Mapping[str, Any], attention: str | None, seed: int, *,
     keep_kv_groups: bool = False, notes: tuple[str, ...] = (), assume: Assumptions | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> Subject:  # fmt: skip
     """The first tiny candidate that can be built and run. Raises the error of a candidate if none can."""
     select_attention_backend(model_class(default), attention)
@@ -197,7 +214,8 @@ def _build_tiny(
     for values in tiny_config_candidates(default, overrides, keep_kv_groups=keep_kv_groups):
         try:
             config = config_with_values(default, values, spec)
-            return _build_random(spec, config, attention, seed, notes=notes, assume=assume)
+            check_honoured(config, overrides, spec)
+            return _build_random(spec, config, attention, seed, notes=notes, assume=assume, dtype=dtype)
         except NoTokenInputError:
             raise
         except Exception as error:  # third-party code: anything may come, and another size may do
@@ -214,16 +232,17 @@ def _build_tiny(
 
 
 def _build_random(
-    spec: str, config: Any, attention: str | None, seed: int, *, notes: tuple[str, ...], assume: Assumptions | None
-) -> Subject:
+    spec: str, config: Any, attention: str | None, seed: int, *, notes: tuple[str, ...], assume: Assumptions | None,
+    dtype: torch.dtype = torch.float32,
+) -> Subject:  # fmt: skip
     """A model with random weights that has been run once."""
     original = copy.deepcopy(config)  # some encoders turn it into the configuration of an encoder
     with torch.random.fork_rng(devices=[]), limit_parameters():
         torch.manual_seed(seed)
-        model = _build_model(config, attention, spec)
+        model = _build_model(config, attention, spec, dtype)
     fixed_sizes.add_weight_noise(model, seed)
     backend, notes = model.config._attn_implementation, (*notes, *_backend_notes(model, attention))
-    summary = f"{backend}, float32, tiny random weights (seed {seed})"
+    summary = f"{backend}, {dtype_name(dtype)}, tiny random weights (seed {seed})"
     build_with = partial(
         build_subject.build_subject, model, name=spec, load_summary=summary, notes=notes, assume=assume
     )
@@ -236,7 +255,7 @@ def _build_random(
             backend = select_attention_backend(chosen, attention)
             with torch.random.fork_rng(devices=[]), suppress_warnings():
                 torch.manual_seed(seed)
-                whole = chosen._from_config(original, attn_implementation=backend, dtype=torch.float32)
+                whole = chosen._from_config(original, attn_implementation=backend, dtype=dtype)
             fixed_sizes.add_weight_noise(whole, seed)
             return whole
 
@@ -246,20 +265,21 @@ def _build_random(
 
 def _build_on_meta(
     spec: str, default: Any, overrides: Mapping[str, Any], attention: str | None, seed: int, *,
-    notes: tuple[str, ...], assume: Assumptions | None,
+    notes: tuple[str, ...], assume: Assumptions | None, dtype: torch.dtype = torch.float32,
 ) -> Subject:  # fmt: skip
     """A model without weights, called like its tiny twin."""
     config = config_with_values(default, overrides, spec)
+    check_honoured(config, overrides, spec)
     if hasattr(config, "image_size") and hasattr(config, "patch_size") and "image_size" not in overrides:
         side = small_image_size(config, build_subject.config_integers(config.to_dict()))
         config = config_with_values(default, {**overrides, "image_size": side}, spec)
-    model, values = build_on_meta(partial(_build_model, config, attention, spec))
+    model, values = build_on_meta(partial(_build_model, config, attention, spec, dtype))
     backend = model.config._attn_implementation
     kept = {key: value for key, value in overrides.items() if key not in _size_keys(default)}
-    twin = partial(_build_twin, spec, config, kept, backend, seed, assume)
+    twin = partial(_build_twin, spec, config, kept, backend, seed, assume, dtype)
     inputs, twin_notes = _inputs_from_twin(twin)
     return build_subject.build_subject(
-        model, name=spec, load_summary=f"{backend}, float32, without weights", buffer_values=values,
+        model, name=spec, load_summary=f"{backend}, {dtype_name(dtype)}, without weights", buffer_values=values,
         build_tiny_twin=twin, notes=(*notes, *_backend_notes(model, attention), *twin_notes), assume=assume,
         **inputs,
     )  # fmt: skip
@@ -283,10 +303,11 @@ def _inputs_from_twin(build_twin: Callable[[], Subject]) -> tuple[dict[str, Any]
 
 
 def _build_twin(
-    spec: str, config: Any, overrides: Mapping[str, Any], attention: str, seed: int, assume: Assumptions | None
-) -> Subject:
+    spec: str, config: Any, overrides: Mapping[str, Any], attention: str, seed: int, assume: Assumptions | None,
+    dtype: torch.dtype,
+) -> Subject:  # fmt: skip
     with suppress_warnings():
-        return _build_tiny(spec, config, overrides, attention, seed, keep_kv_groups=True, assume=assume)
+        return _build_tiny(spec, config, overrides, attention, seed, keep_kv_groups=True, assume=assume, dtype=dtype)
 
 
 def _size_keys(config: Any) -> set[str]:

@@ -19,6 +19,7 @@ from orderproof.models.tiny.proportional_sizes import config_value
 LAYER_COUNT, HEAD_COUNT, KV_HEAD_COUNT, HEAD_DIM = 2, 4, 2, 16
 WEIGHT_NOISE_STD = 0.12  # standard deviation added to every weight
 
+LAYER_TYPE_KEYS = ("layer_types", "layers_block_type", "attn_layer_indices")  # names of one list in some families
 _LAYER_KEYS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers")
 _HEAD_KEYS = (
     "num_attention_heads",
@@ -83,7 +84,7 @@ def tiny_config_values(config: Any, overrides: Mapping[str, Any], *, keep_kv_gro
         **dict.fromkeys(_WIDTH_KEYS, heads * HEAD_DIM),
     }
     values: dict[str, Any] = {renamed.get(key, key): size for key, size in sizes.items() if _settable(config, key)}
-    if not any(renamed.get(key, key) in chosen for key in _LAYER_KEYS):
+    if not any(renamed.get(key, key) in chosen for key in (*_LAYER_KEYS, *LAYER_TYPE_KEYS)):
         values.update(_layer_types(config))
     if isinstance(rope := getattr(config, "rope_parameters", None), dict) and rope.get("mrope_section"):
         values["rope_parameters"] = {**rope, "mrope_section": [2, 3, 3]}

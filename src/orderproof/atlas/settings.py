@@ -1,0 +1,103 @@
+"""The settings that the configuration of an architecture can state, and variants that cover every pair of them.
+
+Each variant is a name with a query, as in `arch:NAME?key=value`, so that it is built, audited and stored as any other
+row of the atlas. Two settings that only fail together are found, because every pair of values is in a variant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from allpairspy import AllPairs
+
+from orderproof.errors import OrderproofError
+from orderproof.library_messages import suppress_warnings
+from orderproof.models.hf.architectures import default_config
+from orderproof.models.hf.model_class import model_class
+from orderproof.models.tiny.proportional_sizes import config_value
+
+ROPE_TYPES: dict[str, dict[str, Any]] = {
+    "linear": {"factor": 4.0},
+    "dynamic": {"factor": 4.0},
+    "yarn": {"factor": 4.0, "original_max_position_embeddings": 32},
+    "llama3": {
+        "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32,
+    },
+}  # fmt: skip
+SWITCHES = (  # keys of booleans that change attention or positions
+    "is_decoder", "alibi", "new_decoder_architecture", "multi_query", "use_mem_rope", "use_bidirectional_attention",
+    "rotary", "use_sliding_window", "attention_bias", "scale_attn_by_inverse_layer_idx",
+)  # fmt: skip
+POSITION_TYPES = ("absolute", "relative_key", "relative_key_query", "rotary")
+POPULAR = (
+    "bert", "bloom", "falcon", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss", "llama", "minimax", "mistral",
+    "modernbert", "opt", "phi3", "qwen3",
+)  # fmt: skip
+UNSET = None  # the value of the default configuration
+
+
+def variants(name: str) -> tuple[str, ...]:
+    """Names with queries that cover every pair of settings, the default configuration first. Raises `UsageError`."""
+    with suppress_warnings():
+        config = default_config(name)
+        choices = dict(_choices(config))
+    if not choices:
+        return (name,)
+    if len(choices) == 1:
+        (values,) = choices.values()
+        rows: list[list[Any]] = [[value] for value in values]
+    else:
+        rows = [list(row) for row in AllPairs(list(choices.values()))]
+    queries = (_query(dict(zip(choices, row, strict=True))) for row in rows)
+    return tuple(dict.fromkeys([name, *(f"{name}?{query}" if query else name for query in queries)]))
+
+
+def _query(values: dict[str, Any]) -> str:
+    """The values that are set, as a query."""
+    text = {key: value if isinstance(value, str) else json.dumps(value, separators=(",", ":")) for key, value in
+            values.items() if value is not UNSET}  # fmt: skip
+    return "&".join(f"{key}={value}" for key, value in text.items())
+
+
+def _choices(config: Any) -> Iterator[tuple[str, list[Any]]]:
+    """The settings and their values; the first value is the default."""
+    if getattr(model_class(config), "_supports_sdpa", False):
+        yield "attn_implementation", [UNSET, "eager"]
+    yield "dtype", [UNSET, "bfloat16"]
+    rope = config_value(config, "rope_parameters")
+    if isinstance(rope, dict) and rope.get("rope_type") == "default":
+        yield "rope_parameters", [UNSET, *({**rope, "rope_type": kind, **more} for kind, more in ROPE_TYPES.items())]
+    for key in SWITCHES:
+        value = config_value(config, key)
+        if isinstance(value, bool):
+            yield key, [UNSET, not value]
+    if config_value(config, "position_embedding_type") in POSITION_TYPES:
+        now = config.position_embedding_type
+        yield "position_embedding_type", [UNSET, *(kind for kind in POSITION_TYPES[:3] if kind != now)]
+    yield from _layers(config)
+    if isinstance(config_value(config, "num_key_value_heads"), int):
+        yield "num_key_value_heads", [UNSET, 1, 4]
+
+
+def _layers(config: Any) -> Iterator[tuple[str, list[Any]]]:
+    """Layer types in both orders, and windows of two lengths."""
+    types = config_value(config, "layer_types")
+    kinds = list(dict.fromkeys(types)) if isinstance(types, (list, tuple)) else []
+    if len(kinds) > 1:
+        yield "layer_types", [UNSET, kinds[1::-1], kinds[:2], [kinds[0]] * 2, [kinds[1]] * 2]
+    if "sliding_window" in config.to_dict() and (config.sliding_window or not kinds):
+        yield "sliding_window", [UNSET, 3]
+
+
+def selected_variants(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The variants of these architectures, or of the popular ones. Raises `UsageError`."""
+    found: list[str] = []
+    for name in names or POPULAR:
+        try:
+            found += variants(name)
+        except OrderproofError:
+            if names:
+                raise
+    return tuple(found)

@@ -1,0 +1,49 @@
+"""Variants cover every pair of settings; the page lists the checks that only a variant fails."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from urllib.parse import unquote
+
+import pytest
+
+from orderproof.atlas.document import build_document
+from orderproof.atlas.row import AtlasRow, LawResult
+from orderproof.atlas.settings import _choices, selected_variants, variants
+from orderproof.atlas.settings_page import settings_page
+from orderproof.errors import UsageError
+from orderproof.models.hf.architectures import default_config, parse_spec
+
+
+@pytest.mark.parametrize("name", ["llama", "bert", "minimax"])
+def test_every_pair_of_values_is_in_a_variant(name: str) -> None:
+    choices = dict(_choices(default_config(name)))
+    rows = [parse_spec(unquote(text))[1] for text in variants(name)]
+    seen = {(a, str(row.get(a)), b, str(row.get(b))) for row in rows for a, b in combinations(choices, 2)}
+    wanted = {(a, str(x), b, str(y)) for a, b in combinations(choices, 2) for x in choices[a] for y in choices[b]}
+    assert wanted <= seen
+    assert len(rows) < 30
+    assert variants(name)[0] == name
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(UsageError, match="no architecture 'nope'"):
+        selected_variants(("nope",))
+
+
+def row(name: str, *failed: str) -> AtlasRow:
+    results = tuple(
+        LawResult(
+            code="OP401", law=law, output="x", outcome="fail", verdict="refuted", expected="holds",
+            expectation_met=False, witness="differs",
+        )
+        for law in failed
+    )  # fmt: skip
+    return AtlasRow(name=name, attention_backend="default", orderproof="0", torch="0", transformers="0", laws=results)
+
+
+def test_the_page_lists_only_what_the_default_configuration_passes() -> None:
+    rows = [row("a", "batch"), row("a?x=1&y=2", "batch", "causal"), row("a?x=1", "causal"), row("a?y=2", "batch")]
+    page = settings_page(build_document(rows, requested=4, date="2026-01-01", machine=""))
+    assert "| a | `x=1` | causal | 2 of 4 | differs |" in page
+    assert "| batch |" not in page
