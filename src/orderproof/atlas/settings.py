@@ -70,7 +70,7 @@ def _choices(config: Any) -> Iterator[tuple[str, list[Any]]]:
     if isinstance(rope, dict) and rope.get("rope_type") == "default":
         yield "rope_parameters", [UNSET, *({**rope, "rope_type": kind, **more} for kind, more in ROPE_TYPES.items())]
     for key in SWITCHES:
-        value = config_value(config, key)
+        value = config.to_dict().get(key)  # not a property, which cannot be stated
         if isinstance(value, bool):
             yield key, [UNSET, not value]
     if config_value(config, "position_embedding_type") in POSITION_TYPES:

@@ -35,6 +35,7 @@ from orderproof.tolerances import (
     ZERO_TOLERANCE,
 )
 
+DTYPE_UNITS = 32  # [units of rounding of the output's dtype] a difference below may be rounding: 0.25 in bfloat16
 SAME_CALL = "both outputs are of one call, so the comparison shows nothing"
 
 
@@ -113,16 +114,20 @@ def _run_once(
         record = ComparisonRecord(description=name, float32=float32, reason=note)
         return ComparisonResult(comparison, length, record, "held", pair)
     float64: float | None = None
+    least = _least_difference(actual)
+    beyond = float32 >= least and not comparison.expects_difference
     verdict: Verdict
     doubt = ""
     if (float32 > tolerance) == comparison.expects_difference:
         verdict = "held"
-    elif not law.confirm_in_float64 or (refuted_before and _is_beyond_rounding(float32, comparison)):
+    elif not law.confirm_in_float64 or (beyond and refuted_before):
         verdict = "refuted"
     else:
         float64, failure = float64_difference(comparison, calls, length)
-        judge = _still_equal if comparison.expects_difference else _still_different
-        verdict, doubt = judge(float32, float64, tolerance)
+        if comparison.expects_difference:
+            verdict, doubt = _still_equal(float32, float64, tolerance)
+        else:
+            verdict, doubt = _still_different(float32, float64, tolerance, least)
         doubt += f" ({failure})" if doubt and failure else ""
     note = f"{name}: {outputs.note}" if isinstance(outputs, NotedOutputs) and outputs.note else name
     reason = "" if verdict == "held" else f"{name}: {doubt}" if doubt else note
@@ -130,8 +135,10 @@ def _run_once(
     return ComparisonResult(comparison, length, record, verdict, pair)
 
 
-def _is_beyond_rounding(float32: float, comparison: Comparison) -> bool:
-    return float32 >= FLOAT32_ONLY_DIFFERENCE and not comparison.expects_difference
+def _least_difference(output: Tensor) -> float:
+    """The least difference of outputs of this dtype that refutes a law without a run in float64."""
+    eps = torch.finfo(output.dtype).eps if output.is_floating_point() else 0.0
+    return max(FLOAT32_ONLY_DIFFERENCE, DTYPE_UNITS * eps)
 
 
 def _is_one_call(expected: Tensor, actual: Tensor) -> bool:
@@ -139,11 +146,11 @@ def _is_one_call(expected: Tensor, actual: Tensor) -> bool:
     return expected.data_ptr() == actual.data_ptr() and expected.stride() == actual.stride() and expected.numel() > 0
 
 
-def _still_different(float32: float, float64: float | None, tolerance: float) -> tuple[Verdict, str]:
+def _still_different(float32: float, float64: float | None, tolerance: float, least: float) -> tuple[Verdict, str]:
     """The verdict on outputs that should be equal but differ in float32, from their float64 difference; the doubt."""
     if float64 is None:
         doubt = f"a difference of {float32:.1g}, and it cannot be run in float64"
-        return ("refuted", "") if float32 >= FLOAT32_ONLY_DIFFERENCE else ("undecided", doubt)
+        return ("refuted", "") if float32 >= least else ("undecided", doubt)
     if float64 <= min(FLOAT64_ROUNDING, tolerance):
         return "held", ""
     if float64 >= min(FLOAT64_DIFFERENCE, 10 * tolerance):
