@@ -19,6 +19,7 @@ from orderproof.report.file_output import write_file
 
 FOLDER = Path(__file__).parents[1] / "docs" / "findings"
 LINEAR_FIRST = 'arch:minimax?layer_types=["linear_attention","full_attention"]'
+DYNAMIC_ROPE = 'arch:llama?rope_parameters={"rope_theta":10000.0,"rope_type":"dynamic","factor":4.0}'
 SCRIPTS = {  # the name of the script: the law and the subject
     "aimv2_text_causal": ("causal", "arch:aimv2_text_model"),
     "canine_rows": ("batch_composition", "arch:canine"),
@@ -30,6 +31,7 @@ SCRIPTS = {  # the name of the script: the law and the subject
     "fsmt_cache": ("use_cache", "arch:fsmt"),
     "fsmt_padding": ("padding", "arch:fsmt"),
     "funnel_padding": ("padding", "arch:funnel"),
+    "llama_dynamic_rope": ("stateless", DYNAMIC_ROPE),
     "layoutlmv3_padding": ("padding", "arch:layoutlmv3"),
     "mamba_cache": ("chunked_prefill", "arch:mamba"),
     "minimax_positions": ("cached_decoding", LINEAR_FIRST),
