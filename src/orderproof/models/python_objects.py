@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import linecache
 import re
 import sys
 from collections.abc import Mapping
@@ -31,12 +32,15 @@ def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str
     Raises `SubjectError` if it cannot be imported or called or is no module, and errors of `from_module`.
     """
     place, name = object_location(spec)
+    linecache.checkcache()  # the file may have changed since an earlier audit of this process
     make = partial(_make, place, name, spec)
     _import_transformers_for(Path(place).expanduser())
     check_trial_load(spec, make)
     result = make()
     model, inputs = result if isinstance(result, (tuple, list)) and len(result) == 2 else (result, None)
     if isinstance(model, Subject):
+        if assume:
+            raise SubjectError(f"{spec} makes a subject, which states its kind itself; got {dict(assume)!r}")
         return model
     if isinstance(model, ModelAdapter):
         return from_adapter(model, name)

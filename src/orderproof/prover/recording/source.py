@@ -6,7 +6,7 @@ import linecache
 import sys
 from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 
 import torch
 
@@ -16,7 +16,7 @@ _OURS = tuple(f"{_PACKAGE / folder}/" for folder in ("prover", "models"))  # blo
 _RECORDING = str(Path(__file__).with_name("recording.py"))
 _PYTHON = str(Path(linecache.__file__).parent)
 
-Line = tuple[CodeType, int]
+Line = tuple[str, str, int]  # file, function and number: equal code objects may be of different files
 
 
 @cache
@@ -33,7 +33,7 @@ def model_lines() -> tuple[Line, ...]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != _RECORDING:
         if is_model_code(frame.f_code.co_filename):
-            lines.append((frame.f_code, frame.f_lineno))
+            lines.append((frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno))
         frame = frame.f_back
     return tuple(reversed(lines))
 
@@ -42,13 +42,12 @@ def model_lines() -> tuple[Line, ...]:
 def format_lines(lines: tuple[Line, ...]) -> str:
     """The lines as in a traceback."""
     return "".join(
-        f'File "{code.co_filename}", line {line}, in {code.co_name}\n    '
-        f"{linecache.getline(code.co_filename, line).strip()}\n"
-        for code, line in lines
+        f'File "{file}", line {line}, in {function}\n    {linecache.getline(file, line).strip()}\n'
+        for file, function, line in lines
     )
 
 
 def innermost_line() -> str:
     """`, file.py:12`: the innermost line of the model on the stack; empty if there is none."""
     lines = model_lines()
-    return f", {Path(lines[-1][0].co_filename).name}:{lines[-1][1]}" if lines else ""
+    return f", {Path(lines[-1][0]).name}:{lines[-1][2]}" if lines else ""
