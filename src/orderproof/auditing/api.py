@@ -11,7 +11,7 @@ from orderproof.adapter import ModelAdapter
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.findings import with_law
 from orderproof.auditing.proof import Weights
-from orderproof.auditing.run import Progress, build_report, measure_laws, run_audit
+from orderproof.auditing.run import Progress, build_report, expectations_of_named_laws, measure_laws, run_audit
 from orderproof.auditing.sandbox import LAW_TIMEOUT
 from orderproof.auditing.verdict import ProofOptions, prove_law
 from orderproof.auditing.witness import check_node_facts
@@ -22,7 +22,7 @@ from orderproof.models import Subject, bundled, from_adapter, from_module, load
 from orderproof.models.plain_module import Inputs
 from orderproof.models.process_state import preserved_settings
 from orderproof.records.audit import Expectation, Finding, Report
-from orderproof.subject_spec import check_length
+from orderproof.subject_spec import check_length, kind_assumption
 
 
 def as_subject(
@@ -30,20 +30,23 @@ def as_subject(
     *,
     inputs: Inputs | None = None,
     token_axis: int | None = None,
+    kind: str | None = None,
 ) -> Subject:
     """The subject for a subject, an adapter, a module, a text as on the command line, or None (the bundled model).
 
-    `inputs` and `token_axis` are for a module. Raises `UsageError`, `SubjectError`.
+    `inputs` and `token_axis` are for a module. `kind` is "decoder" or "encoder", which decides what is expected of it;
+    by default it is read from the model. Raises `UsageError`, `SubjectError`.
     """
+    assume = kind_assumption(kind)
     if subject is None:
-        return bundled()
-    if isinstance(subject, Subject):
-        return subject
+        return bundled(assume=assume)
     if isinstance(subject, str):
-        return load(subject)
-    if isinstance(subject, ModelAdapter):
-        return from_adapter(subject)
-    return from_module(subject, inputs, token_axis=token_axis)
+        return load(subject, assume=assume)
+    if isinstance(subject, Subject | ModelAdapter):
+        if assume is not None:
+            raise UsageError(f"expected kind for a module or a text; got it for a {type(subject).__name__}")
+        return subject if isinstance(subject, Subject) else from_adapter(subject)
+    return from_module(subject, inputs, token_axis=token_axis, assume=assume)
 
 
 def validate_length(subject: Subject, length: int | None) -> int:
@@ -69,15 +72,19 @@ def prove(
     weights: Weights = "all",
     uniform: Sequence[str] = (),
     expect: Expectation | None = None,
+    kind: str | None = None,
     output: str | None = None,
     seed: int = 0,
 ) -> Finding:
     """Prove or refute one law for one output (the first by default), or measure a law that is measured.
 
     `weights`: prove it for all weights, or use the values of these. `uniform`: entries to make uniform first, by
-    origin or module (the model without those positions). `length` is in tokens. Raises `UsageError`, `SubjectError`.
+    origin or module (the model without those positions). `length` is in tokens. A law of kind check is expected to
+    hold, unless `expect` or the kind of the model (`kind`: "decoder", "encoder") says otherwise. Raises `UsageError`,
+    `SubjectError`.
     """
-    context = audit_context(as_subject(subject, inputs=inputs, token_axis=token_axis), length=length, seed=seed)
+    chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, kind=kind)
+    context = audit_context(chosen, length=length, seed=seed)
     results = _findings(context, law, expect, weights, uniform)
     if output is None:
         return results[0]
@@ -121,6 +128,9 @@ def _findings(
     context: AuditContext, law: str, expect: Expectation | None, weights: Weights, uniform: Sequence[str]
 ) -> list[Finding]:
     chosen = find_law(law)
+    if not uniform:  # with entries made uniform it is another model, of which nothing is expected
+        named = expectations_of_named_laws([chosen], context.subject.model_kind, None)
+        expect = expect or named.get(chosen.name)
     if isinstance(chosen, MeasuredLaw):
         return list(measure_laws(context, [chosen], {chosen.name: expect} if expect else {}))
     options = ProofOptions(weights=weights, expect=expect, uniform_entries=tuple(uniform))
@@ -136,17 +146,20 @@ def audit(
     length: int | None = None,
     token_axis: int | None = None,
     expect: Mapping[str, Expectation] | None = None,
+    kind: str | None = None,
     seed: int = 0,
     timeout: float | None = LAW_TIMEOUT,
     progress: Progress | None = None,
 ) -> Report:
     """Decide which laws a subject obeys and where order enters it; `timeout` is for each law [s].
 
-    `laws` are names or codes; without them all laws are decided. `expect` overrides the expected results by law.
-    Raises `UsageError`, `SubjectError`.
+    `laws` are names or codes; without them all laws are decided. A law of kind check that is named is expected to
+    hold. `kind` ("decoder" or "encoder") decides what else is expected; `expect` overrides the expected results by
+    law. Raises `UsageError`, `SubjectError`.
     """
     report = None
-    context = audit_context(as_subject(subject, inputs=inputs, token_axis=token_axis), length=length, seed=seed)
+    chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, kind=kind)
+    context = audit_context(chosen, length=length, seed=seed)
     for report in run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
         pass
     assert report is not None

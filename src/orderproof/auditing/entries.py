@@ -5,32 +5,50 @@ from __future__ import annotations
 import linecache
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from torch.fx import Node
 
 from orderproof.prover.captured_graph import module_path
 from orderproof.prover.domain.constants import Constants
 from orderproof.prover.rule import RelationBreak
-from orderproof.records.audit import Entry
+from orderproof.records.audit import Entry, Picture
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 
 
-def source_of(node: Node) -> tuple[str, str]:
-    """The last line of the model's code that created this node: ("modeling_bert.py:104", the text of the line)."""
+@dataclass(frozen=True)
+class Frame:
+    """A line of the model's code: "modeling_bert.py:104", its text and its file."""
+
+    source: str = ""
+    text: str = ""
+    file: str = ""
+
+
+def frame_of(node: Node) -> Frame:
+    """The last line of the model's code that created this node; empty if it has none."""
     frames = list(_FRAME.finditer(str(node.meta.get("stack_trace") or "")))
     own = [f for f in frames if "/torch/" not in f["file"].replace("\\", "/")] or frames
     if not own:
-        return "", ""
-    frame = own[-1]
-    name = frame["file"].replace("\\", "/").rsplit("/", 1)[-1]
-    return f"{name}:{frame['line']}", linecache.getline(frame["file"], int(frame["line"])).strip()
+        return Frame()
+    file, line = own[-1]["file"], own[-1]["line"]
+    name = file.replace("\\", "/").rsplit("/", 1)[-1]
+    return Frame(f"{name}:{line}", linecache.getline(file, int(line)).strip(), file)
 
 
-def group_entries(breaks: Iterable[RelationBreak], constants: Constants) -> tuple[Entry, ...]:
-    """One entry for each distinct (kind, operator, origin, module pattern, line)."""
+def source_of(node: Node) -> tuple[str, str]:
+    """The last line of the model's code that created this node: ("modeling_bert.py:104", the text of the line)."""
+    frame = frame_of(node)
+    return frame.source, frame.text
+
+
+def group_entries(
+    breaks: Iterable[RelationBreak], constants: Constants, picture: Callable[[RelationBreak], Picture | None]
+) -> tuple[Entry, ...]:
+    """One entry for each distinct (kind, operator, origin, module pattern, line), with a picture of its first break."""
     groups: dict[tuple[str, ...], list[tuple[str, RelationBreak, str]]] = {}
     for b in breaks:
         kind = "constant" if b.constant else "operator"
@@ -52,6 +70,7 @@ def group_entries(breaks: Iterable[RelationBreak], constants: Constants) -> tupl
             origin=key[2],
             origin_source=key[5],
             origin_module=key[6],
+            picture=picture(rows[0][1]),
             reason=rows[0][1].reason,
         )
         for key, rows in groups.items()

@@ -15,6 +15,7 @@ from orderproof.auditing.time_limit import TimeLimitExceeded, time_limit
 from orderproof.auditing.verdict import ProofOptions, prove_law
 from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
 from orderproof.laws import ProvedLaw, find_law, measured_laws, proved_laws
+from orderproof.laws.law import Law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject
 from orderproof.models.process_state import preserved_settings
@@ -40,6 +41,8 @@ def run_audit(
     laws: list[ProvedLaw | MeasuredLaw] = (
         [find_law(name) for name in chosen] if chosen else [*proved_laws(), *measured_laws()]
     )
+    if chosen:
+        expect = expectations_of_named_laws(laws, context.subject.model_kind, expect)
     proved = [law for law in laws if isinstance(law, ProvedLaw)]
     measured = [law for law in laws if isinstance(law, MeasuredLaw)]
     show = progress or (lambda text, done, total: None)
@@ -64,6 +67,15 @@ def run_audit(
     audit.compare_sentences()
     audit.notes.extend(context.notes)
     yield audit.report()
+
+
+def expectations_of_named_laws(
+    laws: Sequence[Law], model_kind: str, expect: Mapping[str, Expectation] | None
+) -> dict[str, Expectation]:
+    """The stated expectations, and that a check holds if the user names it and states nothing."""
+    kind_expects = {law.name: law.expected(model_kind) for law in laws}
+    named = {law.name: law.expected(model_kind, named=True) for law in laws}
+    return {**{name: e for name, e in named.items() if e != kind_expects[name]}, **(expect or {})}
 
 
 @dataclass

@@ -10,14 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from torch.fx import Node
 
 from orderproof.auditing.completion import complete_entry_map, make_entries_uniform
 from orderproof.auditing.context import AuditContext, ProvedOutput
-from orderproof.auditing.entries import group_entries, operator_name, source_of
+from orderproof.auditing.entries import Frame, group_entries, operator_name, source_of
 from orderproof.auditing.findings import finding_without_result, is_met
 from orderproof.auditing.leaks import find_leaks
+from orderproof.auditing.mask_view import change_of_line, mask_picture, table_picture, view_mask
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
 from orderproof.auditing.theorems import with_theorem
 from orderproof.auditing.witness import WitnessSearch
@@ -25,7 +27,7 @@ from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.captured_graph import module_path
 from orderproof.prover.rule import RelationBreak
-from orderproof.records.audit import Completion, Deviation, Entry, Expectation, Finding, Scope, Verdict
+from orderproof.records.audit import Completion, Deviation, Entry, Expectation, Finding, Picture, Scope, Verdict
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,30 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
 def _with_remedy(finding: Finding, law: ProvedLaw) -> Finding:
     """The finding with a remedy, if it is decided and not as expected."""
     remedy = None if finding.expectation_met or finding.verdict == "undecided" else law.remedies.get(finding.expected)
-    return finding if remedy is None else finding.model_copy(update={"remedy": remedy.text, "remedy_diff": remedy.diff})
+    if remedy is None or finding.expected != "holds":  # the line to change is that of a violation
+        finding = finding.model_copy(update={"fix_source": "", "fix_line": "", "remedy_diff": ""})
+    if remedy is None:
+        return finding
+    return finding.model_copy(update={"remedy": remedy.text, "remedy_diff": finding.remedy_diff or remedy.diff})
+
+
+def _leak_fix(done: LawWalk, context: AuditContext, leaks: Sequence[RelationBreak]) -> tuple[Frame, str]:
+    """The line of the model's own code that lets the first leak through, and its change."""
+    if not leaks:
+        return Frame(), ""
+    mask = view_mask(leaks[0].node, leaks[0].operand, done.constants, context.token_count)
+    return change_of_line(done.law, leaks[0].node, mask)
+
+
+def _mask_picture(done: LawWalk, context: AuditContext, leak: RelationBreak) -> Picture | None:
+    mask = view_mask(leak.node, leak.operand, done.constants, context.token_count)
+    return None if mask is None else mask_picture(mask, done.law, context.batch_size)
+
+
+def _table_picture(done: LawWalk, context: AuditContext, entry: RelationBreak) -> Picture | None:
+    if entry.operand is None or not entry.constant:
+        return None
+    return table_picture(entry.operand, done.constants, entry.dims, context.token_count)
 
 
 def _combine_relations(findings: Sequence[Finding]) -> Finding:
@@ -212,11 +237,12 @@ def _unproved_finding(
     completion: Completion | None = None
     breaks: list[RelationBreak] = []
     needed: set[Node] = set()
+    fix, change = Frame(), ""
     if strict is not None:
         needed = ancestors(strict.captured.outputs[output])
         if repaired is not None:
             breaks = [b for b in repaired.walk.breaks if b.node in needed]
-            entries = group_entries(breaks, repaired.constants)
+            entries = group_entries(breaks, repaired.constants, partial(_table_picture, repaired, context))
             if law.maps_entries:
                 completion = complete_entry_map(
                     context, law, strict.captured, output, search.dims, breaks, options.weights
@@ -224,7 +250,8 @@ def _unproved_finding(
                 complete = completion.verdict == "proved"
         else:
             breaks = find_leaks(strict, needed, context)
-            entries = group_entries(breaks, strict.constants)
+            entries = group_entries(breaks, strict.constants, partial(_mask_picture, strict, context))
+            fix, change = _leak_fix(strict, context, breaks)
     witness, deviation = None, Deviation()
     evidence = search.search(options.weights) if options.search_witness else None
     reason = _reason(missing, breaks, strict, needed)
@@ -255,6 +282,7 @@ def _unproved_finding(
         scope=Scope(length=context.token_count, weights=options.weights, assumptions=assumptions),
         entries_complete=complete, output=output,
         entries=entries, witness=witness, deviation=deviation, completion=completion, reason=reason,
+        fix_source=fix.source, fix_line=fix.text, remedy_diff=change,
     )  # fmt: skip
 
 

@@ -46,6 +46,17 @@ class Remedy(Record):
     diff: str = ""
 
 
+class Picture(Record):
+    """A mask or a table as rows of characters.
+
+    Of a mask a row is a query and a character a key: ``1`` seen, ``0`` hidden, ``!`` seen although the law forbids it.
+    Of a table a row is a token and a character a feature: ``0`` for the least to ``9`` for the greatest value.
+    """
+
+    kind: Literal["mask", "table"]
+    rows: tuple[str, ...]
+
+
 class Entry(Record):
     """A place where order enters (equivariance laws) or a dependence leaks (independence laws)."""
 
@@ -58,6 +69,7 @@ class Entry(Record):
     origin: str = ""  # the source of the constant or mask: a parameter, a buffer, arange ...
     origin_source: str = ""  # the line that computes it, if it is the model's: modeling_bert.py:88
     origin_module: str = ""  # the module of that line
+    picture: Picture | None = None  # the mask that lets a token through, or the table of positions
     reason: str = ""
 
 
@@ -178,6 +190,8 @@ class Finding(Record):
     remedy: str = ""  # how to repair a violation
     remedy_diff: str = ""  # the remedy as lines of code, - before and + after
     script: str = ""  # Python code without orderproof that exits with 1 if the violation is there; see `repro`
+    fix_source: str = ""  # the line of the model's own code to change: model.py:20
+    fix_line: str = ""  # that line
     same_cause_as: str = ""  # the code of an earlier finding whose runs first differ at the same line
     reason: str = ""
     seconds: float = 0.0

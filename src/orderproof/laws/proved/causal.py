@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
+from orderproof.laws.causal_mask_line import causal_line_change
 from orderproof.laws.proved.proved_law import (
     IndependenceLaw,
     InputChange,
@@ -82,6 +84,12 @@ class CausalLaw(IndependenceLaw):
         if len(dims) != 1:
             return None
         return np.arange(tokens).reshape([-1 if d == dims[0] else 1 for d in range(len(shape))])
+
+    def forbidden_pairs(self, tokens: int, rows: int = 1) -> NDArray[np.bool_]:
+        return ~np.tri(tokens, dtype=bool)
+
+    def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str) -> str:
+        return causal_line_change(line, visible, form)
 
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
         for k in evenly_spaced(tokens - 1):

@@ -163,6 +163,20 @@ class ProvedLaw(Law):
         """The largest dependence that each element of an intermediate tensor may have; None if that is not known."""
         return None
 
+    def forbidden_pairs(self, tokens: int, rows: int = 1) -> NDArray[np.bool_] | None:
+        """The pairs [query, key] of tokens in the first row that must not see each other; None if the law has none."""
+        del tokens, rows
+        return None
+
+    def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str) -> str:
+        """The diff of a line of the model that repairs a violation; empty if there is none.
+
+        ``visible`` is the mask [query, key] that the line computes, None if it computes none. ``form`` says how the
+        mask is read: true is "visible", true is "hidden", or it is "added" to the scores.
+        """
+        del line, visible, form
+        return ""
+
     def proof_cases(self, tokens: int, rows: int = 1) -> Iterator[tuple[InputChange, int, int]]:
         """Changes that correspond to a generator or a case of the facts: (change, generator, case)."""
         yield from ()

@@ -93,6 +93,11 @@ class ReplacementLaw(IndependenceLaw):
         unchanged = self.unchanged_slots(rows, tokens)
         return np.where(unchanged, NEVER, ALWAYS).reshape(_broadcast_shape(shape, dims[0]))
 
+    def forbidden_pairs(self, tokens: int, rows: int = 1) -> SlotMask:
+        unchanged, replaced = self.unchanged_slots(rows, tokens)[0], self.replaced_slots(rows, tokens)[0]
+        pairs: SlotMask = unchanged[:, None] & replaced[None, :]
+        return pairs
+
     def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
         slots = {
             name: slots_of(rows, tokens).astype(int).tolist()

@@ -173,6 +173,16 @@ class Constants:
             self._array_cache[node] = value
         return self._array_cache[node]
 
+    def preview(self, node: Node) -> Any:
+        """The value of a constant as a numpy array for a picture, also of a parameter; None if there is none.
+
+        Not for proofs: they use `array`, which withholds parameters.
+        """
+        value = self._evaluate(node) if node in self.nodes else None
+        if not isinstance(value, Tensor) or value.is_complex() or value.is_meta:
+            return None
+        return value.detach().double().cpu().numpy()
+
     def is_multiplicative_mask(self, node: Node) -> bool:
         """True if a constant factor is a mask, not a table.
 

@@ -1,0 +1,134 @@
+"""The mask that a leak passed: which keys each query sees, and the line of the model's own code that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch.fx import Node
+
+from orderproof.auditing.entries import Frame, frame_of
+from orderproof.laws import ProvedLaw
+from orderproof.prover.domain.constants import Constants
+from orderproof.records.audit import Picture
+
+HIDING_SCORE = -1e3  # a number added to a score below this hides a key
+MAX_PICTURE_SIDE = 32  # [tokens]
+MAX_PICTURE_WIDTH = 48  # [features]
+_LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
+MaskForm = Literal["visible", "hidden", "added"]  # what a true or a large value of a mask means
+
+
+@dataclass(frozen=True)
+class MaskView:
+    """A mask at the place where it is applied, and where the model's own code computes it."""
+
+    visible: NDArray[np.bool_]  # [query, key]
+    form: MaskForm
+    place: Frame  # empty if no line but that of the attention computes it
+
+
+def view_mask(leak: Node, mask: Node | None, constants: Constants, tokens: int) -> MaskView | None:
+    """Return the mask of a leak as pairs of tokens; None without a mask whose meaning is known."""
+    if mask is None:
+        return None
+    value = constants.array(mask)
+    form = next((form for user in mask.users if (form := _form(user, mask, constants)) is not None), None)
+    if value is None or form is None or value.ndim < 2 or value.shape[-2:] != (tokens, tokens):
+        return None
+    grid = value.reshape(-1, tokens, tokens)[0]
+    if grid.dtype != np.bool_ and form == "hidden":
+        return None
+    visible = grid > HIDING_SCORE if form == "added" else ~grid if form == "hidden" else grid.astype(bool)
+    return MaskView(visible, form, _own_line(leak, mask))
+
+
+def mask_picture(view: MaskView, law: ProvedLaw, rows: int) -> Picture | None:
+    """The mask as rows of text, with the pairs that the law forbids marked; None if none of them is visible."""
+    tokens = len(view.visible)
+    forbidden = law.forbidden_pairs(tokens, rows)
+    if forbidden is None or not (wrong := forbidden & view.visible).any() or tokens > MAX_PICTURE_SIDE:
+        return None
+    cells = np.where(wrong, "!", np.where(view.visible, "1", "0"))
+    return Picture(kind="mask", rows=tuple("".join(row) for row in cells))
+
+
+def table_picture(table: Node, constants: Constants, dims: tuple[int, ...], tokens: int) -> Picture | None:
+    """A table of positions as rows of digits, a token each; None without a value or without one row for each token."""
+    value = constants.preview(table)
+    if value is None or len(dims) != 1 or value.shape[dims[0]] != tokens or not np.isfinite(value).all():
+        return None
+    rows = np.moveaxis(value, dims[0], 0).reshape(tokens, -1)[:MAX_PICTURE_SIDE, :MAX_PICTURE_WIDTH].astype(float)
+    least, spread = rows.min(), np.ptp(rows)
+    if spread == 0:
+        return None
+    levels = np.rint((rows - least) / spread * 9).astype(int)
+    return Picture(kind="table", rows=tuple("".join(map(str, row)) for row in levels))
+
+
+def change_of_line(law: ProvedLaw, leak: Node, view: MaskView | None) -> tuple[Frame, str]:
+    """The line of the model's own code to change and its diff; empty where the code is a library's.
+
+    It is the line that computes the mask, or that of the leak itself.
+    """
+    place = view.place if view is not None and view.place.source else frame_of(leak)
+    if not is_own_file(place.file):
+        return Frame(), ""
+    computed = view is not None and view.place.source
+    if view is not None and not computed:
+        return place, ""
+    return place, law.line_change(place.text, view.visible if view is not None else None, view.form if view else "")
+
+
+def is_own_file(file: str) -> bool:
+    """True for a file that is not part of an installed library."""
+    return bool(file) and not file.startswith("<") and not _LIBRARY_FOLDERS & set(PurePath(file).parts)
+
+
+def _form(user: Node, mask: Node, constants: Constants) -> MaskForm | None:
+    """Return how an operator reads a mask; None if it is not known."""
+    name = str(user.target).removeprefix("aten.").partition(".")[0]
+    arguments = list(user.args)
+    if name == "scaled_dot_product_attention":
+        given = arguments[3] if len(arguments) > 3 else user.kwargs.get("attn_mask")
+        boolean = constants.array(mask) is not None and constants.array(mask).dtype == np.bool_
+        return ("visible" if boolean else "added") if given is mask else None
+    if name in ("masked_fill", "masked_fill_") and arguments[1] is mask:
+        return "hidden" if _hides(arguments[2], constants) else None
+    if name == "where" and arguments[0] is mask:
+        if _hides(arguments[2], constants):
+            return "visible"
+        return "hidden" if _hides(arguments[1], constants) else None
+    if name in ("add", "add_"):
+        return "added"
+    return "visible" if name in ("mul", "mul_") and constants.is_multiplicative_mask(mask) else None
+
+
+def _hides(argument: Any, constants: Constants) -> bool:
+    value = constants.array(argument) if isinstance(argument, Node) and argument in constants else argument
+    return value is not None and not isinstance(value, Node) and bool(np.all(np.asarray(value) < HIDING_SCORE))
+
+
+def _own_line(leak: Node, mask: Node) -> Frame:
+    """The last line before that of the leak that computes the mask."""
+    at = frame_of(leak)
+    for node in _upstream(mask):
+        frame = frame_of(node)
+        if frame.source and frame.source != at.source:
+            return frame
+    return Frame()
+
+
+def _upstream(node: Node) -> Iterator[Node]:
+    """The node and those it is computed from, nearest first."""
+    queue, seen = [node], {node}
+    while queue:
+        here = queue.pop(0)
+        yield here
+        fresh = [n for n in here.all_input_nodes if n not in seen]
+        seen.update(fresh)
+        queue.extend(fresh)
