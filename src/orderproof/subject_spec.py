@@ -18,6 +18,7 @@ SpecForm = Literal["architecture", "folder", "object", "hub"]
 
 ARCH_PREFIX = "arch:"
 MIN_LENGTH = 2  # [tokens]
+MODEL_KINDS = {"decoder": "causal_lm", "encoder": "encoder"}  # as a user names a kind -> as the laws do
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -59,6 +60,17 @@ def check_spec(spec: str, *, tiny: bool = False, attention: str | None = None, a
             raise not_cached(spec, architectures_in_source())
         return "hub"
     raise CheckpointError(f"{spec}: no such folder; a subject is {SPEC_FORMS}")
+
+
+def kind_assumption(kind: str | None) -> dict[str, str] | None:
+    """The assumption `model_kind` for a kind as a user names it; None for None. Raises `UsageError`."""
+    if kind is None:
+        return None
+    if kind not in MODEL_KINDS:
+        raise UsageError(
+            f"expected kind to be {' or '.join(MODEL_KINDS)}; got {kind!r}{did_you_mean(kind, MODEL_KINDS)}"
+        )
+    return {"model_kind": MODEL_KINDS[kind]}
 
 
 def check_length(length: int | None) -> None:

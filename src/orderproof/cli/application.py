@@ -69,7 +69,7 @@ def _root(
     \b
     Examples:
       orderproof audit arch:llama --tiny --html report.html
-      orderproof prove my_model.py:build --law causal --expect causal=holds
+      orderproof audit my_model.py:build --as decoder
       orderproof explain
     """
 

@@ -20,6 +20,7 @@ def audit(
     ] = None,
     law: options.Laws = None,
     length: options.Length = None,
+    as_kind: options.Kind = None,
     expect: options.Expect = None,
     json: options.Json = None,
     html: options.Html = None,
@@ -33,17 +34,20 @@ def audit(
     token_axis: options.Axis = None,
     timeout: options.Timeout = 120.0,
     allow_network: options.AllowNetwork = False,
+    details: options.Details = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Audit a model: prove, refute or measure each law of order, and list where order enters.
 
-    Checks pass or fail; properties describe the model. An expectation makes a property a check.
+    Checks pass or fail; properties describe the model. A check that is named, the kind of the model (--as) or --expect
+    states what is expected.
 
     \b
     Examples:
       orderproof audit                                     the bundled real model
       orderproof audit arch:llama --tiny --html report.html
-      orderproof audit my_model.py:build --law causal --expect causal=holds
+      orderproof audit my_model.py:build --law causal      exit code 1 if it is not causal
+      orderproof audit my_model.py:build --as decoder      all that a decoder should do
       orderproof audit ./checkpoint --expect permutation=fails
       orderproof audit ./checkpoint --json - --quiet
     """
@@ -57,8 +61,9 @@ def audit(
     with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject or 'the bundled model'}", 0, 1)
         loaded = load_subject(
-            subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
-        )
+            subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network,
+            kind=as_kind,
+        )  # fmt: skip
         from orderproof.auditing.api import audit_context
         from orderproof.auditing.run import run_audit
 
@@ -91,7 +96,7 @@ def audit(
     )
     if not quiet:
         console = report_console([json, html, junit, sarif, markdown, certificate])
-        render_text(report, console)
+        render_text(report, console, details=details)
         print_written(console, written)
     if interrupted:
         raise KeyboardInterrupt

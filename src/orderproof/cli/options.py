@@ -19,7 +19,13 @@ SUBJECT = (
 )
 AttentionName = Literal["sdpa", "eager"]
 
-Laws = Annotated[list[str] | None, typer.Option("--law", help="A law by name or code; repeatable. All by default.")]
+Laws = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--law",
+        help="A law by name or code; repeatable. A check that is named is expected to hold. All laws by default.",
+    ),
+]
 Length = Annotated[
     int | None,
     typer.Option("--length", help="Number of tokens of the recorded graph; by default chosen for the model."),
@@ -30,6 +36,13 @@ Expect = Annotated[
         "--expect",
         metavar="LAW=holds|fails|any",
         help="Set the expectation for a law, which makes it a check: permutation=fails; repeatable.",
+    ),
+]
+Kind = Annotated[
+    Literal["decoder", "encoder"] | None,
+    typer.Option(
+        "--as",
+        help="The kind of the model: expect what a decoder or an encoder should do. By default the model's own.",
     ),
 ]
 Json = Annotated[
@@ -66,6 +79,7 @@ Timeout = Annotated[
     float,
     typer.Option("--timeout", metavar="SECONDS", help="Time limit for each law; a law that exceeds it is undecided."),
 ]
+Details = Annotated[bool, typer.Option("--details", help="Print every proof, comparison, witness and assumption too.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print no report and no progress; files and exit code only.")
 ]

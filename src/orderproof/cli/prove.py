@@ -19,6 +19,7 @@ def prove(
     subject: Annotated[str, typer.Argument(help=options.SUBJECT)],
     law: Annotated[str, typer.Option("--law", help="The law, by name or code.")],
     length: options.Length = None,
+    as_kind: options.Kind = None,
     expect: options.Expect = None,
     weights: Annotated[
         Literal["all", "these"], typer.Option("--weights", help="Prove the law for all weights, or for the given ones.")
@@ -66,8 +67,9 @@ def prove(
     with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject}", 0, 3)
         loaded = load_subject(
-            subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
-        )
+            subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network,
+            kind=as_kind,
+        )  # fmt: skip
         from orderproof.auditing.api import audit_context, report_on_law
 
         update(f"proving {law}", 1, 3)

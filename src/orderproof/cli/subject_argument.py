@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orderproof.errors import UsageError
-from orderproof.subject_spec import check_spec, object_location
+from orderproof.subject_spec import check_spec, kind_assumption, object_location
 
 if TYPE_CHECKING:
     from orderproof.models import Subject
@@ -28,15 +28,17 @@ def check_subject(
 
 
 def load_subject(
-    spec: str | None, *, tiny: bool, attention: str | None, seed: int, token_axis: int | None, allow_network: bool
-) -> Subject:
+    spec: str | None, *, tiny: bool, attention: str | None, seed: int, token_axis: int | None, allow_network: bool,
+    kind: str | None = None,
+) -> Subject:  # fmt: skip
     """The named subject, or the bundled model. Raises `UsageError` and `SubjectError`."""
     check_subject(spec, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
     from orderproof.models import bundled, load
     from orderproof.models.python_objects import load_object
 
+    assume = kind_assumption(kind)
     if spec is None:
-        return bundled(attention=attention)
+        return bundled(attention=attention, assume=assume)
     if token_axis is None:
-        return load(spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network)
-    return load_object(spec, token_axis=token_axis)
+        return load(spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, assume=assume)
+    return load_object(spec, token_axis=token_axis, assume=assume)

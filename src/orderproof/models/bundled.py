@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from orderproof.errors import CheckpointError, SubjectError
 from orderproof.models.hf.checkpoint import load_checkpoint
@@ -19,7 +21,7 @@ MODEL_NAME = "all-MiniLM-L6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
-def bundled(*, attention: str | None = None) -> Subject:
+def bundled(*, attention: str | None = None, assume: Mapping[str, Any] | None = None) -> Subject:
     """The subject of the bundled model, all-MiniLM-L6-v2. Raises `CheckpointError` or `SubjectError`."""
     folder = bundled_folder()
     weights = folder / "model.safetensors"
@@ -31,7 +33,7 @@ def bundled(*, attention: str | None = None) -> Subject:
             f"{MODEL_NAME}: model.safetensors has SHA-256 {digest[:16]}..., expected {WEIGHTS_SHA256[:16]}...; "
             "nothing was loaded from it; install the package again"
         )
-    return load_checkpoint(folder, attention=attention, name=MODEL_NAME)
+    return load_checkpoint(folder, attention=attention, name=MODEL_NAME, assume=assume)
 
 
 def bundled_folder() -> Path:
