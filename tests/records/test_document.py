@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from orderproof.records import audit, claims, sensitivity, study
-from orderproof.records.document import Document, Record, register_html_renderer, schema_version, versions
+from orderproof.records.document import Document, Record, Renderer, register_renderer, schema_version, versions
 
 SUBJECT = audit.SubjectRecord(name="toy", kind="encoder", parameters=3)
 EMPTY: list[tuple[Document, int]] = [
@@ -58,15 +58,18 @@ def test_a_notebook_shows_a_document_if_a_renderer_is_registered() -> None:
         text: str
 
     assert Note(text="x")._repr_html_() is None
-    register_html_renderer(Note, lambda note: f"<p>{note.text}</p>")
-    assert Note(text="x")._repr_html_() == "<p>x</p>"
+    register_renderer(Note, Renderer(lambda n: f"{n.text}\n", lambda n: n.text, lambda n: f"<p>{n.text}</p>"))
+    note = Note(text="x")
+    assert (str(note), repr(note), note._repr_html_()) == ("x\n", "<Note x>", "<p>x</p>")
     assert not issubclass(audit.Finding, Document)
     assert issubclass(audit.Finding, Record)
 
 
 @pytest.mark.parametrize("importing", ["from orderproof import Report", "from orderproof.auditing import audit"])
 def test_the_ways_to_a_report_register_its_renderer(importing: str) -> None:
-    check = "from orderproof.records import audit, document; assert audit.Report in document._html_renderers"
+    check = (
+        "from orderproof.records import audit, document; assert {audit.Report, audit.Finding} <= {*document._renderers}"
+    )
     subprocess.run([sys.executable, "-c", f"{importing}; {check}"], check=True)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,6 +21,21 @@ class Record(BaseModel):
     """A frozen value with a strict schema."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __str__(self) -> str:
+        """The text that a command prints; the fields if no renderer is registered."""
+        renderer = _renderers.get(type(self))
+        return super().__str__() if renderer is None else renderer.text(self)
+
+    def __repr__(self) -> str:
+        """One line; the fields if no renderer is registered."""
+        renderer = _renderers.get(type(self))
+        return super().__repr__() if renderer is None else f"<{type(self).__name__} {renderer.line(self)}>"
+
+    def _repr_html_(self) -> str | None:
+        """The HTML that a notebook shows; None, and the notebook shows the text, if no renderer is registered."""
+        renderer = _renderers.get(type(self))
+        return None if renderer is None else renderer.html(self)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some fields replaced. Raises `TypeError` for an unknown field, which pydantic would accept."""
@@ -47,19 +63,25 @@ class Document(Record):
         """The document in a JSON text. Raises `pydantic.ValidationError`."""
         return cls.model_validate_json(text)
 
-    def _repr_html_(self) -> str | None:
-        """The HTML that a notebook shows; None, and the notebook shows the text, if no renderer is registered."""
-        renderer = _html_renderers.get(type(self))
-        return None if renderer is None else renderer(self)
+
+R = TypeVar("R", bound=Record)
 
 
-D = TypeVar("D", bound=Document)
-_html_renderers: dict[type[Document], Callable[[Any], str]] = {}
+@dataclass(frozen=True)
+class Renderer(Generic[R]):
+    """How records of one type are printed, shown in one line, and shown in a notebook."""
+
+    text: Callable[[R], str]
+    line: Callable[[R], str]
+    html: Callable[[R], str]
 
 
-def register_html_renderer(kind: type[D], renderer: Callable[[D], str]) -> None:
-    """Set the function that renders documents of this type for notebooks."""
-    _html_renderers[kind] = renderer
+_renderers: dict[type[Record], Renderer[Any]] = {}
+
+
+def register_renderer(kind: type[R], renderer: Renderer[R]) -> None:
+    """Set how records of this type are shown."""
+    _renderers[kind] = renderer
 
 
 def schema_version(version: int) -> Any:

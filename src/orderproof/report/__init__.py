@@ -1,7 +1,7 @@
 """Renderers of a report: pure functions of the records; none of them computes a verdict."""
 
 from orderproof.records.audit import Report as Report
-from orderproof.report import notebook as notebook  # registers the HTML renderer of reports
+from orderproof.report import notebook as notebook  # registers how reports and findings are shown
 from orderproof.report.html_page import write_html as write_html
 from orderproof.report.json_output import write_json as write_json
 from orderproof.report.junit import write_junit as write_junit

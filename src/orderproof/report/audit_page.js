@@ -1,11 +1,9 @@
 "use strict";
-// Opens and closes proofs and copies scripts; nothing here reads a text of the model or writes markup.
-const proofModules = () => document.querySelectorAll("#proof details");
+// Opens and closes what is folded, and copies scripts; nothing here reads a text of the model or writes markup.
+const open = yes => { for (const folded of document.querySelectorAll("details")) folded.open = yes; };
 for (const button of document.querySelectorAll("button[data-open]")) {
   button.hidden = false;
-  button.addEventListener("click", () => {
-    for (const module of proofModules()) module.open = button.dataset.open === "true";
-  });
+  button.addEventListener("click", () => open(button.dataset.open === "true"));
 }
 // The button before a script copies it.
 for (const button of document.querySelectorAll("button[data-copy]")) {
@@ -16,3 +14,4 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     navigator.clipboard.writeText(code).then(() => { button.textContent = "Copied"; });
   });
 }
+addEventListener("beforeprint", () => open(true));

@@ -38,6 +38,11 @@ def entry_maps(report: Report) -> list[tuple[tuple[Finding, ...], tuple[Entry, .
     return [(tuple(findings), findings[0].entries) for findings in maps.values()]
 
 
+def order_maps(report: Report) -> list[tuple[tuple[Finding, ...], tuple[Entry, ...]]]:
+    """The entry maps of order, without the places at which a token sees tokens that it should not see."""
+    return [pair for pair in entry_maps(report) if pair[0][0].law not in LEAK_TITLES]
+
+
 def entry_map_title(findings: tuple[Finding, ...]) -> str:
     """The title of an entry map: where order enters, or where a token sees tokens that it should not see."""
     laws = ", ".join(phrases.law_title(f) for f in sorted(findings, key=lambda f: f.code))

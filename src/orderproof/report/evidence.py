@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from orderproof.records.audit import Entry, Finding, Measurement, Witness
 from orderproof.report import phrases, summary, witness_phrases
+from orderproof.report.place import MASK_LEGEND, finding_place, mask_lines, mask_of, remedy_code_label
 from orderproof.report.theorem_phrases import proof_scope_text
 
 TOKENS_SHOWN = 64
@@ -21,6 +22,7 @@ def finding_headline(finding: Finding) -> str:
 def evidence_rows(finding: Finding) -> list[tuple[str, str]]:
     """Names and values, one line each: the scope of a proof, the law, then the evidence and the remedy."""
     rows = [("proved", proof_scope_text(finding.scope, finding.theorem))] if finding.verdict == "proved" else []
+    rows += _place_rows(finding)
     rows += [("law", finding.statement), ("output", finding.output), ("length", str(finding.scope.length))]
     if finding.witness is not None:
         rows += _witness_rows(finding, finding.witness)
@@ -34,8 +36,19 @@ def evidence_rows(finding: Finding) -> list[tuple[str, str]]:
     rows += [("entry", entry_line(entry)) for entry in finding.entries]
     repeated = finding.witness is not None and finding.witness.change == finding.reason
     rows += [("reason", "" if repeated else finding.reason), ("to do", finding.remedy)]
-    rows += [("as code", line) for line in finding.remedy_diff.splitlines()]
+    label = remedy_code_label(finding)
+    rows += [(label, line) for line in finding.remedy_diff.splitlines()]
     return [(name, phrases.escape_control_characters(value)) for name, value in rows if value]
+
+
+def _place_rows(finding: Finding) -> list[tuple[str, str]]:
+    """The line of an unmet check with its text, and the mask that it computes."""
+    if finding.expectation_met:
+        return []
+    place = finding_place(finding)
+    rows = [("line", f"{place.source}: {place.text}" if place.text else place.source)]
+    mask = mask_of(finding)
+    return rows if mask is None else [*rows, *(("mask", line) for line in mask_lines(mask)), ("", MASK_LEGEND)]
 
 
 def align_rows(rows: list[tuple[str, str]], *, indent: int = 2) -> list[str]:

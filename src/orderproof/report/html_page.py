@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import jinja2
 
-from orderproof.records.audit import AttentionMap, Deviation, Finding, Report
-from orderproof.report import entry_map_phrases, file_output, phrases, summary, witness_phrases
+from orderproof._version import __version__
+from orderproof.records.audit import AttentionMap, Deviation, Finding, Report, SubjectRecord
+from orderproof.report import entry_map_phrases, file_output, law_groups, phrases, place, summary, witness_phrases
 from orderproof.report.colour_ramp import LEVELS, ramp_css
 from orderproof.report.json_output import script_safe_json
 from orderproof.report.proof_view import ProofView, proof_views
@@ -41,20 +41,22 @@ def render_html(report: Report) -> str:
     return page
 
 
-def _render(report: Report, proofs: tuple[ProofView, ...]) -> str:
+def _render(report: Report, proofs: tuple[ProofView, ...], template: str = "audit_page.html") -> str:
     script = read_asset("audit_page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _template().render(
+    return _template(template).render(
         report=report,
         phrases=phrases,
         entry_map_phrases=entry_map_phrases,
         witness_phrases=witness_phrases,
         summary=summary,
+        law_groups=law_groups,
+        place=place,
         proofs=proofs,
         data=embedded_json(report),
         script=script,
         script_hash=f"sha256-{digest}",
-        style=read_asset("page.css") + ramp_css(),
+        style=read_asset("page.css") + read_asset("audit_page.css") + ramp_css(),
         attention_maps=_shown_attention_maps(report),
         scale_maximum=max((abs(v) for m in report.attention_maps for row in m.weights for v in row), default=0.0)
         or 1.0,
@@ -64,8 +66,16 @@ def _render(report: Report, proofs: tuple[ProofView, ...]) -> str:
         comparisons_shown=COMPARISONS_SHOWN,
         deviations=_deviation_rows(report),
         used_lemmas=_used_lemmas(report),
-        script_block=_script_block(),
     )
+
+
+def render_finding_html(finding: Finding) -> str:
+    """The page of one finding as text: what failed, or the row of its law, unfolded."""
+    report = Report(
+        orderproof_version=__version__, findings=(finding,),
+        subject=SubjectRecord(name=phrases.law_title(finding), kind="", parameters=0),
+    )  # fmt: skip
+    return _render(report, proof_views(report, PROOF_BUDGET // 4), template="finding_page.html")
 
 
 def template_environment() -> jinja2.Environment:
@@ -74,6 +84,7 @@ def template_environment() -> jinja2.Environment:
         autoescape=True,
         finalize=lambda value: phrases.escape_control_characters(value) if type(value) is str else value,
         keep_trailing_newline=True,
+        loader=jinja2.FunctionLoader(read_asset),
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=jinja2.StrictUndefined,
@@ -81,20 +92,11 @@ def template_environment() -> jinja2.Environment:
 
 
 @cache
-def _template() -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     environment = template_environment()
     environment.filters["ramp_step"] = _ramp_step
     environment.filters["log_axis_percent"] = log_axis_percent
-    return environment.from_string(read_asset("audit_page.html"))
-
-
-@cache
-def _script_block() -> Callable[[Finding], str]:
-    """The macro that shows the script of a failed check."""
-    block: Callable[[Finding], str] = vars(template_environment().from_string(read_asset("script_block.html")).module)[
-        "script_block"
-    ]
-    return block
+    return environment.get_template(name)
 
 
 @cache

@@ -4,8 +4,8 @@ A failed check is an error, an undecided check a warning; both have kind "fail",
 "none". Passed checks and properties give no result, so that a healthy model raises no alert. The entries of a finding
 are its related locations.
 
-- Every result has a physical location: code scanning rejects a file with one result that has none. It is the entry in
-  the first module that violates the law, or the last line of a proof, or the subject by its name.
+- Every result has a physical location: code scanning rejects a file with one result that has none. It is the
+  line that the text report names (`place.finding_place`), or the subject by its name.
 - Only the name of a file is known (modeling_bert.py), so a location is that name, relative to %SRCROOT%; no path of
   this machine is written.
 - The fingerprint of a result identifies its subject, law and place: it contains no line number, time, measured number
@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +26,7 @@ from urllib.parse import quote
 from orderproof.records.audit import Entry, Finding, Report
 from orderproof.report import file_output, phrases, summary
 from orderproof.report.evidence import align_rows, entry_line, evidence_rows, finding_headline
+from orderproof.report.place import file_name, finding_place
 
 SARIF_SCHEMA_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 SOURCE_ROOT_ID = "%SRCROOT%"
@@ -95,11 +95,8 @@ def _rule(finding: Finding) -> dict[str, Any]:
 
 
 def _result(subject: str, finding: Finding, rule: int) -> dict[str, Any]:
-    entry = _first_entry(finding)
-    module, source, text = ("", "", "") if entry is None else (entry.module, entry.source, entry.source_line)
-    if entry is None and finding.proof is not None:
-        last = next((step for step in reversed(finding.proof.steps) if _file(step.source)), None)
-        module, source = (last.module, last.source) if last else ("", "")
+    place = finding_place(finding)
+    entry, module, source, text = place.entry, place.module, place.source, place.text
     message = f"{finding_headline(finding)} in {subject}: {phrases.summary_clause(finding)}".removesuffix(": ")
     lines = "\n".join([phrases.escape_control_characters(message), *align_rows(evidence_rows(finding), indent=0)])
     result: dict[str, Any] = {
@@ -117,40 +114,23 @@ def _result(subject: str, finding: Finding, rule: int) -> dict[str, Any]:
         "partialFingerprints": _fingerprints(subject, finding, module, source, entry),
         "properties": _properties(finding),
     }
-    related = [(e, place) for e in finding.entries if (place := _physical(e.source, e.source_line))]
+    related = [(e, there) for e in finding.entries if (there := _physical(e.source, e.source_line))]
     if related:
         result["relatedLocations"] = [
             {
                 "id": number,
-                "physicalLocation": place,
+                "physicalLocation": there,
                 "logicalLocations": [_logical(e.module or subject)],
                 "message": {"text": _plain(phrases.escape_control_characters(entry_line(e)))},
             }
-            for number, (e, place) in enumerate(related, 1)
+            for number, (e, there) in enumerate(related, 1)
         ]
     return result
 
 
-def _first_entry(finding: Finding) -> Entry | None:
-    """The entry in the first module that violates the law, or the first entry whose file is known.
-
-    An entry for several layers has * as their number.
-    """
-    known = [e for e in finding.entries if _file(e.source)]
-    first = finding.witness.first_violating_module if finding.witness else ""
-    return next((e for e in known if first and fnmatchcase(first, e.module)), known[0] if known else None)
-
-
-def _file(source: str) -> str:
-    """The file's name without folders and line; empty for code that has no file."""
-    place, colon, line = source.rpartition(":")
-    name = (place if colon and line.isdecimal() else source).replace("\\", "/").rpartition("/")[2]
-    return "" if name in ("", ".", "..") or name.startswith("<") else name
-
-
 def _physical(source: str, text: str) -> dict[str, Any]:
     """A physical location; empty where the file is not known."""
-    name = _file(source)
+    name = file_name(source)
     if not name:
         return {}
     place: dict[str, Any] = {"artifactLocation": _artifact(name)}
@@ -175,7 +155,7 @@ def _logical(path: str) -> dict[str, str]:
 
 
 def _fingerprints(subject: str, finding: Finding, module: str, source: str, entry: Entry | None) -> dict[str, str]:
-    identity = [finding.code, subject, finding.output, module, _file(source)]
+    identity = [finding.code, subject, finding.output, module, file_name(source)]
     identity += [finding.call_mode] if finding.call_mode else []
     if entry is not None:
         identity += [entry.kind, entry.operator, entry.origin, " ".join(entry.source_line.split())]

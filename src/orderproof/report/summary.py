@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from orderproof.records.audit import Finding, Report
+from orderproof.records.audit import Finding, Outcome, Report
 from orderproof.report import entry_map_phrases, phrases
+from orderproof.report.law_groups import groups_with, law_groups
+from orderproof.report.place import finding_place
 from orderproof.report.theorem_phrases import lengths_text
+
+KINDS_WITHOUT_EXPECTATIONS = ("module", "encoding")  # the kinds whose laws of order are only described
+_CHECK_OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "undecided")
 
 
 def summary_sentence(report: Report) -> str:
-    """The report in one sentence: what the model does with order, where order enters, and how the phrases.checks ended.
+    """The report in one sentence: failures, what is proved for every length, the use of order, and the checks.
 
-    ``bert: sees token order; order enters at one place, modeling_bert.py:104; 14 phrases.checks passed, none failed.``
+    ``bert: padding and batch are proved for every length from 2 to 512; sees token order; order enters at one place,
+    modeling_bert.py:104; 14 checks passed, none failed.``
     """
     first = next(iter(phrases.properties(report.findings)), None)
-    clauses = [_trait_clause(first), _entry_clause(first)] if first is not None else []
+    clauses = [_failure_clause(report.findings), _theorem_clause(report.findings)]
+    clauses += [_trait_clause(first), _entry_clause(first)] if first is not None else []
     clauses.append(_check_clause(report.findings))
     if report.interrupted:
         clauses.append(f"interrupted after {phrases.pluralize(len(report.findings), 'finding')}")
     text = "; ".join(clause for clause in clauses if clause) or "no law was checked"
     return f"{report.subject.name}: {text}."
+
+
+def _failure_clause(findings: Iterable[Finding]) -> str:
+    """``fails OP201 causal at model.py:20``: each failed law, laws of one line together."""
+    by_place: dict[str, list[str]] = {}
+    for group in groups_with(findings, "fail"):
+        failed = next(f for f in group.findings if f.outcome == "fail")
+        place = finding_place(failed).source if failed.verdict == "refuted" else ""  # a proof has no place of its own
+        by_place.setdefault(place, []).append(phrases.law_title(failed))
+    texts = [join_words(titles) + (f" at {place}" if place else "") for place, titles in by_place.items()]
+    return f"fails {', '.join(texts)}" if texts else ""
+
+
+def _theorem_clause(findings: Iterable[Finding]) -> str:
+    """``padding and batch are proved for every length from 2 to 512``, by range of lengths; empty if none is."""
+    names: dict[str, list[str]] = {}
+    for group in law_groups(findings):
+        theorems = [f.theorem for f in group.findings if f.verdict == "proved" and f.theorem and f.theorem.proved]
+        if len(theorems) == len(group.findings) and group.first.outcome in ("pass", "yes"):
+            names.setdefault(lengths_text(theorems[0]), []).append(phrases.law_name(group.first))
+    texts = [
+        f"{join_words(laws)} {'is' if len(laws) == 1 else 'are'} proved for {lengths}"
+        for lengths, laws in sorted(names.items(), key=lambda item: -len(item[1]))
+    ]
+    return "; ".join(texts)
+
+
+def join_words(words: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _trait_clause(finding: Finding) -> str:
@@ -44,29 +80,14 @@ def _entry_clause(finding: Finding) -> str:
 
 
 def _check_clause(findings: Iterable[Finding]) -> str:
-    counted = phrases.checks(findings)
-    if not counted:
+    """``14 checks passed, none failed, 1 undecided``, where a check is a law, whatever its outputs."""
+    findings = tuple(findings)
+    passed, failed, still_open = (len(groups_with(findings, o)) for o in _CHECK_OUTCOMES)
+    if not passed + failed + still_open:
         return ""
-    titles = {
-        outcome: [phrases.law_title(f) for f in counted if f.outcome == outcome]
-        for outcome in ("pass", "fail", "undecided")
-    }
-    passed, failed, still_open = titles["pass"], titles["fail"], titles["undecided"]
-    parts = [f"{phrases.pluralize(len(passed), 'check')} passed" if passed else "no check passed"]
-    if theorems := _theorem_counts(f for f in counted if f.outcome == "pass"):
-        parts[0] += f" ({theorems})"
-    parts.append(f"{len(failed):,} failed ({', '.join(dict.fromkeys(failed))})" if failed else "none failed")
-    causes = len([f for f in counted if f.outcome == "fail" and not f.same_cause_as])
-    if causes < len(failed):
-        parts[-1] += f" at {phrases.pluralize(causes, 'place')}"
-    return ", ".join([*parts, *([f"{len(still_open):,} undecided"] if still_open else [])])
-
-
-def _theorem_counts(findings: Iterable[Finding]) -> str:
-    """``3 proved for every length from 2 to 128``, by range of lengths; empty if none is."""
-    theorems = [f.theorem for f in findings if f.verdict == "proved" and f.theorem is not None and f.theorem.proved]
-    counts = Counter(map(lengths_text, theorems))
-    return ", ".join(f"{count:,} proved for {lengths}" for lengths, count in counts.most_common())
+    parts = [f"{phrases.pluralize(passed, 'check')} passed" if passed else "no check passed"]
+    parts.append(f"{failed:,} failed" if failed else "none failed")
+    return ", ".join([*parts, *([f"{still_open:,} undecided"] if still_open else [])])
 
 
 def exit_code_text(report: Report) -> str:
@@ -80,6 +101,39 @@ def exit_code_text(report: Report) -> str:
         return "every check passed" if phrases.checks(report.findings) else "nothing is expected of this model"
     findings = report.violations if code == 1 else report.undecided
     return "; ".join(expectation_text(f) for f in findings) + ("; no check failed" if code == 3 else "")
+
+
+def details_hint(report: Report) -> str:
+    """The parts that the short report leaves out: proofs, comparisons and assumptions, and how to see them."""
+    proofs = len([f for f in report.findings if f.proof])
+    proofs += len([f for f in report.findings if f.completion and f.completion.proof])
+    compared = sum(len(f.measurement.comparisons) for f in report.findings if f.measurement)
+    parts = [
+        phrases.pluralize(number, word)
+        for number, word in (
+            (proofs, "proof"),
+            (compared, "comparison"),
+            (len(phrases.assumptions(report)), "assumption"),
+        )
+        if number
+    ]
+    excluded = sum(map(len, phrases.not_applicable(report.findings).values()))
+    parts += (
+        [f"{phrases.pluralize(excluded, 'law')} that {'does' if excluded == 1 else 'do'} not apply"] if excluded else []
+    )
+    return f"not shown: {join_words(parts)}; --details prints them, --html PATH writes a page" if parts else ""
+
+
+def gate_hint(report: Report) -> str:
+    """The options that make an audit without the expectations of a kind a gate; empty if its kind expects something."""
+    described = list(dict.fromkeys(f.law for f in phrases.properties(report.findings)))
+    if report.subject.kind not in KINDS_WITHOUT_EXPECTATIONS or not described or report.interrupted:
+        return ""
+    stated = "" if phrases.checks(report.findings) else "nothing is checked yet; "
+    return (
+        f"{stated}--as decoder or --as encoder checks what such a model should do; "
+        f"--expect {described[0]}=holds (or fails) checks one law"
+    )
 
 
 def expectation_text(finding: Finding) -> str:

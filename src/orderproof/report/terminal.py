@@ -22,6 +22,8 @@ from orderproof.records.audit import (
     Witness,
 )
 from orderproof.report import entry_map_phrases, phrases, summary, terminal_tables, witness_phrases
+from orderproof.report.law_groups import groups_with, property_groups
+from orderproof.report.place import MASK_LEGEND, finding_place, mask_lines, mask_of, remedy_code_label
 from orderproof.report.terminal_blocks import print_block
 from orderproof.report.terminal_tables import plain_text as _text
 
@@ -29,16 +31,17 @@ TOKENS_SHOWN = 64
 INDENT = 2
 
 
-def render_text(report: Report, console: Console) -> None:
-    """Print the report on the console."""
-    _AuditPrinter(console).report(report)
+def render_text(report: Report, console: Console, *, details: bool = True) -> None:
+    """Print the report on the console; `details`: with every proof, comparison, witness and assumption."""
+    _AuditPrinter(console, details=details).report(report)
 
 
 class _AuditPrinter:
     """One report on one console."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, details: bool) -> None:
         self.console = console
+        self.details = details
         self.marks = ("<<", ">>") if console.options.ascii_only else ("«", "»")
 
     def report(self, report: Report) -> None:
@@ -46,27 +49,75 @@ class _AuditPrinter:
         self._line(_text(phrases.subject_line(report.subject)), indent=0)
         self.console.print()
         self._line(_text(summary.summary_sentence(report)), indent=0)
+        self._failed(report)
+        self._undecided(report)
+        self._properties(report.findings)
         if report.sentence_pair:
             self._swap(report.sentence_pair)
-        main = [f for f in report.findings if f.output == phrases.main_output(report) or f.measurement is not None]
         self._entry_maps(report)
-        self._proofs(main)
-        self._checks_and_properties(report.findings)
-        self._measurements(phrases.measured_findings(report))
-        for finding in main:
-            if finding.witness:
-                self._witness(finding, finding.witness)
-        for finding in main:
-            if finding.remedy and not finding.witness:
-                self._heading(f"What to do about {phrases.law_title(finding)}")
-                self._key_values(_fix_rows(finding))
-        self._other_outputs(report)
-        self._list("Assumptions", _assumption_lines(report))
+        self._passed(report.findings)
+        if self.details:
+            self._details(report)
         self._list("Notes", report.notes)
         self._settings(report)
         self._exit_code(report)
 
+    def _details(self, report: Report) -> None:
+        """The evidence: proofs, comparisons, the witnesses that describe, what does not apply and the assumptions."""
+        main = [f for f in report.findings if f.output == phrases.main_output(report) or f.measurement is not None]
+        self._proofs(main)
+        self._measurements(phrases.measured_findings(report))
+        for finding in main:
+            if finding.witness and finding.outcome != "fail":
+                self._witness(finding, finding.witness)
+        self._other_outputs(report)
+        excluded = phrases.not_applicable(report.findings)
+        self._list("Not applicable", [f"{', '.join(titles)}: {reason}" for reason, titles in excluded.items()])
+        self._list("Assumptions", _assumption_lines(report))
+
     # ------------------------------------------------------------ sections
+
+    def _failed(self, report: Report) -> None:
+        for group in groups_with(report.findings, "fail"):
+            failed = [f for f in group.findings if f.outcome == "fail"]
+            self._heading(f"FAIL {phrases.law_title(failed[0])}", "bold red")
+            if failed[0].same_cause_as:
+                self._line(_text(witness_phrases.same_cause_text(failed[0])))
+                continue
+            self._line(_text(failed[0].statement))
+            self._key_values(self._failure_rows(failed[0]))
+            if len(failed) > 1:
+                self._line(_text(f"It fails for {len(failed)} outputs: {', '.join(f.output for f in failed)}."))
+
+    def _failure_rows(self, finding: Finding) -> list[tuple[str, Text]]:
+        """The line, its mask, the witness or the reason, and the change."""
+        place = finding_place(finding)
+        rows = [("line", _text(place.source)), ("", _text(place.text))]
+        if (mask := mask_of(finding)) is not None:
+            drawn = [_text(line, "bold") for line in mask_lines(mask)]
+            rows += [("mask" if k == 0 else "", line) for k, line in enumerate(drawn)] + [("", _text(MASK_LEGEND))]
+        if finding.witness is not None:
+            rows += self._witness_rows(finding, finding.witness)
+        else:
+            rows.append(("found", _text(phrases.evidence_text(finding))))
+        return [row for row in [*rows, *_fix_rows(finding)] if row[1].plain]
+
+    def _undecided(self, report: Report) -> None:
+        lines = [
+            f"{phrases.law_title(g.first)}: {phrases.summary_clause(g.first)}"
+            for g in groups_with(report.findings, "undecided")
+        ]
+        self._list("Undecided", lines)
+
+    def _properties(self, findings: tuple[Finding, ...]) -> None:
+        if property_groups(findings):
+            self._heading("Properties")
+            self._block(terminal_tables.property_table(findings))
+
+    def _passed(self, findings: tuple[Finding, ...]) -> None:
+        if passed := groups_with(findings, "pass"):
+            self._heading("Passed")
+            self._block(terminal_tables.passed_table(passed))
 
     def _swap(self, swap: SentencePair) -> None:
         self._heading("Does it see token order?")
@@ -89,7 +140,8 @@ class _AuditPrinter:
 
     def _entry_maps(self, report: Report) -> None:
         for findings, entries in entry_map_phrases.entry_maps(report):
-            if findings[0].output != phrases.main_output(report):
+            describes = findings[0].law in entry_map_phrases.LEAK_TITLES
+            if findings[0].output != phrases.main_output(report) or (describes and not self.details):
                 continue
             self._heading(entry_map_phrases.entry_map_title(findings))
             for entry in entries:
@@ -166,16 +218,6 @@ class _AuditPrinter:
         rest = phrases.verdict_text(verdict, scope, theorem).removeprefix(word)
         self._line(Text.assemble(_text(title), ": ", Text(word, "bold"), _text(rest)))
 
-    def _checks_and_properties(self, findings: tuple[Finding, ...]) -> None:
-        if phrases.checks(findings):
-            self._heading("Checks")
-            self._block(terminal_tables.check_table(findings))
-        if phrases.properties(findings):
-            self._heading("Properties")
-            self._block(terminal_tables.property_table(findings))
-        excluded = phrases.not_applicable(findings)
-        self._list("Not applicable", [f"{', '.join(titles)}: {reason}" for reason, titles in excluded.items()])
-
     def _measurements(self, findings: tuple[Finding, ...]) -> None:
         if not findings:
             return
@@ -188,6 +230,9 @@ class _AuditPrinter:
         if finding.same_cause_as:
             self._line(_text(witness_phrases.same_cause_text(finding)))
             return
+        self._key_values(self._witness_rows(finding, witness) + _fix_rows(finding))
+
+    def _witness_rows(self, finding: Finding, witness: Witness) -> list[tuple[str, Text]]:
         difference = phrases.format_difference(witness.relative_difference)
         rows = [("compared" if finding.measurement is not None else "change", _text(witness.change))]
         if witness.tokens_before or witness.tokens_after:
@@ -202,7 +247,7 @@ class _AuditPrinter:
             ("measured", _text(_deviation_text(finding.deviation))),
             *([("lengths", _text(witness.onset))] if witness.onset else []),
         ]
-        self._key_values(rows + _fix_rows(finding))
+        return rows
 
     def _other_outputs(self, report: Report) -> None:
         """Entries of other outputs that the first output does not have, one line each."""
@@ -219,7 +264,7 @@ class _AuditPrinter:
 
     def _settings(self, report: Report) -> None:
         """The configuration that differs from the default, and the versions of the libraries."""
-        if report.subject.configuration:
+        if report.subject.configuration and self.details:
             self._heading("Configuration")
             self._line(_text("; ".join(f"{key} {value}" for key, value in report.subject.configuration.items())))
         if report.versions:
@@ -232,6 +277,10 @@ class _AuditPrinter:
         self._line(
             Text.assemble((f"exit code {report.exit_code}", style), ": ", summary.exit_code_text(report)), indent=0
         )
+        if not self.details and report.findings:
+            self._line(_text(summary.details_hint(report)), indent=0)
+        if hint := summary.gate_hint(report):
+            self._line(Text.assemble("to make this a gate: ", hint), indent=0)
 
     # ------------------------------------------------------------ pieces
 
@@ -247,9 +296,9 @@ class _AuditPrinter:
             shown.append(Text(f"and {len(tokens) - TOKENS_SHOWN:,} more tokens", "dim"))
         return Text(" ").join(shown)
 
-    def _heading(self, title: str) -> None:
+    def _heading(self, title: str, style: str = "bold underline") -> None:
         self.console.print()
-        self._line(_text(title, "bold underline"), indent=0)
+        self._line(_text(title, style), indent=0)
 
     def _line(self, text: Text, *, indent: int = INDENT) -> None:
         if text.plain:
@@ -277,7 +326,8 @@ class _AuditPrinter:
 def _fix_rows(finding: Finding) -> list[tuple[str, Text]]:
     """The remedy of a violation in words and as code."""
     rows = [("to do", _text(finding.remedy))] if finding.remedy else []
-    return rows + [("" if k else "as code", _text(line)) for k, line in enumerate(finding.remedy_diff.splitlines())]
+    label = remedy_code_label(finding)
+    return rows + [("" if k else label, _text(line)) for k, line in enumerate(finding.remedy_diff.splitlines())]
 
 
 def _assumption_lines(report: Report) -> list[str]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from orderproof.records.audit import Finding, Outcome
 from orderproof.report import phrases
+from orderproof.report.law_groups import LawGroup, property_groups
 
 OUTCOME_STYLES: dict[Outcome, str] = {
     "pass": "bold green",
@@ -40,20 +41,21 @@ def rich_table(*columns: str) -> Table:
     return table
 
 
-def check_table(findings: Sequence[Finding]) -> Table:
-    """The checks with PASS, FAIL or UNDECIDED, and how each result is known."""
+def passed_table(groups: Sequence[LawGroup]) -> Table:
+    """The checks that passed, one line for each law, and how each result is known."""
     table = rich_table("code", "check", "result", "how it is known")
-    for f in phrases.checks(findings):
-        table.add_row(plain_text(f.code), plain_text(phrases.law_name(f)), outcome_text(f), _evidence_cell(f, findings))
+    for group in groups:
+        known = plain_text(group.short_evidence)
+        table.add_row(plain_text(group.first.code), plain_text(group.name), outcome_text(group.first), known)
     return table
 
 
 def property_table(findings: Sequence[Finding]) -> Table:
-    """The properties with yes, no or undecided, and how each answer is known."""
+    """The properties with yes, no or undecided, one row for each law, and how each answer is known."""
     table = rich_table("code", "property", "answer", "how it is known")
-    for f in phrases.properties(findings):
-        name = plain_text(phrases.property_name(f))
-        table.add_row(plain_text(f.code), name, outcome_text(f), _evidence_cell(f, findings))
+    for group in property_groups(findings):
+        known = plain_text(group.short_evidence)
+        table.add_row(plain_text(group.first.code), plain_text(group.name), outcome_text(group.first), known)
     return table
 
 
@@ -61,13 +63,6 @@ def outcome_text(finding: Finding) -> Text:
     """The outcome of a finding: green and red for checks only."""
     label = phrases.OUTCOME_LABELS[finding.outcome]
     return Text(label if finding.kind == "check" else label.lower(), OUTCOME_STYLES[finding.outcome])
-
-
-def _evidence_cell(finding: Finding, findings: Sequence[Finding]) -> Text:
-    text = phrases.evidence_text(finding)
-    if finding.output and len({other.output for other in findings if other.code == finding.code}) > 1:
-        text = f"{finding.output}: {text}"
-    return plain_text(text)
 
 
 def measurement_table(findings: Iterable[Finding]) -> Table:
