@@ -22,7 +22,8 @@ ARGS ?=
 HTML ?= report.html
 JSON ?= report.json
 
-PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN) pip install -qq -c constraints.txt
+# pip says what it downloads: a first run takes minutes, and a silent one looks as if it hung.
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN) pip install --no-warn-script-location -c constraints.txt
 
 # A stamp is named after what it vouches for: the requirements, the pins, what is compiled, and where the tree stands.
 KERNELS := src/orderproof/encodings/kernels
@@ -84,12 +85,13 @@ $(VENV)/.installed-%-$(KEY):
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) lacks the venv module; install it (Debian and Ubuntu: apt install python3-venv)." >&2; exit 2; }
 	@if [ -e $(VENV)/.installing ] || ! $(RUN) pip --version >/dev/null 2>&1; then \
-	  echo "creating $(VENV)"; $(PYTHON) -m venv --clear $(VENV); fi
+	  echo "step 1 of 3: creating $(VENV)"; $(PYTHON) -m venv --clear $(VENV); fi
 	@touch $(VENV)/.installing
-	@echo "installing $(TORCH) (some 200 MB; minutes on a slow line)"
+	@echo "step 2 of 3: installing $(TORCH) (some 200 MB; minutes on a slow line)"
 	@$(PIP) $(TORCH)
-	@echo "installing orderproof[$*]"
-	@$(PIP) hatchling editables
+	@echo "step 3 of 3: installing orderproof[$*] and what it needs, with the versions of constraints.txt"
+	@$(PIP) -q hatchling editables
 	@$(PIP) --no-build-isolation -e '.[$*]'
 	@rm -f $(VENV)/.installed-$*-* $(VENV)/.installing
 	@touch $@
+	@echo "installed; later runs of make start at once"

@@ -16,6 +16,7 @@ from orderproof.lab.engines.engine import RunFailure, RunOutcome
 from orderproof.lab.result import RunResult
 from orderproof.lab.run_config import RunConfig
 from orderproof.lab.store import ResultStore
+from orderproof.optional_packages import install_command
 from tests.cli.conftest import Run
 from tests.lab.small_study import TINY, InProcessEngine
 
@@ -42,7 +43,7 @@ def test_without_a_package_of_the_extra_it_names_the_extra_before_anything_is_do
     monkeypatch.setitem(sys.modules, missing, None)
     code, out, err = run("compare", *SMALL)
     assert (code, out) == (2, "")
-    assert err == f"orderproof: orderproof compare needs {missing}: pip install 'orderproof[lab]'\n"
+    assert err == f"orderproof: orderproof compare needs {missing}: {install_command('lab')}\n"
     assert [file.name for file in Path().iterdir()] == ["tiny.yaml"]
 
 
@@ -52,7 +53,7 @@ def test_without_matplotlib_no_study_is_trained_whose_pictures_cannot_be_drawn(
 ):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, _, err = run("compare", *SMALL, option, "study.page")
-    assert (code, err) == (2, "orderproof: a picture of a study needs matplotlib: pip install 'orderproof[plots]'\n")
+    assert (code, err) == (2, f"orderproof: a picture of a study needs matplotlib: {install_command('plots')}\n")
     assert [file.name for file in Path().iterdir()] == ["tiny.yaml"]
 
 
@@ -60,7 +61,7 @@ def test_studies_cannot_be_listed_without_the_extra_and_all_else_can(run: Run, m
     monkeypatch.setitem(sys.modules, "yaml", None)
     code, out, err = run("list", "studies")
     assert (code, out) == (2, "")
-    assert err == "orderproof: orderproof list studies needs yaml: pip install 'orderproof[lab]'\n"
+    assert err == f"orderproof: orderproof list studies needs yaml: {install_command('lab')}\n"
     assert run("list", "questions")[0] == 0
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from orderproof.cli import main
 from orderproof.explain import bundled_study, render_page
+from orderproof.optional_packages import install_command
 from tests.explain.examples import study_text
 from tests.interruptible import start_interruptible
 from tests.report import examples
@@ -89,19 +90,37 @@ def test_a_report_too_large_for_a_page_is_refused(run: Run, tmp_path: Path):
     assert "too large for a page; write it without --report and load the report at the step #model" in err
 
 
-@pytest.mark.parametrize("opens", [True, False])
-def test_without_the_servers_packages_the_page_is_a_file_and_is_opened(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, opens: bool
+def test_without_the_servers_packages_the_page_is_written_and_opened(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(*(() if opens else ("--no-open",)))
-    assert (code, out, err) == (0, "written: orderproof.html  (the server needs starlette and uvicorn)\n", "")
-    file = tmp_path / "orderproof.html"
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "written: orderproof-explain.html",
+        f"the server, which can run the bundled model, needs starlette and uvicorn: {install_command('app')}",
+    ]
+    file = tmp_path / "orderproof-explain.html"
     assert file.read_text(encoding="utf-8") == render_page(study=bundled_study())
-    assert opened == ([file.as_uri()] if opens else [])
+    assert opened == [file.as_uri()]
+    assert run("--no-open")[0] == 0
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "command"),
+    [
+        ('{"dir_info": {"editable": true}, "url": "file:///x"}', "pip install -e '.[lab]' in the clone of orderproof"),
+        (None, "pip install 'orderproof[lab]'"),
+        ('{"archive_info": {}, "url": "file:///x.whl"}', "pip install 'orderproof[lab]'"),
+    ],
+)
+def test_an_extra_is_installed_as_the_package_was(record: str | None, command: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.metadata.PathDistribution.read_text", lambda self, name: record)
+    assert install_command("lab") == command
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

@@ -115,5 +115,5 @@ def test_another_ending_is_refused(tmp_path):
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"a picture of a study needs matplotlib: pip install 'orderproof\[plots\]'"):
+    with pytest.raises(UsageError, match=r"a picture of a study needs matplotlib: pip install .*\[plots\]"):
         study_plot_bytes(FEW, picture="lengths")

@@ -11,9 +11,9 @@ import typer
 
 from orderproof.cli.console import report_console
 from orderproof.cli.outputs import print_written, write_outputs
-from orderproof.optional_packages import missing_packages
+from orderproof.optional_packages import install_command, missing_packages
 
-FALLBACK_FILE = "orderproof.html"  # the page, where the packages of the server are not installed
+DEFAULT_FILE = "orderproof-explain.html"  # in the current folder, where there is no server
 
 
 def explain(
@@ -36,7 +36,7 @@ def explain(
     """Open an interactive story: why attention needs positional encoding, step by step.
 
     With --output the page is one self-contained file. Without it a local server delivers the page until Ctrl-C; that
-    page can also run the bundled model. Without the packages of the server, the page is written to orderproof.html.
+    page can also run the bundled model. Where the server is not installed, the page is written to a file and opened.
 
     \b
     Examples:
@@ -54,9 +54,12 @@ def explain(
         print_written(report_console([output]), write_outputs((output, write)))
         return
     if missing := missing_packages("starlette", "uvicorn"):
-        write_page(FALLBACK_FILE, report=shown_report, study=shown_study)
-        typer.echo(f"written: {FALLBACK_FILE}  (the server needs {' and '.join(missing)})")
-        _open_in_browser(Path(FALLBACK_FILE).absolute().as_uri(), no_open=no_open)
+        write_page(DEFAULT_FILE, report=shown_report, study=shown_study)
+        typer.echo(f"written: {DEFAULT_FILE}")
+        names = " and ".join(missing)
+        typer.echo(f"the server, which can run the bundled model, needs {names}: {install_command('app')}")
+        if not no_open:
+            open_in_browser(Path(DEFAULT_FILE).resolve().as_uri())
         return
     from orderproof.explain.server import local_socket, serve
 
@@ -65,12 +68,13 @@ def explain(
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         typer.echo(f"{address}  (Ctrl-C stops the server)")
         sys.stdout.flush()
-        _open_in_browser(address, no_open=no_open)
+        if not no_open:
+            open_in_browser(address)
         serve(text, listening)
 
 
-def _open_in_browser(address: str, *, no_open: bool) -> None:
-    if not no_open:
-        import webbrowser
+def open_in_browser(address: str) -> None:
+    """Open an address in the default browser, if there is one."""
+    import webbrowser
 
-        webbrowser.open(address)
+    webbrowser.open(address)

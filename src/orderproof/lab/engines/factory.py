@@ -12,6 +12,7 @@ import pkgutil
 
 from orderproof.errors import UsageError
 from orderproof.lab.engines.engine import Engine
+from orderproof.optional_packages import install_command
 from orderproof.registry import lookup
 
 NO_ENGINES = {"engine", "factory"}  # the other modules of the folder
@@ -31,5 +32,5 @@ def make_engine(name: str, *, workers: int | None) -> Engine:
     try:
         engine: Engine = importlib.import_module(module).ENGINE(target or None, workers)
     except ModuleNotFoundError as error:
-        raise UsageError(f"--engine {kind} needs the package {error.name}: pip install 'orderproof[{kind}]'") from error
+        raise UsageError(f"--engine {kind} needs the package {error.name}: {install_command(kind)}") from error
     return engine

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from orderproof.errors import SubjectError
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.moe_rewrites import rewrite_moe_layers
+from orderproof.optional_packages import install_command
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,7 +27,7 @@ def transformers_library() -> Any:
         import transformers
     except ImportError as error:
         raise SubjectError(
-            'this subject requires transformers, which is not installed: pip install "orderproof[hf]"'
+            f"this subject requires transformers, which is not installed: {install_command('hf')}"
         ) from error
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
