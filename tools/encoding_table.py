@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from readme_table import law_verdicts
+from fingerprint_table import law_verdicts
 from torch import Tensor
 
 from orderproof import encodings, positions

@@ -1,4 +1,4 @@
-"""The README's generated table is what its command makes."""
+"""The README is short and in order; its pictures and the table of fingerprints are what their commands make."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from orderproof.laws import find_proved_law
 from tests.docs.code_blocks import ROOT
 from tests.docs.run_tool import run_tool
 
-START_MARKER = "<!-- fingerprints: written by tools/readme_table.py -->"
+START_MARKER = "<!-- fingerprints: written by tools/fingerprint_table.py -->"
 END_MARKER = "<!-- end of fingerprints -->"
 ENCODINGS_SHOWN = {"none", "alibi", "learned", "rotary", "sinusoidal", "t5"}
 
@@ -22,13 +23,14 @@ def readme() -> str:
 
 
 @pytest.fixture(scope="module")
-def table(readme: str) -> str:
-    return readme.partition(START_MARKER)[2].partition(END_MARKER)[0].strip()
+def table() -> str:
+    page = (ROOT / "docs/how_to/which_encoding.md").read_text(encoding="utf-8")
+    return page.partition(START_MARKER)[2].partition(END_MARKER)[0].strip()
 
 
 @pytest.mark.slow
 def test_fingerprint_table_is_current():
-    done = run_tool("readme_table.py", "--check")
+    done = run_tool("fingerprint_table.py", "--check")
     assert done.returncode == 0, done.stderr
 
 
@@ -36,18 +38,18 @@ def test_stale_table_is_reported_and_replaced(tmp_path: Path):
     page, new = tmp_path / "README.md", tmp_path / "table.md"
     new.write_text("| new |\n", encoding="utf-8")
     page.write_text(f"before\n{START_MARKER}\nold\n{END_MARKER}\nafter\n", encoding="utf-8")
-    options = ("--readme", page, "--table", new)
-    stale = run_tool("readme_table.py", "--check", *options)
+    options = ("--page", page, "--table", new)
+    stale = run_tool("fingerprint_table.py", "--check", *options)
     assert stale.returncode == 1
-    assert "run python tools/readme_table.py" in stale.stderr
-    assert run_tool("readme_table.py", *options).returncode == 0
+    assert "run python tools/fingerprint_table.py" in stale.stderr
+    assert run_tool("fingerprint_table.py", *options).returncode == 0
     assert page.read_text(encoding="utf-8") == f"before\n{START_MARKER}\n| new |\n{END_MARKER}\nafter\n"
-    assert run_tool("readme_table.py", "--check", *options).returncode == 0
+    assert run_tool("fingerprint_table.py", "--check", *options).returncode == 0
 
 
 def test_page_without_the_markers_is_refused(tmp_path: Path):
     (tmp_path / "README.md").write_text("no table here", encoding="utf-8")
-    done = run_tool("readme_table.py", "--check", "--readme", tmp_path / "README.md")
+    done = run_tool("fingerprint_table.py", "--check", "--page", tmp_path / "README.md")
     assert done.returncode == 1
     assert "add them where the table belongs" in done.stderr
 
@@ -73,15 +75,66 @@ def test_no_row_of_the_table_is_undecided(table: str):
 def test_sections_of_the_readme_are_in_order(readme: str):
     order = [
         "# orderproof",
-        "```python",
-        "## A proof and a counterexample",
+        "docs/images/order_swap.svg",
+        "## What it found",
         "## Install",
         "make audit",
-        "make test",
+        "## Gate your model",
+        "docs/images/report.png",
+        "## Choose an encoding",
+        "## Understand why",
         "## Limits",
     ]
     places = [readme.index(each) for each in order]
     assert places == sorted(places)
+    assert len(readme.splitlines()) < 150
+
+
+def test_the_readme_counts_the_findings(readme: str):
+    findings = ROOT / "docs/findings"
+    rows = [
+        line for line in (findings / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| [")
+    ]
+    assert f"[{len(rows)} defects" in readme
+    assert len(rows) == len(list(findings.glob("*.py")))
+    padding = [row for row in rows if row.split("|")[2].strip().startswith("`padding`")]
+    assert f"{len(padding)} models in which padding changes" in readme
+
+
+def test_the_picture_of_the_swap_is_current():
+    done = run_tool("readme_pictures.py", "--check")
+    assert done.returncode == 0, done.stderr
+    assert "two different vectors" in (ROOT / "docs/images/order_swap.svg").read_text(encoding="utf-8")
+
+
+def test_the_picture_of_the_report_is_that_of_a_first_screen():
+    with Image.open(ROOT / "docs/images/report.png") as picture:
+        assert picture.size == (1280, 800)
+        assert len(picture.convert("RGB").resize((200, 200)).getcolors(40_000) or ()) > 50
+
+
+def test_the_gallery_has_every_encoding_and_its_picture():
+    done = run_tool("encoding_gallery.py", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("study", ["copy", "extrapolate", "reverse", "who_did_what"])
+def test_a_study_concludes_in_two_sentences_with_numbers_of_its_tables(study: str):
+    text = (ROOT / f"docs/studies/{study}.md").read_text(encoding="utf-8")
+    conclusion = text.partition("## Conclusion\n")[2].partition("\n## ")[0].strip()
+    assert len(re.findall(r"\.(?= [A-Z]|$)", conclusion)) == 2
+    results = text.partition("## Results\n")[2].partition("## Results from the literature")[0]
+    numbers = re.findall(r"\d\.\d+", conclusion)
+    assert len(numbers) >= 4
+    assert [n for n in numbers if n not in results] == []
+
+
+def test_the_recommendation_has_only_numbers_of_the_studies():
+    page = (ROOT / "docs/how_to/which_encoding.md").read_text(encoding="utf-8")
+    studies = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "docs/studies").glob("*.md"))
+    numbers = re.findall(r"\d\.\d{3}", page)
+    assert len(numbers) > 10
+    assert [n for n in numbers if n not in studies] == []
 
 
 def test_every_registered_encoding_has_its_row_in_the_reference():

@@ -1,9 +1,9 @@
-"""The table of the README: audits of small models with the best-known encodings.
+"""The table of docs/how_to/which_encoding.md: audits of small models with the best-known encodings.
 
-    python tools/readme_table.py            write the table into README.md
-    python tools/readme_table.py --check    exit 1 if the README has another table
-    python tools/readme_table.py --print    print it only
-    python tools/readme_table.py --table FILE --readme FILE     use this table instead of audits; another page
+    python tools/fingerprint_table.py            write the table into the page
+    python tools/fingerprint_table.py --check    exit 1 if the page has another table
+    python tools/fingerprint_table.py --print    print it only
+    python tools/fingerprint_table.py --table FILE --page FILE     use this table instead of audits; another page
 
 Each row is `orderproof.audit` of a small model from features to features, with an encoding at its defaults; rotary in
 both layouts. Causal models without positions have one layer, which does not see the order of its prompt, and two,
@@ -23,8 +23,8 @@ from torch import nn
 from orderproof.blocks import Transformer, fingerprint_model
 from orderproof.encodings import Rotary
 
-README = Path(__file__).parents[1] / "README.md"
-START_MARKER = "<!-- fingerprints: written by tools/readme_table.py -->"
+PAGE = Path(__file__).parents[1] / "docs/how_to/which_encoding.md"
+START_MARKER = "<!-- fingerprints: written by tools/fingerprint_table.py -->"
 END_MARKER = "<!-- end of fingerprints -->"
 ENCODINGS_SHOWN = ("none", "alibi", "learned", "rotary", "sinusoidal", "t5")
 LAW_COLUMNS = {"OP101": "permutation", "OP102": "prompt_permutation", "OP103": "reversal", "OP201": "causal"}
@@ -72,13 +72,13 @@ def markdown_table() -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def split_readme(text: str) -> tuple[str, str, str]:
-    """The README before the table, the table, and the README after it."""
+def split_page(text: str) -> tuple[str, str, str]:
+    """The page before the table, the table, and the page after it."""
     before, start, rest = text.partition(START_MARKER)
     middle, end, after = rest.partition(END_MARKER)
     if not start or not end:
         raise SystemExit(
-            f"{README.name}: expected the lines {START_MARKER!r} and {END_MARKER!r}; add them where the table belongs"
+            f"{PAGE.name}: expected the lines {START_MARKER!r} and {END_MARKER!r}; add them where the table belongs"
         )
     return before + start, middle.strip(), end + after
 
@@ -86,22 +86,24 @@ def split_readme(text: str) -> tuple[str, str, str]:
 def main(arguments: list[str] | None = None) -> int:
     """Write, check or print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="exit 1 if the README has another table")
+    parser.add_argument("--check", action="store_true", help="exit 1 if the page has another table")
     parser.add_argument("--print", action="store_true", help="print the table only")
     parser.add_argument("--table", type=Path, help="a file with the table; audits are run by default")
-    parser.add_argument("--readme", type=Path, default=README, help="the page; README.md by default")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page; docs/how_to/which_encoding.md by default")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)  # small tensors do not benefit from threads
-    before, current, after = split_readme(options.readme.read_text(encoding="utf-8"))
+    before, current, after = split_page(options.page.read_text(encoding="utf-8"))
     table = markdown_table() if options.table is None else options.table.read_text(encoding="utf-8").strip()
     if options.print:
         sys.stdout.write(table + "\n")
         return 0
     if options.check:
         if current != table:
-            sys.stderr.write(f"README.md: expected this table; run python tools/readme_table.py\n{table}\n")
+            sys.stderr.write(
+                f"which_encoding.md: expected this table; run python tools/fingerprint_table.py\n{table}\n"
+            )
         return int(current != table)
-    options.readme.write_text(f"{before}\n{table}\n{after}", encoding="utf-8")
+    options.page.write_text(f"{before}\n{table}\n{after}", encoding="utf-8")
     return 0
 
 
