@@ -146,3 +146,8 @@ def test_a_failed_probe_keeps_its_error_and_an_error_of_ours_is_raised() -> None
     adapter.module = failing(UsageError("a defect"))
     with pytest.raises(UsageError, match="a defect"):
         _ = adapter.cache_argument
+
+
+def test_an_image_model_is_no_encoder_of_tokens() -> None:
+    with pytest.raises(UsageError, match="expected a model of tokens to be .*; ViTModel is vision"):
+        load("arch:vit", tiny=True, assume={"model_kind": "encoder"})

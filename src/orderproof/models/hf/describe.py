@@ -17,7 +17,7 @@ from typing import Any
 from torch import nn
 
 from orderproof.adapter import Threshold
-from orderproof.errors import first_line
+from orderproof.errors import UsageError, first_line
 from orderproof.models.audio import audio_argument
 from orderproof.models.hf.assumptions import OPTIONAL_ARGUMENTS, TEXT_KINDS, Assumptions, check_assumptions
 from orderproof.models.hf.attention_pattern import (
@@ -130,7 +130,10 @@ def describe(
         model_kind, inferred_from = infer_model_kind(config, model, encoder=encoder)
         if inferred_from and "model_kind" not in assumed:
             notes.append(_note(f"model_kind {model_kind!r} inferred from {inferred_from}", "model_kind"))
-    kind = assumed.get("model_kind") or ("audio" if audio_name else model_kind)
+    found = "audio" if audio_name else model_kind
+    if found in ("vision", "audio") and assumed.get("model_kind"):
+        raise UsageError(f"expected a model of tokens to be an encoder or a decoder; {type(model).__name__} is {found}")
+    kind = assumed.get("model_kind") or found
     is_text = kind in TEXT_KINDS
     layers, unknown = _attention_layers(model, layer_types=assumed.get("layer_types"))
     ignored = frozenset(assumed.get("ignored_arguments", _documented_as_ignored(model, parameters)))
