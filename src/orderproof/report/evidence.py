@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from orderproof.records.audit import Entry, Finding, Measurement, Witness
 from orderproof.report import phrases, summary, witness_phrases
-from orderproof.report.place import MASK_LEGEND, finding_place, mask_lines, mask_of, remedy_code_label
+from orderproof.report.place import MASK_LEGEND, mask_lines, mask_of, remedy_code_label, shown_place
 from orderproof.report.theorem_phrases import proof_scope_text
 
 TOKENS_SHOWN = 64
@@ -45,7 +45,7 @@ def _place_rows(finding: Finding) -> list[tuple[str, str]]:
     """The line of an unmet check with its text, and the mask that it computes."""
     if finding.expectation_met:
         return []
-    place = finding_place(finding)
+    place = shown_place(finding)
     rows = [("line", f"{place.source}: {place.text}" if place.text else place.source)]
     mask = mask_of(finding)
     return rows if mask is None else [*rows, *(("mask", line) for line in mask_lines(mask)), ("", MASK_LEGEND)]

@@ -17,7 +17,7 @@ from orderproof.records.document import Renderer, register_renderer
 from orderproof.report.evidence import align_rows, evidence_rows, finding_headline
 from orderproof.report.html_page import render_finding_html, render_html
 from orderproof.report.phrases import escape_control_characters
-from orderproof.report.place import finding_place
+from orderproof.report.place import shown_place
 from orderproof.report.summary import summary_sentence
 from orderproof.report.terminal import render_text
 
@@ -39,7 +39,7 @@ def finding_text(finding: Finding) -> str:
 
 def finding_line(finding: Finding) -> str:
     """``OP201 causal FAIL: expected to hold, it does not hold (witness) at model.py:20``."""
-    place = "" if finding.expectation_met else finding_place(finding).source
+    place = "" if finding.expectation_met else shown_place(finding).source
     return escape_control_characters(finding_headline(finding) + (f" at {place}" if place else ""))
 
 

@@ -1,4 +1,4 @@
-"""The one place of a finding: the line to look at, the same in a terminal, on a page, in SARIF and in a failed test."""
+"""The place of a finding: the line to look at, the same in a terminal, on a page, in SARIF and in a failed test."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ def finding_place(finding: Finding) -> Place:
         last = next((step for step in reversed(finding.proof.steps) if file_name(step.source)), None)
         return Place(last.source, "", last.module) if last else Place()
     return Place()
+
+
+def shown_place(finding: Finding) -> Place:
+    """The line to show to a reader: that of `finding_place`, and none for a law that is proved and should not hold.
+
+    The last step of a proof is a place for an alert, which must have one, and no cause.
+    """
+    return Place() if finding.verdict == "proved" else finding_place(finding)
 
 
 def first_entry(finding: Finding) -> Entry | None:

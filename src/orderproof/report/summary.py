@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from orderproof.records.audit import Finding, Outcome, Report
 from orderproof.report import entry_map_phrases, phrases
 from orderproof.report.law_groups import groups_with, law_groups
-from orderproof.report.place import finding_place
+from orderproof.report.place import shown_place
 from orderproof.report.theorem_phrases import lengths_text
 
 KINDS_WITHOUT_EXPECTATIONS = ("module", "encoding")  # the kinds whose laws of order are only described
@@ -35,8 +35,7 @@ def _failure_clause(findings: Iterable[Finding]) -> str:
     by_place: dict[str, list[str]] = {}
     for group in groups_with(findings, "fail"):
         failed = next(f for f in group.findings if f.outcome == "fail")
-        place = finding_place(failed).source if failed.verdict == "refuted" else ""  # a proof has no place of its own
-        by_place.setdefault(place, []).append(phrases.law_title(failed))
+        by_place.setdefault(shown_place(failed).source, []).append(phrases.law_title(failed))
     texts = [join_words(titles) + (f" at {place}" if place else "") for place, titles in by_place.items()]
     return f"fails {', '.join(texts)}" if texts else ""
 

@@ -12,7 +12,7 @@ from orderproof.records.audit import (
 )
 from orderproof.report import entry_map_phrases, phrases, summary, terminal_tables, witness_phrases
 from orderproof.report.law_groups import groups_with, property_groups
-from orderproof.report.place import MASK_LEGEND, finding_place, mask_lines, mask_of
+from orderproof.report.place import MASK_LEGEND, mask_lines, mask_of, shown_place
 from orderproof.report.terminal_evidence import EvidencePrinter, fix_rows
 from orderproof.report.terminal_tables import plain_text as _text
 
@@ -74,7 +74,7 @@ class _AuditPrinter(EvidencePrinter):
 
     def _failure_rows(self, finding: Finding) -> list[tuple[str, Text]]:
         """The line, its mask, the witness or the reason, and the change."""
-        place = finding_place(finding)
+        place = shown_place(finding)
         rows = [("line", _text(place.source)), ("", _text(place.text))]
         if (mask := mask_of(finding)) is not None:
             drawn = [_text(line, "bold") for line in mask_lines(mask)]
