@@ -22,3 +22,6 @@ FLOAT64_DIFFERENCE = 1e-4  # float64: a larger difference is not rounding
 FLOAT64_EQUAL = 1e-9  # float64: outputs that must differ are equal up to this
 
 CONTROL_FACTOR = 100  # a positive control must move the output by this many tolerances
+
+PORT_FACTOR = 16  # a port differs if it exceeds this many times the distance of the reference from float32 to float64
+PORT_LEAST_ROUNDING = 2.0**-23  # relative: a distance below the spacing of float32 is luck

@@ -15,6 +15,10 @@ Verdict = Literal["proved", "refuted", "undecided", "held", "not_applicable"]
 Expectation = Literal["holds", "fails", "any"]
 Kind = Literal["check", "property"]
 Outcome = Literal["pass", "fail", "undecided", "yes", "no", "not_applicable"]
+PortCauseName = Literal[
+    "window", "rotary base", "rotary layout", "partial rotary", "scaling", "softcap", "sinks", "mask or pads",
+    "cache offset", "norm or constant precision", "other",
+]  # fmt: skip
 SCHEMA_VERSION = 2
 EXIT_INTERRUPTED = 130
 _SETTINGS = (
@@ -139,6 +143,32 @@ class Measurement(Record):
     comparisons: tuple[ComparisonRecord, ...] = ()
 
 
+class PortCause(Record):
+    """A setting that an engine computes in another way than the reference."""
+
+    cause: PortCauseName
+    setting: str  # the key of the configuration, or the part of the program: "sliding_window"
+    stated: str  # the value of the reference
+    assumed: str  # the value with which the reference computes what the engine computes
+    remaining: float  # the relative difference that is left with this value and those of the causes before it
+
+
+class PortEvidence(Record):
+    """An engine compared with the reference: where it differs, and the settings that explain it."""
+
+    engine: str  # "mlx"
+    version: str = ""  # "mlx-lm 0.32.2"
+    tokens: int = 0  # of the call
+    rounding: float | None = None  # the relative difference of the reference in float32 and in float64
+    first_token: int | None = None  # the first that differs
+    growth: tuple[tuple[int, float], ...] = ()  # the largest difference of the first n tokens: (n, difference)
+    causes: tuple[PortCause, ...] = ()
+    explained: bool = False  # with these values the reference equals the engine
+    older_keys: tuple[str, ...] = ()  # keys of older versions that were added to config.json for a second run
+    with_older_keys: float | None = None  # the difference of that run; None if there was none
+    needs_older_keys: bool = False  # the engine refuses the checkpoint without them
+
+
 class Completion(Record):
     """The result for the graph with the constants of the entry map made uniform: the model without order."""
 
@@ -187,6 +217,7 @@ class Finding(Record):
     theorem: Theorem | None = None  # for every length; None if the law is not proved at the recorded one
     completion: Completion | None = None
     measurement: Measurement | None = None  # of a measured law
+    port: PortEvidence | None = None  # of a law of ports
     remedy: str = ""  # how to repair a violation
     remedy_diff: str = ""  # the remedy as lines of code, - before and + after
     script: str = ""  # Python code without orderproof that exits with 1 if the violation is there; see `repro`

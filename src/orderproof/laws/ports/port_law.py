@@ -1,0 +1,94 @@
+"""The base class of laws of ports: one call, made of the reference and of an engine with the same weights and tokens.
+
+The reference is the model in transformers; an engine is another implementation that reads the same checkpoint. A law
+names the call and the tokens that are compared. The two outputs must agree up to rounding, which is measured on the
+reference alone: its float32 output against its float64 output.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+from orderproof.laws.law import Law
+
+CallKind = Literal["prefill", "chunks", "batch", "greedy"]
+ABILITIES: dict[CallKind, str] = {
+    "prefill": "it returns no logits of a prompt",
+    "chunks": "its cache cannot be called with chosen tokens",
+    "batch": "it takes no rows of different lengths in one batch",
+    "greedy": "it does not generate",
+}
+SPECIAL_TOKENS = 3  # the first ids, which configurations use for pads and for the begin and the end of a text
+PAST_THRESHOLD = 14  # [tokens] compared beyond a window or a context length
+MAX_LENGTH = 8192  # [tokens] of the longest call
+
+
+@dataclass(frozen=True)
+class PortCall:
+    """One call: rows of token ids, and how they are passed."""
+
+    kind: CallKind
+    rows: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...] = ()  # [tokens] of each chunk, for `chunks`
+    count: int = 0  # tokens to generate, for `greedy`
+
+    @property
+    def length(self) -> int:
+        """The length of the longest row [tokens]."""
+        return max(len(row) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class PortModel:
+    """The properties of the reference that the calls depend on."""
+
+    vocabulary: int
+    window: int | None = None  # [tokens]
+    context: int | None = None  # [tokens] of the trained context, before scaling
+    limit: int | None = None  # [tokens] of a position table
+    seed: int = 0
+
+    def tokens(self, length: int, row: int = 0) -> tuple[int, ...]:
+        """Random token ids; a shorter text is the beginning of a longer one."""
+        draw = random.Random(1000 * self.seed + row)
+        first = SPECIAL_TOKENS if self.vocabulary > 2 * SPECIAL_TOKENS else 0
+        return tuple(draw.randrange(first, self.vocabulary) for _ in range(length))
+
+    def at_most(self, length: int) -> int:
+        """This length, or the length of the position table if that is smaller."""
+        return length if self.limit is None else min(length, self.limit)
+
+    @property
+    def short_length(self) -> int:
+        """A length [tokens] up to the smallest threshold."""
+        return self.at_most(min(size for size in (12, self.window, self.context) if size))
+
+    @property
+    def usual_length(self) -> int:
+        """A length [tokens] past the window, if there is one."""
+        return self.at_most(min((self.window or 6) + PAST_THRESHOLD, MAX_LENGTH))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortLaw(Law):
+    """A law that compares one call of the reference and of an engine."""
+
+    remedy: str
+    ability: CallKind | None = None  # that the engine needs
+
+    def inapplicable_reason(self, model: PortModel) -> str | None:
+        """Why the law has no meaning for a model; None if it has one."""
+        del model
+        return None
+
+    @abstractmethod
+    def call(self, model: PortModel) -> PortCall | None:
+        """The call that is compared; None for a law that only loads the checkpoint."""
+
+    def first_compared(self, model: PortModel) -> int:
+        """The index of the first token whose output is compared."""
+        del model
+        return 0

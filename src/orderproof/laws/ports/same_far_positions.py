@@ -1,0 +1,35 @@
+"""OP608 same_far_positions: the engine gives the logits of the reference at far positions.
+
+    E(x)_t = f(x)_t   for the last tokens t of a long text
+
+An angle p * frequency that is rounded to b bits after the point has an error that grows with p.
+Source: elementary; broken by positions or angles in a half precision.
+"""
+
+from __future__ import annotations
+
+from orderproof.laws.ports.port_law import PortCall, PortLaw, PortModel
+
+FAR = 1024  # [tokens]
+LAST_TOKENS = 64
+
+
+class SameFarPositions(PortLaw):
+    """The law of this module."""
+
+    def call(self, model: PortModel) -> PortCall:
+        return PortCall("prefill", (model.tokens(model.at_most(FAR)),))
+
+    def first_compared(self, model: PortModel) -> int:
+        return max(0, model.at_most(FAR) - LAST_TOKENS)
+
+
+LAW = SameFarPositions(
+    code="OP608",
+    name="same_far_positions",
+    statement="An engine gives the logits of the reference at far positions.",
+    trait="has the same logits at far positions",
+    expectation={"causal_lm": "holds"},
+    ability="prefill",
+    remedy="Compute the angles of positions in float32.",
+)

@@ -1,0 +1,1 @@
+"""Ports of a model: other implementations that read the same checkpoint, compared with transformers."""

@@ -1,0 +1,24 @@
+"""Pads: attended to, or counted by the position ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from orderproof.laws.ports import PortCall
+from orderproof.ports.causes.cause import Candidate, Cause, Defaults
+from orderproof.ports.reference import Change, Reference
+
+
+def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
+    del reference, defaults
+    yield Candidate("mask or pads", "pads on the left", "hidden", "attended to", Change(visible_pads=True))
+    counted = Change(positions=_counted_pads)
+    yield Candidate("mask or pads", "position ids", "from the first real token", "from the first pad", counted)
+
+
+def _counted_pads(call: PortCall) -> Sequence[Sequence[int]]:
+    starts = [call.length - len(row) for row in call.rows]
+    return [range(start, start + len(row)) for start, row in zip(starts, call.rows, strict=True)]
+
+
+CAUSE = Cause("mask or pads", 80, _candidates)

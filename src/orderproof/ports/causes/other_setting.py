@@ -1,0 +1,70 @@
+"""Any other value of the configuration: at the engine's default, at the default of its class, or switched off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from orderproof.models.tiny.fixed_sizes import SIZE_KEYS
+from orderproof.ports.causes.cause import Candidate, Cause, Defaults, with_values
+from orderproof.ports.reference import Change, Reference
+
+ACTIVATIONS = ("gelu", "gelu_pytorch_tanh", "quick_gelu", "silu", "relu", "relu2")
+_ACTIVATION = re.compile(r"^(hidden_act|hidden_activation|activation_function|activation|mlp_hidden_act)$")
+_IRRELEVANT = re.compile(
+    r"^_|dropout|token_id|initializer|use_cache|^output_|^return_|dtype|vocab_size|transformers_version|attn_impl"
+    r"|model_type|architectures|tie_|is_|chunk_size|aux_loss|jitter|pdrop|window|rope|eps|softcap|max_position|noise"
+)
+
+
+def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
+    config = reference.config
+    values = {key: value for key, value in config.to_dict().items() if not _IRRELEVANT.search(key)}
+    for key, value in values.items():
+        for other in ACTIVATIONS if _ACTIVATION.match(key) else ():
+            if other != value:
+                yield Candidate("other", key, str(value), other, with_values({key: other}))
+    usual = _default_values(type(config))
+    for key, value in values.items():
+        if key not in SIZE_KEYS and isinstance(value, (bool, int, float)):
+            for other in dict.fromkeys(_alternatives(key, value, usual, defaults)):
+                if other != value and isinstance(other, (bool, int, float)):
+                    yield Candidate("other", key, str(value), str(other), with_values({key: other}))
+    kinds = {name.rpartition(".")[0].rpartition(".")[2] for name, _ in _biases(reference.model)}
+    for kind in sorted(kinds):
+        change = Change(prepare=partial(_remove_biases, kind=kind))
+        yield Candidate("other", f"biases of {kind}", "in the checkpoint", "not read", change)
+
+
+def _alternatives(key: str, value: Any, usual: dict[str, Any], defaults: Defaults) -> Iterator[Any]:
+    yield from (source[key] for source in (defaults, usual) if key in source)
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, float):
+        yield 1.0
+
+
+def _default_values(config_class: Any) -> dict[str, Any]:
+    try:
+        return dict(config_class().to_dict())
+    except Exception:  # noqa: BLE001 - third-party code: a configuration may have no default
+        return {}
+
+
+def _biases(model: Any) -> list[tuple[str, Any]]:
+    """The biases of a model."""
+    return [(name, value) for name, value in model.named_parameters() if name.endswith(".bias")]
+
+
+def _remove_biases(model: Any, kind: str) -> None:
+    with torch.no_grad():
+        for name, parameter in _biases(model):
+            if name.rpartition(".")[0].rpartition(".")[2] == kind:
+                parameter.zero_()
+
+
+CAUSE = Cause("other", 120, _candidates)

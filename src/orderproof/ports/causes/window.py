@@ -1,0 +1,34 @@
+"""The sliding window: absent, off by one, or in other layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderproof.models.hf.context_spans import context_spans
+from orderproof.ports.causes.cause import Candidate, Cause, Defaults, ropes, with_values
+from orderproof.ports.reference import Reference, window_of
+
+NO_WINDOW = 1 << 20  # [tokens]; longer than any text, and the layers keep their type
+FULL = "full_attention"
+
+
+def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
+    del defaults
+    config = reference.config
+    if (window := window_of(config)) is None:
+        return
+    sizes = {key: n for key, n in context_spans(config).items() if "window" in key or "attention_chunk" in key}
+    setting = next(iter(sizes))
+    yield Candidate("window", setting, str(window), "no window", with_values(dict.fromkeys(sizes, NO_WINDOW)))
+    for step in (1, -1):
+        values = {key: size + step for key, size in sizes.items() if size + step > 0}
+        yield Candidate("window", setting, str(window), str(window + step), with_values(values))
+    types = list(getattr(config, "layer_types", None) or ())
+    local = next((kind for kind in types if kind != FULL), FULL)
+    if len(set(types)) > 1 and len(ropes(config)) <= 1:
+        shifted = [types[-1], *types[:-1]]
+        yield Candidate("window", "layer_types", "as stated", "all local", with_values({"layer_types": [local] * len(types)}))
+        yield Candidate("window", "layer_types", "as stated", "shifted by a layer", with_values({"layer_types": shifted}))
+
+
+CAUSE = Cause("window", 10, _candidates)

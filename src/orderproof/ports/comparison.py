@@ -1,0 +1,124 @@
+"""The difference between an engine and its reference, token by token.
+
+    difference_t = max |E(x)_t - f(x)_t| / max |f(x)|
+
+f is the reference in float64. The yardstick is the difference between the reference in float32 and in float64, on the
+same tokens: a port that differs by more than `PORT_FACTOR` times that differs by more than rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orderproof.ports.engines.engine import EngineError, Scores
+from orderproof.ports.reference import Logits
+from orderproof.tolerances import PORT_FACTOR, PORT_LEAST_ROUNDING
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The differences of the tokens that are compared."""
+
+    by_token: tuple[float, ...]  # the largest over the rows, by the index of the token in its row
+    tolerance: float
+    start: int = 0  # the first token that is compared
+    place: tuple[int, int, int] = (0, 0, 0)  # row, token and vocabulary entry of the largest difference
+    expected: float = 0.0  # the value of the reference there
+    actual: float = 0.0
+
+    @property
+    def largest(self) -> float:
+        """The largest difference of the compared tokens."""
+        return max(self.by_token[self.start :], default=0.0)
+
+    @property
+    def first(self) -> int | None:
+        """The first token, compared or not, that differs; None if all compared tokens are equal."""
+        if self.largest <= self.tolerance:
+            return None
+        return next(index for index, value in enumerate(self.by_token) if value > self.tolerance)
+
+    def growth(self) -> tuple[tuple[int, float], ...]:
+        """The largest difference of the tokens up to 1, 2, 4, 8, ... tokens: (tokens, difference)."""
+        count, steps = len(self.by_token), []
+        size = 1
+        while size < count:
+            steps.append(size)
+            size *= 2
+        return tuple((each, max(self.by_token[:each])) for each in [*steps, count])
+
+
+def profile(
+    actual: Sequence[Scores], expected: Sequence[Logits], tolerance: float, *, start: int = 0
+) -> Profile:
+    """The differences between the outputs of an engine and those of a reference. Raises `EngineError`."""
+    check_scores(actual, expected)
+    length = max(len(each) for each in expected)
+    by_token = np.zeros(length)
+    best: tuple[float, tuple[int, int, int], float, float] = (-1.0, (0, 0, 0), 0.0, 0.0)
+    scale = max(float(np.abs(each).max()) for each in expected)
+    for row, (scores, logits) in enumerate(zip(actual, expected, strict=True)):
+        values, wanted = comparable(scores, logits)
+        gap = np.abs(values - wanted) / scale
+        by_token[: len(gap)] = np.maximum(by_token[: len(gap)], gap.max(-1))
+        if len(gap) > start:
+            token, entry = np.unravel_index(int(gap[start:].argmax()), gap[start:].shape)
+            place = (row, int(token) + start, int(entry))
+            size = float(gap[place[1], place[2]])
+            if size > best[0]:
+                best = (size, place, float(wanted[place[1], place[2]]), float(values[place[1], place[2]]))
+    return Profile(tuple(map(float, by_token)), tolerance, start, *best[1:])
+
+
+def comparable(scores: Scores, logits: Logits) -> tuple[Logits, Logits]:
+    """The values of an engine and of the reference in one form: the same candidates, both normalised or neither."""
+    values: Logits = scores.values.astype(np.float64)
+    wanted = log_softmax(logits) if scores.normalised else logits
+    if scores.candidates is not None:
+        wanted = np.take_along_axis(wanted, np.maximum(scores.candidates, 0), axis=-1)
+        wanted = np.where(scores.candidates >= 0, wanted, 0.0)
+        values = np.where(scores.candidates >= 0, values, 0.0)
+    return values, wanted
+
+
+def log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-probabilities along the last axis."""
+    shifted = logits - logits.max(-1, keepdims=True)
+    normalised: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    return normalised
+
+
+def check_scores(actual: Sequence[Scores], expected: Sequence[Logits]) -> None:
+    """Raise `EngineError` for another number of rows or tokens, another vocabulary, or values that are not finite."""
+    if len(actual) != len(expected):
+        raise EngineError(f"it returned {len(actual)} rows; expected {len(expected)}")
+    for row, (scores, logits) in enumerate(zip(actual, expected, strict=True)):
+        values, candidates = scores.values, scores.candidates
+        if values.ndim != 2 or len(values) != len(logits):
+            raise EngineError(f"it returned scores of shape {list(values.shape)} for {len(logits)} tokens")
+        if candidates is None and values.shape != logits.shape:
+            raise EngineError(
+                f"it has a vocabulary of {values.shape[1]:,} tokens; the reference has {logits.shape[1]:,}: "
+                "give it the same checkpoint"
+            )
+        if candidates is not None and (candidates.shape != values.shape or candidates.max() >= logits.shape[1]):
+            raise EngineError("it returned token ids outside the vocabulary of the reference: serve the same checkpoint")
+        if not np.isfinite(values).all():
+            token = int(np.argwhere(~np.isfinite(values))[0, 0])
+            raise EngineError(f"it returned a value that is not finite, first at token {token} of row {row}")
+
+
+def rounding(single: Sequence[Logits], double: Sequence[Logits]) -> float:
+    """The relative difference between the reference in float32 and in float64."""
+    scale = max(float(np.abs(each).max()) for each in double)
+    gap = max(float(np.abs(a - b).max()) for a, b in zip(single, double, strict=True))
+    return max(gap / scale, PORT_LEAST_ROUNDING)
+
+
+def tolerance(single: Sequence[Logits], double: Sequence[Logits]) -> float:
+    """The largest difference that is attributed to rounding."""
+    return PORT_FACTOR * rounding(single, double)

@@ -1,0 +1,215 @@
+"""An engine in a process of its own, with limits of time and memory: what it does there costs one call its result.
+
+The child loads the checkpoint and makes call after call. It writes arrays into a temporary folder, and a line of JSON
+for each call into a pipe. A child that dies or takes too long is replaced by one that starts with the next call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from orderproof import forked_process
+from orderproof.errors import first_line
+from orderproof.laws.ports import PortCall
+from orderproof.library_messages import suppress_warnings
+from orderproof.ports.engines.engine import InferenceEngine, LoadedModel, Scores
+
+GIB = 2**30
+Output = list[Scores] | list[int]  # the scores of each row, or generated token ids
+
+
+@dataclass(frozen=True)
+class EngineLimits:
+    """Limits of one process."""
+
+    seconds: float = 120.0  # [s] to load, and for each call
+    memory_gib: float = 16.0  # [GiB] of address space
+
+
+@dataclass
+class EngineRun:
+    """What an engine returned: for each call its output, or why there is none."""
+
+    knows: bool = True
+    load_failure: str = ""  # why it did not load the checkpoint
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # its values for keys that config.json lacks
+    outputs: dict[PortCall, Output | str] = field(default_factory=dict)
+
+
+def run_engine(
+    engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], limits: EngineLimits
+) -> EngineRun:
+    """Load a checkpoint and make these calls. Never raises for what the engine does."""
+    run = EngineRun()
+    while len(run.outputs) < len(calls) and not run.load_failure and run.knows:
+        rest = calls[len(run.outputs) :]
+        if not forked_process.can_fork():  # another system, where libraries do not survive a fork
+            _run_here(engine, folder, model_type, rest, run)
+            return run
+        with TemporaryDirectory() as place:
+            child = _EngineProcess(engine, folder, model_type, rest, Path(place), limits)
+            try:
+                _collect(child, rest, run, limits)
+            finally:
+                child.stop()
+    return run
+
+
+def _collect(child: _EngineProcess, calls: Sequence[PortCall], run: EngineRun, limits: EngineLimits) -> None:
+    """Read the lines of one child until it ends, fails or takes too long."""
+    loaded = child.next_line(limits.seconds)
+    if isinstance(loaded, str):
+        run.load_failure = f"loading {loaded}"
+        return
+    run.knows, run.load_failure, run.defaults = loaded["knows"], loaded["failure"], loaded["defaults"]
+    for call in calls if run.knows and not run.load_failure else ():
+        line = child.next_line(limits.seconds)
+        if isinstance(line, str):
+            run.outputs[call] = line
+            return
+        run.outputs[call] = line["failure"] or _read_output(line, child.place)
+
+
+class _EngineProcess(forked_process.ForkedProcess):
+    """A forked process that loads a checkpoint and makes calls."""
+
+    def __init__(
+        self, engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], place: Path,
+        limits: EngineLimits,
+    ) -> None:  # fmt: skip
+        self.place, self._buffer = place, b""
+        self._read, write = os.pipe()
+
+        def work() -> None:
+            os.close(self._read)
+            _apply_limits(limits)
+            for line in _lines(engine, folder, model_type, calls, place):
+                data = json.dumps(line).encode() + b"\n"
+                while data:
+                    data = data[os.write(write, data) :]
+
+        super().__init__(work)
+        os.close(write)
+
+    def next_line(self, limit: float) -> dict[str, Any] | str:
+        """The next line; or a text on why there is none; `limit` in s."""
+        end = time.monotonic() + limit
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self._read], [], [], max(end - time.monotonic(), 0))
+            if not ready:
+                return f"was not done after {limit:g} s"
+            more = os.read(self._read, 1 << 16)
+            if not more:
+                return f"ended its process, which {forked_process.exit_description(self.wait())}"
+            self._buffer += more
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return dict(json.loads(line))
+
+    def stop(self) -> None:
+        """End the process and all processes that it started."""
+        os.close(self._read)
+        super().stop()
+
+
+def _lines(
+    engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], place: Path
+) -> Iterator[dict[str, Any]]:
+    """In the child: a line for the loading, then one for each call, whose arrays are in `place`."""
+    model, head = _load(engine, folder, model_type)
+    yield head
+    for index, call in enumerate(calls if model is not None else ()):
+        assert model is not None
+        output = _call(model, call)
+        if isinstance(output, str):
+            yield {"failure": output}
+        else:
+            yield {"failure": "", **_write_output(output, place, index)}
+
+
+def _run_here(
+    engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], run: EngineRun
+) -> None:
+    """The same in this process."""
+    model, head = _load(engine, folder, model_type)
+    run.knows, run.load_failure, run.defaults = head["knows"], head["failure"], head["defaults"]
+    if model is not None:
+        run.outputs.update({call: _call(model, call) for call in calls})
+
+
+def _load(engine: InferenceEngine, folder: Path, model_type: str) -> tuple[LoadedModel | None, dict[str, Any]]:
+    head: dict[str, Any] = {"knows": True, "failure": "", "defaults": {}}
+    try:
+        with suppress_warnings():
+            head["knows"] = engine.knows(model_type)
+            if not head["knows"]:
+                return None, head
+            plain = (int, float, str, bool, type(None))
+            head["defaults"] = {k: v for k, v in engine.defaults(model_type).items() if isinstance(v, plain)}
+            return engine.load(folder), head
+    except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
+        return None, {**head, "failure": f"raised {first_line(error)}".replace(str(folder), "the checkpoint")}
+
+
+def _call(model: LoadedModel, call: PortCall) -> Output | str:
+    try:
+        with suppress_warnings():
+            if call.kind == "prefill":
+                return [model.prefill(call.rows[0])]
+            if call.kind == "chunks":
+                return [model.chunks(call.rows[0], call.sizes)]
+            if call.kind == "batch":
+                return model.batch(call.rows)
+            return model.greedy(call.rows[0], call.count)
+    except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
+        return f"raised {first_line(error)}"
+
+
+def _write_output(output: Output, place: Path, index: int) -> dict[str, Any]:
+    rows: list[Any] = []
+    for number, row in enumerate(output):
+        if not isinstance(row, Scores):
+            rows.append(int(row))
+            continue
+        name = f"{index}-{number}"
+        np.save(place / f"{name}.npy", np.asarray(row.values, dtype=np.float32), allow_pickle=False)
+        if row.candidates is not None:
+            np.save(place / f"{name}-ids.npy", np.asarray(row.candidates, dtype=np.int64), allow_pickle=False)
+        rows.append({"name": name, "normalised": row.normalised, "partial": row.candidates is not None})
+    return {"rows": rows}
+
+
+def _read_output(line: Mapping[str, Any], place: Path) -> Output:
+    rows = line["rows"]
+    if all(isinstance(row, int) for row in rows):
+        return list(rows)
+    return [
+        Scores(
+            np.load(place / f"{row['name']}.npy", allow_pickle=False),
+            np.load(place / f"{row['name']}-ids.npy", allow_pickle=False) if row["partial"] else None,
+            row["normalised"],
+        )
+        for row in rows
+    ]
+
+
+def _apply_limits(limits: EngineLimits) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
+    size = int(limits.memory_gib * GIB)
+    for kind, most in ((resource.RLIMIT_AS, size), (resource.RLIMIT_CORE, 0)):
+        with contextlib.suppress(ValueError, OSError):  # a lower limit is set already, or the system has none
+            resource.setrlimit(kind, (most, most))

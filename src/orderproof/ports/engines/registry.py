@@ -1,0 +1,26 @@
+"""The inference engines, found by listing their folder."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from orderproof import registry
+from orderproof.errors import UsageError
+from orderproof.ports.engines.engine import InferenceEngine
+
+
+@cache
+def engines() -> dict[str, InferenceEngine]:
+    """All engines by name, in alphabetical order."""
+    found = registry.discover("orderproof.ports.engines", "ENGINE", InferenceEngine)  # type: ignore[type-abstract]
+    return {engine.name: engine for engine in sorted(found, key=lambda engine: engine.name)}
+
+
+def find_engine(spec: str) -> InferenceEngine:
+    """The engine for NAME or NAME:TARGET. Raises `UsageError` if it is unknown, not installed or takes no target."""
+    name, _, target = spec.partition(":")
+    engine = registry.lookup(name, engines(), "an engine")
+    if not engine.is_installed:
+        missing = " and ".join(engine.packages)
+        raise UsageError(f"engine {name} needs {missing}: {engine.how_to_install}")
+    return engine.for_target(target) if target or engine.needs_target else engine

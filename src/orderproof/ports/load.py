@@ -1,0 +1,119 @@
+"""The reference for a subject: an architecture by name, a checkpoint folder, or a transformers model."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from orderproof.errors import CheckpointError, SubjectError, UsageError, first_line
+from orderproof.library_messages import suppress_warnings
+from orderproof.models.hf import architectures, checkpoint
+from orderproof.models.hf.export_patches import transformers_library
+from orderproof.models.hf.model_class import select_attention_backend
+from orderproof.models.tiny import fixed_sizes
+from orderproof.models.tiny.candidates import tiny_config_candidates
+from orderproof.models.tiny.size_limit import limit_parameters
+from orderproof.ports.reference import Reference
+from orderproof.subject_spec import check_folder, check_spec
+
+TINY_WINDOW = 6  # [tokens]
+TINY_VALUES: Mapping[str, Any] = {  # of keys that a configuration has
+    "sliding_window": TINY_WINDOW, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+SUPPORTED = "arch:NAME, a checkpoint folder or a transformers model with a language-model head"
+
+
+def load_reference(subject: Any, *, seed: int = 0) -> Reference:
+    """The reference of a text as on the command line, or of a model. Raises `UsageError`, `SubjectError`."""
+    transformers = transformers_library()
+    if isinstance(subject, Reference):
+        return subject
+    if isinstance(subject, transformers.PreTrainedModel):
+        if subject.get_output_embeddings() is None:
+            raise UsageError(f"expected {SUPPORTED} with against; got {type(subject).__name__}, which has no head")
+        return Reference(type(subject).__name__, subject.float().eval(), seed=seed, summary="float32")
+    if not isinstance(subject, str):
+        raise UsageError(f"expected {SUPPORTED} with against; got {type(subject).__name__}")
+    form = check_spec(subject, tiny=subject.startswith("arch:"))
+    if form == "architecture":
+        return tiny_reference(subject, seed=seed)
+    if form == "folder":
+        return _checkpoint_reference(Path(subject).expanduser(), seed)
+    raise UsageError(f"expected {SUPPORTED} with against; got {subject!r}")
+
+
+def tiny_reference(spec: str, *, seed: int = 0, values: Mapping[str, Any] | None = None) -> Reference:
+    """A tiny random language model of an architecture; its window is `TINY_WINDOW`, if it can have one.
+
+    ``values`` are configuration values that replace those of the spec. Raises `UsageError`, `SubjectError`.
+    """
+    name, overrides = architectures.parse_spec(spec)
+    with suppress_warnings():
+        default = architectures.default_config(name)
+        architectures.check_config_keys(name, default, overrides)
+        chosen = _language_model_class(default, spec)
+        known = default.to_dict()
+        wanted = {key: value for key, value in TINY_VALUES.items() if key in known} | overrides | dict(values or {})
+        wanted = {**architectures.expand_attention_types(default, wanted), **wanted}
+        failure: Exception | None = None
+        for candidate in tiny_config_candidates(default, wanted):
+            try:
+                config = architectures.config_with_values(default, candidate, spec)
+                model = _build(chosen, config, seed)
+                _check_call(model, spec)
+            except Exception as error:  # noqa: BLE001 - third-party code: anything may come, another size may do
+                failure = failure or error
+                continue
+            return Reference(spec, model, seed=seed, summary=f"float32, tiny random weights (seed {seed})")
+    assert failure is not None
+    raise SubjectError(f"{spec}: no tiny language model can be built and called: {first_line(failure)}") from failure
+
+
+def _language_model_class(config: Any, spec: str) -> Any:
+    mapping = transformers_library().AutoModelForCausalLM._model_mapping
+    chosen = mapping[type(config)] if type(config) in mapping else None
+    if isinstance(chosen, (tuple, list)):
+        chosen = chosen[0]
+    if chosen is None or config.is_encoder_decoder:
+        raise SubjectError(f"{spec}: transformers has no causal language model for it; a port is compared by its logits")
+    return chosen
+
+
+def _build(chosen: Any, config: Any, seed: int) -> Any:
+    with torch.random.fork_rng(devices=[]), limit_parameters():
+        torch.manual_seed(seed)
+        backend = select_attention_backend(chosen, None)
+        model = chosen._from_config(config, attn_implementation=backend, dtype=torch.float32)
+    fixed_sizes.add_weight_noise(model, seed)
+    return model.eval()
+
+
+def _check_call(model: Any, spec: str) -> None:
+    if "input_ids" not in inspect.signature(model.forward).parameters:
+        raise SubjectError(f"{spec}: its forward takes no input_ids")
+    with torch.no_grad():
+        logits = model(torch.tensor([[3, 4, 5]])).logits
+    if logits.shape[:2] != (1, 3) or not logits.isfinite().all():
+        raise SubjectError(f"{spec}: expected finite logits [row, token, vocabulary]; got shape {list(logits.shape)}")
+
+
+def _checkpoint_reference(folder: Path, seed: int) -> Reference:
+    label = folder.resolve().name
+    check_folder(folder, label)
+    checkpoint.read_config(folder, label)
+    checkpoint.check_weight_files(folder, label)
+    with suppress_warnings():
+        try:
+            model, report = transformers_library().AutoModelForCausalLM.from_pretrained(
+                folder, dtype=torch.float32, local_files_only=True, use_safetensors=True, trust_remote_code=False,
+                output_loading_info=True,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 - a third-party loader: anything may come
+            raise CheckpointError(f"{label}: it cannot be loaded with its head: {first_line(error)}") from error
+    if report["missing_keys"]:
+        raise CheckpointError(f"{label}: its checkpoint lacks {min(report['missing_keys'])}; a port needs the head")
+    return Reference(label, model.eval(), folder=folder, seed=seed, summary=f"float32, from {label}")

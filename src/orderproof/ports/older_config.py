@@ -1,0 +1,41 @@
+"""Keys of config.json as earlier versions of transformers wrote them.
+
+transformers 5 writes `rope_parameters`; versions before wrote `rope_theta`, `rope_scaling` and others at the top level. An
+engine that reads the old keys loads a new checkpoint with its own defaults, or refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+OTHER_NAMES: Mapping[str, str] = {"n_ctx": "n_positions"}  # old key -> the key with the same value
+FIXED_VALUES: Mapping[str, Mapping[str, Any]] = {  # by architecture: keys whose only value is in the program today
+    "apertus": {"mlp_bias": False, "post_norm": False, "qk_norm": True},
+}
+
+
+def older_keys(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The old keys that a configuration lacks, with the values that it states in other places."""
+    keys = {old: config[new] for old, new in OTHER_NAMES.items() if new in config}
+    keys |= FIXED_VALUES.get(str(config.get("model_type")), {})
+    rope = config.get("rope_parameters")
+    if isinstance(rope, Mapping):
+        nested = {name: value for name, value in rope.items() if isinstance(value, Mapping)}
+        keys |= _rope_keys(nested.get("full_attention") or next(iter(nested.values()), rope))
+        local = nested.get("sliding_attention")
+        if local is not None and "rope_theta" in local:
+            keys["rope_local_base_freq"] = local["rope_theta"]
+    return {key: value for key, value in keys.items() if key not in config or config[key] is None}
+
+
+def _rope_keys(rope: Mapping[str, Any]) -> dict[str, Any]:
+    keys: dict[str, Any] = {}
+    if "rope_theta" in rope:
+        keys["rope_theta"] = keys["rotary_emb_base"] = rope["rope_theta"]
+    if "partial_rotary_factor" in rope:
+        keys["partial_rotary_factor"] = keys["rotary_pct"] = keys["rope_pct"] = rope["partial_rotary_factor"]
+    kind = rope.get("rope_type", "default")
+    scaled = {key: value for key, value in rope.items() if key not in ("rope_theta", "partial_rotary_factor")}
+    keys["rope_scaling"] = None if kind == "default" else {**scaled, "type": kind}
+    return keys

@@ -1,0 +1,230 @@
+"""One engine compared with one reference: the calls of all laws, and the explanation of each difference.
+
+The engine reads the checkpoint that transformers saves. If it refuses the folder, or differs in a way that the keys of
+older versions of transformers may explain, it runs once more with these keys added to config.json.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from orderproof.errors import first_line
+from orderproof.laws.ports import PortCall, PortLaw
+from orderproof.laws.ports.port_law import ABILITIES
+from orderproof.ports.causes.cause import Candidate
+from orderproof.ports.causes.registry import candidates
+from orderproof.ports.comparison import Profile, profile, rounding, tolerance
+from orderproof.ports.engine_process import EngineLimits, EngineRun, Output, run_engine
+from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
+from orderproof.ports.explanation import Explanation, FoundCause, explain
+from orderproof.ports.older_config import older_keys
+from orderproof.ports.reference import Change, Reference
+from orderproof.ports.tokenizer import write_tokenizer
+from orderproof.records.audit import Verdict
+
+OLDER_CAUSES = ("rotary base", "partial rotary", "scaling")  # whose settings have other names in older versions
+
+
+@dataclass(frozen=True)
+class PortResult:
+    """The result of one law."""
+
+    law: PortLaw
+    verdict: Verdict
+    reason: str = ""
+    call: PortCall | None = None
+    profile: Profile | None = None
+    rounding: float | None = None  # of the reference, relative
+    control: float | None = None  # the relative difference that another first token makes
+    explanation: Explanation = Explanation()
+    with_older_keys: Profile | None = None
+
+
+@dataclass
+class PortRun:
+    """An engine and a reference."""
+
+    reference: Reference
+    engine: InferenceEngine
+    laws: Sequence[PortLaw]
+    limits: EngineLimits = EngineLimits()
+    explains: bool = True
+    known_causes: list[Candidate] = field(default_factory=list)  # that explained an earlier law
+
+    @cached_property
+    def calls(self) -> dict[str, PortCall]:
+        """The call of each law that the engine and the model can take, by the name of the law."""
+        model, calls = self.reference.port_model, {}
+        for law in self.laws:
+            if law.ability in self.engine.abilities and law.inapplicable_reason(model) is None:
+                if (call := law.call(model)) is not None:
+                    calls[law.name] = call
+        return calls
+
+    @cached_property
+    def older_keys(self) -> dict[str, Any]:
+        """The keys of older versions that config.json lacks."""
+        return older_keys(self.reference.config_json())
+
+    @cached_property
+    def first_run(self) -> EngineRun:
+        """The calls on the checkpoint as it is saved."""
+        return self._run({})
+
+    @cached_property
+    def older_run(self) -> EngineRun | None:
+        """The calls with the keys of older versions; None if there are none, or the engine does not read the folder."""
+        return self._run(self.older_keys) if self.older_keys and self.engine.reads_checkpoint else None
+
+    @property
+    def needs_older_keys(self) -> bool:
+        """True if the engine loads the checkpoint with the keys of older versions only."""
+        return bool(self.first_run.load_failure) and self.older_run is not None and not self.older_run.load_failure
+
+    def results(self) -> Iterator[PortResult]:
+        """The result of each law, in order."""
+        for law in self.laws:
+            yield self._result(law)
+
+    def _run(self, extra_keys: dict[str, Any]) -> EngineRun:
+        with self._checkpoint(extra_keys) as folder:
+            calls = list(dict.fromkeys(self.calls.values()))
+            if not calls:  # loading is a law too
+                calls = [PortCall("prefill", (self.reference.port_model.tokens(2),))]
+            return run_engine(self.engine, folder, self.reference.config.model_type, calls, self.limits)
+
+    @contextmanager
+    def _checkpoint(self, extra_keys: dict[str, Any]) -> Iterator[Path]:
+        """The folder that the engine reads: the subject's own, or a temporary one."""
+        if self.reference.folder is not None and not extra_keys:
+            yield self.reference.folder
+            return
+        with TemporaryDirectory() as place:
+            folder = Path(place)
+            if self.reference.folder is not None:
+                for file in self.reference.folder.glob("*token*"):
+                    shutil.copy(file, folder)
+            self.reference.save(folder, extra_keys)
+            write_tokenizer(folder, self.reference.port_model.vocabulary)
+            yield folder
+
+    def _result(self, law: PortLaw) -> PortResult:
+        run, model = self.first_run, self.reference.port_model
+        if not run.knows:
+            name = self.reference.config.model_type
+            return PortResult(law, "not_applicable", f"{self.engine.version} has no implementation of {name}")
+        if law.ability is None:
+            return self._load_result(law, run)
+        if law.ability not in self.engine.abilities:
+            return PortResult(law, "not_applicable", ABILITIES[law.ability])
+        if (reason := law.inapplicable_reason(model)) is not None:
+            return PortResult(law, "not_applicable", reason)
+        if run.load_failure and not self.needs_older_keys:
+            return PortResult(law, "undecided", f"{self.engine.name} does not load the checkpoint: {run.load_failure}")
+        used = self.older_run if self.needs_older_keys and self.older_run is not None else run
+        output = used.outputs[self.calls[law.name]]
+        if isinstance(output, str):
+            return PortResult(law, "undecided", f"{self.engine.name} {output}", self.calls[law.name])
+        try:
+            return self._compared(law, output)
+        except EngineError as error:
+            return PortResult(law, "undecided", f"{self.engine.name}: {error}", self.calls[law.name])
+        except Exception as error:  # noqa: BLE001 - third-party code: the reference may fail in any way
+            return PortResult(law, "undecided", f"the reference raised {first_line(error)}", self.calls[law.name])
+
+    def _load_result(self, law: PortLaw, run: EngineRun) -> PortResult:
+        if not run.load_failure:
+            return PortResult(law, "held", f"{self.engine.version} loads it")
+        if "was not done" in run.load_failure or "ended its process" in run.load_failure:
+            return PortResult(law, "undecided", run.load_failure)
+        then = ""
+        if self.needs_older_keys:
+            then = f"; with {', '.join(self.older_keys)} added to config.json, as older versions wrote them, it loads"
+        return PortResult(law, "refuted", f"{run.load_failure}{then}")
+
+    def _compared(self, law: PortLaw, output: Output) -> PortResult:
+        call = self.calls[law.name]
+        if call.kind == "greedy":
+            return self._compared_tokens(law, call, [int(each) for each in output if not isinstance(each, Scores)])
+        scores = [each for each in output if isinstance(each, Scores)]
+        single, double = self.reference.outputs(call), self.reference.outputs(call, double=True)
+        limit, start = tolerance(single, double), law.first_compared(self.reference.port_model)
+        found = profile(scores, double, limit, start=start)
+        result = PortResult(
+            law, "held" if found.first is None else "refuted", call=call, profile=found,
+            rounding=rounding(single, double), control=self._control(call, start),
+        )  # fmt: skip
+        if found.first is None or not self.explains:
+            return result
+        return self._explained(result, scores, found)
+
+    def _control(self, call: PortCall, start: int) -> float:
+        """The largest change of the compared outputs of the reference if every token is another one."""
+        vocabulary = self.reference.port_model.vocabulary
+        rows = tuple(tuple((token + 1) % vocabulary for token in row) for row in call.rows)
+        other = self.reference.outputs(PortCall("prefill", rows))
+        same = self.reference.outputs(PortCall("prefill", call.rows))
+        gaps = [abs(a[start:] - b[start:]).max() for a, b in zip(same, other, strict=True) if len(a) > start]
+        return float(max(gaps) / max(abs(each).max() for each in same))
+
+    def _explained(self, result: PortResult, scores: Sequence[Scores], found: Profile) -> PortResult:
+        assert result.call is not None
+        call = result.call
+
+        def profile_of(changes: Sequence[Change]) -> Profile:
+            return profile(scores, self.reference.outputs(call, changes), found.tolerance, start=found.start)
+
+        run = self.older_run if self.needs_older_keys else self.first_run
+        defaults = {} if run is None else run.defaults
+        suitable = [each for each in candidates(self.reference, defaults) if _suits(each, call)]
+        explanation = explain(profile_of, found, [*self.known_causes, *suitable])
+        self._remember(explanation.causes)
+        named = {cause.candidate.cause for cause in explanation.causes}
+        again = None
+        if not self.needs_older_keys and (not explanation.is_complete or named.intersection(OLDER_CAUSES)):
+            again = self._profile_with_older_keys(call, result, found)
+        from dataclasses import replace
+
+        return replace(result, explanation=explanation, with_older_keys=again)
+
+    def _remember(self, causes: Sequence[FoundCause]) -> None:
+        known = self.known_causes
+        known.extend(each.candidate for each in causes if each.candidate not in known)
+
+    def _profile_with_older_keys(self, call: PortCall, result: PortResult, found: Profile) -> Profile | None:
+        """The differences with the keys of older versions, if the engine runs with them."""
+        output = None if self.older_run is None else self.older_run.outputs.get(call)
+        if output is None or isinstance(output, str):
+            return None
+        scores = [each for each in output if isinstance(each, Scores)]
+        return profile(scores, self.reference.outputs(call, double=True), found.tolerance, start=found.start)
+
+    def _compared_tokens(self, law: PortLaw, call: PortCall, tokens: Sequence[int]) -> PortResult:
+        steps = self.reference.greedy(call)
+        single = self.reference.outputs(PortCall("prefill", call.rows))
+        double = self.reference.outputs(PortCall("prefill", call.rows), double=True)
+        limit = tolerance(single, double)
+        for index, (token, gap) in enumerate(steps):
+            actual = tokens[index] if index < len(tokens) else None
+            if actual == token:
+                continue
+            if gap <= limit:
+                reason = f"equal for {index} tokens; the two best logits of the next one differ by rounding"
+                return PortResult(law, "held" if index else "undecided", reason, call)
+            text = "no token" if actual is None else f"token {actual}"
+            return PortResult(law, "refuted", f"generated {text} where the reference generates {token}, after {index}", call)
+        return PortResult(law, "held", f"{len(steps)} tokens are equal", call)
+
+
+def _suits(candidate: Candidate, call: PortCall) -> bool:
+    """True if a candidate can change a call of this kind."""
+    if candidate.cause == "mask or pads":
+        return call.kind == "batch"
+    return candidate.cause != "cache offset" or call.kind == "chunks"

@@ -1,0 +1,193 @@
+"""The reference of a port: a transformers model with a language-model head, its checkpoint, and changed copies of it.
+
+A changed copy has the same weights and another configuration, or a patched part. It shows which setting explains a
+difference: if the copy gives the outputs of the engine, the engine computes the changed setting.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from orderproof.laws.ports import PortCall, PortModel
+from orderproof.library_messages import suppress_warnings
+from orderproof.models.hf.context_spans import context_spans
+from orderproof.models.hf.position_tables import position_table_size
+from orderproof.ports.float64_casts import Float64Casts
+
+Logits = NDArray[np.float64]  # [token, vocabulary] of one row
+Patch = Callable[[Any], AbstractContextManager[object]]
+CONFIG_FILE = "config.json"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of a reference: of its configuration, of its built module, or of its code during a call."""
+
+    configure: Callable[[Any], Any] | None = None  # a configuration -> the changed one
+    prepare: Callable[[Any], None] | None = None  # changes a built module
+    patch: Patch | None = None  # entered around each call
+    positions: Callable[[PortCall], Sequence[Sequence[int]]] | None = None  # position ids of each row
+    visible_pads: bool = False  # pads are attended to
+
+
+@dataclass
+class Reference:
+    """A model, the properties that calls depend on, and its outputs."""
+
+    name: str
+    model: Any  # a PreTrainedModel in float32 and eval mode that returns logits
+    folder: Path | None = None  # of its checkpoint, if it was loaded from one
+    seed: int = 0
+    summary: str = ""
+    _outputs: dict[Any, list[Logits]] = field(default_factory=dict, repr=False)
+
+    @property
+    def config(self) -> Any:
+        """The configuration of the model."""
+        return self.model.config
+
+    @cached_property
+    def port_model(self) -> PortModel:
+        """What the calls of laws depend on."""
+        config = self.config
+        rope = getattr(config, "rope_parameters", None) or {}
+        originals = [v for k, v in _flat_items(rope) if k == "original_max_position_embeddings" and isinstance(v, int)]
+        stated = getattr(config, "max_position_embeddings", None)
+        return PortModel(
+            vocabulary=int(config.vocab_size), window=window_of(config),
+            context=min(originals, default=stated if isinstance(stated, int) and stated > 1 else None),
+            limit=position_table_size(self.model), seed=self.seed,
+        )  # fmt: skip
+
+    def outputs(self, call: PortCall, changes: Sequence[Change] = (), *, double: bool = False) -> list[Logits]:
+        """The logits of each row, in float64 arithmetic if ``double``; changed copies are not kept."""
+        if changes:
+            return self._compute(self._build(changes, double=double), call, changes)
+        key = (call, double)
+        if key not in self._outputs:
+            model = self._float64_model if double else self.model
+            with Float64Casts() if double else nullcontext():
+                self._outputs[key] = self._compute(model, call, ())
+        return self._outputs[key]
+
+    def greedy(self, call: PortCall) -> list[tuple[int, float]]:
+        """The generated token ids of the first row, each with the gap between its logit and the next one, relative."""
+        row, steps = list(call.rows[0]), []
+        for _ in range(call.count):
+            logits = self._forward(self.model, torch.tensor([row]))[0, -1].double()
+            best = logits.topk(2)
+            steps.append((int(best.indices[0]), float((best.values[0] - best.values[1]) / logits.abs().max())))
+            row.append(steps[-1][0])
+        return steps
+
+    def save(self, folder: Path, extra_keys: dict[str, Any] | None = None) -> None:
+        """Write its checkpoint as safetensors, with more keys in config.json if there are any."""
+        with suppress_warnings():
+            self.model.save_pretrained(folder)
+        if extra_keys:
+            file = folder / CONFIG_FILE
+            file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), **extra_keys}), encoding="utf-8")
+
+    def config_json(self) -> dict[str, Any]:
+        """The content of config.json."""
+        return dict(json.loads(self.config.to_json_string(use_diff=False)))
+
+    @cached_property
+    def _float64_model(self) -> Any:
+        with Float64Casts():
+            return self._build((), double=True)
+
+    def _build(self, changes: Sequence[Change], *, double: bool) -> Any:
+        """A copy of the model with these changes and the same weights."""
+        from transformers.initialization import no_init_weights
+
+        config = copy.deepcopy(self.config)
+        for change in changes:
+            config = config if change.configure is None else change.configure(config)
+        dtype = torch.float64 if double else torch.float32
+        with suppress_warnings(), no_init_weights():
+            built = type(self.model)._from_config(
+                config, attn_implementation=self.config._attn_implementation, dtype=dtype
+            )
+        state = {name: value.to(dtype) if value.is_floating_point() else value for name, value in self._state.items()}
+        built.load_state_dict(state, strict=True)
+        for change in changes:
+            if change.prepare is not None:
+                change.prepare(built)
+        return built.eval()
+
+    @cached_property
+    def _state(self) -> dict[str, Tensor]:
+        return dict(self.model.state_dict())
+
+    def _compute(self, model: Any, call: PortCall, changes: Sequence[Change]) -> list[Logits]:
+        with ExitStack() as stack:
+            for change in changes:
+                if change.patch is not None:
+                    stack.enter_context(change.patch(model))
+            positions = next((c.positions(call) for c in changes if c.positions is not None), None)
+            if call.kind == "chunks" and positions is None:
+                return [self._in_chunks(model, call)]
+            if call.kind == "batch" and any(change.visible_pads for change in changes):
+                return self._with_pads(model, call)
+            rows = [torch.tensor([row]) for row in call.rows]
+            ids = [None] * len(rows) if positions is None else [torch.tensor([each]) for each in positions]
+            pairs = zip(rows, ids, strict=True)
+            return [self._forward(model, row, positions=each)[0].double().numpy() for row, each in pairs]
+
+    def _in_chunks(self, model: Any, call: PortCall) -> Logits:
+        row, start, past, parts = torch.tensor([call.rows[0]]), 0, None, []
+        for size in call.sizes:
+            with torch.no_grad(), suppress_warnings():
+                output = model(row[:, start : start + size], past_key_values=past, use_cache=True)
+            past = output.past_key_values
+            parts.append(output.logits[0].double())
+            start += size
+        joined: Logits = torch.cat(parts).numpy()
+        return joined
+
+    def _with_pads(self, model: Any, call: PortCall) -> list[Logits]:
+        """The rows as an implementation reads them that attends to pads on the left."""
+        longest = call.length
+        outputs = []
+        for row in call.rows:
+            pads = longest - len(row)
+            output = self._forward(model, torch.tensor([[0] * pads + list(row)]))
+            outputs.append(output[0, pads:].double().numpy())
+        return outputs
+
+    @staticmethod
+    def _forward(model: Any, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
+        # with a mask: without one, transformers reads gaps in position ids as packed documents
+        more = {} if positions is None else {"position_ids": positions, "attention_mask": torch.ones_like(tokens)}
+        with torch.no_grad(), suppress_warnings():
+            logits: Tensor = model(tokens, use_cache=False, **more).logits
+        return logits
+
+
+def window_of(config: Any) -> int | None:
+    """The window of some layer [tokens]; None without one, or if no layer uses it."""
+    types = getattr(config, "layer_types", None)
+    sizes = [size for key, size in context_spans(config).items() if "window" in key or "attention_chunk" in key]
+    local = types is None or any(kind not in ("full_attention", "attention") for kind in types)
+    unused = getattr(config, "use_sliding_window", None) is False
+    return min(sizes) if sizes and local and not unused else None
+
+
+def _flat_items(values: Any) -> list[tuple[str, Any]]:
+    items: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        items += _flat_items(value) if isinstance(value, dict) else [(key, value)]
+    return items
