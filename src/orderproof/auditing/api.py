@@ -10,13 +10,14 @@ from torch import nn
 from orderproof.adapter import ModelAdapter
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.findings import with_law
+from orderproof.auditing.port_audit import Against, audit_against
 from orderproof.auditing.proof import Weights
 from orderproof.auditing.run import Progress, build_report, expectations_of_named_laws, measure_laws, run_audit
 from orderproof.auditing.sandbox import LAW_TIMEOUT
 from orderproof.auditing.verdict import ProofOptions, prove_law
 from orderproof.auditing.witness import check_node_facts
 from orderproof.errors import UsageError
-from orderproof.laws import ProvedLaw, find_law
+from orderproof.laws import ProvedLaw, find_model_law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject, bundled, from_adapter, from_module, load
 from orderproof.models.plain_module import Inputs
@@ -115,7 +116,7 @@ def report_on_law(
 ) -> Report:
     """The report on one law: a finding for each output. Raises `UsageError`, `SubjectError`."""
     began = time.perf_counter()
-    chosen = find_law(law)
+    chosen = find_model_law(law)
     findings = _findings(context, law, (expect or {}).get(chosen.name), weights, uniform)
     notes = list(context.notes)
     if check_nodes and isinstance(chosen, ProvedLaw) and context.export_failure is None:
@@ -127,7 +128,7 @@ def report_on_law(
 def _findings(
     context: AuditContext, law: str, expect: Expectation | None, weights: Weights, uniform: Sequence[str]
 ) -> list[Finding]:
-    chosen = find_law(law)
+    chosen = find_model_law(law)
     if not uniform:  # with entries made uniform it is another model, of which nothing is expected
         named = expectations_of_named_laws([chosen], context.subject.model_kind, None)
         expect = expect or named.get(chosen.name)
@@ -149,15 +150,25 @@ def audit(
     kind: str | None = None,
     seed: int = 0,
     timeout: float | None = LAW_TIMEOUT,
+    against: Against | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Decide which laws a subject obeys and where order enters it; `timeout` is for each law [s].
 
     `laws` are names or codes; without them all laws are decided. A law of kind check that is named is expected to
     hold. `kind` ("decoder" or "encoder") decides what else is expected; `expect` overrides the expected results by
-    law. Raises `UsageError`, `SubjectError`.
+    law. With `against`, an engine by name or several, the laws of ports are decided instead: the engine computes what
+    the subject computes in transformers. Raises `UsageError`, `SubjectError`.
     """
     report = None
+    if against is not None:
+        reports = audit_against(
+            subject, against, laws=laws, expect=expect, seed=seed, timeout=timeout, progress=progress
+        )
+        for report in reports:  # noqa: B007
+            pass
+        assert report is not None
+        return report
     chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, kind=kind)
     context = audit_context(chosen, length=length, seed=seed)
     for report in run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007

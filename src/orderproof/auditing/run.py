@@ -14,7 +14,7 @@ from orderproof.auditing.sentence_pair import compare_sentence_pair
 from orderproof.auditing.time_limit import TimeLimitExceeded, time_limit
 from orderproof.auditing.verdict import ProofOptions, prove_law
 from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
-from orderproof.laws import ProvedLaw, find_law, measured_laws, proved_laws
+from orderproof.laws import ProvedLaw, find_model_law, measured_laws, proved_laws
 from orderproof.laws.law import Law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject
@@ -37,9 +37,9 @@ def run_audit(
 ) -> Iterator[Report]:
     """The report so far, after each step; `timeout` is for each law [s]. Raises `UsageError` for an unknown law."""
     for name in expect or {}:
-        find_law(name)
+        find_model_law(name)
     laws: list[ProvedLaw | MeasuredLaw] = (
-        [find_law(name) for name in chosen] if chosen else [*proved_laws(), *measured_laws()]
+        [find_model_law(name) for name in chosen] if chosen else [*proved_laws(), *measured_laws()]
     )
     if chosen:
         expect = expectations_of_named_laws(laws, context.subject.model_kind, expect)

@@ -1,4 +1,4 @@
-"""The laws: the fields of `LAW` in each file of `laws/proved` and `laws/measured`."""
+"""The laws: the fields of `LAW` in each file of the folders of `laws`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from orderproof.catalogue.source import read_module, read_modules
 from orderproof.records.audit import Expectation, Kind
 from orderproof.registry import lookup_by_code
 
-FOLDERS = ("orderproof.laws.proved", "orderproof.laws.measured")
+PORTS = "orderproof.laws.ports"
+FOLDERS = ("orderproof.laws.proved", "orderproof.laws.measured", PORTS)
 
 
 class LawEntry(NamedTuple):
@@ -24,7 +25,7 @@ class LawEntry(NamedTuple):
 
 
 def laws() -> tuple[LawEntry, ...]:
-    """The proved laws and then the measured ones, each in the order of their codes."""
+    """The proved laws, the measured ones and those of ports, each in the order of their codes."""
     defaults = read_module("orderproof.laws.law").class_attributes("Law")
     return tuple(entry for folder in FOLDERS for entry in sorted(_entries(folder, defaults)))
 
@@ -32,6 +33,11 @@ def laws() -> tuple[LawEntry, ...]:
 def find_law(name: str) -> LawEntry:
     """The law with this name or code. Raises `UsageError`."""
     return lookup_by_code(name, laws(), "a law")
+
+
+def compares_engines(entry: LawEntry) -> bool:
+    """True for a law of ports, which needs an engine."""
+    return entry in _entries(PORTS, read_module("orderproof.laws.law").class_attributes("Law"))
 
 
 def _entries(folder: str, defaults: Mapping[str, Any]) -> Iterator[LawEntry]:

@@ -10,7 +10,7 @@ import typer
 from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
-from orderproof.cli.subject_argument import check_subject, load_subject
+from orderproof.cli.subject_argument import check_port_options, check_subject, load_subject
 from orderproof.subject_spec import check_length
 
 
@@ -33,6 +33,7 @@ def audit(
     attention: options.AttentionBackend = None,
     token_axis: options.Axis = None,
     timeout: options.Timeout = 120.0,
+    against: options.Against = None,
     allow_network: options.AllowNetwork = False,
     details: options.Details = False,
     quiet: options.Quiet = False,
@@ -50,30 +51,41 @@ def audit(
       orderproof audit my_model.py:build --as decoder      all that a decoder should do
       orderproof audit ./checkpoint --expect permutation=fails
       orderproof audit ./checkpoint --json - --quiet
+      orderproof audit ./checkpoint --against mlx
     """
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, markdown, certificate)
+    if against:
+        check_port_options(subject, certificate=certificate, token_axis=token_axis, attention=attention, length=length)
     check_subject(subject, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
-    options.check_laws(law)
+    options.check_laws(law, against)
     check_length(length)
     expected = options.parse_expectations(expect)
+    options.check_laws(expected if against else None, against)
     with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject or 'the bundled model'}", 0, 1)
-        loaded = load_subject(
-            subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network,
-            kind=as_kind,
-        )  # fmt: skip
-        from orderproof.auditing.api import audit_context
-        from orderproof.auditing.run import run_audit
+        context, report, interrupted = None, None, False
+        if against:
+            from orderproof.auditing.port_audit import audit_against
 
-        context = audit_context(loaded, length=length, seed=seed, keep_walks=certificate is not None)
+            reports = audit_against(
+                subject, against, laws=law, expect=expected, seed=seed, timeout=timeout, progress=update
+            )
+        else:
+            loaded = load_subject(
+                subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network,
+                kind=as_kind,
+            )
+            from orderproof.auditing.api import audit_context
+            from orderproof.auditing.run import run_audit
 
-        report, interrupted = None, False
+            context = audit_context(loaded, length=length, seed=seed, keep_walks=certificate is not None)
+            reports = run_audit(context, chosen=law, expect=expected, timeout=timeout, progress=update)
         try:
-            for report in run_audit(context, chosen=law, expect=expected, timeout=timeout, progress=update):  # noqa: B007
+            for report in reports:  # noqa: B007
                 pass
-            if html is not None and report is not None and report.violations:
+            if html is not None and not against and report is not None and report.violations:
                 from orderproof.reproduction import with_scripts
 
                 update("writing scripts of failed checks", 0, 1)

@@ -1,4 +1,4 @@
-"""`orderproof list`: the laws, the encodings, the rules, the questions and the studies."""
+"""`orderproof list`: the laws, the encodings, the rules, the questions, the studies and the engines."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from orderproof.optional_packages import require_packages
 
 
 def list_command(
     what: Annotated[
-        Literal["laws", "encodings", "rules", "questions", "studies"], typer.Argument(help="The list to print.")
+        Literal["laws", "encodings", "rules", "questions", "studies", "engines"], typer.Argument(help="The list to print.")
     ],
 ) -> None:
-    """List the laws, positional encodings, rules of the prover, questions or studies.
+    """List the laws, positional encodings, rules of the prover, questions, studies or inference engines.
 
     \b
     Examples:
       orderproof list laws
       orderproof list rules
       orderproof list studies
+      orderproof list engines
     """
-    table = {"laws": _laws, "encodings": _encodings, "rules": _rules, "questions": _questions, "studies": _studies}[
-        what
-    ]()
+    tables = {
+        "laws": _laws, "encodings": _encodings, "rules": _rules, "questions": _questions, "studies": _studies,
+        "engines": _engines,
+    }  # fmt: skip
+    table = tables[what]()
     Console(highlight=False).print(table)
 
 
@@ -74,6 +78,18 @@ def _studies() -> Table:
     for name in built_in_studies():
         study = read_study(name)
         table.add_row(name, ", ".join(study.question_names()), str(len(study.combinations())), study.about)
+    return table
+
+
+def _engines() -> Table:
+    from orderproof.ports.engines.registry import engines
+
+    table = _table("engine", "library", "installed", "compares", "how to get it")
+    for engine in engines().values():
+        installed = engine.version if engine.is_installed else "no"
+        abilities = ", ".join(sorted(engine.abilities))
+        cells = (engine.name, engine.title, installed, abilities, engine.note or engine.how_to_install)
+        table.add_row(*map(Text, cells))
     return table
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
 
 import typer
 
-from orderproof.catalogue.laws import find_law
+from orderproof.catalogue.laws import compares_engines, find_law
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
 
@@ -87,6 +87,15 @@ Tiny = Annotated[bool, typer.Option("--tiny", help="Shrink an arch: subject and 
 AttentionBackend = Annotated[
     AttentionName | None, typer.Option("--attention", help="Attention backend of a transformers model.")
 ]
+Against = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        metavar="ENGINE",
+        help="Compare with another implementation of the same checkpoint: mlx, onnx, ...; repeatable. "
+        "See orderproof list engines.",
+    ),
+]
 AllowNetwork = Annotated[
     bool, typer.Option("--allow-network", help="Allow the download of a hub id (safetensors only).")
 ]
@@ -106,10 +115,14 @@ def parse_settings(texts: Iterable[str] | None) -> dict[str, str]:
     return settings
 
 
-def check_laws(names: Iterable[str] | None) -> None:
-    """Raises `UsageError` for an unknown law, before torch is imported."""
+def check_laws(names: Iterable[str] | None, against: Sequence[str] | None = None) -> None:
+    """Raises `UsageError` for an unknown law, or one that does not fit --against, before torch is imported."""
     for name in names or ():
-        find_law(name)
+        entry = find_law(name)
+        if compares_engines(entry) and not against:
+            raise UsageError(f"law {entry.name} compares the model with an engine: expected --against ENGINE with it")
+        if against and not compares_engines(entry):
+            raise UsageError(f"expected a law of ports (OP6xx) with --against; got {entry.name}")
 
 
 def parse_expectations(texts: Iterable[str] | None) -> dict[str, Expectation]:

@@ -42,3 +42,14 @@ def load_subject(
     if token_axis is None:
         return load(spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, assume=assume)
     return load_object(spec, token_axis=token_axis, assume=assume)
+
+
+def check_port_options(
+    spec: str | None, *, certificate: str | None, token_axis: int | None, attention: str | None, length: int | None
+) -> None:
+    """Raise `UsageError` for options of `audit` that have no meaning with --against."""
+    if spec is None:
+        raise UsageError("expected a subject with --against: arch:NAME or a checkpoint folder; the bundled model has no head")
+    given = {"--certificate": certificate, "--token-axis": token_axis, "--attention": attention, "--length": length}
+    if unwanted := [name for name, value in given.items() if value is not None]:
+        raise UsageError(f"expected no {unwanted[0]} with --against, which compares two implementations; leave it out")

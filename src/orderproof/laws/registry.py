@@ -1,11 +1,13 @@
-"""All laws, found by listing `laws/proved` and `laws/measured`: each file defines one law in a variable `LAW`."""
+"""All laws, found by listing the folders of this package: each file defines one law in a variable `LAW`."""
 
 from __future__ import annotations
 
 from functools import cache
 
 from orderproof import registry
+from orderproof.errors import UsageError
 from orderproof.laws.measured.measured_law import MeasuredLaw
+from orderproof.laws.ports.port_law import PortLaw
 from orderproof.laws.proved.proved_law import ProvedLaw
 
 
@@ -23,10 +25,30 @@ def measured_laws() -> tuple[MeasuredLaw, ...]:
     return tuple(sorted(found, key=lambda law: law.code))
 
 
-def find_law(name: str) -> ProvedLaw | MeasuredLaw:
-    """The law with this name or code, proved or measured. Raises `UsageError`."""
-    laws: list[ProvedLaw | MeasuredLaw] = [*proved_laws(), *measured_laws()]
+@cache
+def port_laws() -> tuple[PortLaw, ...]:
+    """The laws that compare an engine with the reference, in the order of their codes."""
+    found = registry.discover("orderproof.laws.ports", "LAW", PortLaw)  # type: ignore[type-abstract]
+    return tuple(sorted(found, key=lambda law: law.code))
+
+
+def find_law(name: str) -> ProvedLaw | MeasuredLaw | PortLaw:
+    """The law with this name or code. Raises `UsageError`."""
+    laws: list[ProvedLaw | MeasuredLaw | PortLaw] = [*proved_laws(), *measured_laws(), *port_laws()]
     return registry.lookup_by_code(name, laws, "a law")
+
+
+def find_model_law(name: str) -> ProvedLaw | MeasuredLaw:
+    """The law of one model with this name or code, proved or measured. Raises `UsageError`."""
+    law = find_law(name)
+    if isinstance(law, PortLaw):
+        raise UsageError(f"law {law.name} compares the model with an engine: expected --against ENGINE with it")
+    return law
+
+
+def find_port_law(name: str) -> PortLaw:
+    """The law of ports with this name or code. Raises `UsageError`."""
+    return registry.lookup_by_code(name, port_laws(), "a law of ports")
 
 
 def find_proved_law(name: str) -> ProvedLaw:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import resource
 import select
 import time
@@ -24,9 +25,10 @@ from orderproof import forked_process
 from orderproof.errors import first_line
 from orderproof.laws.ports import PortCall
 from orderproof.library_messages import suppress_warnings
-from orderproof.ports.engines.engine import InferenceEngine, LoadedModel, Scores
+from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel, Scores
 
 GIB = 2**30
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 Output = list[Scores] | list[int]  # the scores of each row, or generated token ids
 
 
@@ -159,7 +161,7 @@ def _load(engine: InferenceEngine, folder: Path, model_type: str) -> tuple[Loade
             head["defaults"] = {k: v for k, v in engine.defaults(model_type).items() if isinstance(v, plain)}
             return engine.load(folder), head
     except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
-        return None, {**head, "failure": f"raised {first_line(error)}".replace(str(folder), "the checkpoint")}
+        return None, {**head, "failure": failure_text(error).replace(str(folder), "the checkpoint")}
 
 
 def _call(model: LoadedModel, call: PortCall) -> Output | str:
@@ -173,7 +175,14 @@ def _call(model: LoadedModel, call: PortCall) -> Output | str:
                 return model.batch(call.rows)
             return model.greedy(call.rows[0], call.count)
     except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
-        return f"raised {first_line(error)}"
+        return failure_text(error)
+
+
+def failure_text(error: BaseException) -> str:
+    """The error that an engine raised, or the one that caused it, on one line without terminal colours."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error) if isinstance(error, EngineError) else f"raised {_COLOUR.sub('', first_line(error))}"
 
 
 def _write_output(output: Output, place: Path, index: int) -> dict[str, Any]:

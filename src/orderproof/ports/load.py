@@ -12,6 +12,7 @@ import torch
 from orderproof.errors import CheckpointError, SubjectError, UsageError, first_line
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf import architectures, checkpoint
+from orderproof.models.hf.build_subject import use_batched_experts
 from orderproof.models.hf.export_patches import transformers_library
 from orderproof.models.hf.model_class import select_attention_backend
 from orderproof.models.tiny import fixed_sizes
@@ -21,6 +22,10 @@ from orderproof.ports.reference import Reference
 from orderproof.subject_spec import check_folder, check_spec
 
 TINY_WINDOW = 6  # [tokens]
+MAX_PATTERN = 8  # layers
+SIZES: Mapping[str, Mapping[str, Any]] = {  # that an engine computes from others
+    "gpt_neox": {"intermediate_size": 256},
+}
 TINY_VALUES: Mapping[str, Any] = {  # of keys that a configuration has
     "sliding_window": TINY_WINDOW, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
@@ -57,8 +62,9 @@ def tiny_reference(spec: str, *, seed: int = 0, values: Mapping[str, Any] | None
         architectures.check_config_keys(name, default, overrides)
         chosen = _language_model_class(default, spec)
         known = default.to_dict()
-        wanted = {key: value for key, value in TINY_VALUES.items() if key in known} | overrides | dict(values or {})
-        wanted = {**architectures.expand_attention_types(default, wanted), **wanted}
+        wanted = {key: value for key, value in TINY_VALUES.items() if key in known} | dict(SIZES.get(name, {}))
+        wanted |= overrides | dict(values or {})
+        wanted = {**_whole_pattern(default), **architectures.expand_attention_types(default, wanted), **wanted}
         failure: Exception | None = None
         for candidate in tiny_config_candidates(default, wanted):
             try:
@@ -71,6 +77,15 @@ def tiny_reference(spec: str, *, seed: int = 0, values: Mapping[str, Any] | None
             return Reference(spec, model, seed=seed, summary=f"float32, tiny random weights (seed {seed})")
     assert failure is not None
     raise SubjectError(f"{spec}: no tiny language model can be built and called: {first_line(failure)}") from failure
+
+
+def _whole_pattern(config: Any) -> dict[str, Any]:
+    """As many layers as the pattern of their types has: engines index the caches by the pattern."""
+    types = list(getattr(config, "layer_types", None) or ())
+    if len(set(types)) < 2 or not hasattr(config, "num_hidden_layers"):
+        return {}
+    period = next((n for n in range(2, MAX_PATTERN + 1) if types == (types[:n] * len(types))[: len(types)]), 0)
+    return {"num_hidden_layers": period, "layer_types": types[:period]} if period else {}
 
 
 def _language_model_class(config: Any, spec: str) -> Any:
@@ -89,6 +104,7 @@ def _build(chosen: Any, config: Any, seed: int) -> Any:
         backend = select_attention_backend(chosen, None)
         model = chosen._from_config(config, attn_implementation=backend, dtype=torch.float32)
     fixed_sizes.add_weight_noise(model, seed)
+    use_batched_experts(model)
     return model.eval()
 
 

@@ -26,6 +26,8 @@ def older_keys(config: Mapping[str, Any]) -> dict[str, Any]:
         local = nested.get("sliding_attention")
         if local is not None and "rope_theta" in local:
             keys["rope_local_base_freq"] = local["rope_theta"]
+    if (width := config.get("hidden_size")) and (heads := config.get("num_attention_heads")):
+        keys["head_dim"] = width // heads
     return {key: value for key, value in keys.items() if key not in config or config[key] is None}
 
 

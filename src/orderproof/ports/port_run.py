@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,17 +81,12 @@ class PortRun:
     @cached_property
     def older_run(self) -> EngineRun | None:
         """The calls with the keys of older versions; None if there are none, or the engine does not read the folder."""
-        return self._run(self.older_keys) if self.older_keys and self.engine.reads_checkpoint else None
+        return self._run(self.older_keys) if self.older_keys and self.engine.reads_config else None
 
     @property
     def needs_older_keys(self) -> bool:
         """True if the engine loads the checkpoint with the keys of older versions only."""
         return bool(self.first_run.load_failure) and self.older_run is not None and not self.older_run.load_failure
-
-    def results(self) -> Iterator[PortResult]:
-        """The result of each law, in order."""
-        for law in self.laws:
-            yield self._result(law)
 
     def _run(self, extra_keys: dict[str, Any]) -> EngineRun:
         with self._checkpoint(extra_keys) as folder:
@@ -115,7 +110,11 @@ class PortRun:
             write_tokenizer(folder, self.reference.port_model.vocabulary)
             yield folder
 
-    def _result(self, law: PortLaw) -> PortResult:
+    def result(self, law: PortLaw) -> PortResult:
+        """The result of one law. Never raises for what the engine does."""
+        if not self.engine.is_installed:
+            missing = " and ".join(self.engine.packages)
+            return PortResult(law, "undecided", f"{missing} is not installed: {self.engine.how_to_install}")
         run, model = self.first_run, self.reference.port_model
         if not run.knows:
             name = self.reference.config.model_type
@@ -127,7 +126,7 @@ class PortRun:
         if (reason := law.inapplicable_reason(model)) is not None:
             return PortResult(law, "not_applicable", reason)
         if run.load_failure and not self.needs_older_keys:
-            return PortResult(law, "undecided", f"{self.engine.name} does not load the checkpoint: {run.load_failure}")
+            return PortResult(law, "undecided", f"{self.engine.name} does not load the checkpoint")
         used = self.older_run if self.needs_older_keys and self.older_run is not None else run
         output = used.outputs[self.calls[law.name]]
         if isinstance(output, str):
@@ -145,8 +144,9 @@ class PortRun:
         if "was not done" in run.load_failure or "ended its process" in run.load_failure:
             return PortResult(law, "undecided", run.load_failure)
         then = ""
-        if self.needs_older_keys:
-            then = f"; with {', '.join(self.older_keys)} added to config.json, as older versions wrote them, it loads"
+        if self.older_run is not None:
+            outcome = "it loads" if self.needs_older_keys else f"it {self.older_run.load_failure}"
+            then = f"; with {', '.join(self.older_keys)} added to config.json, as older versions wrote them, {outcome}"
         return PortResult(law, "refuted", f"{run.load_failure}{then}")
 
     def _compared(self, law: PortLaw, output: Output) -> PortResult:
@@ -190,8 +190,6 @@ class PortRun:
         again = None
         if not self.needs_older_keys and (not explanation.is_complete or named.intersection(OLDER_CAUSES)):
             again = self._profile_with_older_keys(call, result, found)
-        from dataclasses import replace
-
         return replace(result, explanation=explanation, with_older_keys=again)
 
     def _remember(self, causes: Sequence[FoundCause]) -> None:
@@ -207,7 +205,7 @@ class PortRun:
         return profile(scores, self.reference.outputs(call, double=True), found.tolerance, start=found.start)
 
     def _compared_tokens(self, law: PortLaw, call: PortCall, tokens: Sequence[int]) -> PortResult:
-        steps = self.reference.greedy(call)
+        steps = list(self.reference.greedy(call))
         single = self.reference.outputs(PortCall("prefill", call.rows))
         double = self.reference.outputs(PortCall("prefill", call.rows), double=True)
         limit = tolerance(single, double)
@@ -219,8 +217,28 @@ class PortRun:
                 reason = f"equal for {index} tokens; the two best logits of the next one differ by rounding"
                 return PortResult(law, "held" if index else "undecided", reason, call)
             text = "no token" if actual is None else f"token {actual}"
-            return PortResult(law, "refuted", f"generated {text} where the reference generates {token}, after {index}", call)
+            reason = f"after {index} equal tokens it generates {text}, and the reference token {token}"
+            result = PortResult(law, "refuted", reason, call)
+            return self._explained_tokens(result, call, tokens) if self.explains else result
         return PortResult(law, "held", f"{len(steps)} tokens are equal", call)
+
+
+    def _explained_tokens(self, result: PortResult, call: PortCall, tokens: Sequence[int]) -> PortResult:
+        """With the changes, if there are any, with which the reference generates the tokens of the engine."""
+        known = [each for each in self.known_causes if _suits(each, call)]
+        rest = [each for each in candidates(self.reference, self.first_run.defaults) if _suits(each, call)]
+        for group in [known, *([each] for each in known), *([each] for each in rest)]:
+            if group and self._generates(call, tokens, [each.change for each in group]):
+                left = Profile((0.0,), 0.0)  # token ids have no distance
+                return replace(result, explanation=Explanation(tuple(FoundCause(each, left) for each in group)))
+        return result
+
+    def _generates(self, call: PortCall, tokens: Sequence[int], changes: Sequence[Change]) -> bool:
+        try:
+            steps = zip(tokens, self.reference.greedy(call, changes), strict=True)
+            return all(actual == token for actual, (token, _) in steps)
+        except Exception:  # noqa: BLE001 - third-party code: a model may refuse a changed configuration in any way
+            return False
 
 
 def _suits(candidate: Candidate, call: PortCall) -> bool:

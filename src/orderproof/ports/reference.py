@@ -7,8 +7,9 @@ difference: if the copy gives the outputs of the engine, the engine computes the
 from __future__ import annotations
 
 import copy
+import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from orderproof.laws.ports import PortCall, PortModel
 from orderproof.library_messages import suppress_warnings
+from orderproof.models.hf.build_subject import use_batched_experts
 from orderproof.models.hf.context_spans import context_spans
 from orderproof.models.hf.position_tables import position_table_size
 from orderproof.ports.float64_casts import Float64Casts
@@ -82,15 +84,15 @@ class Reference:
                 self._outputs[key] = self._compute(model, call, ())
         return self._outputs[key]
 
-    def greedy(self, call: PortCall) -> list[tuple[int, float]]:
+    def greedy(self, call: PortCall, changes: Sequence[Change] = ()) -> Iterator[tuple[int, float]]:
         """The generated token ids of the first row, each with the gap between its logit and the next one, relative."""
-        row, steps = list(call.rows[0]), []
+        row, model = list(call.rows[0]), self._build(changes, double=False) if changes else self.model
         for _ in range(call.count):
-            logits = self._forward(self.model, torch.tensor([row]))[0, -1].double()
-            best = logits.topk(2)
-            steps.append((int(best.indices[0]), float((best.values[0] - best.values[1]) / logits.abs().max())))
-            row.append(steps[-1][0])
-        return steps
+            logits = self._compute(model, PortCall("prefill", (tuple(row),)), changes)[0][-1]
+            token = int(logits.argmax())
+            second = float(np.partition(logits, -2)[-2])
+            yield token, float((logits[token] - second) / np.abs(logits).max())
+            row.append(token)
 
     def save(self, folder: Path, extra_keys: dict[str, Any] | None = None) -> None:
         """Write its checkpoint as safetensors, with more keys in config.json if there are any."""
@@ -123,6 +125,7 @@ class Reference:
             )
         state = {name: value.to(dtype) if value.is_floating_point() else value for name, value in self._state.items()}
         built.load_state_dict(state, strict=True)
+        use_batched_experts(built)
         for change in changes:
             if change.prepare is not None:
                 change.prepare(built)
@@ -148,6 +151,9 @@ class Reference:
             return [self._forward(model, row, positions=each)[0].double().numpy() for row, each in pairs]
 
     def _in_chunks(self, model: Any, call: PortCall) -> Logits:
+        if "past_key_values" not in inspect.signature(model.forward).parameters:  # a recurrent model
+            whole: Logits = self._forward(model, torch.tensor([call.rows[0]]))[0].double().numpy()
+            return whole
         row, start, past, parts = torch.tensor([call.rows[0]]), 0, None, []
         for size in call.sizes:
             with torch.no_grad(), suppress_warnings():

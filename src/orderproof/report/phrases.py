@@ -154,7 +154,8 @@ def evidence_kind(finding: Finding) -> str:
         return ""
     if finding.verdict == "proved":
         return "proved"
-    return "measured" if finding.verdict == "held" or finding.measurement is not None else "witness"
+    measured = finding.verdict == "held" or finding.measurement is not None or finding.port is not None
+    return "measured" if measured else "witness"
 
 
 def evidence_text(finding: Finding) -> str:

@@ -66,7 +66,7 @@ class InferenceEngine(ABC):
     distribution: str = ""  # whose version is reported
     extra: str = ""  # of this package, which installs them
     abilities: frozenset[str] = frozenset({"prefill"})  # calls that it takes: the methods of `LoadedModel`
-    reads_checkpoint: bool = True  # False: it serves a model that somebody else loaded
+    reads_config: bool = True  # False: it reads no config.json itself, so that its keys cannot be the cause
     note: str = ""  # on its installation or use, for `orderproof list engines`
     needs_target: bool = False  # it is named as NAME:TARGET
 

@@ -79,7 +79,7 @@ def _export(folder: Path, file: Path) -> None:
         axes = {0: torch.export.Dim("row"), 1: torch.export.Dim("token")}
         torch.onnx.export(
             Logits(), tuple(values[name] for name in names), str(file), input_names=names, dynamo=True, verbose=False,
-            dynamic_shapes=([axes] * len(names),), external_data=False,
+            dynamic_shapes=((axes,) * len(names),), external_data=False,
         )  # fmt: skip
 
 
@@ -90,4 +90,5 @@ ENGINE = OnnxRuntimeEngine(
     distribution="onnxruntime",
     extra="onnx",
     abilities=frozenset({"prefill", "batch"}),
+    reads_config=False,
 )

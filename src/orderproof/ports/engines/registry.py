@@ -17,10 +17,7 @@ def engines() -> dict[str, InferenceEngine]:
 
 
 def find_engine(spec: str) -> InferenceEngine:
-    """The engine for NAME or NAME:TARGET. Raises `UsageError` if it is unknown, not installed or takes no target."""
+    """The engine for NAME or NAME:TARGET, installed or not. Raises `UsageError` if it is unknown or takes no target."""
     name, _, target = spec.partition(":")
     engine = registry.lookup(name, engines(), "an engine")
-    if not engine.is_installed:
-        missing = " and ".join(engine.packages)
-        raise UsageError(f"engine {name} needs {missing}: {engine.how_to_install}")
     return engine.for_target(target) if target or engine.needs_target else engine

@@ -1,0 +1,170 @@
+"""Audit a model against engines: findings of the laws of ports, one for each law and engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+from orderproof._version import __version__
+from orderproof.auditing.findings import is_met, with_law
+from orderproof.auditing.run import Progress
+from orderproof.errors import OrderproofError, failure_reason
+from orderproof.laws import find_port_law, port_laws
+from orderproof.laws.ports import PortLaw
+from orderproof.models.hf.effective_config import effective_config
+from orderproof.models.subject import count_parameters
+from orderproof.ports import phrases
+from orderproof.ports.engine_process import EngineLimits
+from orderproof.ports.engines.engine import InferenceEngine
+from orderproof.ports.engines.registry import find_engine
+from orderproof.ports.load import load_reference
+from orderproof.ports.port_run import PortResult, PortRun
+from orderproof.ports.reference import Reference
+from orderproof.records.audit import (
+    ComparisonRecord,
+    Deviation,
+    Expectation,
+    Finding,
+    Measurement,
+    PortCause,
+    PortEvidence,
+    Report,
+    Scope,
+    SubjectRecord,
+    Verdict,
+)
+from orderproof.records.document import versions
+from orderproof.tolerances import CONTROL_FACTOR
+
+Against = str | InferenceEngine | Sequence[str | InferenceEngine]
+
+
+def audit_against(
+    subject: Any,
+    against: Against,
+    *,
+    laws: Sequence[str] | None = None,
+    expect: Mapping[str, Expectation] | None = None,
+    seed: int = 0,
+    timeout: float | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Report]:
+    """The report so far, after each engine; `timeout` is for each call of an engine [s].
+
+    Raises `UsageError` for an unknown engine or law, `SubjectError` for a subject without logits.
+    """
+    engines = chosen_engines(against)
+    chosen = [find_port_law(name) for name in laws] if laws else list(port_laws())
+    expected = {find_port_law(name).name: value for name, value in (expect or {}).items()}
+    show = progress or (lambda text, done, total: None)
+    began, findings = time.perf_counter(), list[Finding]()
+    show("building the reference", 0, len(engines) + 1)
+    reference = load_reference(subject, seed=seed)
+    limits = EngineLimits() if timeout is None else EngineLimits(seconds=timeout)
+    for index, engine in enumerate(engines):
+        show(f"comparing with {engine.name}", index + 1, len(engines) + 1)
+        findings.extend(engine_findings(reference, engine, chosen, expected, limits))
+        yield _report(reference, findings, engines[: index + 1], began)
+
+
+def chosen_engines(against: Against) -> list[InferenceEngine]:
+    """The engines by name, NAME:TARGET or instance, each once. Raises `UsageError` for an unknown one."""
+    given = [against] if isinstance(against, (str, InferenceEngine)) else list(against)
+    engines = [find_engine(each) if isinstance(each, str) else each for each in given]
+    return list({engine.name: engine for engine in engines}.values())
+
+
+def engine_findings(
+    reference: Reference, engine: InferenceEngine, laws: Sequence[PortLaw], expect: Mapping[str, Expectation],
+    limits: EngineLimits,
+) -> list[Finding]:  # fmt: skip
+    """The findings of one engine. Never raises for what the engine does."""
+    run, found, causes = PortRun(reference, engine, laws, limits), list[Finding](), dict[Any, str]()
+    for law in laws:
+        began = time.perf_counter()
+        try:
+            result = run.result(law)
+        except OrderproofError as error:
+            result = PortResult(law, "undecided", str(error))
+        except Exception as error:  # noqa: BLE001 - one law that fails must not cost the others
+            result = PortResult(law, "undecided", failure_reason(error))
+        finding = _finding(run, result, expect.get(law.name))
+        if finding.verdict == "refuted" and finding.port is not None and finding.port.causes:
+            key = tuple((cause.setting, cause.assumed) for cause in finding.port.causes)
+            if (first := causes.setdefault(key, law.code)) != law.code:
+                finding = finding.model_copy(update={"same_cause_as": first, "remedy": ""})
+        found.append(finding.model_copy(update={"seconds": time.perf_counter() - began}))
+    return found
+
+
+def _finding(run: PortRun, result: PortResult, stated: Expectation | None) -> Finding:
+    law, profile = result.law, result.profile
+    expected = stated or law.expected("causal_lm")
+    verdict: Verdict = result.verdict
+    reason = phrases.result_text(run, result)
+    if verdict == "held" and profile is not None and result.control is not None:
+        if result.control < CONTROL_FACTOR * profile.tolerance:
+            verdict = "undecided"
+            reason = f"no difference was seen, but other tokens change the output by only {result.control:.1g}"
+    assumptions = ()
+    if run.needs_older_keys and law.ability is not None:
+        assumptions = (f"measured with {', '.join(run.older_keys)} added to config.json: see OP601",)
+    finding = Finding(
+        code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
+        scope=Scope(length=0 if result.call is None else result.call.length, weights="these", assumptions=assumptions),
+        output=run.engine.name, reason=reason,
+        deviation=Deviation() if profile is None else Deviation(float32=profile.largest),
+        measurement=_measurement(result, verdict), port=_evidence(run, result),
+        remedy=phrases.remedy_text(result) if verdict == "refuted" else "",
+    )  # fmt: skip
+    return with_law(finding, stated=stated is not None)
+
+
+def _measurement(result: PortResult, verdict: Verdict) -> Measurement | None:
+    if result.profile is None or result.call is None or verdict not in ("held", "refuted", "undecided"):
+        return None
+    record = ComparisonRecord(
+        description=phrases.call_text(result.call), float32=result.profile.largest,
+        verdict=verdict, lengths=(result.call.length,),
+    )  # fmt: skip
+    return Measurement(
+        tolerance=result.profile.tolerance, control_difference=result.control, comparisons=(record,)
+    )
+
+
+def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
+    profile = result.profile
+    causes = tuple(
+        PortCause(
+            cause=each.candidate.cause, setting=each.candidate.setting, stated=each.candidate.stated,
+            assumed=each.candidate.assumed, remaining=each.remaining.largest,
+        )
+        for each in result.explanation.causes
+    )  # fmt: skip
+    uses_older = run.needs_older_keys if result.law.ability is None or profile is not None else False
+    again = result.with_older_keys
+    return PortEvidence(
+        engine=run.engine.name, version=run.engine.version,
+        tokens=0 if result.call is None else result.call.length, rounding=result.rounding,
+        first_token=None if profile is None else profile.first,
+        growth=() if profile is None or profile.first is None else profile.growth(),
+        causes=causes, explained=result.explanation.is_complete,
+        older_keys=tuple(run.older_keys) if uses_older or again is not None else (),
+        with_older_keys=None if again is None else again.largest, needs_older_keys=uses_older,
+    )  # fmt: skip
+
+
+def _report(reference: Reference, findings: Sequence[Finding], engines: Sequence[InferenceEngine], began: float) -> Report:
+    config = reference.config
+    subject = SubjectRecord(
+        name=reference.name, kind="causal_lm", parameters=count_parameters(reference.model),
+        layers=getattr(config, "num_hidden_layers", None), detail=reference.summary,
+        configuration=effective_config(reference.model),
+    )  # fmt: skip
+    used = {engine.distribution: metadata.version(engine.distribution) for engine in engines if engine.distribution and engine.is_installed}
+    return Report(
+        orderproof_version=__version__, subject=subject, findings=tuple(findings), versions={**versions(), **used},
+        seconds=round(time.perf_counter() - began, 3),
+    )  # fmt: skip

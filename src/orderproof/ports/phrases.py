@@ -1,0 +1,92 @@
+"""The result of a law of ports in words: where the engine differs, the settings that explain it, and what was tried."""
+
+from __future__ import annotations
+
+from orderproof.laws.ports import PortCall
+from orderproof.ports.explanation import FoundCause
+from orderproof.ports.port_run import PortResult, PortRun
+from orderproof.records.audit import PortCauseName
+
+
+def call_text(call: PortCall) -> str:
+    """The call: "a prompt of 20 tokens"."""
+    if call.kind == "prefill":
+        return f"a prompt of {call.length} tokens"
+    if call.kind == "chunks":
+        count = len(call.sizes)
+        return f"{call.length} tokens in {count} calls with a cache"
+    if call.kind == "batch":
+        return f"a batch of rows of {', '.join(str(len(row)) for row in call.rows)} tokens"
+    return f"{call.count} tokens after a prompt of {call.length}"
+
+
+def result_text(run: PortRun, result: PortResult) -> str:
+    """One line on a result."""
+    profile, engine = result.profile, run.engine.name
+    if profile is None or result.call is None:
+        causes = [_cause_text(each, engine) for each in result.explanation.causes]
+        then = [f"with {_changes(len(causes))} the reference generates the tokens of {engine}"] if causes else []
+        return "; ".join([result.reason, *causes, *then])
+    if profile.first is None:
+        return f"{call_text(result.call)}: equal to {profile.largest:.1e} (rounding {result.rounding:.1e})"
+    where = f"differs from token {profile.first} on" if profile.first else "differs from the first token on"
+    equal = f", equal before it{_before(result)}" if profile.first else ""
+    parts = [f"{call_text(result.call)}: {where}, by up to {profile.largest:.2g}{equal}"]
+    parts += [_cause_text(each, engine) for each in result.explanation.causes]
+    parts += [_conclusion(run, result)]
+    if result.with_older_keys is not None:
+        keys = ", ".join(run.older_keys)
+        again = result.with_older_keys
+        left = f"equal to {again.largest:.1e}" if again.first is None else f"{again.largest:.2g} is left"
+        parts.append(f"with {keys} added to config.json, as older versions of transformers wrote them: {left}")
+    return "; ".join(parts)
+
+
+def _before(result: PortResult) -> str:
+    profile = result.profile
+    assert profile is not None
+    equal = max(profile.by_token[: profile.first], default=0.0)
+    return f" to {equal:.1e}"
+
+
+def _cause_text(found: FoundCause, engine: str) -> str:
+    each = found.candidate
+    return f"{each.setting}: {each.stated} in the reference, {each.assumed} in {engine}"
+
+
+def _conclusion(run: PortRun, result: PortResult) -> str:
+    explanation = result.explanation
+    if not explanation.causes:
+        return "no setting was found that explains it" if run.explains else "not explained"
+    left = explanation.causes[-1].remaining.largest
+    change = _changes(len(explanation.causes))
+    if explanation.is_complete:
+        return f"with {change} the reference equals {run.engine.name} to {left:.1e}"
+    return f"with {change} {left:.2g} is left, unexplained"
+
+
+def _changes(count: int) -> str:
+    return "that change" if count == 1 else "these changes"
+
+
+REMEDIES: dict[PortCauseName, str] = {
+    "window": "Hide keys that are window or more tokens before the query, in the layers that config.json names.",
+    "rotary base": "Read rope_theta from rope_parameters, for each layer type that has its own.",
+    "rotary layout": "Pair the features of a head as the reference does, or permute the weights at conversion.",
+    "partial rotary": "Rotate the fraction of features that partial_rotary_factor states.",
+    "scaling": "Read the rope scaling from config.json, with every factor that it states.",
+    "softcap": "Apply the softcap that config.json states.",
+    "sinks": "Read the attention sinks of the checkpoint, and add them to the denominator of the softmax.",
+    "mask or pads": "Hide pads in the mask, and count positions from the first real token of each row.",
+    "cache offset": "Count positions on from the number of tokens that the cache has seen.",
+    "norm or constant precision": "Use the constant that config.json states, in float32.",
+}
+
+
+def remedy_text(result: PortResult) -> str:
+    """What the engine has to change: by the causes that were found, else by the law."""
+    texts = [
+        REMEDIES.get(each.candidate.cause, f"Read {each.candidate.setting} as the reference does.")
+        for each in result.explanation.causes
+    ]
+    return " ".join(dict.fromkeys(texts)) or result.law.remedy
