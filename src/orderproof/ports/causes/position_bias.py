@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from orderproof.models.hf.export_patches import patch_attribute
 from orderproof.ports.causes.cause import Candidate, Cause, Defaults
 from orderproof.ports.reference import Change, Reference
 
-NAMES = ("build_alibi_tensor", "build_mpt_alibi_tensor", "build_alibi_bias")
+NAMES = ("_get_alibi_slopes", "build_alibi_tensor", "build_mpt_alibi_tensor", "build_alibi_bias")
 HEADS = ("num_heads", "n_head")  # names of the argument
 
 
@@ -36,21 +37,23 @@ def _alibi_functions(model: Any) -> dict[str, Callable[..., Tensor]]:
 
 
 def _other_slopes(model: Any, *, heads: int, other: int) -> AbstractContextManager[object]:
-    name, build = next(iter(_alibi_functions(model).items()))
-    owner = sys.modules[type(model).__module__]
+    stack, module = ExitStack(), sys.modules[type(model).__module__]
+    for name, build in _alibi_functions(model).items():
+        stack.enter_context(patch_attribute(module, name, partial(_build_for_other, build, heads, other)))
+    return stack
 
-    def build_for_other(*arguments: Any, **options: Any) -> Tensor:
-        """The bias of `other` heads, cut or repeated to `heads`."""
-        changed = [other if each == heads and isinstance(each, int) else each for each in arguments]
-        named = {key: other if key in HEADS else value for key, value in options.items()}
-        bias = build(*changed, **named)
-        axis = next(index for index, size in enumerate(bias.shape) if size % other == 0 and size >= other)
-        rows = bias.shape[axis] // other
-        split = bias.unflatten(axis, (rows, other))
-        index = [each % other for each in range(heads)]
-        return split.index_select(axis + 1, split.new_tensor(index).long()).flatten(axis, axis + 1)
 
-    return patch_attribute(owner, name, build_for_other)
+def _build_for_other(build: Callable[..., Tensor], heads: int, other: int, *arguments: Any, **options: Any) -> Tensor:
+    """The slopes or the bias of `other` heads, cut or repeated to `heads`."""
+    changed = [other if isinstance(each, int) and each == heads else each for each in arguments]
+    named = {key: other if key in HEADS else value for key, value in options.items()}
+    bias = build(*changed, **named)
+    if changed == list(arguments) and named == options:  # called by another of these functions
+        return bias
+    axis = next(index for index, size in enumerate(bias.shape) if size % other == 0 and size >= other)
+    split = bias.unflatten(axis, (bias.shape[axis] // other, other))
+    index = torch.tensor([each % other for each in range(heads)])
+    return split.index_select(axis + 1, index).flatten(axis, axis + 1)
 
 
 CAUSE = Cause("other", 110, _candidates)

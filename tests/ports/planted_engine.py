@@ -1,0 +1,262 @@
+"""An engine of the tests: transformers itself, with one planted difference, or with none.
+
+Each difference is planted in the loaded modules or in the calls, and not in the configuration, where the explanation
+looks for it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orderproof.library_messages import suppress_warnings
+from orderproof.ports.engines.engine import InferenceEngine, LoadedModel, Row, Scores
+
+Plant = Callable[[Any], None]  # changes a loaded model
+CALL_FAULTS = ("cache_plus_one", "cache_restart", "pads_attended", "pads_counted")
+
+
+class PlantedModel(LoadedModel):
+    """transformers as an engine."""
+
+    def __init__(self, model: Any, faults: frozenset[str]) -> None:
+        self.model, self.faults = model, faults
+
+    def _logits(self, tokens: Tensor, **more: Any) -> Any:
+        with torch.no_grad(), suppress_warnings():
+            return self.model(tokens, **more)
+
+    def prefill(self, row: Row) -> Scores:
+        return Scores(self._logits(torch.tensor([list(row)]), use_cache=False).logits[0].numpy())
+
+    def chunks(self, row: Row, sizes: Sequence[int]) -> Scores:
+        past, start, parts = None, 0, []
+        for index, size in enumerate(sizes):
+            first = start + (index > 0) * ("cache_plus_one" in self.faults)
+            first = 0 if "cache_restart" in self.faults else first
+            output = self._logits(
+                torch.tensor([list(row[start : start + size])]), past_key_values=past, use_cache=True,
+                position_ids=torch.arange(first, first + size)[None], attention_mask=torch.ones(1, start + size),
+            )  # fmt: skip
+            past = output.past_key_values
+            parts.append(output.logits[0].numpy())
+            start += size
+        return Scores(np.concatenate(parts))
+
+    def batch(self, rows: Sequence[Row]) -> list[Scores]:
+        longest = max(map(len, rows))
+        pads = [longest - len(row) for row in rows]
+        tokens = torch.tensor([[0] * pad + list(row) for pad, row in zip(pads, rows, strict=True)])
+        mask = torch.arange(longest) >= torch.tensor(pads)[:, None]
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        if "pads_attended" in self.faults:
+            mask = torch.ones_like(mask)
+        if "pads_counted" in self.faults or "pads_attended" in self.faults:
+            positions = torch.arange(longest).expand_as(tokens)
+        output = self._logits(tokens, attention_mask=mask.long(), position_ids=positions, use_cache=False).logits
+        return [Scores(each[pad:].numpy()) for pad, each in zip(pads, output, strict=True)]
+
+    def greedy(self, row: Row, count: int) -> list[int]:
+        tokens = list(row)
+        for _ in range(count):
+            tokens.append(int(self._logits(torch.tensor([tokens]), use_cache=False).logits[0, -1].argmax()))
+        return tokens[len(row) :]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlantedEngine(InferenceEngine):
+    """The engine; `plants` change the loaded model, `faults` the calls."""
+
+    name: str = "planted"
+    title: str = "transformers with a planted difference"
+    abilities: frozenset[str] = frozenset({"prefill", "chunks", "batch", "greedy"})
+    reads_config: bool = False
+    plants: tuple[Plant, ...] = ()
+    faults: frozenset[str] = field(default=frozenset())
+
+    def load(self, folder: Path) -> LoadedModel:
+        from transformers import AutoModelForCausalLM
+
+        with suppress_warnings():
+            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+        for plant in self.plants:
+            plant(model)
+        return PlantedModel(model, self.faults)
+
+
+# ------------------------------------------------------------ plants
+
+
+def parts(model: Any, attribute: str) -> list[Any]:
+    return [part for part in model.modules() if hasattr(part, attribute)]
+
+
+def window(size: int) -> Plant:
+    """Another window, by masks of its own in each layer with a window."""
+
+    def plant(model: Any) -> None:
+        types = getattr(model.config, "layer_types", None) or ["sliding_attention"] * model.config.num_hidden_layers
+        for part in parts(model, "q_proj"):
+            if types[part.layer_idx] == "sliding_attention":
+                _replace_mask(part, size)
+
+    return plant
+
+
+def window_in_layer(layer: int, size: int) -> Plant:
+    """A window in this layer and in no other."""
+
+    def plant(model: Any) -> None:
+        for part in parts(model, "q_proj"):
+            _replace_mask(part, size if part.layer_idx == layer else 1 << 20)
+
+    return plant
+
+
+def _replace_mask(part: Any, size: int) -> None:
+    forward = part.forward
+
+    def with_own_mask(hidden_states: Tensor, *rest: Any, **options: Any) -> Any:
+        count = hidden_states.shape[1]
+        query, key = torch.arange(count)[:, None], torch.arange(count)[None]
+        visible = (key <= query) & (query - key < size)
+        options["attention_mask"] = torch.where(visible, 0.0, -math.inf)[None, None]
+        return forward(hidden_states, *rest, **options)
+
+    part.forward = with_own_mask
+
+
+def rotary_frequencies(make: Callable[[Tensor], Tensor]) -> Plant:
+    def plant(model: Any) -> None:
+        for part in parts(model, "inv_freq"):
+            part.inv_freq = make(part.inv_freq)
+
+    return plant
+
+
+def base(value: float, width: int = 16) -> Plant:
+    return rotary_frequencies(lambda old: value ** (-torch.arange(0, width, 2) / width)[: len(old)])
+
+
+def interleaved_weights(model: Any) -> None:
+    """The other rotary layout: the features of queries and keys in the order of pairs."""
+    width = 16
+    order = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)]).argsort()
+    with torch.no_grad():
+        for part in parts(model, "q_proj"):
+            for projection in (part.q_proj, part.k_proj):
+                rows = projection.weight.reshape(-1, width, projection.weight.shape[-1])
+                projection.weight.copy_(rows[:, order.argsort()].reshape(projection.weight.shape).clone())
+
+
+def whole_rotation(model: Any) -> None:
+    """All features of a head are rotated, and not a part of them."""
+    for part in parts(model, "rotary_ndims"):
+        part.rotary_ndims = part.head_dim
+    base(10_000.0)(model)
+    for part in parts(model, "inv_freq"):
+        part.inv_freq = 10_000.0 ** (-torch.arange(0, 16, 2) / 16)
+
+
+def attribute(name: str, value: Any) -> Plant:
+    def plant(model: Any) -> None:
+        for part in parts(model, name):
+            setattr(part, name, value)
+
+    return plant
+
+
+def no_final_softcap(model: Any) -> None:
+    """Logits before the softcap c tanh(x / c)."""
+    cap, forward = float(model.config.final_logit_softcapping), model.forward
+
+    def without(*arguments: Any, **options: Any) -> Any:
+        output = forward(*arguments, **options)
+        output.logits = cap * torch.atanh((output.logits.double() / cap).clamp(-1 + 1e-12, 1 - 1e-12)).float()
+        return output
+
+    model.forward = without
+
+
+def no_sinks(model: Any) -> None:
+    for part in parts(model, "sinks"):
+        part.sinks.data = torch.full_like(part.sinks, -1e9)
+
+
+def slopes_of(heads: int) -> Plant:
+    """ALiBi slopes of a model with this number of heads."""
+
+    def plant(model: Any) -> None:
+        for part in parts(model, "inv_norm_factor"):
+            part.register_forward_pre_hook(other_bias, with_kwargs=True)
+
+    def other_bias(part: Any, arguments: Any, options: Any) -> Any:
+        count, exponents = part.num_heads, torch.arange(1, part.num_heads + 1)
+        ratio = 2.0 ** (-8.0 * exponents / heads) / 2.0 ** (-8.0 * exponents / count)
+        bias = options["alibi"]
+        return arguments, {**options, "alibi": (bias.reshape(-1, count, *bias.shape[1:]) * ratio[:, None, None]).reshape(bias.shape)}
+
+    return plant
+
+
+def tables_in(dtype: torch.dtype) -> Plant:
+    """Cosines and sines of positions in a half precision."""
+
+    def plant(model: Any) -> None:
+        for part in parts(model, "inv_freq"):
+            forward = part.forward
+            part.forward = lambda *a, _forward=forward, **k: tuple(x.to(dtype).float() for x in _forward(*a, **k))
+
+    return plant
+
+
+def activation(function: torch.nn.Module) -> Plant:
+    def plant(model: Any) -> None:
+        for part in parts(model, "act_fn"):
+            part.act_fn = function
+
+    return plant
+
+
+# ------------------------------------------------------------ engines that misbehave
+
+
+@dataclass(frozen=True, kw_only=True)
+class MisbehavingEngine(PlantedEngine):
+    """An engine that fails in one way."""
+
+    name: str = "misbehaving"
+    how: str = ""
+
+    def load(self, folder: Path) -> LoadedModel:
+        if self.how == "refuses":
+            raise ValueError("unknown key 'rope_parameters'")
+        model = super().load(folder)
+        ordinary = model.prefill
+
+        def prefill(row: Row) -> Scores:
+            if self.how == "crashes":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            if self.how == "hangs":
+                time.sleep(60)
+            if self.how == "exits":
+                raise SystemExit(3)
+            values = ordinary(row).values
+            return {
+                "shape": Scores(values[:-1]),
+                "vocabulary": Scores(values[:, :-9]),
+                "nan": Scores(np.where(np.arange(len(values))[:, None] == 2, np.nan, values)),
+            }[self.how]
+
+        model.prefill = prefill  # type: ignore[method-assign]
+        return model

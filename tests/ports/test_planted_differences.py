@@ -1,0 +1,145 @@
+"""Planted differences: each is found, and its setting is named."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from orderproof import audit
+from orderproof.records.audit import Finding
+from tests.ports import planted_engine as planted
+from tests.ports.planted_engine import PlantedEngine
+
+
+class Case(NamedTuple):
+    subject: str
+    engine: PlantedEngine
+    law: str
+    causes: tuple[tuple[str, str], ...]  # cause and the value that the engine has
+
+
+def plants(*each: planted.Plant) -> PlantedEngine:
+    return PlantedEngine(plants=each)
+
+
+def faults(*each: str) -> PlantedEngine:
+    return PlantedEngine(faults=frozenset(each))
+
+
+LINEAR = 'arch:llama?rope_parameters={"rope_type":"linear","factor":4.0,"rope_theta":10000.0}'
+YARN = (
+    'arch:llama?rope_parameters={"rope_type":"yarn","factor":4.0,"rope_theta":10000.0,'
+    '"original_max_position_embeddings":16}'
+)
+CASES: dict[str, Case] = {
+    "no window": Case("arch:mistral", plants(planted.window(1 << 20)), "same_past_window", (("window", "no window"),)),
+    "window + 1": Case("arch:mistral", plants(planted.window(7)), "same_past_window", (("window", "7"),)),
+    "window - 1": Case("arch:mistral", plants(planted.window(5)), "same_past_window", (("window", "5"),)),
+    "window in the other layer": Case(
+        "arch:gemma2", plants(planted.window_in_layer(1, 6)), "same_past_window", (("window", "shifted by a layer"),)
+    ),
+    "base replaced": Case(
+        "arch:llama", plants(planted.base(1e6)), "same_prefill", (("rotary base", "1e+06"),)
+    ),
+    "layout swapped": Case(
+        "arch:llama", plants(planted.interleaved_weights), "same_prefill", (("rotary layout", "interleaved pairs"),)
+    ),
+    "all features rotated": Case(
+        "arch:phi", plants(planted.whole_rotation), "same_prefill", (("partial rotary", "1"),)
+    ),
+    "linear scaling dropped": Case(LINEAR, plants(planted.base(1e4)), "same_prefill", (("scaling", "no scaling"),)),
+    "yarn without its attention factor": Case(
+        YARN, plants(planted.attribute("attention_scaling", 1.0)), "same_prefill", (("scaling", "1.0"),)
+    ),
+    "attention softcap dropped": Case(
+        "arch:gemma2?attn_logit_softcapping=2.0", plants(planted.attribute("attn_logit_softcapping", None)),
+        "same_prefill", (("softcap", "no softcap"),),
+    ),
+    "final softcap dropped": Case(
+        "arch:gemma2", plants(planted.no_final_softcap), "same_prefill", (("softcap", "no softcap"),)
+    ),
+    "sinks dropped": Case("arch:gpt_oss", plants(planted.no_sinks), "same_prefill", (("sinks", "no sinks"),)),
+    "positions off by one after a cache": Case(
+        "arch:llama", faults("cache_plus_one"), "same_cached_decoding", (("cache offset", "one too large"),)
+    ),
+    "positions restart in each call": Case(
+        "arch:llama", faults("cache_restart"), "same_chunked_prefill", (("cache offset", "from 0 in each call"),)
+    ),
+    "pads attended to": Case("arch:llama", faults("pads_attended"), "same_padded_batch", (("mask or pads", "attended to"),)),
+    "pads counted": Case(
+        "arch:gpt2", faults("pads_counted"), "same_padded_batch", (("mask or pads", "from the first pad"),)
+    ),
+    "ALiBi slopes of 8 heads": Case("arch:bloom", plants(planted.slopes_of(8)), "same_prefill", (("other", "of 8 heads"),)),
+    "another epsilon": Case(
+        "arch:llama", plants(planted.attribute("variance_epsilon", 1e-5)), "same_prefill",
+        (("norm or constant precision", "1e-05"),),
+    ),
+    "angles in bfloat16": Case(
+        "arch:llama", plants(planted.tables_in(torch.bfloat16)), "same_far_positions",
+        (("norm or constant precision", "in bfloat16"),),
+    ),
+    "exact GELU": Case(
+        "arch:gemma", plants(planted.activation(torch.nn.GELU())), "same_prefill", (("other", "gelu"),)
+    ),
+    "two at once: base and window": Case(
+        "arch:mistral", plants(planted.base(1e6), planted.window(1 << 20)), "same_past_window",
+        (("rotary base", "1e+06"), ("window", "no window")),
+    ),
+}  # fmt: skip
+
+
+def found(case: Case) -> Finding:
+    return audit(case.subject, against=case.engine, laws=[case.law]).findings[0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_planted_difference_is_found_and_named(name: str) -> None:
+    case = CASES[name]
+    finding = found(case)
+    assert (finding.verdict, finding.outcome) == ("refuted", "fail"), finding.reason
+    assert finding.port is not None
+    assert finding.port.explained, finding.reason
+    assert tuple((cause.cause, cause.assumed) for cause in finding.port.causes) == case.causes, finding.reason
+
+
+AGREEING = (
+    "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi", "phi3", "starcoder2", "stablelm",
+    "gpt2", "gpt_neox", "bloom", "falcon", "glm", "olmo2", "cohere", "granite", "mixtral", "gptj", "opt",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AGREEING)
+def test_an_engine_that_agrees_raises_no_alarm(name: str) -> None:
+    laws = ["same_prefill", "same_cached_decoding", "same_padded_batch", "same_past_window", "same_greedy_tokens"]
+    report = audit(f"arch:{name}", against=PlantedEngine(), laws=laws)
+    refuted = [finding.reason for finding in report.findings if finding.verdict in ("refuted", "undecided")]
+    assert not refuted
+    assert report.exit_code == 0
+    assert sum(finding.verdict == "held" for finding in report.findings) >= 4
+
+
+def test_the_text_of_a_finding_says_from_which_token_on_and_what_explains_it() -> None:
+    finding = found(CASES["no window"])
+    assert finding.port is not None
+    assert finding.port.first_token == 6
+    assert "differs from token 6 on" in finding.reason
+    assert "sliding_window: 6 in the reference, no window in planted" in finding.reason
+    assert "with that change the reference equals planted to" in finding.reason
+    assert finding.port.rounding is not None
+    assert finding.port.causes[0].remaining < 16 * finding.port.rounding
+
+
+def test_a_difference_without_a_known_setting_is_not_explained() -> None:
+    def scramble(model: torch.nn.Module) -> None:
+        with torch.no_grad():
+            next(model.parameters()).add_(torch.randn(next(model.parameters()).shape))
+
+    finding = audit("arch:llama", against=PlantedEngine(plants=(scramble,)), laws=["same_prefill"]).findings[0]
+    assert finding.verdict == "refuted"
+    assert finding.port is not None
+    assert not finding.port.explained
+    assert "no setting was found that explains it" in finding.reason
+
+
