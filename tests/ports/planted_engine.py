@@ -88,7 +88,9 @@ class PlantedEngine(InferenceEngine):
         from transformers import AutoModelForCausalLM
 
         with suppress_warnings():
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+            model = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=torch.float32, attn_implementation="eager"
+            ).eval()
         for plant in self.plants:
             plant(model)
         return PlantedModel(model, self.faults)
@@ -204,7 +206,10 @@ def slopes_of(heads: int) -> Plant:
         count, exponents = part.num_heads, torch.arange(1, part.num_heads + 1)
         ratio = 2.0 ** (-8.0 * exponents / heads) / 2.0 ** (-8.0 * exponents / count)
         bias = options["alibi"]
-        return arguments, {**options, "alibi": (bias.reshape(-1, count, *bias.shape[1:]) * ratio[:, None, None]).reshape(bias.shape)}
+        return arguments, {
+            **options,
+            "alibi": (bias.reshape(-1, count, *bias.shape[1:]) * ratio[:, None, None]).reshape(bias.shape),
+        }
 
     return plant
 

@@ -67,11 +67,15 @@ CASES: dict[str, Case] = {
     "positions restart in each call": Case(
         "arch:llama", faults("cache_restart"), "same_chunked_prefill", (("cache offset", "from 0 in each call"),)
     ),
-    "pads attended to": Case("arch:llama", faults("pads_attended"), "same_padded_batch", (("mask or pads", "attended to"),)),
+    "pads attended to": Case(
+        "arch:llama", faults("pads_attended"), "same_padded_batch", (("mask or pads", "attended to"),)
+    ),
     "pads counted": Case(
         "arch:gpt2", faults("pads_counted"), "same_padded_batch", (("mask or pads", "from the first pad"),)
     ),
-    "ALiBi slopes of 8 heads": Case("arch:bloom", plants(planted.slopes_of(8)), "same_prefill", (("other", "of 8 heads"),)),
+    "ALiBi slopes of 8 heads": Case(
+        "arch:bloom", plants(planted.slopes_of(8)), "same_prefill", (("other", "of 8 heads"),)
+    ),
     "another epsilon": Case(
         "arch:llama", plants(planted.attribute("variance_epsilon", 1e-5)), "same_prefill",
         (("norm or constant precision", "1e-05"),),
@@ -141,5 +145,3 @@ def test_a_difference_without_a_known_setting_is_not_explained() -> None:
     assert finding.port is not None
     assert not finding.port.explained
     assert "no setting was found that explains it" in finding.reason
-
-

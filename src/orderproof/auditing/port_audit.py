@@ -108,9 +108,9 @@ def _finding(run: PortRun, result: PortResult, stated: Expectation | None) -> Fi
         if result.control < CONTROL_FACTOR * profile.tolerance:
             verdict = "undecided"
             reason = f"no difference was seen, but other tokens change the output by only {result.control:.1g}"
-    assumptions = ()
+    assumptions = result.notes
     if run.needs_older_keys and law.ability is not None:
-        assumptions = (f"measured with {', '.join(run.older_keys)} added to config.json: see OP601",)
+        assumptions += (f"measured with {', '.join(run.older_keys)} added to config.json: see OP601",)
     finding = Finding(
         code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
         scope=Scope(length=0 if result.call is None else result.call.length, weights="these", assumptions=assumptions),
@@ -129,9 +129,7 @@ def _measurement(result: PortResult, verdict: Verdict) -> Measurement | None:
         description=phrases.call_text(result.call), float32=result.profile.largest,
         verdict=verdict, lengths=(result.call.length,),
     )  # fmt: skip
-    return Measurement(
-        tolerance=result.profile.tolerance, control_difference=result.control, comparisons=(record,)
-    )
+    return Measurement(tolerance=result.profile.tolerance, control_difference=result.control, comparisons=(record,))
 
 
 def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
@@ -156,14 +154,20 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
     )  # fmt: skip
 
 
-def _report(reference: Reference, findings: Sequence[Finding], engines: Sequence[InferenceEngine], began: float) -> Report:
+def _report(
+    reference: Reference, findings: Sequence[Finding], engines: Sequence[InferenceEngine], began: float
+) -> Report:
     config = reference.config
     subject = SubjectRecord(
         name=reference.name, kind="causal_lm", parameters=count_parameters(reference.model),
         layers=getattr(config, "num_hidden_layers", None), detail=reference.summary,
         configuration=effective_config(reference.model),
     )  # fmt: skip
-    used = {engine.distribution: metadata.version(engine.distribution) for engine in engines if engine.distribution and engine.is_installed}
+    used = {
+        engine.distribution: metadata.version(engine.distribution)
+        for engine in engines
+        if engine.distribution and engine.is_installed
+    }
     return Report(
         orderproof_version=__version__, subject=subject, findings=tuple(findings), versions={**versions(), **used},
         seconds=round(time.perf_counter() - began, 3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -12,6 +12,9 @@ from orderproof.cli.console import model_output_on_stderr, progress, report_cons
 from orderproof.cli.outputs import print_written, write_outputs
 from orderproof.cli.subject_argument import check_port_options, check_subject, load_subject
 from orderproof.subject_spec import check_length
+
+if TYPE_CHECKING:
+    from orderproof.auditing.context import AuditContext
 
 
 def audit(
@@ -104,7 +107,7 @@ def audit(
         (junit, partial(write_junit, report)),
         (sarif, partial(write_sarif, report)),
         (markdown, partial(write_markdown, report)),
-        (certificate, partial(write_certificates, context, report)),
+        (certificate if context else None, partial(write_certificates, cast("AuditContext", context), report)),
     )
     if not quiet:
         console = report_console([json, html, junit, sarif, markdown, certificate])

@@ -14,7 +14,8 @@ from orderproof.optional_packages import require_packages
 
 def list_command(
     what: Annotated[
-        Literal["laws", "encodings", "rules", "questions", "studies", "engines"], typer.Argument(help="The list to print.")
+        Literal["laws", "encodings", "rules", "questions", "studies", "engines"],
+        typer.Argument(help="The list to print."),
     ],
 ) -> None:
     """List the laws, positional encodings, rules of the prover, questions, studies or inference engines.

@@ -49,7 +49,9 @@ def check_port_options(
 ) -> None:
     """Raise `UsageError` for options of `audit` that have no meaning with --against."""
     if spec is None:
-        raise UsageError("expected a subject with --against: arch:NAME or a checkpoint folder; the bundled model has no head")
+        raise UsageError(
+            "expected a subject with --against: arch:NAME or a checkpoint folder; the bundled model has no head"
+        )
     given = {"--certificate": certificate, "--token-axis": token_axis, "--attention": attention, "--length": length}
     if unwanted := [name for name, value in given.items() if value is not None]:
         raise UsageError(f"expected no {unwanted[0]} with --against, which compares two implementations; leave it out")

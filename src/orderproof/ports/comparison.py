@@ -18,6 +18,9 @@ from orderproof.ports.engines.engine import EngineError, Scores
 from orderproof.ports.reference import Logits
 from orderproof.tolerances import PORT_FACTOR, PORT_LEAST_ROUNDING
 
+MAX_EXCESS = 1e-3  # by which probabilities may exceed 1 in sum
+MAX_DIGITS = 5  # decimals; more are as good as none missing
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -52,9 +55,40 @@ class Profile:
         return tuple((each, max(self.by_token[:each])) for each in [*steps, count])
 
 
-def profile(
-    actual: Sequence[Scores], expected: Sequence[Logits], tolerance: float, *, start: int = 0
-) -> Profile:
+@dataclass(frozen=True)
+class Resolution:
+    """How precisely an engine reports its scores: nothing is known of the rest."""
+
+    notes: tuple[str, ...] = ()  # what is not compared, one line each
+    step: float = 0.0  # the distance between neighbouring values
+
+
+def resolution(scores: Sequence[Scores], vocabulary: int) -> Resolution:
+    """Whether scores are of some candidates only, or rounded. Raises `EngineError` for impossible probabilities."""
+    notes, step = [], 0.0
+    candidates = [each.candidates for each in scores if each.candidates is not None]
+    if candidates and candidates[0].shape[1] < vocabulary:
+        count = max(each.shape[1] for each in candidates)
+        notes.append(
+            f"it returns {count} of {vocabulary:,} log-probabilities for each token; the others are not compared"
+        )
+    for each in scores:
+        if each.normalised:
+            known = np.ones_like(each.values, bool) if each.candidates is None else each.candidates >= 0
+            total = float(np.where(known, np.exp(each.values.astype(np.float64)), 0.0).sum(-1).max())
+            if total > 1 + MAX_EXCESS:
+                raise EngineError(f"its probabilities of one token sum to {total:.3g}: they are no log-probabilities")
+    values = np.concatenate([each.values.astype(np.float64).ravel() for each in scores])
+    for digits in range(MAX_DIGITS):
+        scaled = values * 10.0**digits
+        if np.abs(scaled - scaled.round()).max() < 1e-5 * max(1.0, float(np.abs(scaled).max())) and np.any(values):
+            step = 10.0**-digits
+            notes.append(f"its scores are rounded to {digits} decimals: smaller differences are not seen")
+            break
+    return Resolution(tuple(notes), step)
+
+
+def profile(actual: Sequence[Scores], expected: Sequence[Logits], tolerance: float, *, start: int = 0) -> Profile:
     """The differences between the outputs of an engine and those of a reference. Raises `EngineError`."""
     check_scores(actual, expected)
     length = max(len(each) for each in expected)
@@ -106,7 +140,9 @@ def check_scores(actual: Sequence[Scores], expected: Sequence[Logits]) -> None:
                 "give it the same checkpoint"
             )
         if candidates is not None and (candidates.shape != values.shape or candidates.max() >= logits.shape[1]):
-            raise EngineError("it returned token ids outside the vocabulary of the reference: serve the same checkpoint")
+            raise EngineError(
+                "it returned token ids outside the vocabulary of the reference: serve the same checkpoint"
+            )
         if not np.isfinite(values).all():
             token = int(np.argwhere(~np.isfinite(values))[0, 0])
             raise EngineError(f"it returned a value that is not finite, first at token {token} of row {row}")

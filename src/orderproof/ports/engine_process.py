@@ -46,8 +46,14 @@ class EngineRun:
 
     knows: bool = True
     load_failure: str = ""  # why it did not load the checkpoint
+    refused: bool = False  # the library raised an error of its own; else it died, hung or is not there
     defaults: Mapping[str, Any] = field(default_factory=dict)  # its values for keys that config.json lacks
     outputs: dict[PortCall, Output | str] = field(default_factory=dict)
+
+    def take_head(self, head: Mapping[str, Any]) -> None:
+        """Take what the first line of a process says."""
+        self.knows, self.load_failure, self.defaults = head["knows"], head["failure"], head["defaults"]
+        self.refused = bool(head["refused"])
 
 
 def run_engine(
@@ -75,7 +81,7 @@ def _collect(child: _EngineProcess, calls: Sequence[PortCall], run: EngineRun, l
     if isinstance(loaded, str):
         run.load_failure = f"loading {loaded}"
         return
-    run.knows, run.load_failure, run.defaults = loaded["knows"], loaded["failure"], loaded["defaults"]
+    run.take_head(loaded)
     for call in calls if run.knows and not run.load_failure else ():
         line = child.next_line(limits.seconds)
         if isinstance(line, str):
@@ -145,13 +151,13 @@ def _run_here(
 ) -> None:
     """The same in this process."""
     model, head = _load(engine, folder, model_type)
-    run.knows, run.load_failure, run.defaults = head["knows"], head["failure"], head["defaults"]
+    run.take_head(head)
     if model is not None:
         run.outputs.update({call: _call(model, call) for call in calls})
 
 
 def _load(engine: InferenceEngine, folder: Path, model_type: str) -> tuple[LoadedModel | None, dict[str, Any]]:
-    head: dict[str, Any] = {"knows": True, "failure": "", "defaults": {}}
+    head: dict[str, Any] = {"knows": True, "failure": "", "refused": False, "defaults": {}}
     try:
         with suppress_warnings():
             head["knows"] = engine.knows(model_type)
@@ -161,7 +167,8 @@ def _load(engine: InferenceEngine, folder: Path, model_type: str) -> tuple[Loade
             head["defaults"] = {k: v for k, v in engine.defaults(model_type).items() if isinstance(v, plain)}
             return engine.load(folder), head
     except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
-        return None, {**head, "failure": failure_text(error).replace(str(folder), "the checkpoint")}
+        text = failure_text(error).replace(str(folder), "the checkpoint")
+        return None, {**head, "failure": text, "refused": not isinstance(error, EngineError)}
 
 
 def _call(model: LoadedModel, call: PortCall) -> Output | str:
@@ -187,9 +194,10 @@ def failure_text(error: BaseException) -> str:
 
 def _write_output(output: Output, place: Path, index: int) -> dict[str, Any]:
     rows: list[Any] = []
-    for number, row in enumerate(output):
-        if not isinstance(row, Scores):
-            rows.append(int(row))
+    elements: Sequence[Scores | int] = output
+    for number, row in enumerate(elements):
+        if isinstance(row, int):
+            rows.append(row)
             continue
         name = f"{index}-{number}"
         np.save(place / f"{name}.npy", np.asarray(row.values, dtype=np.float32), allow_pickle=False)

@@ -46,7 +46,8 @@ class Explanation:
 
 def explain(profile_of: ProfileOf, start: Profile, candidates: Iterable[Candidate]) -> Explanation:
     """Search for the causes of a difference; ``candidates`` are tried in their order."""
-    tried, found, current = list(candidates), [], start
+    tried, current = list(candidates), start
+    found: list[FoundCause] = []
     end = time.monotonic() + TIME_LIMIT
     while current.first is not None and len(found) < MAX_CAUSES:
         step = _best_candidate(profile_of, current, tried, [each.candidate.change for each in found], end)
@@ -67,7 +68,7 @@ def _best_candidate(
             break
         try:
             remaining = profile_of([*accepted, candidate.change])
-        except Exception:  # noqa: BLE001, S112 - third-party code: a model may refuse a changed configuration in any way
+        except Exception:  # noqa: BLE001 - third-party code: a model may refuse a changed configuration in any way
             continue
         if remaining.first is None:
             return FoundCause(candidate, remaining)

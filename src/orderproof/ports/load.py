@@ -90,11 +90,13 @@ def _whole_pattern(config: Any) -> dict[str, Any]:
 
 def _language_model_class(config: Any, spec: str) -> Any:
     mapping = transformers_library().AutoModelForCausalLM._model_mapping
-    chosen = mapping[type(config)] if type(config) in mapping else None
+    chosen = mapping.get(type(config), None)
     if isinstance(chosen, (tuple, list)):
         chosen = chosen[0]
     if chosen is None or config.is_encoder_decoder:
-        raise SubjectError(f"{spec}: transformers has no causal language model for it; a port is compared by its logits")
+        raise SubjectError(
+            f"{spec}: transformers has no causal language model for it; a port is compared by its logits"
+        )
     return chosen
 
 
@@ -128,7 +130,7 @@ def _checkpoint_reference(folder: Path, seed: int) -> Reference:
                 folder, dtype=torch.float32, local_files_only=True, use_safetensors=True, trust_remote_code=False,
                 output_loading_info=True,
             )  # fmt: skip
-        except Exception as error:  # noqa: BLE001 - a third-party loader: anything may come
+        except Exception as error:
             raise CheckpointError(f"{label}: it cannot be loaded with its head: {first_line(error)}") from error
     if report["missing_keys"]:
         raise CheckpointError(f"{label}: its checkpoint lacks {min(report['missing_keys'])}; a port needs the head")

@@ -1,7 +1,7 @@
 """Keys of config.json as earlier versions of transformers wrote them.
 
-transformers 5 writes `rope_parameters`; versions before wrote `rope_theta`, `rope_scaling` and others at the top level. An
-engine that reads the old keys loads a new checkpoint with its own defaults, or refuses it.
+transformers 5 writes `rope_parameters`; versions before wrote `rope_theta`, `rope_scaling` and others at the top level.
+An engine that reads the old keys loads a new checkpoint with its own defaults, or refuses it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from orderproof.laws.ports import PortCall, PortLaw
 from orderproof.laws.ports.port_law import ABILITIES
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.causes.registry import candidates
-from orderproof.ports.comparison import Profile, profile, rounding, tolerance
+from orderproof.ports.comparison import Profile, check_scores, profile, resolution, rounding, tolerance
 from orderproof.ports.engine_process import EngineLimits, EngineRun, Output, run_engine
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
 from orderproof.ports.explanation import Explanation, FoundCause, explain
@@ -43,8 +43,9 @@ class PortResult:
     profile: Profile | None = None
     rounding: float | None = None  # of the reference, relative
     control: float | None = None  # the relative difference that another first token makes
-    explanation: Explanation = Explanation()
+    explanation: Explanation = field(default_factory=Explanation)
     with_older_keys: Profile | None = None
+    notes: tuple[str, ...] = ()  # what the engine does not report
 
 
 @dataclass
@@ -54,7 +55,7 @@ class PortRun:
     reference: Reference
     engine: InferenceEngine
     laws: Sequence[PortLaw]
-    limits: EngineLimits = EngineLimits()
+    limits: EngineLimits = field(default_factory=EngineLimits)
     explains: bool = True
     known_causes: list[Candidate] = field(default_factory=list)  # that explained an earlier law
 
@@ -141,7 +142,7 @@ class PortRun:
     def _load_result(self, law: PortLaw, run: EngineRun) -> PortResult:
         if not run.load_failure:
             return PortResult(law, "held", f"{self.engine.version} loads it")
-        if "was not done" in run.load_failure or "ended its process" in run.load_failure:
+        if not run.refused:
             return PortResult(law, "undecided", run.load_failure)
         then = ""
         if self.older_run is not None:
@@ -155,11 +156,15 @@ class PortRun:
             return self._compared_tokens(law, call, [int(each) for each in output if not isinstance(each, Scores)])
         scores = [each for each in output if isinstance(each, Scores)]
         single, double = self.reference.outputs(call), self.reference.outputs(call, double=True)
-        limit, start = tolerance(single, double), law.first_compared(self.reference.port_model)
+        start = law.first_compared(self.reference.port_model)
+        check_scores(scores, double)
+        known = resolution(scores, self.reference.port_model.vocabulary)
+        scale = max(float(abs(each).max()) for each in double)
+        limit = max(tolerance(single, double), known.step / scale)
         found = profile(scores, double, limit, start=start)
         result = PortResult(
             law, "held" if found.first is None else "refuted", call=call, profile=found,
-            rounding=rounding(single, double), control=self._control(call, start),
+            rounding=rounding(single, double), control=self._control(call, start), notes=known.notes,
         )  # fmt: skip
         if found.first is None or not self.explains:
             return result
@@ -221,7 +226,6 @@ class PortRun:
             result = PortResult(law, "refuted", reason, call)
             return self._explained_tokens(result, call, tokens) if self.explains else result
         return PortResult(law, "held", f"{len(steps)} tokens are equal", call)
-
 
     def _explained_tokens(self, result: PortResult, call: PortCall, tokens: Sequence[int]) -> PortResult:
         """With the changes, if there are any, with which the reference generates the tokens of the engine."""

@@ -100,7 +100,9 @@ class Reference:
             self.model.save_pretrained(folder)
         if extra_keys:
             file = folder / CONFIG_FILE
-            file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), **extra_keys}), encoding="utf-8")
+            file.write_text(
+                json.dumps({**json.loads(file.read_text(encoding="utf-8")), **extra_keys}), encoding="utf-8"
+            )
 
     def config_json(self) -> dict[str, Any]:
         """The content of config.json."""

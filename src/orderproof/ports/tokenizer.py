@@ -1,4 +1,4 @@
-"""A tokenizer for a tiny random checkpoint: engines that read text need one, and one word for each token id is enough."""
+"""A tokenizer for a tiny random checkpoint: one word for each token id, for engines that read text."""
 
 from __future__ import annotations
 

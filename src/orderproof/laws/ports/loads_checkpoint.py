@@ -2,9 +2,8 @@
 
     save(f) -> config.json, *.safetensors -> E
 
-If it refuses the folder, it is loaded once more with the keys added to config.json that earlier versions of transformers
-wrote (`rope_theta` and `rope_scaling` in place of `rope_parameters`). If it loads then, the other laws are measured on
-that folder.
+If it refuses the folder, the keys of earlier versions of transformers are added to config.json (`rope_theta` and
+`rope_scaling` in place of `rope_parameters`). If it loads that, the other laws are measured on it.
 Source: elementary; broken by engines that require keys of another version of the configuration.
 """
 

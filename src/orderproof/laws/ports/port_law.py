@@ -58,7 +58,7 @@ class PortModel:
         return tuple(draw.randrange(first, self.vocabulary) for _ in range(length))
 
     def at_most(self, length: int) -> int:
-        """This length, or the length of the position table if that is smaller."""
+        """The smaller of a length and the length of the position table."""
         return length if self.limit is None else min(length, self.limit)
 
     @property

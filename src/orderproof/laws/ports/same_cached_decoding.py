@@ -2,8 +2,8 @@
 
     E(x_t; C(x_0 ... x_{t-1})) = f(x_t; C'(x_0 ... x_{t-1}))
 
-for the tokens after a short prefill, where C is the cache of the engine and C' that of the reference. The text is longer
-than the window, so that a ring buffer turns over.
+for the tokens after a short prefill, where C is the cache of the engine and C' that of the reference. The text is
+longer than the window, so that a ring buffer turns over.
 Source: elementary; broken by positions that do not count on from the cache, and by caches that drop the wrong token.
 """
 

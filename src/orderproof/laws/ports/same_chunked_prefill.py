@@ -28,5 +28,5 @@ LAW = SameChunkedPrefill(
     trait="has the same logits when it reads a prompt in chunks",
     expectation={"causal_lm": "holds"},
     ability="chunks",
-    remedy="Align the mask of a chunk to the end of the cache, and keep a window of keys before each token of the chunk.",
+    remedy="Align the mask of a chunk to the end of the cache, and keep the window before each of its tokens.",
 )

@@ -6,6 +6,7 @@ A key keeps the position that it had when it was cached, so decoding with other 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from orderproof.laws.ports import PortCall
 from orderproof.ports.causes.cause import Candidate, Cause, Defaults
@@ -25,7 +26,7 @@ PATTERNS: dict[str, Position] = {
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del reference, defaults
     for assumed, position in PATTERNS.items():
-        change = Change(positions=lambda call, position=position: _positions(call, position))
+        change = Change(positions=partial(_positions, position=position))
         yield Candidate("cache offset", "positions after a cache", "counted on", assumed, change)
 
 

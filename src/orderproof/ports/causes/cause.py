@@ -66,7 +66,7 @@ def with_rope(edit: Callable[[dict[str, Any]], dict[str, Any]], only: str | None
         edited = {
             key: edit(dict(rope)) if only in (None, key) else rope for key, rope in ropes(changed).items()
         }  # fmt: skip
-        changed.rope_parameters = edited[""] if "" in edited else {**changed.rope_parameters, **edited}
+        changed.rope_parameters = edited.get("", {**changed.rope_parameters, **edited})
         return changed
 
     return Change(configure=configure)

@@ -51,9 +51,9 @@ def _build_for_other(build: Callable[..., Tensor], heads: int, other: int, *argu
     if changed == list(arguments) and named == options:  # called by another of these functions
         return bias
     axis = next(index for index, size in enumerate(bias.shape) if size % other == 0 and size >= other)
-    split = bias.unflatten(axis, (bias.shape[axis] // other, other))
+    split = bias.reshape(*bias.shape[:axis], bias.shape[axis] // other, other, *bias.shape[axis + 1 :])
     index = torch.tensor([each % other for each in range(heads)])
-    return split.index_select(axis + 1, index).flatten(axis, axis + 1)
+    return torch.flatten(split.index_select(axis + 1, index), axis, axis + 1)
 
 
 CAUSE = Cause("other", 110, _candidates)

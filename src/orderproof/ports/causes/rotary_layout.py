@@ -1,6 +1,6 @@
 """The rotary layout: features are paired as (0, 1), (2, 3) ... in place of (0, d/2), (1, d/2 + 1) ..., or conversely.
 
-    R_interleaved(x) = P^-1 R_half(P x),    P moves the even features before the odd ones
+R_interleaved(x) = P^-1 R_half(P x),    P moves the even features before the odd ones
 """
 
 from __future__ import annotations

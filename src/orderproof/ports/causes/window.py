@@ -27,8 +27,12 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
     local = next((kind for kind in types if kind != FULL), FULL)
     if len(set(types)) > 1 and len(ropes(config)) <= 1:
         shifted = [types[-1], *types[:-1]]
-        yield Candidate("window", "layer_types", "as stated", "all local", with_values({"layer_types": [local] * len(types)}))
-        yield Candidate("window", "layer_types", "as stated", "shifted by a layer", with_values({"layer_types": shifted}))
+        yield Candidate(
+            "window", "layer_types", "as stated", "all local", with_values({"layer_types": [local] * len(types)})
+        )
+        yield Candidate(
+            "window", "layer_types", "as stated", "shifted by a layer", with_values({"layer_types": shifted})
+        )
 
 
 CAUSE = Cause("window", 10, _candidates)

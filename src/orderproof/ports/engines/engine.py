@@ -36,7 +36,7 @@ class Scores:
     normalised: bool = False  # log-probabilities, and not logits
 
 
-class LoadedModel(ABC):
+class LoadedModel:
     """A checkpoint that an engine has loaded; each method that is not overridden is an ability that it lacks."""
 
     def prefill(self, row: Row) -> Scores:

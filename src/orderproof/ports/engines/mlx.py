@@ -80,7 +80,9 @@ class MlxEngine(InferenceEngine):
         if not dataclasses.is_dataclass(arguments):
             return {}
         plain = (int, float, str, bool, type(None))
-        return {entry.name: entry.default for entry in dataclasses.fields(arguments) if isinstance(entry.default, plain)}
+        return {
+            entry.name: entry.default for entry in dataclasses.fields(arguments) if isinstance(entry.default, plain)
+        }
 
     @staticmethod
     def _module_name(model_type: str) -> str | None:

@@ -69,7 +69,8 @@ def _export(folder: Path, file: Path) -> None:
                 self.model = model
 
             def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-                return self.model(**dict(zip(names, inputs, strict=True)), use_cache=False).logits
+                logits: torch.Tensor = self.model(**dict(zip(names, inputs, strict=True)), use_cache=False).logits
+                return logits
 
         shape = (EXPORT_ROWS, EXPORT_LENGTH)
         values = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 from orderproof import registry
-from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import InferenceEngine
 
 

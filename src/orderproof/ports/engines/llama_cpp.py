@@ -1,0 +1,77 @@
+"""llama.cpp through llama-cpp-python, with llama.cpp's own converter from transformers.
+
+The converter (`convert_hf_to_gguf.py`) is part of llama.cpp's sources and not of the package: set
+`LLAMA_CPP_CONVERTER` to its path. It is run in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel, Row, Scores
+
+CONVERTER_VARIABLE = "LLAMA_CPP_CONVERTER"
+LONGEST = 8192  # [tokens] of a context
+
+
+class _LlamaCppModel(LoadedModel):
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def prefill(self, row: Row) -> Scores:
+        return self.chunks(row, [len(row)])
+
+    def chunks(self, row: Row, sizes: Sequence[int]) -> Scores:
+        self.model.reset()
+        start = 0
+        for size in sizes:
+            self.model.eval(list(row[start : start + size]))
+            start += size
+        return Scores(np.array(self.model.scores[:start], dtype=np.float32))
+
+    def greedy(self, row: Row, count: int) -> list[int]:
+        tokens = []
+        for token in self.model.generate(list(row), top_k=1, temp=0.0, repeat_penalty=1.0):
+            tokens.append(int(token))
+            if len(tokens) == count:
+                break
+        return tokens
+
+
+class LlamaCppEngine(InferenceEngine):
+    """The engine of this module."""
+
+    def load(self, folder: Path) -> LoadedModel:
+        from llama_cpp import Llama
+
+        converter = os.environ.get(CONVERTER_VARIABLE, "")
+        if not Path(converter).is_file():
+            raise EngineError(f"expected {CONVERTER_VARIABLE}=PATH of convert_hf_to_gguf.py, from llama.cpp's sources")
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "model.gguf"
+            command = [sys.executable, converter, str(folder), "--outfile", str(file), "--outtype", "f32"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0 or not file.is_file():
+                raise RuntimeError((done.stderr.strip().splitlines() or ["the converter wrote no file"])[-1])
+            model = Llama(str(file), n_ctx=LONGEST, n_batch=LONGEST, n_threads=1, logits_all=True, verbose=False)
+        return _LlamaCppModel(model)
+
+
+ENGINE = LlamaCppEngine(
+    name="llamacpp",
+    title="llama.cpp (llama-cpp-python)",
+    packages=("llama_cpp",),
+    distribution="llama_cpp_python",
+    extra="llamacpp",
+    abilities=frozenset({"prefill", "chunks", "greedy"}),
+    reads_config=False,
+    note="pip install 'orderproof[llamacpp]' (builds from source), and LLAMA_CPP_CONVERTER=convert_hf_to_gguf.py",
+)

@@ -1,0 +1,105 @@
+"""The installed engines on tiny models, and the trial's table: each difference with the setting that explains it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from orderproof import audit
+from orderproof.errors import UsageError
+from orderproof.ports.engines.registry import engines, find_engine
+from orderproof.records.audit import Finding, Report
+
+
+def by_law(report: Report) -> dict[str, Finding]:
+    return {finding.law: finding for finding in report.findings}
+
+
+def causes(finding: Finding) -> list[tuple[str, str, str]]:
+    assert finding.port is not None
+    return [(cause.cause, cause.setting, cause.assumed) for cause in finding.port.causes]
+
+
+def test_every_engine_is_listed_with_its_extra() -> None:
+    assert {"mlx", "onnx", "ctranslate2", "llamacpp", "server"} == set(engines())
+    for engine in engines().values():
+        assert engine.note or engine.how_to_install == f"pip install 'orderproof[{engine.extra}]'"
+    with pytest.raises(UsageError, match="expected an engine, one of .*; did you mean 'mlx'"):
+        find_engine("mxl")
+
+
+@pytest.mark.parametrize("engine", ["mlx", "onnx", "ctranslate2"])
+def test_llama_is_the_same_in_every_engine(engine: str) -> None:
+    report = audit("arch:llama", against=engine)
+    assert report.exit_code == 0
+    held = {finding.law for finding in report.findings if finding.verdict == "held"}
+    expected = {"loads_checkpoint", "same_prefill", "same_padded_batch", "same_past_context", "same_far_positions"}
+    assert held >= expected, [finding.reason for finding in report.findings if finding.verdict != "held"]
+    skipped = {finding.law for finding in report.findings if finding.verdict == "not_applicable"}
+    assert held | skipped == set(by_law(report))
+    assert any(engine in name or name.startswith(engine) for name in report.versions)
+
+
+def test_ctranslate2_refuses_prompts_longer_than_the_window_and_the_others_stand() -> None:
+    laws = ["same_prefill", "same_past_window"]
+    report = audit("arch:mistral", against=["ctranslate2", "mlx"], laws=laws)
+    first, second = report.findings[:2], report.findings[2:]
+    assert [finding.verdict for finding in first] == ["held", "undecided"]
+    assert "buffer to copy" in first[1].reason
+    assert [finding.verdict for finding in second] == ["held", "refuted"]
+
+
+class Row(NamedTuple):
+    """A row of the trial: the first token that differs past the window, and the causes in their order."""
+
+    causes: tuple[tuple[str, str, str], ...] = ()
+    first: int | None = None
+    older: bool = False  # the engine loads it with the keys of older versions only
+
+
+WINDOW = ("window", "sliding_window", "no window")
+BASE = ("rotary base", "rope_parameters.rope_theta")
+TRIAL: dict[str, Row] = {
+    **dict.fromkeys(("llama", "qwen3", "olmo2", "nemotron", "hunyuan_v1_dense", "seed_oss"), Row()),
+    **dict.fromkeys(("mistral", "mixtral", "gemma2", "phi3"), Row((WINDOW,), 6)),
+    "qwen2": Row(((*BASE, "1e+06, its own default"),), 1),
+    "phi": Row((("partial rotary", "rope_parameters.partial_rotary_factor", "0.4, its own default"),), 1),
+    "cohere": Row(((*BASE, "8e+06, its own default"),), 1),
+    "starcoder2": Row(
+        ((*BASE, "100000, its own default"), WINDOW, ("other", "hidden_act", "gelu")), 0
+    ),
+    **dict.fromkeys(("granite", "helium", "glm4", "stablelm", "ernie4_5", "olmo3", "apertus"), Row(older=True)),
+    "gpt_neox": Row((("other", "hidden_act", "gelu_pytorch_tanh"),), 0, older=True),
+    "gemma": Row((("other", "hidden_act", "gelu"),), 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRIAL)
+def test_the_trial_is_reproduced_and_explained_to_the_setting(name: str) -> None:
+    row = TRIAL[name]
+    found = by_law(audit(f"arch:{name}", against="mlx", laws=["loads_checkpoint", "same_prefill", "same_past_window"]))
+    assert found["loads_checkpoint"].verdict == ("refuted" if row.older else "held")
+    finding: Any = found["same_past_window"]
+    finding = finding if finding.verdict != "not_applicable" else found["same_prefill"]
+    assert finding.port.first_token == row.first, finding.reason
+    assert causes(finding) == list(row.causes), finding.reason
+    assert finding.port.explained == bool(row.causes)
+    assert finding.port.needs_older_keys == row.older
+
+
+def test_exaone4_is_refused_for_a_key_of_another_type() -> None:
+    finding = audit("arch:exaone4", against="mlx", laws=["loads_checkpoint"]).findings[0]
+    assert finding.verdict == "refuted"
+    assert "missing 3 required positional arguments: 'rope_theta', 'head_dim', and 'rope_scaling'" in finding.reason
+    assert "added to config.json, as older versions wrote them, it raised TypeError" in finding.reason
+
+
+def test_keys_of_older_versions_remove_a_difference_of_the_base() -> None:
+    finding = audit("arch:qwen2", against="mlx", laws=["same_prefill"]).findings[0]
+    assert finding.port is not None
+    assert finding.port.with_older_keys is not None
+    assert finding.measurement is not None
+    assert finding.port.with_older_keys < finding.measurement.tolerance
+    assert "rope_theta" in finding.port.older_keys
+    assert "as older versions of transformers wrote them: equal to" in finding.reason
