@@ -11,18 +11,41 @@ import json
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import ValidationError
 
-from orderproof.atlas.row import SCHEMA_VERSION, AtlasRow, Key
+from orderproof.atlas.row import SCHEMA_VERSION, AtlasRow
 from orderproof.errors import UsageError
 
-LINE_PREFIX = b'{"atlas":'  # of every line
+Key = tuple[str, ...]
 
 
-class AtlasStore:
+class Row(Protocol):
+    """A row of a store."""
+
+    @property
+    def key(self) -> Key:
+        """What is not computed again: names and versions."""
+
+    def to_line(self) -> str:
+        """The row as JSON, with the schema version first."""
+
+    @classmethod
+    def model_validate(cls, obj: object) -> Self:
+        """The row of a JSON object."""
+
+
+R = TypeVar("R", bound=Row)
+
+
+class RowStore(Generic[R]):
     """The rows by key, and their file. One process at a time may open it."""
+
+    row_class: type[R]
+    version_key: ClassVar[str]  # the first key of every line, whose value is the schema version
+    version: ClassVar[int]
+    command: ClassVar[str]  # that writes it
 
     def __init__(self, path: str | Path) -> None:
         """Open or create the file. Raises `UsageError` if it cannot be written, is in use or is not a store."""
@@ -49,11 +72,15 @@ class AtlasStore:
                 f"the store {str(self.path)!r} is in use by another run; wait for it, or name another file with --store"
             ) from error
 
-    def _read(self) -> dict[Key, AtlasRow]:
+    @property
+    def _line_prefix(self) -> bytes:
+        return f'{{"{self.version_key}":'.encode()
+
+    def _read(self) -> dict[Key, R]:
         content = self.path.read_bytes()
         end = content.rfind(b"\n") + 1
-        incomplete = content[end:]
-        if incomplete and not (incomplete.startswith(LINE_PREFIX) or LINE_PREFIX.startswith(incomplete)):
+        incomplete, prefix = content[end:], self._line_prefix
+        if incomplete and not (incomplete.startswith(prefix) or prefix.startswith(incomplete)):
             raise self._invalid_store_error(content.count(b"\n") + 1)
         rows = {}
         for number, line in enumerate(content[:end].splitlines(), 1):
@@ -65,26 +92,26 @@ class AtlasStore:
             os.fsync(self._file)
         return rows
 
-    def _row(self, line: bytes, number: int) -> AtlasRow | None:
+    def _row(self, line: bytes, number: int) -> R | None:
         """The row of a line; None if its schema version is another one."""
         try:
             fields = json.loads(line)
-            if fields["atlas"] != SCHEMA_VERSION:
+            if fields[self.version_key] != self.version:
                 return None
-            return AtlasRow.model_validate(fields)
+            return self.row_class.model_validate(fields)
         except (ValueError, TypeError, LookupError, ValidationError) as error:
             raise self._invalid_store_error(number) from error
 
     def _invalid_store_error(self, line: int) -> UsageError:
         return UsageError(
-            f"{str(self.path)!r}: expected a store of orderproof atlas; line {line} is not one of its rows; "
+            f"{str(self.path)!r}: expected a store of {self.command}; line {line} is not one of its rows; "
             "name another file with --store"
         )
 
-    def append(self, row: AtlasRow) -> None:
+    def append(self, row: R) -> None:
         """Write a row to disk. Raises `UsageError` if that fails."""
         line = (row.to_line() + "\n").encode()
-        assert line.startswith(LINE_PREFIX)
+        assert line.startswith(self._line_prefix)
         try:
             while line:
                 line = line[os.write(self._file, line) :]
@@ -106,3 +133,10 @@ class AtlasStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class AtlasStore(RowStore[AtlasRow]):
+    """The rows of an atlas."""
+
+    row_class = AtlasRow
+    version_key, version, command = "atlas", SCHEMA_VERSION, "orderproof atlas"

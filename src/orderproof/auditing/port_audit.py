@@ -19,6 +19,7 @@ from orderproof.ports import phrases
 from orderproof.ports.engine_process import EngineLimits
 from orderproof.ports.engines.engine import InferenceEngine
 from orderproof.ports.engines.registry import find_engine
+from orderproof.ports.explanation import Explanation
 from orderproof.ports.load import load_reference
 from orderproof.ports.port_run import PortResult, PortRun
 from orderproof.ports.reference import Reference
@@ -132,15 +133,18 @@ def _measurement(result: PortResult, verdict: Verdict) -> Measurement | None:
     return Measurement(tolerance=result.profile.tolerance, control_difference=result.control, comparisons=(record,))
 
 
-def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
-    profile = result.profile
-    causes = tuple(
+def _causes(explanation: Explanation) -> tuple[PortCause, ...]:
+    return tuple(
         PortCause(
             cause=each.candidate.cause, setting=each.candidate.setting, stated=each.candidate.stated,
             assumed=each.candidate.assumed, remaining=each.remaining.largest,
         )
-        for each in result.explanation.causes
+        for each in explanation.causes
     )  # fmt: skip
+
+
+def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
+    profile = result.profile
     uses_older = run.needs_older_keys if result.law.ability is None or profile is not None else False
     again = result.with_older_keys
     return PortEvidence(
@@ -148,7 +152,7 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
         tokens=0 if result.call is None else result.call.length, rounding=result.rounding,
         first_token=None if profile is None else profile.first,
         growth=() if profile is None or profile.first is None else profile.growth(),
-        causes=causes, explained=result.explanation.is_complete,
+        causes=_causes(result.explanation), older_causes=_causes(result.older_explanation), explained=result.explanation.is_complete,
         older_keys=tuple(run.older_keys) if uses_older or again is not None else (),
         with_older_keys=None if again is None else again.largest, needs_older_keys=uses_older,
     )  # fmt: skip

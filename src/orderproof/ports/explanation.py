@@ -2,7 +2,8 @@
 
 A candidate is accepted if the changed reference equals the engine, or if it removes the difference of some tokens (by
 `REMOVED` times) and enlarges none. The search goes on from there, so that several causes at once are found one by one.
-A set that does not reach equality is reported as a part of the explanation.
+If no candidate alone removes anything, the likely ones are tried together: keys that an engine does not read hide each
+other. A set that does not reach equality is reported as a part of the explanation.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.comparison import Profile
@@ -44,38 +46,63 @@ class Explanation:
         return bool(self.causes) and self.causes[-1].remaining.first is None
 
 
-def explain(profile_of: ProfileOf, start: Profile, candidates: Iterable[Candidate]) -> Explanation:
-    """Search for the causes of a difference; ``candidates`` are tried in their order."""
-    tried, current = list(candidates), start
+def explain(
+    profile_of: ProfileOf, start: Profile, candidates: Iterable[Candidate], known: Sequence[Candidate] = ()
+) -> Explanation:
+    """Search for the causes of a difference; ``known`` explained other differences and are tried first."""
+    search = _Search(profile_of, [*known, *candidates], time.monotonic() + TIME_LIMIT)
     found: list[FoundCause] = []
-    end = time.monotonic() + TIME_LIMIT
+    current = start
     while current.first is not None and len(found) < MAX_CAUSES:
-        step = _best_candidate(profile_of, current, tried, [each.candidate.change for each in found], end)
-        if step is None:
+        accepted = [each.candidate for each in found]
+        step = search.best(current, accepted, known) or search.best(current, accepted, search.candidates)
+        step = step or search.best_together(current, accepted)
+        if not step:
             break
-        found.append(step)
-        current = step.remaining
-        tried = [each for each in tried if each is not step.candidate]
+        found += step
+        current = step[-1].remaining
     return Explanation(tuple(found))
 
 
-def _best_candidate(
-    profile_of: ProfileOf, current: Profile, candidates: Sequence[Candidate], accepted: list[Change], end: float
-) -> FoundCause | None:
-    best: FoundCause | None = None
-    for candidate in candidates:
-        if time.monotonic() > end:
-            break
-        try:
-            remaining = profile_of([*accepted, candidate.change])
-        except Exception:  # noqa: BLE001 - third-party code: a model may refuse a changed configuration in any way
-            continue
-        if remaining.first is None:
-            return FoundCause(candidate, remaining)
-        improves = _removes_some(current, remaining)
-        if improves and (best is None or misfit(remaining) < misfit(best.remaining)):
-            best = FoundCause(candidate, remaining)
-    return best
+@dataclass(frozen=True)
+class _Search:
+    """The candidates of one difference."""
+
+    profile_of: ProfileOf
+    candidates: Sequence[Candidate]
+    end: float  # of the search, by the monotonic clock [s]
+
+    def best(self, current: Profile, accepted: Sequence[Candidate], among: Sequence[Candidate]) -> list[FoundCause]:
+        """The first candidate that explains the rest, else the one that leaves least; empty if none improves."""
+        return self._best(current, accepted, ((each,) for each in among))
+
+    def best_together(self, current: Profile, accepted: Sequence[Candidate]) -> list[FoundCause]:
+        """The same for sets of likely candidates with different causes."""
+        likely = [each for each in self.candidates if each.likely]
+        sets = (group for size in (2, 3) for group in combinations(likely, size))
+        different = (group for group in sets if len({each.cause for each in group}) == len(group))
+        return self._best(current, accepted, different)
+
+    def _best(
+        self, current: Profile, accepted: Sequence[Candidate], groups: Iterable[tuple[Candidate, ...]]
+    ) -> list[FoundCause]:
+        best: list[FoundCause] = []
+        for group in groups:
+            if time.monotonic() > self.end:
+                break
+            if any(each in accepted for each in group):
+                continue
+            try:
+                remaining = self.profile_of([each.change for each in (*accepted, *group)])
+            except Exception:  # noqa: BLE001, S112 - third-party code: a model may refuse a changed configuration
+                continue
+            found = [FoundCause(each, remaining) for each in group]
+            if remaining.first is None:
+                return found
+            improves = _removes_some(current, remaining)
+            if improves and (not best or misfit(remaining) < misfit(best[-1].remaining)):
+                best = found
+        return best
 
 
 def _removes_some(before: Profile, after: Profile) -> bool:

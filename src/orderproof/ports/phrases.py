@@ -38,7 +38,8 @@ def result_text(run: PortRun, result: PortResult) -> str:
         keys = ", ".join(run.older_keys)
         again = result.with_older_keys
         left = f"equal to {again.largest:.1e}" if again.first is None else f"{again.largest:.2g} is left"
-        parts.append(f"with {keys} added to config.json, as older versions of transformers wrote them: {left}")
+        rest = "".join(f", {_cause_text(each, engine)}" for each in result.older_explanation.causes)
+        parts.append(f"with {keys} added to config.json, as older versions of transformers wrote them: {left}{rest}")
     return "; ".join(parts)
 
 

@@ -7,7 +7,7 @@ older versions of transformers may explain, it runs once more with these keys ad
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -45,6 +45,7 @@ class PortResult:
     control: float | None = None  # the relative difference that another first token makes
     explanation: Explanation = field(default_factory=Explanation)
     with_older_keys: Profile | None = None
+    older_explanation: Explanation = field(default_factory=Explanation)  # of what is left then
     notes: tuple[str, ...] = ()  # what the engine does not report
 
 
@@ -181,33 +182,37 @@ class PortRun:
 
     def _explained(self, result: PortResult, scores: Sequence[Scores], found: Profile) -> PortResult:
         assert result.call is not None
-        call = result.call
+        run = self.older_run if self.needs_older_keys else self.first_run
+        explanation = self._explain(result.call, scores, found, {} if run is None else run.defaults)
+        named = {cause.candidate.cause for cause in explanation.causes}
+        explained = replace(result, explanation=explanation)
+        if self.needs_older_keys or (explanation.is_complete and not named.intersection(OLDER_CAUSES)):
+            return explained
+        return self._with_older_keys(explained, result.call, found)
 
+    def _explain(
+        self, call: PortCall, scores: Sequence[Scores], found: Profile, defaults: Mapping[str, Any]
+    ) -> Explanation:
         def profile_of(changes: Sequence[Change]) -> Profile:
             return profile(scores, self.reference.outputs(call, changes), found.tolerance, start=found.start)
 
-        run = self.older_run if self.needs_older_keys else self.first_run
-        defaults = {} if run is None else run.defaults
         suitable = [each for each in candidates(self.reference, defaults) if _suits(each, call)]
-        explanation = explain(profile_of, found, [*self.known_causes, *suitable])
-        self._remember(explanation.causes)
-        named = {cause.candidate.cause for cause in explanation.causes}
-        again = None
-        if not self.needs_older_keys and (not explanation.is_complete or named.intersection(OLDER_CAUSES)):
-            again = self._profile_with_older_keys(call, result, found)
-        return replace(result, explanation=explanation, with_older_keys=again)
-
-    def _remember(self, causes: Sequence[FoundCause]) -> None:
+        explanation = explain(profile_of, found, suitable, [each for each in self.known_causes if _suits(each, call)])
         known = self.known_causes
-        known.extend(each.candidate for each in causes if each.candidate not in known)
+        known.extend(each.candidate for each in explanation.causes if each.candidate not in known)
+        return explanation
 
-    def _profile_with_older_keys(self, call: PortCall, result: PortResult, found: Profile) -> Profile | None:
-        """The differences with the keys of older versions, if the engine runs with them."""
+    def _with_older_keys(self, result: PortResult, call: PortCall, found: Profile) -> PortResult:
+        """The same with the differences of the run with the keys of older versions, and what explains these."""
         output = None if self.older_run is None else self.older_run.outputs.get(call)
-        if output is None or isinstance(output, str):
-            return None
+        if self.older_run is None or output is None or isinstance(output, str):
+            return result
         scores = [each for each in output if isinstance(each, Scores)]
-        return profile(scores, self.reference.outputs(call, double=True), found.tolerance, start=found.start)
+        again = profile(scores, self.reference.outputs(call, double=True), found.tolerance, start=found.start)
+        explanation = Explanation()
+        if again.first is not None:
+            explanation = self._explain(call, scores, again, self.older_run.defaults)
+        return replace(result, with_older_keys=again, older_explanation=explanation)
 
     def _compared_tokens(self, law: PortLaw, call: PortCall, tokens: Sequence[int]) -> PortResult:
         steps = list(self.reference.greedy(call))

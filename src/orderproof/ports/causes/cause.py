@@ -26,6 +26,7 @@ class Candidate:
     stated: str  # the value of the reference
     assumed: str  # the value that the port seems to have
     change: Change
+    likely: bool = False  # a key that is not read: tried together with others
 
 
 @dataclass(frozen=True)

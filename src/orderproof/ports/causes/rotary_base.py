@@ -24,7 +24,7 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
             if rope.get("rope_theta") not in (None, base):
                 setting = f"rope_parameters.{kind}.rope_theta" if kind else "rope_parameters.rope_theta"
                 change = with_rope(partial(_with_base, base=base), only=kind)
-                yield Candidate("rotary base", setting, f"{rope['rope_theta']:g}", which, change)
+                yield Candidate("rotary base", setting, f"{rope['rope_theta']:g}", which, change, likely=base in own)
         if len(found) > 1:
             change = with_rope(partial(_with_base, base=base))
             yield Candidate("rotary base", "rope_parameters.*.rope_theta", "one for each layer type", which, change)
