@@ -19,8 +19,10 @@ import reference_docstrings
 from orderproof.lab.ceilings import MODEL_KINDS, LengthCeiling, compute_ceilings
 from orderproof.lab.question import Question
 from orderproof.lab.registry import questions
-from orderproof.laws import ProvedLaw, measured_laws, proved_laws
+from orderproof.laws import ProvedLaw, measured_laws, port_laws, proved_laws
 from orderproof.laws.measured import MeasuredLaw
+from orderproof.laws.ports import PortLaw
+from orderproof.laws.ports.port_law import ABILITIES
 
 FOLDER = Path(__file__).parents[1] / "docs/reference"
 LAWS_HEAD = """# The laws
@@ -33,7 +35,8 @@ describes the model: it has the trait, or not. The expected result depends on th
 it, and turns a property into a check.
 
 Some laws are proved on the recorded graph. Laws marked *measured* compare several calls of the model, and are held or
-refuted but never proved: [what a measurement means](../how_to/read_a_report.md#measured-laws)."""
+refuted but never proved: [what a measurement means](../how_to/read_a_report.md#measured-laws). The laws OP6xx compare
+the model with another implementation: [how to audit a port](../how_to/audit_a_port.md)."""
 QUESTIONS_HEAD = """# The questions
 
 Written by `python tools/reference_pages.py` from the files of `src/orderproof/lab/questions/`; not edited by hand.
@@ -55,13 +58,13 @@ NEEDS = {"cache": "a cache", "mask": "an attention mask", "positions": "position
 
 def laws_page() -> str:
     """The page of the laws, in Markdown."""
-    every: list[ProvedLaw | MeasuredLaw] = [*proved_laws(), *measured_laws()]
+    every: list[ProvedLaw | MeasuredLaw | PortLaw] = [*proved_laws(), *measured_laws(), *port_laws()]
     return "\n\n".join([LAWS_HEAD, *map(law_section, sorted(every, key=lambda law: law.code))]) + "\n"
 
 
-def law_section(law: ProvedLaw | MeasuredLaw) -> str:
+def law_section(law: ProvedLaw | MeasuredLaw | PortLaw) -> str:
     """One law: statement, docstring of its module, facts."""
-    package = "measured" if isinstance(law, MeasuredLaw) else "proved"
+    package = "measured" if isinstance(law, MeasuredLaw) else "ports" if isinstance(law, PortLaw) else "proved"
     text = inspect.cleandoc(importlib.import_module(f"orderproof.laws.{package}.{law.name}").__doc__ or "")
     first, _, rest = text.partition("\n")
     summary = first.partition(": ")[2]
@@ -71,7 +74,7 @@ def law_section(law: ProvedLaw | MeasuredLaw) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def law_facts(law: ProvedLaw | MeasuredLaw) -> str:
+def law_facts(law: ProvedLaw | MeasuredLaw | PortLaw) -> str:
     """Kind, trait, expectations and fixtures; of a measured law also the required inputs and the remedy."""
     answer = "" if law.trait_if == "holds" else " This is so if the law is refuted."
     lines = [f"- {law.kind.capitalize()}. Trait: the model {law.trait}.{answer}"]
@@ -79,6 +82,11 @@ def law_facts(law: ProvedLaw | MeasuredLaw) -> str:
         needs = " and ".join(NEEDS.get(each, each) for each in sorted(law.required_inputs))
         lines.append(f"- Measured{f', for models that take {needs}' if needs else ''}.")
     lines += [f"- {text}: {', '.join(kinds)}." for text, kinds in _expectations(law) if kinds]
+    if isinstance(law, PortLaw):
+        if law.ability is not None:
+            lines.append(f"- Not applicable to an engine if {ABILITIES[law.ability]}.")
+        lines.append(f"- What to do about a violation: {law.remedy}")
+        return "\n".join([*lines, "- Planted differences: `tests/ports/test_planted_differences.py`."])
     if isinstance(law, MeasuredLaw):
         lines.append(f"- What to do about a violation: {law.remedy}")
         lines.append("- Faults that it detects: [planted faults](../planted_faults.md).")
@@ -86,7 +94,7 @@ def law_facts(law: ProvedLaw | MeasuredLaw) -> str:
     return "\n".join(lines)
 
 
-def _expectations(law: ProvedLaw | MeasuredLaw) -> list[tuple[str, list[str]]]:
+def _expectations(law: ProvedLaw | MeasuredLaw | PortLaw) -> list[tuple[str, list[str]]]:
     """The kinds of model with an expectation, in words: of a property as the trait, of a check as the law."""
     found = {want: [kind for kind, each in law.expectation.items() if each == want] for want in ("holds", "fails")}
     if law.kind == "check":

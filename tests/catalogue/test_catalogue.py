@@ -14,10 +14,10 @@ from orderproof.claims import claims as all_claims
 from orderproof.errors import UsageError
 from orderproof.lab.ceilings import MODEL_KINDS
 from orderproof.lab.registry import questions as all_questions
-from orderproof.laws import find_law, measured_laws, proved_laws
+from orderproof.laws import find_law, measured_laws, port_laws, proved_laws
 from orderproof.prover import rule
 
-LAWS = {law.name: law for law in (*proved_laws(), *measured_laws())}
+LAWS = {law.name: law for law in (*proved_laws(), *measured_laws(), *port_laws())}
 
 
 def test_laws_are_in_the_order_of_the_registry() -> None:

@@ -25,6 +25,7 @@ from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
 from orderproof.cli.explain import explain
 from orderproof.cli.list_command import list_command
+from orderproof.cli.ports import ports
 from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
 from orderproof.cli.repro import repro
@@ -83,6 +84,7 @@ app.command("compare", epilog=COMPARE_EPILOG)(compare)
 app.command("ceiling")(ceiling)
 app.command("explain")(explain)
 app.command("list")(list_command)
+app.command("ports")(ports)
 app.command("recheck")(recheck)
 app.command("repro")(repro)
 app.command("sensitivity")(sensitivity)

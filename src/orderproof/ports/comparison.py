@@ -64,7 +64,7 @@ class Resolution:
 
 
 def resolution(scores: Sequence[Scores], vocabulary: int) -> Resolution:
-    """Whether scores are of some candidates only, or rounded. Raises `EngineError` for impossible probabilities."""
+    """The resolution of scores: of some candidates only, or rounded. Raises `EngineError` for impossible ones."""
     notes, step = [], 0.0
     candidates = [each.candidates for each in scores if each.candidates is not None]
     if candidates and candidates[0].shape[1] < vocabulary:

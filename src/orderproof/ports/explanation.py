@@ -94,7 +94,7 @@ class _Search:
                 continue
             try:
                 remaining = self.profile_of([each.change for each in (*accepted, *group)])
-            except Exception:  # noqa: BLE001, S112 - third-party code: a model may refuse a changed configuration
+            except Exception:  # noqa: BLE001 - third-party code: a model may refuse a changed configuration
                 continue
             found = [FoundCause(each, remaining) for each in group]
             if remaining.first is None:

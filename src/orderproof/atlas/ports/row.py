@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -46,7 +46,8 @@ class PortRow(Record):
     known: bool = True  # the engine has an implementation
     window: int | None = None  # [tokens]
     context: int | None = None  # [tokens]
-    configuration: dict[str, str] = Field(default_factory=dict)  # values that differ from the default of the class
+    model_type: str = ""  # of the configuration
+    values: dict[str, Any] = Field(default_factory=dict)  # of the configuration that differ from its default
     older_keys: tuple[str, ...] = ()
     needs_older_keys: bool = False  # refused without them
     laws: tuple[PortLawResult, ...] = ()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from typing import Any
 
 import torch
 
@@ -21,7 +22,6 @@ from orderproof.auditing.port_audit import engine_findings
 from orderproof.errors import SubjectError, failure_reason
 from orderproof.forked_process import ForkedProcess, exit_description
 from orderproof.laws import port_laws
-from orderproof.models.hf.effective_config import effective_config
 from orderproof.models.hf.export_patches import transformers_library
 from orderproof.ports.engine_process import EngineLimits
 from orderproof.ports.engines.engine import InferenceEngine
@@ -30,6 +30,8 @@ from orderproof.subject_spec import ARCH_PREFIX
 
 ROW_SECONDS = 120.0  # [s] for one row
 SKIPPED_IN_VARIANTS = ("same_far_positions", "same_greedy_tokens", "same_chunked_prefill", "same_padded_batch")
+
+_NOT_VALUES = ("architectures", "dtype", "transformers_version")
 
 Progress = Callable[[Sequence[str], int, int], None]
 
@@ -65,9 +67,7 @@ def language_models() -> tuple[str, ...]:
     return tuple(sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES))
 
 
-def requests(
-    names: Iterable[str], engines: Iterable[InferenceEngine], *, scalings: bool
-) -> Iterator[RowRequest]:
+def requests(names: Iterable[str], engines: Iterable[InferenceEngine], *, scalings: bool) -> Iterator[RowRequest]:
     """The rows of these architectures: the plain configuration first, then each rope scaling."""
     for engine in engines:
         for name in names:
@@ -156,9 +156,21 @@ def make_row(request: RowRequest, empty: PortRow) -> PortRow:
     return empty.model_copy(
         update={
             "known": known, "window": reference.port_model.window, "context": reference.port_model.context,
-            "configuration": effective_config(reference.model),
+            "model_type": reference.config.model_type, "values": _changed_values(reference.config),
             "older_keys": next((each.older_keys for each in evidence if each.older_keys), ()),
             "needs_older_keys": any(each.needs_older_keys for each in evidence),
             "laws": tuple(law_result(finding) for finding in findings if finding.verdict != "not_applicable"),
         }
     )  # fmt: skip
+
+
+def _changed_values(config: Any) -> dict[str, Any]:
+    """The values of a configuration that differ from the default of its class and can be written as JSON."""
+    usual = type(config)().to_dict()
+    changed = {key: value for key, value in config.to_dict().items() if key not in usual or usual[key] != value}
+    plain = (str, int, float, bool, list, dict, type(None))
+    return {
+        key: value
+        for key, value in changed.items()
+        if isinstance(value, plain) and not key.startswith("_") and key not in _NOT_VALUES
+    }

@@ -19,7 +19,10 @@ _ORIGINAL = {"original_max_position_embeddings": ORIGINAL_LENGTH}
 def _factors(rope: Mapping[str, Any]) -> dict[str, Any]:
     """Factors of longrope for each pair of rotated features."""
     pairs = int(HEAD_DIM * rope.get("partial_rotary_factor", 1.0)) // 2
-    return {"short_factor": [1.0 + 0.05 * pair for pair in range(pairs)], "long_factor": [2.0 + pair for pair in range(pairs)]}
+    return {
+        "short_factor": [1.0 + 0.05 * pair for pair in range(pairs)],
+        "long_factor": [2.0 + pair for pair in range(pairs)],
+    }
 
 
 SCALINGS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

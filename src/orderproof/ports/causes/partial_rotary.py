@@ -20,7 +20,14 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
         if stated != {fraction}:
             which = f"{fraction:g}, its own default" if fraction in own else f"{fraction:g}"
             change = with_rope(partial(_with_fraction, fraction=fraction))
-            yield Candidate("partial rotary", f"rope_parameters.{KEY}", f"{min(stated):g}", which, change, likely=fraction in (*own, 1.0))
+            yield Candidate(
+                "partial rotary",
+                f"rope_parameters.{KEY}",
+                f"{min(stated):g}",
+                which,
+                change,
+                likely=fraction in (*own, 1.0),
+            )
 
 
 def _with_fraction(rope: dict[str, Any], fraction: float) -> dict[str, Any]:

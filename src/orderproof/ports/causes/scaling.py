@@ -37,7 +37,9 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
         change = with_rope(partial(_with_values, values=values))
         return Candidate("scaling", f"rope_parameters.{setting}", str(stated), assumed, change)
 
-    yield Candidate("scaling", "rope_parameters.rope_type", kind, "no scaling", with_rope(_without_scaling), likely=True)
+    yield Candidate(
+        "scaling", "rope_parameters.rope_type", kind, "no scaling", with_rope(_without_scaling), likely=True
+    )
     longest = getattr(reference.config, "max_position_embeddings", None)
     for key, usual in {**USUAL_VALUES, ORIGINAL: (longest, *USUAL_VALUES[ORIGINAL])}.items():
         for value in usual:

@@ -19,7 +19,9 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
         return
     sizes = {key: n for key, n in context_spans(config).items() if "window" in key or "attention_chunk" in key}
     setting = next(iter(sizes))
-    yield Candidate("window", setting, str(window), "no window", with_values(dict.fromkeys(sizes, NO_WINDOW)), likely=True)
+    yield Candidate(
+        "window", setting, str(window), "no window", with_values(dict.fromkeys(sizes, NO_WINDOW)), likely=True
+    )
     for step in (1, -1):
         values = {key: size + step for key, size in sizes.items() if size + step > 0}
         yield Candidate("window", setting, str(window), str(window + step), with_values(values))

@@ -1,0 +1,169 @@
+"""The Markdown page of the atlas of ports. The same document gives the same page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from orderproof.atlas.counts import code_span
+from orderproof.atlas.ports.document import PortsDocument
+from orderproof.atlas.ports.groups import DifferenceGroup, difference_groups
+from orderproof.atlas.ports.row import PortLawResult, PortRow
+from orderproof.atlas.ports.script import has_script
+from orderproof.atlas.ports.variants import PLAIN
+from orderproof.laws import port_laws
+from orderproof.ports.engines.registry import engines
+from orderproof.report.markdown_table import markdown_table
+from orderproof.tolerances import PORT_FACTOR
+
+INTRODUCTION = f"""# Ports of transformers
+
+Written by `orderproof ports`; not edited by hand. [How to compare a port](how_to/audit_a_port.md).
+
+Each row compares one architecture of transformers with another implementation, an *engine*, that reads the checkpoint
+that transformers saves: the same weights, the same tokens, both on the CPU in float32. The models are tiny (2 layers of
+width 64, or as many layers as the pattern of their types has), their weights are random, and a window is 6 tokens, so
+that a prompt of 20 tokens is longer than it. A difference is relative to the largest logit. A law fails if a difference
+exceeds {PORT_FACTOR} times the distance of transformers from float32 to float64 on the same tokens.
+
+A difference is *explained* if transformers with another value of the named setting computes what the engine computes,
+up to rounding. `transformers` 5 writes `rope_parameters` to `config.json`; versions before 5 wrote `rope_theta` and
+`rope_scaling`. An engine that reads the old keys is run a second time with these keys added. A difference that
+disappears then is one of the *configuration of another version*, and not of the arithmetic of the engine. It still
+changes what a checkpoint saved today computes. Every other difference is called a *difference of the port*: this page
+does not say whether it is intended. What upstream says is in the column *stated upstream*; a dash means that nothing
+was looked up."""
+
+STATED_UPSTREAM = {  # by engine and setting: where a project speaks of a difference
+    ("mlx", "rope_parameters.rope_theta"): "[mlx-lm pull request 953](https://github.com/ml-explore/mlx-lm/pull/953)",
+    ("mlx", "rope_parameters.rope_type"): "[mlx-lm pull request 953](https://github.com/ml-explore/mlx-lm/pull/953)",
+    ("mlx", "sliding_window"): "[mlx-lm pull request 44](https://github.com/ml-explore/mlx-lm/pull/44), closed",
+}
+_SIGNS = {"held": "same", "undecided": "?", "not_applicable": "-"}
+
+
+def page(document: PortsDocument) -> str:
+    """The page of a document."""
+    names = sorted({row.engine for row in document.rows})
+    parts = [INTRODUCTION, _facts(document), "## Summary", _summary(document.rows, names)]
+    parts += ["## Differences", _differences(document.rows)]
+    for name in names:
+        rows = [row for row in document.rows if row.engine == name]
+        parts += [f"## {engines()[name].title}", *_engine_sections(rows)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _facts(document: PortsDocument) -> str:
+    versions = sorted({row.engine_version for row in document.rows})
+    seconds = sum(row.processor_seconds for row in document.rows)
+    library = ", ".join(sorted({row.transformers for row in document.rows}))
+    return (
+        f"transformers {library}; {', '.join(versions)}; {document.date}; {document.machine}; "
+        f"{len(document.rows):,} rows, {seconds / 60:.0f} minutes of processor time."
+    )
+
+
+def _summary(rows: Sequence[PortRow], names: Iterable[str]) -> str:
+    head = (
+        "engine", "configuration", "known", "same in all laws", "differs", "refused, then same",
+        "refused, then differs", "refused", "undecided",
+    )  # fmt: skip
+    lines = []
+    for name in names:
+        variants = list(dict.fromkeys(row.variant for row in rows if row.engine == name))
+        for variant in variants:
+            chosen = [
+                row for row in rows if (row.engine, row.variant) == (name, variant) and row.known and not row.failure
+            ]
+            kinds = [_kind(row) for row in chosen]
+            counts = [str(kinds.count(kind)) for kind in head[3:]]
+            lines.append((name, variant, str(len(chosen)), *counts))
+    return markdown_table(head, lines, right=range(2, len(head)))
+
+
+def _kind(row: PortRow) -> str:
+    loaded = row.law("loads_checkpoint")
+    if row.needs_older_keys:
+        return "refused, then differs" if _fails(row) else "refused, then same"
+    if loaded is not None and loaded.verdict != "held":
+        return "refused"
+    if _fails(row):
+        return "differs"
+    return "undecided" if any(law.verdict == "undecided" for law in row.laws) else "same in all laws"
+
+
+def _fails(row: PortRow) -> bool:
+    return any(law.verdict == "refuted" and law.law != "loads_checkpoint" for law in row.laws)
+
+
+def _differences(rows: Sequence[PortRow]) -> str:
+    head = (
+        "engine",
+        "configuration",
+        "setting: reference, port",
+        "kind",
+        "first token",
+        "largest",
+        "architectures",
+        "stated upstream",
+        "script",
+    )
+    lines = [_difference_line(group) for group in difference_groups(rows)]
+    return markdown_table(head, lines) if lines else "None."
+
+
+def _difference_line(group: DifferenceGroup) -> tuple[str, ...]:
+    settings = "; ".join(
+        f"{code_span(each.setting)}: {each.stated}, {each.assumed} ({each.cause})" for each in group.causes
+    )
+    stated = [STATED_UPSTREAM[key] for each in group.causes if (key := (group.engine, each.setting)) in STATED_UPSTREAM]
+    firsts = sorted({law.first_token for _, law in group.rows if law.first_token is not None})
+    largest = max(law.difference or 0.0 for _, law in group.rows)
+    remark = "" if group.explained or not group.causes else ", in part"
+    return (
+        group.engine, group.variant, (settings or "not explained") + remark, group.status,
+        ", ".join(map(str, firsts[:4])), f"{largest:.2g}", ", ".join(group.names),
+        ", ".join(dict.fromkeys(stated)) or "-",
+        f"[{group.script}](ports/{group.script})" if has_script(group) else "-",
+    )  # fmt: skip
+
+
+def _engine_sections(rows: Sequence[PortRow]) -> list[str]:
+    plain = [row for row in rows if row.variant == PLAIN and row.known and not row.failure]
+    laws = [law for law in port_laws() if any(row.law(law.name) is not None for row in plain)]
+    head = ("architecture", *(f"{law.code} {law.name}" for law in laws))
+    signs = "A number is a difference; *same* means a difference that is rounding; ? undecided; - not measured."
+    table = markdown_table(head, [(row.name, *(_cell(row.law(law.name), row) for law in laws)) for row in plain])
+    refused = [(row.name, row.law("loads_checkpoint")) for row in plain if _kind(row).startswith("refused")]
+    lines = [f"- {name}: {law.reason}" for name, law in refused if law is not None]
+    others = sorted({row.name for row in rows if row.variant == PLAIN and not row.known})
+    failed = [f"- {row.name}: {row.failure}" for row in rows if row.failure]
+    undecided = [
+        f"- {row.name}, {law.law}: {law.reason}"
+        for row in plain for law in row.laws
+        if law.verdict == "undecided" and not law.reason.endswith("does not load the checkpoint")
+    ]  # fmt: skip
+    sections = [signs, table]
+    for title, listed in (("Refused", lines), ("Undecided", undecided), ("No reference", failed)):
+        if listed:
+            sections += [f"### {title}", "\n".join(map(_escaped, listed))]
+    if others:
+        sections.append(f"Without an implementation in the engine: {', '.join(others)}.")
+    return sections
+
+
+def _cell(law: PortLawResult | None, row: PortRow) -> str:
+    if law is None:
+        return "-"
+    if law.verdict == "refuted":
+        if law.law == "loads_checkpoint":
+            return "with older keys" if row.needs_older_keys else "refused"
+        since = "" if law.first_token is None else f" from {law.first_token}"
+        return f"**{law.difference:.1g}**{since}" if law.difference is not None else "**other tokens**"
+    return _SIGNS.get(law.verdict, law.verdict)
+
+
+def _escaped(text: str) -> str:
+    """Markdown text in which `<`, `*` and `_` of error messages have no meaning."""
+    for sign in ("\\", "<", ">", "*", "_", "|", "[", "]", "`"):
+        text = text.replace(sign, f"\\{sign}" if sign not in "<>" else {"<": "&lt;", ">": "&gt;"}[sign])
+    return text

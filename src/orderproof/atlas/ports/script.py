@@ -1,0 +1,142 @@
+"""Scripts that reproduce a difference of a port without this package."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from orderproof.atlas.ports.groups import DifferenceGroup
+from orderproof.models.tiny.fixed_sizes import WEIGHT_NOISE_STD
+
+MOST_CONFIGS = 4  # in one script
+_WIDTH = 110  # characters of a line
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The part of a script that belongs to an engine."""
+
+    imports: tuple[str, ...]
+    steps: tuple[str, ...]
+    before: tuple[str, ...] = ()  # the loop
+
+
+_ENGINES = {
+    "mlx": _Steps(
+        ("import mlx.core as mx", "from mlx_lm.utils import load_model"),
+        (
+            "port, _ = load_model(Path(folder))",
+            "actual = np.array(port(mx.array(tokens.numpy())).astype(mx.float32))[0]",
+        ),
+    ),
+    "ctranslate2": _Steps(
+        (
+            "import ctranslate2",
+            "from ctranslate2.converters import TransformersConverter",
+            "from tokenizers import Tokenizer, models",
+        ),
+        (
+            'words = Tokenizer(models.WordLevel({f"t{k}": k for k in range(config.vocab_size)}, unk_token="t0"))',
+            'special = {"unk_token": "t0", "pad_token": "t0", "bos_token": "t1", "eos_token": "t2"}',
+            "PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)",
+            'TransformersConverter(folder).convert(f"{folder}/port")',
+            'port = ctranslate2.Generator(f"{folder}/port", compute_type="float32")',
+            'actual = np.array(port.forward_batch([[f"t{k}" for k in tokens[0].tolist()]]))[0]',
+        ),
+    ),
+    "onnx": _Steps(
+        ("import onnxruntime",),
+        (
+            'axes = {0: torch.export.Dim("row"), 1: torch.export.Dim("token")}',
+            "example = (torch.ones(2, 5, dtype=torch.long),)",
+            'options = {"dynamo": True, "verbose": False, "dynamic_shapes": (axes,)}',
+            'torch.onnx.export(Logits(model), example, f"{folder}/port.onnx", **options)',
+            'port = onnxruntime.InferenceSession(f"{folder}/port.onnx")',
+            "actual = port.run(None, {port.get_inputs()[0].name: tokens.numpy()})[0][0]",
+        ),
+        (
+            "class Logits(torch.nn.Module):",
+            "    def __init__(self, model):",
+            "        super().__init__()",
+            "        self.model = model",
+            "",
+            "    def forward(self, tokens):",
+            "        return self.model(tokens, use_cache=False).logits",
+            "",
+            "",
+        ),
+    ),
+}
+
+
+def has_script(group: DifferenceGroup) -> bool:
+    """True if a prompt alone shows the difference: a script makes no other call."""
+    return group.engine in _ENGINES and any(_prompt(law.law) for _, law in group.rows)
+
+
+def script(group: DifferenceGroup) -> str:
+    """A script that prints the difference for some architectures of a group."""
+    engine = _ENGINES[group.engine]
+    chosen = [(row, law) for row, law in group.rows if _prompt(law.law)][:MOST_CONFIGS]
+    configs = {row.model_type: row.values for row, _ in chosen}
+    tokens = max(law.tokens for _, law in chosen)
+    causes = [f"{each.setting}: {each.stated} in config.json, {each.assumed} in the port." for each in group.causes]
+    about = textwrap.wrap(" ".join(causes) or "Not explained.", _WIDTH)
+    classes = ["AutoConfig", "AutoModelForCausalLM", *["PreTrainedTokenizerFast"] * (group.engine == "ctranslate2")]
+    plain = sorted(
+        ["import numpy as np", "import torch", *(line for line in engine.imports if line.startswith("import"))]
+    )
+    named = [line for line in engine.imports if line.startswith("from")]
+    steps = "\n".join(engine.steps)
+    lines = [
+        f'"""{group.engine} and transformers compute other logits from the same checkpoint and tokens.',
+        "",
+        *about,
+        '"""',
+        "",
+        *["from pathlib import Path"] * ("Path(" in steps),
+        "from tempfile import TemporaryDirectory",
+        "",
+        *plain,
+        *named,
+        f"from transformers import {', '.join(classes)}",
+        "",
+        f"CONFIGS = {literal(configs)}",
+        "",
+        *(["", *engine.before] if engine.before else []),
+        "torch.manual_seed(0)",
+        "for name, values in CONFIGS.items():",
+        "    config = AutoConfig.for_model(name, **values)",
+        "    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()",
+        "    for parameter in model.parameters():",
+        f"        parameter.data += {WEIGHT_NOISE_STD} * torch.randn(parameter.shape)",
+        f"    tokens = torch.randint(3, config.vocab_size, (1, {tokens}))",
+        "    with torch.no_grad(), TemporaryDirectory() as folder:",
+        "        expected = model(tokens).logits[0].numpy()",
+        "        model.save_pretrained(folder)",
+        *(f"        {line}" for line in engine.steps),
+        "    difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()",
+        "    first = int((difference > 1e-5).argmax())",
+        '    print(f"{name}: differs by up to {difference.max():.2g}, first at token {first}")',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def literal(value: Any, indent: int = 0) -> str:
+    """A value as Python source, formatted as ruff does it: dictionaries and long lists with one element a line."""
+    space = " " * (indent + 4)
+    if isinstance(value, dict) and value:
+        items = [f"{space}{json.dumps(key)}: {literal(each, indent + 4)},\n" for key, each in sorted(value.items())]
+        return "{\n" + "".join(items) + " " * indent + "}"
+    if isinstance(value, list):
+        flat = f"[{', '.join(literal(each, indent + 4) for each in value)}]"
+        if len(flat) + indent + 24 <= _WIDTH and "\n" not in flat:
+            return flat
+        return "[\n" + "".join(f"{space}{literal(each, indent + 4)},\n" for each in value) + " " * indent + "]"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _prompt(law: str) -> bool:
+    return law in ("same_prefill", "same_past_window", "same_past_context", "same_far_positions")
