@@ -12,7 +12,7 @@ from orderproof.cli.application import app
 from orderproof.cli.list_command import list_command
 
 COMMANDS = sorted(str(command.name) for command in app.registered_commands)
-LISTS = ("laws", "encodings", "rules", "questions", "studies")
+LISTS = ("laws", "encodings", "rules", "questions", "studies", "engines")
 ANSWERED = [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS), *(["list", name] for name in LISTS)]
 REFUSED = [
     ["nonsense"],
@@ -47,6 +47,14 @@ REFUSED = [
     ["sensitivity", "--limit", "1"],
     ["explain", "--report", "missing.json"],
     ["explain", "--study", "missing.json"],
+    ["audit", "--against", "mlx"],
+    ["audit", "arch:llama", "--against", "mlx", "--law", "causal"],
+    ["audit", "arch:llama", "--law", "same_prefill"],
+    ["audit", "arch:llama", "--against", "nothing"],
+    ["audit", "arch:llama", "--against", "mlx", "--length", "9"],
+    ["ports", "nosuch"],
+    ["ports", "--against", "nothing"],
+    ["ports", "--from-json", "missing.json"],
     ["atlas", "nosuch"],
     ["atlas", "--date", "yesterday"],
     ["atlas", "--from-json", "missing.json"],

@@ -26,7 +26,7 @@ class Row(Protocol):
 
     @property
     def key(self) -> Key:
-        """What is not computed again: names and versions."""
+        """The names and versions that determine the row."""
 
     def to_line(self) -> str:
         """The row as JSON, with the schema version first."""

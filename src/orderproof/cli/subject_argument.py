@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orderproof.errors import UsageError
@@ -45,9 +46,13 @@ def load_subject(
 
 
 def check_port_options(
-    spec: str | None, *, certificate: str | None, token_axis: int | None, attention: str | None, length: int | None
+    spec: str | None, against: Sequence[str], *, certificate: str | None, token_axis: int | None, attention: str | None, length: int | None
 ) -> None:
-    """Raise `UsageError` for options of `audit` that have no meaning with --against."""
+    """Raise `UsageError` for an unknown engine, and for options of `audit` that have no meaning with --against."""
+    from orderproof.ports.engines.registry import find_engine
+
+    for name in against:
+        find_engine(name)
     if spec is None:
         raise UsageError(
             "expected a subject with --against: arch:NAME or a checkpoint folder; the bundled model has no head"

@@ -42,7 +42,7 @@ class EngineLimits:
 
 @dataclass
 class EngineRun:
-    """What an engine returned: for each call its output, or why there is none."""
+    """The result of a process: for each call its output, or why there is none."""
 
     knows: bool = True
     load_failure: str = ""  # why it did not load the checkpoint

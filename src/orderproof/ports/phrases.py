@@ -85,7 +85,7 @@ REMEDIES: dict[PortCauseName, str] = {
 
 
 def remedy_text(result: PortResult) -> str:
-    """What the engine has to change: by the causes that were found, else by the law."""
+    """The change that the engine needs: by the causes that were found, else by the law."""
     texts = [
         REMEDIES.get(each.candidate.cause, f"Read {each.candidate.setting} as the reference does.")
         for each in result.explanation.causes

@@ -62,7 +62,7 @@ class Reference:
 
     @cached_property
     def port_model(self) -> PortModel:
-        """What the calls of laws depend on."""
+        """The properties that the calls of laws depend on."""
         config = self.config
         rope = getattr(config, "rope_parameters", None) or {}
         originals = [v for k, v in _flat_items(rope) if k == "original_max_position_embeddings" and isinstance(v, int)]

@@ -1,10 +1,14 @@
-"""A tokenizer for a tiny random checkpoint: one word for each token id, for engines that read text."""
+"""A tokenizer for a tiny random checkpoint: one word for each token id, for engines that need one.
+
+llama.cpp's converter recognises tokenizers by their text; of those it knows, only SentencePiece models can be made small.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 TOKENIZER_FILE = "tokenizer.json"
+SENTENCEPIECE_FILE = "tokenizer.model"
 
 
 def write_tokenizer(folder: Path, vocabulary: int) -> None:
@@ -21,3 +25,21 @@ def write_tokenizer(folder: Path, vocabulary: int) -> None:
     PreTrainedTokenizerFast(
         tokenizer_object=words, unk_token="t0", pad_token="t0", bos_token="t1", eos_token="t2"
     ).save_pretrained(folder)
+
+
+def has_own_words(folder: Path) -> bool:
+    """True if the tokenizer of a folder is one of `write_tokenizer`."""
+    file = folder / TOKENIZER_FILE
+    return file.exists() and '"t0":0,"t1":1' in "".join(file.read_text(encoding="utf-8").split())
+
+
+def write_sentencepiece_model(folder: Path, vocabulary: int) -> None:
+    """Write the same words as a SentencePiece model."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    model = sentencepiece_model_pb2.ModelProto()
+    kinds = {0: model.SentencePiece.UNKNOWN, 1: model.SentencePiece.CONTROL, 2: model.SentencePiece.CONTROL}
+    for index in range(vocabulary):
+        model.pieces.add(piece=f"t{index}", score=0.0, type=kinds.get(index, model.SentencePiece.NORMAL))
+    model.trainer_spec.unk_id, model.trainer_spec.bos_id, model.trainer_spec.eos_id = 0, 1, 2
+    (folder / SENTENCEPIECE_FILE).write_bytes(model.SerializeToString())

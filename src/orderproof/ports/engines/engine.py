@@ -29,7 +29,7 @@ class EngineError(OrderproofError):
 
 @dataclass(frozen=True)
 class Scores:
-    """What an engine returns for the tokens of one row."""
+    """The scores of the tokens of one row, as an engine returns them."""
 
     values: NDArray[np.float32]  # [token, candidate]
     candidates: NDArray[np.int64] | None = None  # token ids [token, candidate]; None: all of the vocabulary, in order

@@ -6,6 +6,7 @@ The converter (`convert_hf_to_gguf.py`) is part of llama.cpp's sources and not o
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel, Row, Scores
+from orderproof.ports.tokenizer import has_own_words, write_sentencepiece_model
 
 CONVERTER_VARIABLE = "LLAMA_CPP_CONVERTER"
 LONGEST = 8192  # [tokens] of a context
@@ -46,22 +48,39 @@ class _LlamaCppModel(LoadedModel):
         return tokens
 
 
+def _readable(folder: Path, place: Path) -> Path:
+    """The folder, or a copy by links whose tokenizer the converter knows."""
+    if not has_own_words(folder):
+        return folder
+    copy = place / "checkpoint"
+    copy.mkdir()
+    for file in folder.iterdir():
+        if "token" not in file.name:
+            (copy / file.name).symlink_to(file)
+    vocabulary = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
+    write_sentencepiece_model(copy, vocabulary)
+    return copy
+
+
 class LlamaCppEngine(InferenceEngine):
     """The engine of this module."""
 
     def load(self, folder: Path) -> LoadedModel:
-        from llama_cpp import Llama
+        from llama_cpp import GGML_TYPE_F32, Llama  # a cache in float16, the default, would hide small differences
 
         converter = os.environ.get(CONVERTER_VARIABLE, "")
         if not Path(converter).is_file():
             raise EngineError(f"expected {CONVERTER_VARIABLE}=PATH of convert_hf_to_gguf.py, from llama.cpp's sources")
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "model.gguf"
-            command = [sys.executable, converter, str(folder), "--outfile", str(file), "--outtype", "f32"]
+            command = [sys.executable, converter, str(_readable(folder, Path(place))), "--outfile", str(file), "--outtype", "f32"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0 or not file.is_file():
                 raise RuntimeError((done.stderr.strip().splitlines() or ["the converter wrote no file"])[-1])
-            model = Llama(str(file), n_ctx=LONGEST, n_batch=LONGEST, n_threads=1, logits_all=True, verbose=False)
+            model = Llama(
+                str(file), n_ctx=LONGEST, n_batch=LONGEST, n_ubatch=LONGEST, n_threads=1, logits_all=True, verbose=False,
+                type_k=GGML_TYPE_F32, type_v=GGML_TYPE_F32,
+            )  # fmt: skip
         return _LlamaCppModel(model)
 
 
