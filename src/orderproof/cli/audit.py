@@ -60,7 +60,9 @@ def audit(
 
     check_writable(json, html, junit, sarif, markdown, certificate)
     if against:
-        check_port_options(subject, against, certificate=certificate, token_axis=token_axis, attention=attention, length=length)
+        check_port_options(
+            subject, against, certificate=certificate, token_axis=token_axis, attention=attention, length=length
+        )
     check_subject(subject, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
     options.check_laws(law, against)
     check_length(length)

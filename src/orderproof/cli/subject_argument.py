@@ -46,7 +46,13 @@ def load_subject(
 
 
 def check_port_options(
-    spec: str | None, against: Sequence[str], *, certificate: str | None, token_axis: int | None, attention: str | None, length: int | None
+    spec: str | None,
+    against: Sequence[str],
+    *,
+    certificate: str | None,
+    token_axis: int | None,
+    attention: str | None,
+    length: int | None,
 ) -> None:
     """Raise `UsageError` for an unknown engine, and for options of `audit` that have no meaning with --against."""
     from orderproof.ports.engines.registry import find_engine

@@ -1,6 +1,6 @@
 """A tokenizer for a tiny random checkpoint: one word for each token id, for engines that need one.
 
-llama.cpp's converter recognises tokenizers by their text; of those it knows, only SentencePiece models can be made small.
+llama.cpp's converter recognises tokenizers by their text. Of those that it knows, SentencePiece models can be small.
 """
 
 from __future__ import annotations

@@ -16,21 +16,21 @@ FACTOR = 4.0
 _ORIGINAL = {"original_max_position_embeddings": ORIGINAL_LENGTH}
 
 
-def _factors(rope: Mapping[str, Any]) -> dict[str, Any]:
-    """Factors of longrope for each pair of rotated features."""
-    pairs = int(HEAD_DIM * rope.get("partial_rotary_factor", 1.0)) // 2
+def _factors(rope: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """Factors of longrope for each pair of the rotated features of a head of this width."""
+    pairs = int(width * rope.get("partial_rotary_factor", 1.0)) // 2
     return {
         "short_factor": [1.0 + 0.05 * pair for pair in range(pairs)],
         "long_factor": [2.0 + pair for pair in range(pairs)],
     }
 
 
-SCALINGS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "linear": lambda rope: {"factor": FACTOR},
-    "dynamic": lambda rope: {"factor": FACTOR},
-    "yarn": lambda rope: {"factor": FACTOR, **_ORIGINAL},
-    "llama3": lambda rope: {"factor": FACTOR, "low_freq_factor": 1.0, "high_freq_factor": 4.0, **_ORIGINAL},
-    "longrope": lambda rope: {"factor": FACTOR, **_ORIGINAL, **_factors(rope)},
+SCALINGS: dict[str, Callable[[Mapping[str, Any], int], dict[str, Any]]] = {
+    "linear": lambda rope, width: {"factor": FACTOR},
+    "dynamic": lambda rope, width: {"factor": FACTOR},
+    "yarn": lambda rope, width: {"factor": FACTOR, **_ORIGINAL},
+    "llama3": lambda rope, width: {"factor": FACTOR, "low_freq_factor": 1.0, "high_freq_factor": 4.0, **_ORIGINAL},
+    "longrope": lambda rope, width: {"factor": FACTOR, **_ORIGINAL, **_factors(rope, width)},
 }
 
 
@@ -45,8 +45,9 @@ def variants(name: str) -> dict[str, dict[str, Any]]:
     if rope is None or "rope_theta" not in rope or "mrope_section" in rope:
         return found
     kept = {key: rope[key] for key in ("rope_theta", "partial_rotary_factor") if key in rope}
+    width = HEAD_DIM // 2 if hasattr(config, "qk_rope_head_dim") else HEAD_DIM  # as tiny sizes are
     longest = {"max_position_embeddings": int(ORIGINAL_LENGTH * FACTOR)}
     for kind, values in SCALINGS.items():
         lengths = longest if kind != "dynamic" else {"max_position_embeddings": ORIGINAL_LENGTH}
-        found[kind] = {"rope_parameters": {"rope_type": kind, **kept, **values(rope)}, **lengths}
+        found[kind] = {"rope_parameters": {"rope_type": kind, **kept, **values(rope, width)}, **lengths}
     return found

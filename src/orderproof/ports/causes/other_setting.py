@@ -34,8 +34,7 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
             for other in dict.fromkeys(_alternatives(key, value, usual, defaults)):
                 if other != value and isinstance(other, (bool, int, float)):
                     yield Candidate("other", key, str(value), str(other), with_values({key: other}))
-    kinds = {name.rpartition(".")[0].rpartition(".")[2] for name, _ in _biases(reference.model)}
-    for kind in sorted(kinds):
+    for kind in sorted({_kind(name) for name, _ in _biases(reference.model)}):
         change = Change(prepare=partial(_remove_biases, kind=kind))
         yield Candidate("other", f"biases of {kind}", "in the checkpoint", "not read", change)
 
@@ -55,15 +54,21 @@ def _default_values(config_class: Any) -> dict[str, Any]:
         return {}
 
 
+def _kind(name: str) -> str:
+    """The layer of a bias: `q_proj` of `q_proj.bias`, `score_bias` of `gate.score_bias`."""
+    path, _, last = name.rpartition(".")
+    return path.rpartition(".")[2] if last == "bias" else last
+
+
 def _biases(model: Any) -> list[tuple[str, Any]]:
     """The biases of a model."""
-    return [(name, value) for name, value in model.named_parameters() if name.endswith(".bias")]
+    return [(name, value) for name, value in model.named_parameters() if name.endswith("bias")]
 
 
 def _remove_biases(model: Any, kind: str) -> None:
     with torch.no_grad():
         for name, parameter in _biases(model):
-            if name.rpartition(".")[0].rpartition(".")[2] == kind:
+            if _kind(name) == kind:
                 parameter.zero_()
 
 

@@ -73,13 +73,21 @@ class LlamaCppEngine(InferenceEngine):
             raise EngineError(f"expected {CONVERTER_VARIABLE}=PATH of convert_hf_to_gguf.py, from llama.cpp's sources")
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "model.gguf"
-            command = [sys.executable, converter, str(_readable(folder, Path(place))), "--outfile", str(file), "--outtype", "f32"]
+            command = [
+                sys.executable,
+                converter,
+                str(_readable(folder, Path(place))),
+                "--outfile",
+                str(file),
+                "--outtype",
+                "f32",
+            ]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0 or not file.is_file():
                 raise RuntimeError((done.stderr.strip().splitlines() or ["the converter wrote no file"])[-1])
             model = Llama(
-                str(file), n_ctx=LONGEST, n_batch=LONGEST, n_ubatch=LONGEST, n_threads=1, logits_all=True, verbose=False,
-                type_k=GGML_TYPE_F32, type_v=GGML_TYPE_F32,
+                str(file), n_ctx=LONGEST, n_batch=LONGEST, n_ubatch=LONGEST, n_threads=1, logits_all=True,
+                type_k=GGML_TYPE_F32, type_v=GGML_TYPE_F32, verbose=False,
             )  # fmt: skip
         return _LlamaCppModel(model)
 

@@ -1,0 +1,166 @@
+"""The atlas of ports: variants, rows in processes of their own, a store that is resumed, the page and the scripts."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from orderproof.atlas.ports import runner
+from orderproof.atlas.ports.document import PortsDocument, build_document, read_document
+from orderproof.atlas.ports.groups import difference_groups
+from orderproof.atlas.ports.page import page
+from orderproof.atlas.ports.row import PortLawResult, PortRow
+from orderproof.atlas.ports.runner import PortStore, RowRequest, requests, update_store
+from orderproof.atlas.ports.script import has_script, literal, script
+from orderproof.atlas.ports.variants import variants
+from orderproof.cli.application import app
+from orderproof.errors import UsageError
+from orderproof.ports.engines.registry import find_engine
+from orderproof.records.audit import PortCause
+from tests.ports import planted_engine as planted
+from tests.ports.planted_engine import PlantedEngine
+
+PAGE = Path(__file__).parents[3] / "docs/ports.json.gz"
+WINDOW = PortCause(cause="window", setting="sliding_window", stated="6", assumed="no window", remaining=6e-7)
+BASE = PortCause(
+    cause="rotary base", setting="rope_parameters.rope_theta", stated="10000", assumed="1e+06, its own default",
+    remaining=0.5,
+)  # fmt: skip
+
+
+def law(**values: object) -> PortLawResult:
+    fields = {
+        "law": "same_past_window", "verdict": "refuted", "difference": 0.9, "rounding": 5e-7, "first_token": 6,
+        "tokens": 20, "causes": (WINDOW,), "explained": True,
+    }  # fmt: skip
+    return PortLawResult.model_validate({**fields, **values})
+
+
+def row(name: str, *laws: PortLawResult, engine: str = "mlx", variant: str = "default") -> PortRow:
+    return PortRow(
+        name=name, variant=variant, engine=engine, engine_version="mlx-lm 0", transformers="5", model_type=name,
+        laws=laws, finished_on="2026-01-01", values={"vocab_size": 99},
+    )  # fmt: skip
+
+
+def test_a_configuration_is_compared_with_each_scaling_that_it_can_state() -> None:
+    assert list(variants("llama")) == ["default", "linear", "dynamic", "yarn", "llama3", "longrope"]
+    assert list(variants("gpt2")) == ["default"]
+    assert variants("phi")["linear"]["rope_parameters"]["partial_rotary_factor"] == 0.5
+    assert len(variants("llama")["longrope"]["rope_parameters"]["long_factor"]) == 8
+
+
+def test_rows_are_computed_once_and_a_second_run_reads_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = list(requests(["mistral", "vit"], [PlantedEngine(plants=(planted.window(7),))], scalings=False))
+    with PortStore(tmp_path / "rows.jsonl") as store:
+        first = update_store(wanted, store, lambda running, done, total: None)
+    assert first[1].failure.startswith("arch:vit: transformers has no causal language model")
+    difference = first[0].law("same_past_window")
+    assert difference is not None
+    assert [cause.assumed for cause in difference.causes] == ["7"]
+
+    def refuse(request: RowRequest, empty: PortRow) -> PortRow:
+        raise AssertionError(request)
+
+    monkeypatch.setattr(runner, "_row_in_process", refuse)
+    with PortStore(tmp_path / "rows.jsonl") as store:
+        assert update_store(wanted, store, lambda running, done, total: None) == first
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("something else\n")
+    with pytest.raises(UsageError, match="expected a store of orderproof ports; line 1"):
+        PortStore(tmp_path / "rows.jsonl")
+
+
+def test_causes_that_older_keys_remove_are_another_group() -> None:
+    both = law(causes=(BASE, WINDOW), with_older_keys=0.8, older_causes=(WINDOW,), older_explained=True)
+    key = law(causes=(BASE,), with_older_keys=5e-7)
+    groups = difference_groups([row("starcoder2", both), row("mistral", law()), row("qwen2", key)])
+    found = {(group.status, tuple(each.setting for each in group.causes)): group.names for group in groups}
+    assert found == {
+        ("difference of the port", ("sliding_window",)): ["mistral", "starcoder2"],
+        ("configuration of another version", ("rope_parameters.rope_theta",)): ["qwen2", "starcoder2"],
+    }
+
+
+def test_the_page_counts_and_lists_the_rows() -> None:
+    equal = law(verdict="held", difference=6e-7, first_token=None, causes=(), explained=False)
+    text = page(build_document([row("mistral", law()), row("llama", equal)], machine="a machine"))
+    assert "| mlx | default | 2 | 1 | 1 | 0 | 0 | 0 | 0 |" in text
+    assert "`sliding_window`: 6, no window (window) | difference of the port | 6 | 0.9 | mistral |" in text
+    assert "| mistral | **0.9** from 6 |" in text
+    assert "| llama | same |" in text
+
+
+def test_a_document_is_written_and_read_back(tmp_path: Path) -> None:
+    document = build_document([row("mistral", law())], machine="a machine")
+    for name in ("ports.json", "ports.json.gz"):
+        document.write(tmp_path / name)
+        assert read_document(tmp_path / name) == document
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(UsageError, match="expected an atlas of ports of schema 1: .* fields are missing"):
+        read_document(tmp_path / "other.json")
+
+
+def test_values_are_written_as_source() -> None:
+    value = {"b": [1.5, None, True], "a": {"x": "y"}, "long": list(range(60))}
+    assert eval(literal(value)) == value  # noqa: S307 - text of this test
+    assert literal({"a": 1}) == '{\n    "a": 1,\n}'
+
+
+@pytest.fixture(scope="module")
+def published() -> PortsDocument:
+    return read_document(PAGE)
+
+
+@pytest.mark.parametrize(
+    ("engine", "setting"), [("mlx", "sliding_window"), ("mlx", "rope_parameters.rope_theta"), ("mlx", "hidden_act")]
+)
+def test_a_published_script_shows_the_difference(published: PortsDocument, engine: str, setting: str) -> None:
+    groups = [g for g in difference_groups(published.rows) if (g.engine, g.variant) == (engine, "default")]
+    group = next(g for g in groups if [each.setting for each in g.causes] == [setting])
+    file = PAGE.parent / "ports" / group.script
+    assert file.read_text() == script(group)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        runpy.run_path(str(file))
+    found = re.findall(r"(\w+): differs by up to ([\d.e-]+), first at token (\d+)", output.getvalue())
+    assert found
+    assert all(float(size) > 1e-5 for _, size, _ in found)
+    if setting == "sliding_window":
+        assert {first for _, _, first in found} == {"6"}
+
+
+def test_the_published_page_and_scripts_are_those_of_the_published_rows(published: PortsDocument) -> None:
+    assert (PAGE.parent / "ports.md").read_text() == page(published)
+    scripts = {group.script: script(group) for group in difference_groups(published.rows) if has_script(group)}
+    assert {file.name: file.read_text() for file in (PAGE.parent / "ports").glob("*.py")} == scripts
+
+
+def test_every_published_difference_has_a_cause_or_says_that_it_has_none(published: PortsDocument) -> None:
+    known = [each for each in published.rows if each.known and not each.failure]
+    assert len({each.name for each in known if each.engine == "mlx"}) > 60
+    for each in known:
+        for result in each.differences:
+            assert result.explained or "no setting was found" in result.reason or "unexplained" in result.reason
+
+
+def test_the_command_reads_a_document_and_writes_the_page(tmp_path: Path) -> None:
+    source = tmp_path / "ports.json"
+    build_document([row("mistral", law())], machine="a machine").write(source)
+    arguments = ["ports", "--from-json", str(source), "--markdown", str(tmp_path / "p.md"), "--scripts", str(tmp_path)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "mlx (default): sliding_window: no window: mistral" in result.stdout
+    assert (tmp_path / "p.md").read_text().startswith("# Ports of transformers")
+    assert "load_model" in (tmp_path / "mlx_sliding_window.py").read_text()
+    assert find_engine("mlx").name == "mlx"
