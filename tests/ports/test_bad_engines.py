@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 
 import pytest
+import torch
 
 from orderproof import audit
 from orderproof.errors import SubjectError, UsageError
 from orderproof.ports.load import load_reference
+from orderproof.ports.tokenizer import has_own_words, write_sentencepiece_model, write_tokenizer
 from tests.ports.planted_engine import MisbehavingEngine, PlantedEngine
 
 LAWS = ["loads_checkpoint", "same_prefill", "same_cached_decoding"]
@@ -68,3 +72,43 @@ def test_subjects_without_logits_are_refused_in_one_line() -> None:
     headless = load_reference("arch:llama").model.model
     with pytest.raises(UsageError, match="LlamaModel, which has no head"):
         load_reference(headless)
+
+
+def test_a_checkpoint_folder_is_read_as_it_is_and_stays_as_it_is(tmp_path: Path) -> None:
+    reference = load_reference("arch:qwen2")
+    reference.save(tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    report = audit(str(tmp_path), against=["mlx", PlantedEngine()], laws=["same_prefill"])
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    assert [finding.verdict for finding in report.findings] == ["refuted", "held"]
+    port = report.findings[0].port
+    assert port is not None
+    assert port.with_older_keys is not None
+    assert port.with_older_keys < 1e-5
+
+
+def test_a_model_in_memory_is_compared_and_not_changed() -> None:
+    model = load_reference("arch:llama").model.to(torch.bfloat16)
+    report = audit(model, against=PlantedEngine(), laws=["same_prefill"])
+    assert report.exit_code == 0
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+
+
+def test_llama_cpp_without_its_converter_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LLAMA_CPP_CONVERTER", raising=False)
+    finding = audit("arch:llama", against="llamacpp", laws=["loads_checkpoint"]).findings[0]
+    assert finding.verdict == "undecided"
+    assert re.search(
+        r"expected LLAMA_CPP_CONVERTER=PATH of convert_hf_to_gguf.py|llama_cpp is not installed: pip install",
+        finding.reason,
+    )
+
+
+def test_the_sentencepiece_model_of_a_tiny_checkpoint_has_its_words(tmp_path: Path) -> None:
+    import sentencepiece
+
+    write_tokenizer(tmp_path, 9)
+    assert has_own_words(tmp_path)
+    write_sentencepiece_model(tmp_path, 9)
+    words = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
+    assert [words.id_to_piece(index) for index in range(9)] == [f"t{index}" for index in range(9)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def load_reference(subject: Any, *, seed: int = 0) -> Reference:
     if isinstance(subject, transformers.PreTrainedModel):
         if subject.get_output_embeddings() is None:
             raise UsageError(f"expected {SUPPORTED} with against; got {type(subject).__name__}, which has no head")
-        return Reference(type(subject).__name__, subject.float().eval(), seed=seed, summary="float32")
+        model = copy.deepcopy(subject).float().eval()
+        return Reference(type(subject).__name__, model, seed=seed, summary="float32")
     if not isinstance(subject, str):
         raise UsageError(f"expected {SUPPORTED} with against; got {type(subject).__name__}")
     form = check_spec(subject, tiny=subject.startswith("arch:"))
@@ -64,9 +66,9 @@ def tiny_reference(spec: str, *, seed: int = 0, values: Mapping[str, Any] | None
         known = default.to_dict()
         wanted = {key: value for key, value in TINY_VALUES.items() if key in known} | dict(SIZES.get(name, {}))
         wanted |= overrides | dict(values or {})
-        wanted = {**_whole_pattern(default), **architectures.expand_attention_types(default, wanted), **wanted}
+        wanted = {**architectures.expand_attention_types(default, wanted), **wanted}
         failure: Exception | None = None
-        for candidate in tiny_config_candidates(default, wanted):
+        for candidate in _candidates(default, wanted):
             try:
                 config = architectures.config_with_values(default, candidate, spec)
                 model = _build(chosen, config, seed)
@@ -77,6 +79,13 @@ def tiny_reference(spec: str, *, seed: int = 0, values: Mapping[str, Any] | None
             return Reference(spec, model, seed=seed, summary=f"float32, tiny random weights (seed {seed})")
     assert failure is not None
     raise SubjectError(f"{spec}: no tiny language model can be built and called: {first_line(failure)}") from failure
+
+
+def _candidates(config: Any, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The candidates with a whole pattern of layer types, if there is one, and then those without it."""
+    if pattern := _whole_pattern(config):
+        yield from tiny_config_candidates(config, {**pattern, **wanted})
+    yield from tiny_config_candidates(config, wanted)
 
 
 def _whole_pattern(config: Any) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from orderproof.ports.float64_casts import Float64Casts
 Logits = NDArray[np.float64]  # [token, vocabulary] of one row
 Patch = Callable[[Any], AbstractContextManager[object]]
 CONFIG_FILE = "config.json"
+MAX_TRIED = 1024  # [tokens] of a call that only shows whether it is possible
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,19 @@ class Reference:
         return PortModel(
             vocabulary=int(config.vocab_size), window=window_of(config),
             context=min(originals, default=stated if isinstance(stated, int) and stated > 1 else None),
-            limit=position_table_size(self.model), seed=self.seed,
+            limit=self._length_limit(stated), seed=self.seed,
         )  # fmt: skip
+
+    def _length_limit(self, stated: Any) -> int | None:
+        """The number of tokens that a table of positions allows: a computed one is found by a call past the context."""
+        table = position_table_size(self.model)
+        if table is not None or not isinstance(stated, int) or not 1 < stated <= MAX_TRIED:
+            return table
+        try:
+            self._forward(self.model, torch.zeros((1, stated + 1), dtype=torch.long))
+        except (IndexError, RuntimeError):
+            return stated
+        return None
 
     def outputs(self, call: PortCall, changes: Sequence[Change] = (), *, double: bool = False) -> list[Logits]:
         """The logits of each row, in float64 arithmetic if ``double``; changed copies are not kept."""

@@ -6,6 +6,7 @@ llama.cpp's converter recognises tokenizers by their text. Of those that it know
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 TOKENIZER_FILE = "tokenizer.json"
 SENTENCEPIECE_FILE = "tokenizer.model"
@@ -37,7 +38,8 @@ def write_sentencepiece_model(folder: Path, vocabulary: int) -> None:
     """Write the same words as a SentencePiece model."""
     from sentencepiece import sentencepiece_model_pb2
 
-    model = sentencepiece_model_pb2.ModelProto()
+    messages: Any = sentencepiece_model_pb2  # its classes are made when it is imported
+    model = messages.ModelProto()
     kinds = {0: model.SentencePiece.UNKNOWN, 1: model.SentencePiece.CONTROL, 2: model.SentencePiece.CONTROL}
     for index in range(vocabulary):
         model.pieces.add(piece=f"t{index}", score=0.0, type=kinds.get(index, model.SentencePiece.NORMAL))
