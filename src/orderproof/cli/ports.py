@@ -117,7 +117,7 @@ def _write_outputs(
     if not quiet:
         console = report_console([json, markdown])
         for group in difference_groups(document.rows):
-            settings = "; ".join(f"{each.setting}: {each.assumed}" for each in group.causes) or "not explained"
+            settings = f"{group.cause.setting}: {group.cause.assumed}" if group.cause else "not explained"
             console.print(f"{group.engine} ({group.variant}): {settings}: {', '.join(group.names)}", highlight=False)
         console.print(f"{len(document.rows)} rows", highlight=False)
         print_written(console, written)

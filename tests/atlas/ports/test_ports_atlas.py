@@ -85,18 +85,23 @@ def test_causes_that_older_keys_remove_are_another_group() -> None:
     both = law(causes=(BASE, WINDOW), with_older_keys=0.8, older_causes=(WINDOW,), older_explained=True)
     key = law(causes=(BASE,), with_older_keys=5e-7)
     groups = difference_groups([row("starcoder2", both), row("mistral", law()), row("qwen2", key)])
-    found = {(group.status, tuple(each.setting for each in group.causes)): group.names for group in groups}
+    found = {(group.status, group.cause and group.cause.setting): group.names for group in groups}
     assert found == {
-        ("difference of the port", ("sliding_window",)): ["mistral", "starcoder2"],
-        ("configuration of another version", ("rope_parameters.rope_theta",)): ["qwen2", "starcoder2"],
+        ("difference of the port", "sliding_window"): ["mistral", "starcoder2"],
+        ("configuration of another version", "rope_parameters.rope_theta"): ["qwen2", "starcoder2"],
     }
+    assert [sorted(group.alone) for group in groups] == [["qwen2"], ["mistral"]]
+    assert [group.script for group in groups] == [
+        "mlx_rope_theta_its_own_default_key.py",
+        "mlx_sliding_window_no_window.py",
+    ]
 
 
 def test_the_page_counts_and_lists_the_rows() -> None:
     equal = law(verdict="held", difference=6e-7, first_token=None, causes=(), explained=False)
     text = page(build_document([row("mistral", law()), row("llama", equal)], machine="a machine"))
     assert "| mlx | default | 2 | 1 | 1 | 0 | 0 | 0 | 0 |" in text
-    assert "`sliding_window`: 6, no window (window) | difference of the port | 6 | 0.9 | mistral |" in text
+    assert "| window | `sliding_window`: 6, no window | difference of the port | 6 | 0.9 | mistral |" in text
     assert "| mistral | **0.9** from 6 |" in text
     assert "| llama | same |" in text
 
@@ -127,7 +132,7 @@ def published() -> PortsDocument:
 )
 def test_a_published_script_shows_the_difference(published: PortsDocument, engine: str, setting: str) -> None:
     groups = [g for g in difference_groups(published.rows) if (g.engine, g.variant) == (engine, "default")]
-    group = next(g for g in groups if [each.setting for each in g.causes] == [setting])
+    group = next(g for g in groups if g.cause is not None and g.cause.setting == setting)
     file = PAGE.parent / "ports" / group.script
     assert file.read_text() == script(group)
     output = io.StringIO()
@@ -162,5 +167,5 @@ def test_the_command_reads_a_document_and_writes_the_page(tmp_path: Path) -> Non
     assert result.exit_code == 0
     assert "mlx (default): sliding_window: no window: mistral" in result.stdout
     assert (tmp_path / "p.md").read_text().startswith("# Ports of transformers")
-    assert "load_model" in (tmp_path / "mlx_sliding_window.py").read_text()
+    assert "load_model" in (tmp_path / "mlx_sliding_window_no_window.py").read_text()
     assert find_engine("mlx").name == "mlx"

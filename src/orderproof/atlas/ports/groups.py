@@ -18,14 +18,15 @@ LONG_LAWS = ("same_past_context", "same_past_window", "same_prefill", "same_cach
 
 @dataclass
 class DifferenceGroup:
-    """Rows of one engine with the same causes."""
+    """The rows of one engine and configuration that have one cause."""
 
     engine: str
     variant: str
-    causes: tuple[PortCause, ...]
-    explained: bool
+    cause: PortCause | None  # None: no setting was found that explains the difference
     status: Status
     rows: list[tuple[PortRow, PortLawResult]] = field(default_factory=list)
+    partly: set[str] = field(default_factory=set)  # names whose difference has a part that is not explained
+    alone: set[str] = field(default_factory=set)  # names whose difference has no other cause
 
     @property
     def names(self) -> list[str]:
@@ -33,28 +34,50 @@ class DifferenceGroup:
         return sorted({row.name for row, _ in self.rows})
 
     @property
+    def clearest(self) -> list[tuple[PortRow, PortLawResult]]:
+        """The rows without another cause, if there are any."""
+        return [each for each in self.rows if each[0].name in self.alone] or self.rows
+
+    @property
     def script(self) -> str:
         """The name of the script that reproduces it."""
-        settings = [each.setting.rpartition(".")[2].replace("*", "").replace(" ", "_") for each in self.causes]
-        parts = [self.engine, *([] if self.variant == PLAIN else [self.variant]), *(settings or ["unexplained"])]
-        kept = "" if self.status == "difference of the port" else "_key"
-        return re.sub(r"\W+", "_", "_".join(parts)).lower() + f"{kept}.py"
+        what = "unexplained"
+        if self.cause is not None:
+            what = f"{self.cause.setting.rpartition('.')[2]} {_plain(self.cause.assumed)}"
+        key = "key" if self.status == "configuration of another version" else ""
+        parts = [self.engine, *([] if self.variant == PLAIN else [self.variant]), what, key]
+        return re.sub(r"\W+", "_", " ".join(part for part in parts if part)).strip("_").lower() + ".py"
 
 
 def difference_groups(rows: Iterable[PortRow]) -> list[DifferenceGroup]:
-    """All groups, the larger first within an engine.
+    """All groups: for each engine the plain configuration first, and the larger groups first.
 
-    A row with causes that keys of older versions remove and with others that they do not is in two groups.
+    A row with several causes is in several groups: keys of older versions remove some of them, and not the others.
+    Causes that an architecture has in its plain configuration are not repeated for its scalings.
     """
     groups: dict[tuple[object, ...], DifferenceGroup] = {}
-    for row in rows:
+    listed = list(rows)
+    plain = {
+        (row.engine, row.name, cause.setting, _plain(cause.assumed))
+        for row in listed if row.variant == PLAIN
+        for law in row.differences for cause in law.causes
+    }  # fmt: skip
+    for row in listed:
         law = _telling_law(row)
-        if law is None:
-            continue
-        for status, causes, explained in _parts(law):
-            key = (row.engine, row.variant, status, explained, tuple((c.setting, _plain(c.assumed)) for c in causes))
-            group = groups.setdefault(key, DifferenceGroup(row.engine, row.variant, causes, explained, status))
-            group.rows.append((row, law))
+        parts = [] if law is None else _parts(law)
+        for status, causes, explained in parts:
+            for cause in causes or (None,):
+                what = None if cause is None else (cause.setting, _plain(cause.assumed))
+                if what is not None and row.variant != PLAIN and (row.engine, row.name, *what) in plain:
+                    continue
+                key = (row.engine, row.variant, status, what)
+                group = groups.setdefault(key, DifferenceGroup(row.engine, row.variant, cause, status))
+                assert law is not None
+                group.rows.append((row, law))
+                if not explained and cause is not None:
+                    group.partly.add(row.name)
+                if len(parts) == len(causes or (None,)) == 1:
+                    group.alone.add(row.name)
     return sorted(groups.values(), key=lambda each: (each.engine, each.variant != PLAIN, -len(each.rows), each.script))
 
 

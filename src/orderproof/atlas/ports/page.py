@@ -56,9 +56,16 @@ def _facts(document: PortsDocument) -> str:
     versions = sorted({row.engine_version for row in document.rows})
     seconds = sum(row.processor_seconds for row in document.rows)
     library = ", ".join(sorted({row.transformers for row in document.rows}))
+    plain = [row for row in document.rows if row.variant == PLAIN]
+    asked = [
+        f"{name}: {sum(row.engine == name for row in plain)} architectures, of which it has "
+        f"{sum(row.engine == name and row.known for row in plain)}"
+        for name in sorted({row.engine for row in plain})
+    ]
     return (
         f"transformers {library}; {', '.join(versions)}; {document.date}; {document.machine}; "
-        f"{len(document.rows):,} rows, {seconds / 60:.0f} minutes of processor time."
+        f"{len(document.rows):,} rows, {seconds / 60:.0f} minutes of processor time. Asked for {'; '.join(asked)}. "
+        "The scalings of an architecture that is not in the summary were not measured."
     )
 
 
@@ -97,32 +104,23 @@ def _fails(row: PortRow) -> bool:
 
 def _differences(rows: Sequence[PortRow]) -> str:
     head = (
-        "engine",
-        "configuration",
-        "setting: reference, port",
-        "kind",
-        "first token",
-        "largest",
-        "architectures",
-        "stated upstream",
-        "script",
-    )
+        "engine", "configuration", "cause", "setting: reference, port", "kind", "first token", "largest",
+        "architectures", "stated upstream", "script",
+    )  # fmt: skip
     lines = [_difference_line(group) for group in difference_groups(rows)]
     return markdown_table(head, lines) if lines else "None."
 
 
 def _difference_line(group: DifferenceGroup) -> tuple[str, ...]:
-    settings = "; ".join(
-        f"{code_span(each.setting)}: {each.stated}, {each.assumed} ({each.cause})" for each in group.causes
-    )
-    stated = [STATED_UPSTREAM[key] for each in group.causes if (key := (group.engine, each.setting)) in STATED_UPSTREAM]
-    firsts = sorted({law.first_token for _, law in group.rows if law.first_token is not None})
-    largest = max(law.difference or 0.0 for _, law in group.rows)
-    remark = "" if group.explained or not group.causes else ", in part"
+    each, shown = group.cause, group.clearest
+    setting = "not explained" if each is None else f"{code_span(each.setting)}: {each.stated}, {each.assumed}"
+    stated = "-" if each is None else STATED_UPSTREAM.get((group.engine, each.setting), "-")
+    firsts = sorted({law.first_token for _, law in shown if law.first_token is not None})
+    largest = max(law.difference or 0.0 for _, law in shown)
+    names = ", ".join(f"{name} (in part)" if name in group.partly else name for name in group.names)
     return (
-        group.engine, group.variant, (settings or "not explained") + remark, group.status,
-        ", ".join(map(str, firsts[:4])), f"{largest:.2g}", ", ".join(group.names),
-        ", ".join(dict.fromkeys(stated)) or "-",
+        group.engine, group.variant, "-" if each is None else each.cause, setting, group.status,
+        ", ".join(map(str, firsts[:4])), f"{largest:.2g}", names, stated,
         f"[{group.script}](ports/{group.script})" if has_script(group) else "-",
     )  # fmt: skip
 

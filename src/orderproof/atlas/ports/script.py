@@ -73,17 +73,20 @@ _ENGINES = {
 
 def has_script(group: DifferenceGroup) -> bool:
     """True if a prompt alone shows the difference: a script makes no other call."""
-    return group.engine in _ENGINES and any(_prompt(law.law) for _, law in group.rows)
+    return group.engine in _ENGINES and any(_prompt(law.law) for _, law in group.clearest)
 
 
 def script(group: DifferenceGroup) -> str:
     """A script that prints the difference for some architectures of a group."""
     engine = _ENGINES[group.engine]
-    chosen = [(row, law) for row, law in group.rows if _prompt(law.law)][:MOST_CONFIGS]
+    chosen = [(row, law) for row, law in group.clearest if _prompt(law.law)][:MOST_CONFIGS]
     configs = {row.model_type: row.values for row, _ in chosen}
     tokens = max(law.tokens for _, law in chosen)
-    causes = [f"{each.setting}: {each.stated} in config.json, {each.assumed} in the port." for each in group.causes]
-    about = textwrap.wrap(" ".join(causes) or "Not explained.", _WIDTH)
+    each = group.cause
+    cause = (
+        "Not explained." if each is None else f"{each.setting}: {each.stated} in the model, {each.assumed} in the port."
+    )
+    about = textwrap.wrap(cause, _WIDTH)
     classes = ["AutoConfig", "AutoModelForCausalLM", *["PreTrainedTokenizerFast"] * (group.engine == "ctranslate2")]
     plain = sorted(
         ["import numpy as np", "import torch", *(line for line in engine.imports if line.startswith("import"))]
