@@ -1,6 +1,6 @@
 """A certificate: a proof as data, complete enough to be checked without this package's analysis.
 
-    {"certificate": 3, "law", "code", "family": "permutation" | "independence",
+    {"certificate": 4, "law", "code", "family": "permutation" | "independence",
      "relation": {"tokens": n, "generators": [[...], ...], "last_only": bool},
      "output": {"name", "node", "dims": [[dim, offset], ...]},
      "inputs": {node: token axis or null},
@@ -39,7 +39,7 @@ from orderproof.prover.domain.fact import Fact
 from orderproof.prover.domain.move import FREE, STILL, Move
 from orderproof.prover.domain.values import same_numbers
 
-VERSION = 3
+VERSION = 4
 
 
 def graph_records(captured: CapturedGraph, needed: set[Node] | None = None) -> list[dict[str, Any]]:

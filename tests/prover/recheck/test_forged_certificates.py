@@ -66,7 +66,7 @@ def checked(
     """The result of the rechecker for a proof: tokens of x along an axis, the last step is the output."""
     generators = {2: [[1, 0]], 3: SWAPPED}[tokens] if law == "permutation" else []
     made = {
-        "certificate": 3, "law": law, "code": CODES[law], "family": "permutation" if generators else "independence",
+        "certificate": 4, "law": law, "code": CODES[law], "family": "permutation" if generators else "independence",
         "relation": {"tokens": tokens, "generators": generators, "last_only": False},
         "output": {"name": "output", "node": steps[-1]["node"], "dims": dims}, "inputs": {"x": axis},
         "subject": "forged", "weights": "all", "assumptions": [FINITE_SCORES_ASSUMPTION], "values": {}, "steps": steps,

@@ -113,8 +113,8 @@ def test_what_is_no_certificate_is_refused(junk: Any) -> None:
         (b"{", "is not JSON"),
         (b"\xff\xfe", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
-        (b"[]", "expected a certificate of version 3; .* has other content"),
-        (b'{"certificate": 1}', "expected a certificate of version 3; .* has other content"),
+        (b"[]", "expected a certificate of version 4; .* has other content"),
+        (b'{"certificate": 1}', "expected a certificate of version 4; .* has other content"),
     ],
 )
 def test_a_file_without_certificates_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
 from orderproof.errors import CertificateError
+from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
+from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.fact import TOP, Fact
 from orderproof.prover.recheck.reading import digest_of, require
-from orderproof.prover.recheck.relations import FINITE_SCORES_ASSUMPTION, Relation, read_relation
+from orderproof.prover.recheck.relations import Relation, read_relation
+from orderproof.prover.recheck.result import RecheckResult
 from orderproof.prover.recheck.steps import StepChecker, axes_of
-
-VERSION = 3
-
-
-@dataclass(frozen=True)
-class RecheckResult:
-    """The claim that an accepted certificate proves, and its assumptions. Every text comes from the certificate."""
-
-    law: str
-    output: str
-    subject: str
-    steps: int
-    assumptions: tuple[str, ...]
-    weights: str  # "all" or "these"
-    premises: tuple[str, ...]  # token axes, inputs that are equal in both runs, the document or row that is replaced
 
 
 def recheck(certificate: Mapping[str, Any]) -> RecheckResult:

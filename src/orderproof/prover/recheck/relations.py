@@ -24,11 +24,6 @@ from orderproof.prover.recheck.fact import (
 )
 from orderproof.prover.recheck.reading import MAX_ARRAY_ELEMENTS, require
 
-FINITE_SCORES_ASSUMPTION = (
-    "scores of visible and of hidden tokens are finite and small compared with the masking value "
-    "(finite mask, not -inf)"
-)
-
 
 def every_order(tokens: int) -> tuple[Permutation, ...]:
     """Generators of all permutations: a transposition and a cycle."""

@@ -1,0 +1,100 @@
+"""A certificate of a theorem as a derivation that a person can follow line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderproof.prover.recheck.theorems.facts import read_number
+from orderproof.prover.recheck.theorems.notation import read_formula, read_term, term_text, text
+from orderproof.prover.recheck.theorems.statements import find_statement, without_mask
+
+
+def derivation_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of the derivation of an accepted certificate."""
+    for call in certificate["calls"]:
+        shared = tuple(call["shared"])
+        statement = find_statement(certificate["law"], certificate["code"], shared)
+        for one in call["ranges"]:
+            end = "on" if one["greatest_length"] is None else f"to {one['greatest_length']}"
+            inputs = " and ".join(shared) or "tokens only"
+            yield f"call with {inputs}, from {one['least_length']} tokens {end}"
+            for recording in one["recordings"]:
+                answers = ", ".join(f"{node} is {str(answer).lower()}" for node, answer in recording["questions"])
+                yield f"recording in which {answers}" if answers else "the recording"
+                if not recording["steps"]:
+                    yield "  cannot be: its answers contradict the derivation"
+                    yield from _step_lines(recording["asked"])
+                    continue
+                real = recording["everything_real"]
+                yield from (["  every token is real, by an answer"] if real else [])
+                given, shown = (without_mask(f) if real else f for f in (statement.given, statement.shown))
+                yield f"  given: the inputs of both runs agree in row x0 at token x1 where {text(given)}"
+                yield f"  to show: the outputs agree where {text(shown)}"
+                yield from _step_lines(recording["steps"])
+                yield f"  so {recording['output']['node']} agrees where the law says"
+                yield from _depth_lines(recording["depth"])
+
+
+def _step_lines(steps: list[Mapping[str, Any]]) -> Iterator[str]:
+    for number, step in enumerate(steps, start=1):
+        several = isinstance(step["fact"], list)
+        call = f"{step['operator']}({', '.join(map(_argument, step['args']))})"
+        for fact in step["fact"] if several else [step["fact"]]:
+            axes = ", ".join(" * ".join(term_text(read_term(t)) for t in dim) or "1" for dim in fact["axes"])
+            yield f"  {number:3} {step['node']} [{axes}] = {call}"
+            yield from (f"        {line}" for line in _fact_lines(fact))
+        yield from (f"        because {_need(need)}" for need in step["needs"])
+
+
+def _argument(argument: Any) -> str:
+    match argument:
+        case {"node": name}:
+            return str(name)
+        case {"size": term}:
+            return term_text(read_term(term))
+        case {"dtype": name} | {"other": name} | {"float": name}:
+            return str(name)
+        case list():
+            return f"[{', '.join(map(_argument, argument))}]"
+    return str(argument)
+
+
+def _fact_lines(fact: Mapping[str, Any]) -> Iterator[str]:
+    if "value" not in fact:
+        for name, default in (("same", True), ("zero", False), ("hidden", False), ("ordinary", True)):
+            formula = fact.get(name, default)
+            if name == "same" or formula != default:
+                yield f"{name} {_where(formula)}"
+        return
+    ((kind, content),) = fact["value"].items()
+    if kind == "integer":
+        yield f"is {term_text(read_term(content))}"
+    elif kind == "boolean":
+        yield f"is true {_where(content)}"
+    else:
+        for condition, number in content:
+            yield f"is {read_number(number):g} {_where(condition)}"
+
+
+def _where(formula: Any) -> str:
+    return (
+        "everywhere" if formula is True else "nowhere" if formula is False else f"where {text(read_formula(formula))}"
+    )
+
+
+def _need(need: Any) -> str:
+    _, given, shown = need
+    shown_text = text(read_formula(shown))
+    return shown_text if given is True else f"{text(read_formula(given))}  implies  {shown_text}"
+
+
+def _depth_lines(depth: Mapping[str, Any] | None) -> Iterator[str]:
+    if depth is None:
+        return
+    layers = depth["layers"]
+    yield f"  for every number of layers: {len(layers)} layers exchange one tensor each"
+    yield f"    invariant: the fact about {layers[-1]['result']}"
+    for number, layer in enumerate(layers, start=1):
+        how = "as above" if layer["steps"] is None else f"{len(layer['steps'])} steps derived again"
+        yield f"    layer {number}, from {layer['entry']} to {layer['result']}: keeps the invariant ({how})"

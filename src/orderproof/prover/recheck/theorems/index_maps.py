@@ -1,0 +1,94 @@
+"""Index maps: which element of an operand an element of the result is, or reads.
+
+The index along a dimension is a number with digits, most significant first: each digit is a term and has a size, as
+hours, minutes and seconds have. A dimension with one axis has one digit. A view only groups digits anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from orderproof.errors import CertificateError
+from orderproof.prover.recheck.theorems.expressions import Term, floor_of, integer, remainder_of
+from orderproof.prover.recheck.theorems.facts import Axes, Fact, axis, product_of
+
+Digits: TypeAlias = tuple[tuple[Term, Term], ...]  # (size, index) of each
+Equal: TypeAlias = Callable[[Term, Term], bool]  # of two sizes, for all open sizes
+
+
+class NoMap(CertificateError):
+    """The digits do not fit the axes."""
+
+
+def regrouped(digits: Digits, axes: Axes, equal: Equal) -> list[Term]:
+    """The index along each axis, for an index with these digits. Raises `NoMap`."""
+    rest, found = list(digits), []
+    for size in reversed(axes):
+        value, total = integer(0), integer(1)
+        while not equal(total, size):
+            if not rest:
+                raise NoMap("the axes of a dimension do not fit")
+            extent, place = rest.pop()
+            grown = total.times(extent)
+            if grown.is_integer and size.is_integer and grown.constant > size.constant:
+                needed, uneven = divmod(size.constant, total.constant)
+                if uneven or extent.constant % needed:
+                    raise NoMap("the axes of a dimension do not fit")
+                value = value + remainder_of(place, needed) * total.constant
+                rest.append((integer(extent.constant // needed), floor_of(place, needed)))
+                break
+            if not total.is_integer:
+                raise NoMap("the index of a merged dimension is not linear")
+            value, total = value + place * total.constant, grown
+        found.append(value)
+    if any(not equal(size, integer(1)) for size, _ in rest):
+        raise NoMap("the axes of a dimension do not fit")
+    return found[::-1]
+
+
+def read(fact: Fact, dims: Sequence[Digits], equal: Equal) -> Fact:
+    """The fact about the element of an operand at these indices, one for each dimension. Raises `NoMap`.
+
+    A dimension of size one has only the index zero, whatever its digits say.
+    """
+    if len(dims) != len(fact.axes):
+        raise NoMap("an operand has another number of dimensions")
+    try:
+        return fact.at(_terms(fact, dims, equal))
+    except NoMap:
+        if fact.value is None:
+            raise
+    plain = fact.without_value()
+    return plain.at(_terms(plain, dims, equal))
+
+
+def _terms(fact: Fact, dims: Sequence[Digits], equal: Equal) -> list[Term]:
+    terms: list[Term] = []
+    used = fact.variables
+    for axes, digits in zip(fact.axes, dims, strict=True):
+        if not equal(product_of(size for size, _ in digits), product_of(axes)):
+            raise NoMap("a dimension of an operand has another size")
+        own = {axis(k) for k in range(len(terms), len(terms) + len(axes))}
+        if used.isdisjoint(own):
+            terms += [integer(0)] * len(axes)  # the fact does not depend on this index
+        else:
+            terms += regrouped(digits, axes, equal)
+    return terms
+
+
+def read_flat(fact: Fact, digits: Digits, equal: Equal) -> Fact:
+    """The fact about the element at a place in the order of memory, given by the digits of all dimensions."""
+    try:
+        return fact.at(_flat_terms(fact, digits, equal))
+    except NoMap:
+        if fact.value is None:
+            raise
+    plain = fact.without_value()
+    return plain.at(_flat_terms(plain, digits, equal))
+
+
+def _flat_terms(fact: Fact, digits: Digits, equal: Equal) -> list[Term]:
+    if fact.variables.isdisjoint({axis(k) for k in range(len(fact.sizes))}):
+        return [integer(0)] * len(fact.sizes)
+    return regrouped(digits, fact.sizes, equal)

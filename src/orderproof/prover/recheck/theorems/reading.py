@@ -1,0 +1,123 @@
+"""Steps of a certificate as typed objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, Fact, read_fact
+from orderproof.prover.recheck.theorems.notation import is_integer, read_term, require
+from orderproof.prover.recheck.theorems.steps import Setting, Step
+
+Facts = Fact | list[Fact]
+STEP_FIELDS = {"node", "operator", "args", "kwargs", "shape", "dtype", "fact", "needs"}
+BOOLEAN = frozenset({
+    "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor", "all", "any",
+    "isnan", "isinf", "_is_all_true",
+})  # fmt: skip
+INDICES = frozenset({"max", "min", "sort", "topk", "argmax", "argmin", "argsort", "cummax", "cummin", "kthvalue",
+                     "count_nonzero", "median", "mode"})  # fmt: skip
+FREE = frozenset({"arange", "full", "zeros", "ones", "empty", "full_like", "zeros_like", "ones_like", "new_full",
+                  "new_zeros", "new_ones", "scalar_tensor"})  # fmt: skip
+
+
+class Dtype(str):
+    """A dtype among the arguments."""
+
+    __slots__ = ()
+
+
+class Opaque(str):
+    """An argument of which nothing is known: a number that is computed from sizes, a device, a layout."""
+
+    __slots__ = ()
+
+
+def nodes_in(arguments: Any) -> Iterator[str]:
+    """The names of the nodes among arguments."""
+    if isinstance(arguments, list):
+        for x in arguments:
+            yield from nodes_in(x)
+    elif isinstance(arguments, dict):
+        if set(arguments) == {"node"}:
+            yield str(arguments["node"])
+
+
+def step_nodes(step: Mapping[str, Any]) -> list[str]:
+    """The names of the operands of a step."""
+    return [*nodes_in(step["args"]), *(n for v in step["kwargs"].values() for n in nodes_in(v))]
+
+
+def decoded(argument: Any, facts: Mapping[str, Facts]) -> Any:
+    """An argument with facts in place of nodes. Raises `CertificateError`."""
+    if isinstance(argument, list):
+        return [decoded(x, facts) for x in argument]
+    if isinstance(argument, dict):
+        ((kind, content),) = argument.items()
+        if kind == "node":
+            require(content in facts, "it reads a node that no earlier step has")
+            return facts[content]
+        if kind == "size":
+            return read_term(content)
+        if kind == "float":
+            return float(content)
+        require(kind in ("dtype", "other") and isinstance(content, str), "an argument is of an unknown kind")
+        return Dtype(content) if kind == "dtype" else Opaque(content)
+    is_plain = argument is None or isinstance(argument, bool | float | str) or is_integer(argument)
+    require(is_plain, "an argument is of an unknown kind")
+    return argument
+
+
+def read_step(data: Mapping[str, Any], facts: Mapping[str, Facts], setting: Setting) -> Step:
+    """A step with its claims. Raises `CertificateError`."""
+    require(set(data) == STEP_FIELDS, "a step has other fields")
+    require(isinstance(data["node"], str) and isinstance(data["operator"], str), "its name is no text")
+    several = isinstance(data["fact"], list)
+    claims = data["fact"] if several else [data["fact"]]
+    require(len(claims) == len(data["dtype"]) == len(data["shape"]) > 0, "it has another number of results")
+    step = Step(
+        setting,
+        data["node"],
+        data["operator"],
+        [decoded(x, facts) for x in data["args"]],
+        {name: decoded(x, facts) for name, x in data["kwargs"].items()},
+        [tuple(map(read_term, shape)) for shape in data["shape"]],
+        [read_fact(claim, dtype) for claim, dtype in zip(claims, data["dtype"], strict=True)],
+    )
+    for place, claim in enumerate(step.claims):
+        _check_dtype(step, claim.dtype, place)
+    return step
+
+
+def _check_dtype(step: Step, dtype: str, place: int) -> None:
+    """The dtype of a result is that of an argument, or follows from the operator."""
+    stated = [x for x in (*step.args, *step.kwargs.values()) if isinstance(x, Dtype)]
+    if stated and place == 0:
+        require(dtype == stated[0], "its dtype is not the one among its arguments")
+        return
+    own = [f.dtype for f in _facts([*step.args, *step.kwargs.values()])]
+    if step.name in BOOLEAN:
+        require(dtype == "bool", "its dtype is not bool")
+    elif step.name in ("embedding", "index", "index_select", "gather", "where", "scaled_dot_product_attention"):
+        first = own[1] if step.name == "where" and len(own) > 1 else own[0]
+        require(dtype in (own if step.name == "where" else [first]), "its dtype is not that of its operand")
+    elif step.operator not in ("input", "parameter", "buffer", "getitem") and step.name not in FREE:
+        counts = dtype == "int64" and (
+            (step.name in INDICES and (place or "arg" in step.name or "count" in step.name))
+            or (step.name in ("sum", "cumsum", "prod") and own[0] in ("bool", *INTEGER_LIMITS))
+        )
+        literals = [x for x in step.args if isinstance(x, float)]
+        promoted = dtype in FLOATS and (bool(literals) or all(d not in FLOATS for d in own))
+        promoted = promoted or (dtype in INTEGER_LIMITS and all(d == "bool" for d in own))
+        require(
+            dtype in own or counts or promoted or "complex" in " ".join([dtype, *own]),
+            "its dtype is none of its operands'",
+        )
+
+
+def _facts(arguments: Sequence[Any]) -> Iterator[Fact]:
+    for x in arguments:
+        if isinstance(x, Fact):
+            yield x
+        elif isinstance(x, list):
+            yield from _facts(x)

@@ -1,0 +1,214 @@
+"""The check of one recording: its steps, the branches that it took, and its output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orderproof.errors import CertificateError
+from orderproof.prover.recheck.theorems.decision import Decision
+from orderproof.prover.recheck.theorems.expressions import (
+    FALSE,
+    TRUE,
+    Formula,
+    Replacement,
+    Term,
+    at_most,
+    every,
+    holds,
+    integer,
+)
+from orderproof.prover.recheck.theorems.facts import Fact, Predicates, axis, index
+from orderproof.prover.recheck.theorems.notation import read_formula, require, written, written_term
+from orderproof.prover.recheck.theorems.reading import Facts, read_step
+from orderproof.prover.recheck.theorems.rules import RULES
+from orderproof.prover.recheck.theorems.statements import (
+    BATCH,
+    FUNCTIONS,
+    LEAST_SIZE,
+    REAL,
+    TOKENS,
+    Statement,
+    input_fact,
+    without_mask,
+)
+from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Setting, Step
+
+
+@dataclass
+class Range:
+    """What all recordings of a range of lengths share."""
+
+    statement: Statement
+    least: int  # [tokens]
+    greatest: int | None  # [tokens]
+    conditions: tuple[Formula, ...]
+    assumptions: frozenset[str]
+    decision: Decision
+    fill: bool  # write the obligations instead of comparing them
+
+    @property
+    def premises(self) -> tuple[Formula, ...]:
+        """What holds of the sizes."""
+        end = [] if self.greatest is None else [at_most(TOKENS, self.greatest)]
+        return (at_most(LEAST_SIZE, BATCH), at_most(self.least, TOKENS), *end, *self.conditions)
+
+    def setting(self, extra: Sequence[Formula]) -> Setting:
+        """The setting of a list of steps."""
+        functions = set(FUNCTIONS).union(*(f.functions for f in (*self.conditions, *extra)))
+        names = frozenset({"tokens", "batch", *self.statement.symbols})
+        return Setting(self.decision, (*self.premises, *extra), self.assumptions, names, functions)
+
+
+@dataclass
+class Recording:
+    """The facts of a recording that was checked."""
+
+    data: dict[str, Any]
+    setting: Setting
+    facts: dict[str, Facts]
+    roles: dict[str, str]
+    everything_real: bool
+    statement: Statement
+
+
+def check_recording(data: dict[str, Any], shared: Range) -> Recording | None:
+    """The facts of a recording; None if its answers cannot be. Raises `CertificateError`."""
+    statement = shared.statement
+    roles = dict(data["inputs"])
+    asked = Recording(data, shared.setting(statement.premises), {}, roles, False, statement)
+    _check_conditions(data, shared, asked.setting)
+    check_steps(data["asked"], asked, fill=shared.fill)
+    possible, everything_real = _answers(data, asked)
+    require(data["everything_real"] is False or everything_real, "that every token is real is no answer")
+    require(type(data["everything_real"]) is bool, "expected true or false")
+    if not possible:
+        require(not data["steps"] and data["output"] is None, "its answers cannot be, and it has steps")
+        return None
+    real = data["everything_real"]
+    premises = [without_mask(p) for p in statement.premises] if real else statement.premises
+    found = Recording(data, shared.setting(tuple(premises)), {}, roles, real, statement)
+    check_steps(data["steps"], found, fill=shared.fill)
+    names = {step["node"] for step in data["steps"]}
+    require(roles.keys() <= names, "an input is no step")
+    _check_output(data["output"], found)
+    return found
+
+
+def _check_conditions(data: Mapping[str, Any], shared: Range, setting: Setting) -> None:
+    """The conditions of the recording hold for every length of the range."""
+    for condition in map(read_formula, data["conditions"]):
+        follows = shared.decision.implies(every(*shared.premises), condition)
+        require(follows, "a condition of a recording does not hold for every length of its range")
+
+
+def check_steps(steps: Sequence[dict[str, Any]], recording: Recording, *, fill: bool) -> None:
+    """Check steps in order. Raises `CertificateError`, naming the first that does not follow."""
+    for number, data in enumerate(steps):
+        try:
+            require(data["node"] not in recording.facts, "its name is taken")
+            recording.facts[data["node"]] = check_step(data, recording, recording.facts, recording.setting, fill=fill)
+        except (CertificateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+            where = f"{str(data.get('node'))[:60]}, {str(data.get('operator'))[:60]}"
+            raise CertificateError(f"step {number + 1} ({where}) does not follow: {str(error)[:300]}") from error
+
+
+def check_step(
+    data: dict[str, Any], recording: Recording, facts: Mapping[str, Facts], setting: Setting, *, fill: bool
+) -> Facts:
+    """The claimed facts of a step, if they follow. Raises `CertificateError`."""
+    step = read_step(data, facts, setting)
+    if step.operator == "getitem":
+        whole, place = step.args
+        require(isinstance(whole, list) and type(place) is int and 0 <= place < len(whole), "it is no part of several")
+        derived = [Derived.of_element(whole[place])]
+        require(whole[place].axes == step.claim.axes and whole[place].dtype == step.claim.dtype, "another tensor")
+    elif step.operator in ("input", "parameter", "buffer"):
+        derived = [_given(step, recording)]
+    else:
+        require(step.operator.startswith("aten.") and step.name in RULES, "its operator has no rule in the recheck")
+        derived = RULES[step.name](step)
+    for claim in step.claims:
+        new = claim.functions - setting.functions - {step.node}
+        require(not new, "its fact has a function that nothing defines")
+    found = step.check(derived)
+    _check_needs(data, step, setting, fill=fill)
+    return found if isinstance(data["fact"], list) else found[0]
+
+
+def _check_needs(data: dict[str, Any], step: Step, setting: Setting, *, fill: bool) -> None:
+    """The obligations that the certificate lists are those of the step."""
+    needs = []
+    for one in dict.fromkeys(step.obligations):
+        setting.obligations.setdefault(one, len(setting.obligations))
+        needs.append([[written_term(s) for s in one.sizes], written(one.given), written(one.shown)])
+    if fill:
+        data["needs"] = needs
+    require(data["needs"] == needs, "its obligations are not those that the certificate lists")
+
+
+def _given(step: Step, recording: Recording) -> Derived:
+    """The fact about an input, a parameter or a buffer."""
+    claim = step.claim
+    require(not step.kwargs and len(step.args) == 1, "it has other arguments")
+    if step.operator == "input":
+        role = recording.roles.get(step.node)
+        require(role is not None and step.args == [role], "it is an input without a role")
+        assert role is not None
+        return Derived.of_element(
+            input_fact(claim, role, recording.statement, everything_real=recording.everything_real)
+        )
+    require(step.node not in recording.roles and isinstance(step.args[0], str), "it is an input")
+    fixed = all(size.is_integer for size in claim.sizes)
+    require(fixed, "a stored tensor has an open size")
+    if step.operator == "parameter":
+        return Derived(Predicates())
+    if claim.value is not None:  # the certificate says what is stored
+        own = {f"x{k}" for k in range(len(claim.sizes))}
+        require({v.fields[0] for v in claim.variables} <= own, "a stored value depends on the inputs")
+        require(claim.functions <= {step.node}, "a stored value depends on the inputs")
+        if claim.functions:
+            return Derived(Predicates())
+        return Derived.of_value(claim.value, claim.dtype)
+    require(claim.same is TRUE and claim.zero is FALSE and claim.hidden is FALSE, "a stored tensor without its value")
+    require(claim.ordinary in (TRUE, FALSE), "a stored tensor without its value")
+    return Derived(claim.predicates)
+
+
+def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, bool]:
+    """True if the answers can be; and True if they say that every token is real."""
+    everything_real = False
+    possible = True
+    for node, answer in data["questions"]:
+        require(type(answer) is bool, "an answer is true or false")
+        fact = asked.facts.get(node)
+        require(isinstance(fact, Fact) and not fact.sizes, "a question is no step with one element")
+        assert isinstance(fact, Fact)
+        if fact.value is (FALSE if answer else TRUE):
+            possible = False
+        for name, count in asked.setting.counts.items():
+            if fact.value is not holds(f"all of {name}"):
+                continue
+            always = asked.setting.discharge(Obligation(count.sizes, TRUE, count.formula))
+            possible = possible and not (always and not answer)
+            everything_real |= answer and count.formula is REAL and count.sizes == (BATCH, TOKENS)
+    return possible, everything_real
+
+
+def _check_output(output: Mapping[str, Any], recording: Recording) -> None:
+    """The fact about the output is at least what the law claims."""
+    require(set(output) == {"node", "row", "token"}, "an output has other fields")
+    fact, statement = recording.facts.get(output["node"]), recording.statement
+    require(isinstance(fact, Fact), "the output is no step with one tensor")
+    assert isinstance(fact, Fact)
+    rows = [k for k, size in enumerate(fact.sizes) if size is BATCH]
+    tokens = [k for k, size in enumerate(fact.sizes) if size is TOKENS]
+    require([output["row"]] == rows, "the output has no such dimension of rows")
+    require(output["token"] == (tokens[0] if tokens else None), "the output has no such dimension of tokens")
+    require(tokens or not statement.per_token, "the output has no dimension of tokens")
+    token: Term = index(tokens[0]) if tokens else integer(0)
+    goal = without_mask(statement.shown) if recording.everything_real else statement.shown
+    goal = Replacement({axis(0): index(rows[0]), axis(1): token}).formula(goal)
+    follows = recording.setting.discharge(Obligation(fact.sizes, goal, fact.same))
+    require(follows, "the output need not agree where the law says so")

@@ -1,0 +1,30 @@
+"""The rules of the recheck, by operator: one function each, from the facts of the operands to those of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orderproof.prover.recheck.theorems.facts import Fact
+from orderproof.prover.recheck.theorems.rules.creation import CREATION
+from orderproof.prover.recheck.theorems.rules.lookup import LOOKUP
+from orderproof.prover.recheck.theorems.rules.movement import MOVEMENT
+from orderproof.prover.recheck.theorems.rules.pieces import PIECES
+from orderproof.prover.recheck.theorems.rules.pointwise import POINTWISE, pointwise
+from orderproof.prover.recheck.theorems.rules.softmax import SOFTMAX
+from orderproof.prover.recheck.theorems.rules.sums import SUMS, extreme
+from orderproof.prover.recheck.theorems.steps import Derived, Step
+
+Rule = Callable[[Step], list[Derived]]
+
+
+def largest(step: Step) -> list[Derived]:
+    """`max` and `min` of two tensors, or along a dimension."""
+    second = step.argument(1, "dim")
+    two = isinstance(second, Fact) or "other" in step.kwargs
+    return pointwise(step) if two else extreme(step)
+
+
+RULES: dict[str, Rule] = {
+    **MOVEMENT, **PIECES, **POINTWISE, **SUMS, **SOFTMAX, **LOOKUP, **CREATION,
+    **dict.fromkeys(("max", "min", "argmax", "argmin", "median", "mode"), largest),
+}  # fmt: skip

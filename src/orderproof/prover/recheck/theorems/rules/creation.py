@@ -1,0 +1,183 @@
+"""Operators that create tensors, copy into them, or write into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from orderproof.prover.recheck.theorems.expressions import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    at_most,
+    every,
+    floor_of,
+    implies,
+    integer,
+    less,
+)
+from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, Cases, Fact, Predicates
+from orderproof.prover.recheck.theorems.index_maps import Digits, read
+from orderproof.prover.recheck.theorems.notation import require
+from orderproof.prover.recheck.theorems.rules.movement import (
+    ONE,
+    broadcast_element,
+    has_sizes,
+    same_elements,
+    single,
+    size_of,
+)
+from orderproof.prover.recheck.theorems.rules.numbers import rounded
+from orderproof.prover.recheck.theorems.steps import Derived, Step
+
+
+def arange(step: Step) -> list[Derived]:
+    """Start + step * index."""
+    require(1 <= len(step.args) <= 3 and len(step.shape) == 1, "expected one, two or three numbers")
+    if not all(isinstance(x, Term | int) for x in step.args) or step.claim.dtype not in INTEGER_LIMITS:
+        return [Derived(Predicates())]
+    start, end = (step.args[0], step.args[1]) if len(step.args) > 1 else (0, step.args[0])
+    stride = step.integer(step.args[2] if len(step.args) > 2 else 1)
+    first, last = step.term(start), step.term(end)
+    require(stride != 0, "a range without a step")
+    sign = 1 if stride > 0 else -1
+    count = floor_of((last - first) * sign + (abs(stride) - 1), abs(stride))
+    require(step.equal(count, step.shape[0]), "a range has another size")
+    return [Derived.of_value(first + single(step, 0) * stride, step.claim.dtype)]
+
+
+def full(step: Step) -> list[Derived]:
+    """One number."""
+    name = step.name
+    if name in ("full", "zeros", "ones"):
+        has_sizes(step, step.args[0])
+    elif name in ("new_full", "new_zeros", "new_ones"):
+        has_sizes(step, step.args[1])
+    elif name != "scalar_tensor":
+        same_elements(step)  # checks the shape
+    number = 0 if "zeros" in name else 1 if "ones" in name else step.args[0 if name == "scalar_tensor" else -1]
+    dtype = step.claim.dtype
+    if dtype == "bool":
+        require(isinstance(number, int), "a tensor is filled with a number that is not known")
+        return [Derived.of_value(TRUE if number else FALSE, dtype)]
+    if dtype in INTEGER_LIMITS:
+        require(isinstance(number, int | Term), "a tensor is filled with a number that is not known")
+        return [Derived.of_value(step.term(int(number) if isinstance(number, bool) else number), dtype)]
+    require(isinstance(number, int | float), "a tensor is filled with a number that is not known")
+    return [Derived.of_value(Cases(((TRUE, rounded(float(number), dtype)),)), dtype)]
+
+
+def dropout(step: Step) -> list[Derived]:
+    """Dropout in eval mode."""
+    require(step.argument(2, "train") is False, "dropout while training")
+    return same_elements(step)
+
+
+def copy(step: Step) -> list[Derived]:
+    """The elements of another tensor, broadcast to this shape."""
+    fact, source = step.fact(0), step.fact(1)
+    require(len(fact.axes) == len(step.shape), "its result has another shape")
+    element = broadcast_element(step, source)
+    return [Derived(element.predicates, element.value if source.dtype == fact.dtype else None)]
+
+
+def empty(step: Step) -> list[Derived]:
+    """Memory that was not written: anything."""
+    return [Derived(Predicates(same=FALSE, ordinary=FALSE)) for _ in step.claims]
+
+
+def written(step: Step, anywhere: Sequence[int], others: Sequence[Fact], *, aligned: bool) -> list[Derived]:
+    """A tensor into which others are written, anywhere along some dimensions (or everywhere)."""
+    fact = step.fact(0)
+    own = read(fact, step.all_digits(), step.equal)
+    parts = [own]
+    for other in others:
+        dims: list[Digits] = []
+        for d, axes in enumerate(other.axes):
+            fits = aligned and len(other.axes) == len(fact.axes) and d not in anywhere
+            fits = fits and step.equal(size_of(other, d), step.shape[d])
+            dims.append(step.digits(d) if fits else step.further(axes))
+        parts.append(read(other, dims, step.equal))
+    ordinary = every(*(p.ordinary for p in parts))
+    return [Derived(Predicates(every(*(p.same for p in parts)), ordinary=TRUE if ordinary is TRUE else FALSE))]
+
+
+def scatter(step: Step) -> list[Derived]:
+    """Elements written along one dimension."""
+    dim = step.dim(step.argument(1, "dim"), len(step.fact(0).axes))
+    others = [x for x in step.args[2:] if isinstance(x, Fact)]
+    return written(step, [dim], others, aligned=True)
+
+
+def index_put(step: Step) -> list[Derived]:
+    """Elements written anywhere."""
+    indices = [x for x in step.argument(1, "indices") if x is not None]
+    return written(step, [], [*indices, step.fact(2, "values")], aligned=False)
+
+
+def convolution(step: Step) -> list[Derived]:
+    """A convolution [row, channel, place, ...]: an element reads a window of places of every channel."""
+    fact, weight = step.fact(0), step.fact(1, "weight")
+    require(len(fact.axes) == len(weight.axes), "a convolution without rows")
+    require(weight.same is TRUE and step.argument(6, "transposed", False) is not True, "a convolution of another kind")
+    bias = step.argument(2, "bias")
+    require(bias is None or (isinstance(bias, Fact) and bias.same is TRUE), "a bias that differs")
+    places = len(weight.axes) - 2
+    width = [size_of(weight, d + 2) for d in range(places)]
+    options = [_each(step, step.argument(k, n, v), places) for k, n, v in
+               ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))]  # fmt: skip
+    return _windowed(step, fact, width, *options, channels=True)
+
+
+def _windowed(
+    step: Step, fact: Fact, width: Sequence[Term], stride: list[int], padding: list[int], dilation: list[int],
+    *, channels: bool,
+) -> list[Derived]:  # fmt: skip
+    first = len(fact.axes) - len(width)
+    dims, inside = step.all_digits(), list[Formula]()
+    if channels:
+        dims[1] = step.further(fact.axes[1])
+    for k, extent in enumerate(width):
+        digits = step.further((extent,)) if extent is not ONE else ()
+        offset = digits[0][1] if digits else integer(0)
+        size = size_of(fact, first + k)
+        at = single(step, first + k) * stride[k] - padding[k] + offset * dilation[k]
+        dims[first + k] = ((size, at),)
+        inside += [at_most(0, at), less(at, size)]
+    element = read(fact, dims, step.equal)
+    within = every(*inside)
+    ordinary = TRUE if fact.ordinary is TRUE else FALSE
+    return [Derived(Predicates(same=implies(within, element.same), ordinary=ordinary)) for _ in step.claims]
+
+
+def _each(step: Step, value: object, places: int) -> list[int]:
+    values = list(value) if isinstance(value, list) else [value]
+    values = values * places if len(values) == 1 else values
+    require(len(values) == places, "the window of a convolution is not known")
+    return [step.integer(v) for v in values]
+
+
+def batch_norm(step: Step) -> list[Derived]:
+    """Normalization with stored statistics."""
+    require(step.name != "batch_norm" or not step.argument(5, "training", False), "batch norm with its own statistics")
+    for other in step.args[1:]:
+        if isinstance(other, Fact):
+            require(other.same is TRUE and other.ordinary is TRUE, "a parameter of it differs")
+    element = read(step.fact(0), step.all_digits(), step.equal)
+    rest = [Derived(Predicates()) for _ in step.claims[1:]]
+    return [Derived(Predicates(same=element.same, ordinary=element.ordinary)), *rest]
+
+
+CREATION: dict[str, Callable[[Step], list[Derived]]] = {
+    **dict.fromkeys(
+        ("full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like", "new_zeros", "ones", "ones_like",
+         "new_ones"), full,
+    ),
+    **dict.fromkeys(("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"), empty),
+    **dict.fromkeys(("dropout", "feature_dropout", "native_dropout", "alpha_dropout"), dropout),
+    **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), scatter),
+    **dict.fromkeys(("index_put", "_unsafe_index_put", "index_put_"), index_put),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), convolution),
+    **dict.fromkeys(("batch_norm", "_native_batch_norm_legit_no_training"), batch_norm),
+    "arange": arange, "copy": copy, "copy_": copy,
+}  # fmt: skip

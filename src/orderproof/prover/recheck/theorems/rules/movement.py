@@ -1,0 +1,333 @@
+"""Operators whose result consists of elements of the operand: each rule is a map of indices.
+
+`copied(step, dims)` says at which index along each dimension of the operand an element of the result is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from orderproof.prover.recheck.theorems.expressions import (
+    TRUE,
+    Formula,
+    Term,
+    at_most,
+    equal,
+    every,
+    floor_of,
+    if_else,
+    integer,
+    less,
+    remainder_of,
+)
+from orderproof.prover.recheck.theorems.facts import Fact, product_of
+from orderproof.prover.recheck.theorems.index_maps import Digits, read, read_flat
+from orderproof.prover.recheck.theorems.notation import require
+from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Step
+
+ONE = integer(1)
+NO_END = (1 << 63) - 1
+NOWHERE: Digits = ()  # the index along a dimension of size one
+
+
+def copied(step: Step, fact: Fact, dims: Sequence[Digits]) -> Derived:
+    """The element of an operand at these indices."""
+    return Derived.of_element(read(fact, dims, step.equal))
+
+
+def size_of(fact: Fact, dim: int) -> Term:
+    """The size of a dimension."""
+    return product_of(fact.axes[dim])
+
+
+def single(step: Step, dim: int, result: int = 0) -> Term:
+    """The index of a result along a dimension, as one term. Raises if it is not linear."""
+    value, total = integer(0), integer(1)
+    for size, place in reversed(step.digits(dim, result)):
+        require(total.is_integer, "the index of a merged dimension is not linear")
+        value, total = value + place * total.constant, total.times(size)
+    return value
+
+
+def same_elements(step: Step) -> list[Derived]:
+    """The operand itself, or a copy."""
+    return [copied(step, step.fact(0), step.all_digits())]
+
+
+def transpose(step: Step) -> list[Derived]:
+    """Two dimensions exchanged; the last two by default."""
+    rank = len(step.fact(0).axes)
+    order = list(range(rank))
+    if rank > 1:
+        first, second = (step.dim(step.argument(k, f"dim{k - 1}", k - 3), rank) for k in (1, 2))
+        order[first], order[second] = order[second], order[first]
+    return _permuted(step, order)
+
+
+def permute(step: Step) -> list[Derived]:
+    """Result dimension d is operand dimension dims[d]."""
+    rank = len(step.fact(0).axes)
+    return _permuted(step, [step.dim(d, rank) for d in step.argument(1, "dims")])
+
+
+def numpy_transpose(step: Step) -> list[Derived]:
+    """All dimensions in reverse."""
+    return _permuted(step, list(range(len(step.fact(0).axes)))[::-1])
+
+
+def movedim(step: Step) -> list[Derived]:
+    """Some dimensions at other places; the others keep their order."""
+    rank = len(step.fact(0).axes)
+    pairs = []
+    for place, name in ((1, "source"), (2, "destination")):
+        given = step.argument(place, name)
+        pairs.append([step.dim(d, rank) for d in (given if isinstance(given, list) else [given])])
+    target = dict(zip(pairs[1], pairs[0], strict=True))
+    rest = iter(d for d in range(rank) if d not in pairs[0])
+    return _permuted(step, [target[d] if d in target else next(rest) for d in range(rank)])
+
+
+def _permuted(step: Step, order: Sequence[int]) -> list[Derived]:
+    require(sorted(order) == list(range(len(step.fact(0).axes))), "the dimensions are no permutation")
+    return [copied(step, step.fact(0), [step.digits(order.index(d)) for d in range(len(order))])]
+
+
+def unsqueeze(step: Step) -> list[Derived]:
+    """A new dimension of size one."""
+    fact = step.fact(0)
+    new = step.dim(step.argument(1, "dim"), len(fact.axes) + 1)
+    require(len(step.shape) == len(fact.axes) + 1 and step.shape[new] is ONE, "its result has another shape")
+    return [copied(step, fact, [step.digits(d + (d >= new)) for d in range(len(fact.axes))])]
+
+
+def squeeze(step: Step) -> list[Derived]:
+    """Without dimensions of size one."""
+    fact, rank = step.fact(0), len(step.fact(0).axes)
+    given = step.argument(1, "dim", list(range(rank)))
+    chosen = {step.dim(d, rank) for d in (given if isinstance(given, list) else [given])}
+    dims: list[Digits] = []
+    place = 0
+    for d in range(rank):
+        gone = d in chosen and size_of(fact, d) is ONE
+        dims.append(NOWHERE if gone else step.digits(place))
+        place += not gone
+    return [copied(step, fact, dims)]
+
+
+def expand(step: Step) -> list[Derived]:
+    """Dimensions of size one repeated; the dimensions of the operand are the last ones."""
+    if step.name != "expand_as":
+        has_sizes(step, step.argument(1, "size"))
+    return [broadcast(step, step.fact(0))]
+
+
+def has_sizes(step: Step, sizes: Any) -> None:
+    """Require that the result has these sizes; -1 is any."""
+    require(isinstance(sizes, list) and len(sizes) == len(step.shape), "its result has another shape")
+    for given, size in zip(sizes, step.shape, strict=True):
+        if given != -1:
+            require(step.equal(step.term(given), size), "its result has another shape")
+
+
+def broadcast(step: Step, fact: Fact) -> Derived:
+    """The element of an operand that is broadcast to the result."""
+    return Derived.of_element(broadcast_element(step, fact))
+
+
+def broadcast_element(step: Step, fact: Fact) -> Fact:
+    """The fact about the element of an operand that is broadcast to the result."""
+    new = len(step.claim.axes) - len(fact.axes)
+    require(new >= 0, "an operand has more dimensions than the result")
+    dims = [NOWHERE if size_of(fact, d) is ONE else step.digits(d + new) for d in range(len(fact.axes))]
+    return read(fact, dims, step.equal)
+
+
+def view(step: Step) -> list[Derived]:
+    """The same elements in the order of memory."""
+    fact = step.fact(0)
+    require(fact.dtype == step.claim.dtype, "the bits of a tensor are read as another dtype")
+    if step.name in ("view", "reshape", "_unsafe_view"):
+        has_sizes(step, step.argument(1, "size", step.argument(1, "shape")))
+    step.need(_same_count(step, fact), "it has another number of elements")
+    digits = tuple(digit for dim in step.all_digits() for digit in dim)
+    return [Derived.of_element(read_flat(fact, digits, step.equal))]
+
+
+def _same_count(step: Step, fact: Fact) -> Formula:
+    mine, own = product_of(step.claim.sizes), product_of(fact.sizes)
+    return TRUE if mine is own else equal(mine, own)
+
+
+def select(step: Step) -> list[Derived]:
+    """One index of a dimension; a negative one counts from the end."""
+    fact = step.fact(0)
+    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+    return [_selected(step, fact, dim, step.term(step.argument(2, "index")), 0)]
+
+
+def _selected(step: Step, fact: Fact, dim: int, place: Term, result: int) -> Derived:
+    size = size_of(fact, dim)
+    if place.is_integer and place.constant < 0:
+        place = place + size
+    step.need(every(at_most(0, place), less(place, size)), "an index may leave the tensor")
+    rest = [step.digits(d, result) for d in range(len(fact.axes) - 1)]
+    return copied(step, fact, [*rest[:dim], ((size, place),), *rest[dim:]])
+
+
+def slice_(step: Step) -> list[Derived]:
+    """Every step-th index of a dimension from a start on, up to an end."""
+    fact = step.fact(0)
+    dim = step.dim(step.argument(1, "dim", 0), len(fact.axes))
+    stride = 1 if step.name == "narrow" else step.integer(step.argument(4, "step", 1))
+    given, size = step.argument(2, "start"), size_of(fact, dim)
+    start = step.term(0 if given is None else given)
+    if start.is_integer and start.constant < 0:
+        start = start + size
+        if step.setting.discharge(Obligation((), TRUE, at_most(start, 0))):
+            start = integer(0)  # torch moves a start before the first element
+    if step.name == "narrow":
+        taken = step.term(step.argument(3, "length"))
+    else:
+        taken = _taken(step, start, step.argument(3, "end"), stride, size)
+    require(step.equal(taken, step.shape[dim]), "a slice has another size")
+    return [_sliced(step, fact, dim, start, stride, 0)]
+
+
+def _taken(step: Step, start: Term, end: Any, stride: int, size: Term) -> Term:
+    """The number of elements of a slice."""
+    last = size if end is None or end == NO_END else step.term(end)
+    if last.is_integer and last.constant < 0:
+        last = last + size
+    if step.setting.discharge(Obligation((), TRUE, at_most(size, last))):
+        last = size
+    else:
+        step.need(at_most(last, size), "the end of a slice is not known")
+    return floor_of(last - start + (stride - 1), stride)
+
+
+def _sliced(step: Step, fact: Fact, dim: int, start: Term, stride: int, result: int) -> Derived:
+    """The element start + stride * index of a dimension."""
+    size, taken = size_of(fact, dim), step.shapes[result][dim]
+    require(stride > 0, "a slice goes backwards")
+    dims = step.all_digits(result)
+    if start.is_integer and start.constant == 0 and stride == 1 and taken is size:
+        return copied(step, fact, dims)
+    inside = every(at_most(0, start), at_most(start + (taken - 1) * stride, size - 1))
+    step.need(inside, "a slice may leave its tensor")
+    dims[dim] = ((size, start + single(step, dim, result) * stride),)
+    return copied(step, fact, dims)
+
+
+def split(step: Step) -> list[Derived]:
+    """Parts of a dimension, one after the other."""
+    fact = step.fact(0)
+    dim = step.dim(step.argument(2, "dim", 0), len(fact.axes))
+    found, start = [], integer(0)
+    for k, shape in enumerate(step.shapes):
+        found.append(_sliced(step, fact, dim, start, 1, k))
+        start = start + shape[dim]
+    require(step.equal(start, size_of(fact, dim)), "the parts of a dimension do not make it up")
+    return found
+
+
+def unbind(step: Step) -> list[Derived]:
+    """Every index of a dimension."""
+    fact = step.fact(0)
+    dim = step.dim(step.argument(1, "dim", 0), len(fact.axes))
+    return [_selected(step, fact, dim, integer(k), k) for k in range(len(step.shapes))]
+
+
+def flip(step: Step) -> list[Derived]:
+    """Dimensions in reverse."""
+    fact, dims = step.fact(0), step.all_digits()
+    for one in step.argument(1, "dims"):
+        dim = step.dim(one, len(fact.axes))
+        size = size_of(fact, dim)
+        dims[dim] = ((size, size - 1 - single(step, dim)),)
+    return [copied(step, fact, dims)]
+
+
+def roll(step: Step) -> list[Derived]:
+    """The element `shift` places before, around the end."""
+    fact, dims = step.fact(0), step.all_digits()
+    shifts, chosen = step.argument(1, "shifts"), step.argument(2, "dims", [])
+    shifts, chosen = (x if isinstance(x, list) else [x] for x in (shifts, chosen))
+    require(chosen and len(set(chosen)) == len(chosen), "a roll without its dimensions")
+    for shift, one in zip(shifts, chosen, strict=True):
+        dim = step.dim(one, len(fact.axes))
+        size, at = size_of(fact, dim), single(step, dim) - step.integer(shift)
+        if size.is_integer:
+            dims[dim] = ((size, remainder_of(at, size.constant)),)
+            continue
+        step.need(at_most(abs(shift), size), "a roll goes around more than once")
+        around = at + (size if shift > 0 else size * -1)
+        outside = less(at, 0) if shift > 0 else at_most(size, at)
+        dims[dim] = ((size, if_else(outside, around, at)),)
+    return [copied(step, fact, dims)]
+
+
+def repeat(step: Step) -> list[Derived]:
+    """The tensor several times along each dimension: the index is one of the copy and one inside it."""
+    fact = step.fact(0)
+    counts = step.argument(1, "repeats", step.argument(1, "dims"))
+    counts = [1] * (len(step.claim.axes) - len(counts)) + list(counts)
+    new = len(step.claim.axes) - len(fact.axes)
+    dims = []
+    for d in range(len(fact.axes)):
+        digits, count = step.digits(d + new), step.term(counts[d + new])
+        inner = _last_digits(step, digits, size_of(fact, d))
+        require(step.equal(count.times(size_of(fact, d)), step.shape[d + new]), "a dimension is repeated otherwise")
+        dims.append(inner)
+    return [copied(step, fact, dims)]
+
+
+def _last_digits(step: Step, digits: Digits, size: Term) -> Digits:
+    """The last digits, which count up to a size; of one digit the remainder."""
+    total, found = integer(1), []
+    for extent, place in reversed(digits):
+        if step.equal(total, size):
+            break
+        grown = total.times(extent)
+        if grown.is_integer and size.is_integer and grown.constant > size.constant:
+            needed, uneven = divmod(size.constant, total.constant)
+            require(not uneven and extent.constant % needed == 0, "the copies of a dimension do not fit its axes")
+            found.append((integer(needed), remainder_of(place, needed)))
+            total = size
+            break
+        found.append((extent, place))
+        total = grown
+    require(step.equal(total, size), "the copies of a dimension do not fit its axes")
+    return tuple(reversed(found))
+
+
+def repeat_interleave(step: Step) -> list[Derived]:
+    """Each element several times: the index divided by the number of times."""
+    fact = step.fact(0)
+    dim = step.dim(step.argument(2, "dim"), len(fact.axes))
+    count, dims = step.term(step.argument(1, "repeats")), step.all_digits()
+    step_size = size_of(fact, dim)
+    require(step.equal(step_size.times(count), step.shape[dim]), "a dimension is repeated otherwise")
+    copies = _last_digits(step, dims[dim], count)
+    if len(copies) <= len(dims[dim]) and dims[dim][len(dims[dim]) - len(copies) :] == copies:
+        dims[dim] = dims[dim][: len(dims[dim]) - len(copies)]
+    else:
+        require(count.is_integer, "a dimension is repeated an open number of times")
+        dims[dim] = ((step_size, floor_of(single(step, dim), count.constant)),)
+    return [copied(step, fact, dims)]
+
+
+MOVEMENT: dict[str, Callable[[Step], list[Derived]]] = {
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims", "t", "mT", "adjoint"), transpose),
+    **dict.fromkeys(("expand", "broadcast_to", "expand_as"), expand),
+    **dict.fromkeys(
+        ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "ravel"), view
+    ),
+    **dict.fromkeys(("split", "split_with_sizes", "chunk", "tensor_split"), split),
+    **dict.fromkeys(("repeat", "tile"), repeat),
+    **dict.fromkeys(("slice", "narrow"), slice_),
+    **dict.fromkeys(("movedim", "moveaxis"), movedim),
+    **dict.fromkeys(("clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy"), same_elements),
+    "permute": permute, "numpy_T": numpy_transpose, "unsqueeze": unsqueeze, "squeeze": squeeze, "select": select,
+    "unbind": unbind, "flip": flip, "roll": roll, "repeat_interleave": repeat_interleave,
+}  # fmt: skip

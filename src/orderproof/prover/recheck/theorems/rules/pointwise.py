@@ -1,0 +1,216 @@
+"""Operators that compute an element of the result from one element of each operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
+from orderproof.prover.recheck.theorems.expressions import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    apply,
+    every,
+    holds,
+    implies,
+    opposite,
+    some,
+)
+from orderproof.prover.recheck.theorems.facts import (
+    FLOATS,
+    Cases,
+    Fact,
+    Predicates,
+    Value,
+    product_of,
+)
+from orderproof.prover.recheck.theorems.notation import require
+from orderproof.prover.recheck.theorems.rules.movement import ONE, broadcast_element, size_of
+from orderproof.prover.recheck.theorems.rules.numbers import CONVERSIONS, value_of_operator
+from orderproof.prover.recheck.theorems.rules.pieces import number_fact
+from orderproof.prover.recheck.theorems.rules.sums import added
+from orderproof.prover.recheck.theorems.steps import Derived, Step
+
+MAX_SCALE = 64.0
+ZERO_TO_ZERO = frozenset({
+    "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf", "hardswish",
+    "mish", "elu", "real", "conj",
+})  # fmt: skip
+FINITE_AT_ZERO = frozenset({
+    "exp", "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh",
+})  # fmt: skip
+OTHERS = frozenset({
+    "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
+    "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
+    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "exp2", "erfc", "log_sigmoid", "logit", "sgn", "asin",
+    "acos", "atan", "tan", "sinh", "cosh",
+})  # fmt: skip
+
+
+def pointwise(step: Step) -> list[Derived]:
+    """The result from the elements of the operands, which are broadcast to it."""
+    arguments = [x for x in step.args if x is not None]
+    arguments = arguments[:1] if step.name in CONVERSIONS else arguments
+    if step.name in ("clamp", "clip", "clamp_min", "clamp_max"):
+        return [_clamped(step)]
+    elements = [_element(step, x) for x in arguments]
+    require(any(isinstance(x, Fact) for x in arguments), "no operand is a tensor")
+    if step.name != "where" or all(isinstance(x, Fact) for x in arguments):
+        _check_shape(step, [x for x in arguments if isinstance(x, Fact)])
+    if step.name == "masked_fill":
+        elements = [elements[1], elements[2], elements[0]]
+    if step.name == "eq" and (whole := _is_whole_count(step, arguments)) is not None:
+        return [Derived.of_value(whole, "bool")]
+    name = "where" if step.name == "masked_fill" else step.name
+    values = [x.value for x in elements]
+    value: Value | None = None
+    if all(v is not None for v in values):
+        value = value_of_operator(name, [v for v in values if v is not None], step.claim.dtype, step.kwargs)
+    if value is not None:
+        return [Derived.of_value(value, step.claim.dtype)]
+    if name == "where":
+        return [_chosen(*elements)]
+    found = _ranges(step, arguments, elements)
+    same = every(*(x.same for x in elements))
+    return [Derived(Predicates(same, found.zero, found.hidden, found.ordinary))]
+
+
+def _element(step: Step, argument: Any) -> Fact:
+    if isinstance(argument, Fact):
+        return broadcast_element(step, argument)
+    if isinstance(argument, Term):
+        return Fact((), "int64", Predicates(), argument)
+    if isinstance(argument, bool):
+        return number_fact(argument, "bool")
+    if isinstance(argument, int):
+        return number_fact(argument, "int64")
+    if isinstance(argument, float):
+        return Fact((), "float64", number_fact(argument, "float32").predicates, Cases(((TRUE, argument),)))
+    return Fact((), "float64", Predicates(ordinary=TRUE))  # a number that is computed from sizes: the same in both runs
+
+
+def _check_shape(step: Step, operands: Sequence[Fact]) -> None:
+    """Each dimension of the result has the size of an operand."""
+    for d, size in enumerate(step.shape):
+        own = [
+            size_of(f, d - len(step.shape) + len(f.axes)) for f in operands if d - len(step.shape) + len(f.axes) >= 0
+        ]
+        require(size is ONE or any(step.equal(x, size) for x in own), "its result has another shape")
+
+
+def _is_whole_count(step: Step, arguments: Sequence[Any]) -> Formula | None:
+    """`mask.sum() == mask.numel()`: every element is true."""
+    first = arguments[0]
+    if not isinstance(first, Fact) or not isinstance(first.value, Term) or step.shape:
+        return None
+    for name, count in step.setting.counts.items():
+        if first.value is apply(name) and not isinstance(arguments[1], Fact):
+            total = product_of(count.sizes)
+            if isinstance(arguments[1], Term | int) and step.term(arguments[1]) is total:
+                return holds(f"all of {name}")
+    return None
+
+
+def _chosen(condition: Fact, first: Fact, second: Fact) -> Derived:
+    """The first operand where a condition is true, the second elsewhere."""
+    if isinstance(condition.value, Formula):
+        test, other = condition.value, opposite(condition.value)
+
+        def pick(a: Formula, b: Formula) -> Formula:
+            return some(every(test, a), every(other, b))
+
+        return Derived(
+            Predicates(
+                same=every(implies(test, first.same), implies(other, second.same)),
+                zero=pick(first.zero, second.zero),
+                hidden=pick(first.hidden, second.hidden),
+                ordinary=every(implies(test, first.ordinary), implies(other, second.ordinary)),
+            )
+        )
+    zero = every(first.zero, second.zero)
+    return Derived(
+        Predicates(
+            same=every(condition.same, first.same, second.same), zero=zero, hidden=every(first.hidden, second.hidden),
+            ordinary=every(first.ordinary, second.ordinary),
+        )
+    )  # fmt: skip
+
+
+def _clamped(step: Step) -> Derived:
+    """Between two numbers, each of which may be missing."""
+    fact = broadcast_element(step, step.fact(0))
+    low, high = step.argument(1, "min"), step.argument(2, "max")
+    if step.name == "clamp_max":
+        low, high = None, step.argument(1, "max")
+    bounds = [x for x in (low, high) if x is not None]
+    require(not any(isinstance(x, Fact) for x in bounds), "a bound is a tensor")
+    if fact.value is not None and all(type(x) is int for x in bounds) and isinstance(fact.value, Term):
+        value: Value | None = fact.value
+        for name, bound in (("maximum", low), ("minimum", high)):
+            if bound is not None and value is not None:
+                value = value_of_operator(name, [value, _element(step, bound).value or TRUE], step.claim.dtype, {})
+        if value is not None:
+            return Derived.of_value(value, step.claim.dtype)
+    return Derived(Predicates(same=fact.same, ordinary=fact.ordinary))
+
+
+def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> Predicates:
+    """Where the result is zero, hidden and ordinary."""
+    name, first = step.name, elements[0]
+    ordinary = every(*(x.ordinary for x in elements))
+    if name in CONVERSIONS:
+        if step.claim.dtype not in FLOATS and not step.claim.dtype.startswith("complex"):
+            return Predicates(zero=first.zero, ordinary=ordinary)
+        return Predicates(zero=first.zero, hidden=first.hidden, ordinary=ordinary)
+    if name in ("add", "sub", "rsub", "multiply", "mul", "div", "divide", "maximum", "minimum", "max", "min"):
+        require(len(elements) == 2 and step.kwargs.get("alpha", 1) == 1, "a scaled operand")
+        return _combined(step, arguments, elements)
+    if name in ZERO_TO_ZERO:
+        return Predicates(zero=first.zero, ordinary=first.ordinary)
+    if name == "pow" and isinstance(arguments[1], int | float) and arguments[1] > 0:
+        return Predicates(zero=first.zero, ordinary=first.ordinary)
+    if name not in FINITE_AT_ZERO:
+        ordinary = every(ordinary, *(_not_zero(x) for x in elements))
+    return Predicates(ordinary=ordinary)
+
+
+def _not_zero(fact: Fact) -> Formula:
+    """Where an element is not known to be zero."""
+    return opposite(fact.zero) if fact.zeros_are_known else FALSE
+
+
+def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> Predicates:
+    name, (a, b) = step.name, elements
+    ordinary = every(a.ordinary, b.ordinary)
+    if name == "add":
+        return added(step, a.predicates, b.predicates)
+    if name in ("sub", "rsub"):
+        a, b = (a, b) if name == "sub" else (b, a)
+        hidden = every(a.hidden, b.ordinary)
+        if hidden is not FALSE:
+            step.assume(FINITE_SCORES_ASSUMPTION)
+        return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary)
+    if name in ("mul", "div", "multiply", "divide"):
+        factor = arguments[1]
+        if a.hidden is not FALSE and isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE:
+            step.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {factor:g}")
+            return a.predicates
+        if name in ("div", "divide"):
+            return Predicates(ordinary=every(ordinary, _not_zero(b)))
+        return Predicates(zero=some(every(a.zero, b.ordinary), every(b.zero, a.ordinary)), ordinary=ordinary)
+    if name in ("maximum", "max"):
+        ordinary = some(every(a.ordinary, some(b.ordinary, b.hidden)), every(b.ordinary, a.hidden))
+        return Predicates(zero=every(a.zero, b.zero), hidden=every(a.hidden, b.hidden), ordinary=ordinary)
+    hidden = some(every(a.hidden, some(b.hidden, b.ordinary)), every(b.hidden, some(a.hidden, a.ordinary)))
+    if hidden is not FALSE:
+        step.assume(FINITE_SCORES_ASSUMPTION)
+    return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary)
+
+
+POINTWISE: dict[str, Callable[[Step], list[Derived]]] = dict.fromkeys(
+    (*ZERO_TO_ZERO, *FINITE_AT_ZERO, *OTHERS, *CONVERSIONS, "add", "sub", "rsub", "mul", "div", "multiply", "divide",
+     "maximum", "minimum", "where", "masked_fill", "clamp", "clip", "clamp_min", "clamp_max"), pointwise,
+)  # fmt: skip

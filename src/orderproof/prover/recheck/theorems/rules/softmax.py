@@ -1,0 +1,175 @@
+"""Softmax and attention. A hidden score has weight zero if some score of its row is visible.
+
+Let h be the hidden scores of a row, and v the condition that one of its scores is ordinary. A row of weights is the
+same in both runs if each score of the row is the same, or hidden while v holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
+from orderproof.prover.recheck.theorems.expressions import (
+    FALSE,
+    Formula,
+    Term,
+    at_most,
+    every,
+    integer,
+    less,
+    opposite,
+    some,
+)
+from orderproof.prover.recheck.theorems.facts import Fact, Predicates, axis
+from orderproof.prover.recheck.theorems.index_maps import Digits, read
+from orderproof.prover.recheck.theorems.notation import require
+from orderproof.prover.recheck.theorems.rules.movement import ONE, size_of
+from orderproof.prover.recheck.theorems.rules.sums import added, product_sum
+from orderproof.prover.recheck.theorems.steps import Derived, Step
+
+Score = Callable[[Digits], Predicates]  # of the row of an element, at an index along it
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of scores: what is known of its weights."""
+
+    agrees: Formula  # all weights are the same in both runs; over further indices
+    counts: Formula  # hidden scores have weight zero: a score is visible
+    bounded: Formula  # every score is ordinary or hidden; over further indices
+
+
+def row_of(step: Step, score: Score, axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> Row:
+    """A row of scores along a dimension with these axes.
+
+    `places` are (size, index) of the other dimensions of the result: a token usually sees itself.
+    """
+    one = score(step.further(axes))
+    if one.hidden is FALSE:
+        return Row(one.same, FALSE, one.ordinary)
+    step.assume(FINITE_SCORES_ASSUMPTION)
+    other = score(step.further(axes))
+    bounded = some(other.ordinary, other.hidden)
+    visible = some(*(_visible(score, axes, place) for place in _witnesses(axes, places)))
+    counts = every(visible, bounded)
+    return Row(some(one.same, every(one.hidden, counts)), counts, bounded)
+
+
+def _witnesses(axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> list[Term]:
+    """Indices at which a score may be visible: the first, the last, and that of the token itself."""
+    if len(axes) != 1:
+        return []
+    (size,) = axes
+    alike = [(extent, place) for extent, place in places if (size - extent).is_integer]
+    own = [w for extent, place in alike for w in (place, place + size - extent)]
+    return list(dict.fromkeys([*own, integer(0), size - 1]))
+
+
+def _visible(score: Score, axes: tuple[Term, ...], place: Term) -> Formula:
+    return every(at_most(0, place), less(place, axes[0]), score(((axes[0], place),)).ordinary)
+
+
+def softmax(step: Step) -> list[Derived]:
+    """Softmax along a dimension."""
+    fact = step.fact(0)
+    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+    logarithm = "log" in step.name
+
+    def score(at: Digits) -> Predicates:
+        dims = step.all_digits()
+        return read(fact, [at if d == dim else dims[d] for d in range(len(dims))], step.equal).predicates
+
+    row = row_of(step, score, fact.axes[dim], _other_places(step, dim))
+    own = score(step.digits(dim))
+    if logarithm:
+        return [Derived(Predicates(same=every(row.agrees, own.same), ordinary=FALSE))]
+    zero = every(own.hidden, row.counts)
+    return [Derived(Predicates(same=row.agrees, zero=zero, ordinary=row.bounded))]
+
+
+def _other_places(step: Step, dim: int) -> list[tuple[Term, Term]]:
+    return [digit for d in range(len(step.shape)) if d != dim for digit in step.digits(d)]
+
+
+def attention(step: Step) -> list[Derived]:
+    """Scaled dot-product attention of queries [..., row, width] to keys and values [..., column, width]."""
+    query, key, value = (step.fact(k) for k in range(3))
+    mask, causal = step.argument(3, "attn_mask"), step.argument(5, "is_causal", False)
+    require(step.argument(4, "dropout_p", 0.0) == 0.0, "attention with dropout")
+    rank = len(query.axes)
+    require(len(key.axes) == len(value.axes) == rank == len(step.shape) >= 2, "attention of different ranks")
+    outer = [step.digits(d) for d in range(rank - 2)]
+    row = step.digits(rank - 2)
+    width = step.further(query.axes[rank - 1])
+    repeats = bool(step.kwargs.get("enable_gqa"))
+
+    def score(column: Digits) -> Predicates:
+        one = read(query, [*_fitting(step, query, outer, repeats=False), row, width], step.equal)
+        two = read(key, [*_fitting(step, key, outer, repeats=repeats), column, width], step.equal)
+        found = product_sum([one, two])
+        if causal:
+            found = _hidden_where(step, found, less(_one_term(row), _one_term(column)))
+        return found if mask is None else _masked(step, found, mask, [*outer, row, column])
+
+    axes = key.axes[rank - 2]
+    known = row_of(step, score, axes, [digit for digits in (*outer, row) for digit in digits])
+    column = step.further(axes)
+    weight = Predicates(
+        same=some(known.agrees, every(score(column).hidden, known.counts)),
+        zero=every(score(column).hidden, known.counts),
+        ordinary=known.bounded,
+    )
+    dims = [*_fitting(step, value, outer, repeats=repeats), column, step.digits(rank - 1)]
+    element = read(value, dims, step.equal)
+    return [Derived(product_sum([Fact((), step.claim.dtype, weight), element]))]
+
+
+def _one_term(digits: Digits) -> Term:
+    require(len(digits) <= 1, "the rows of a causal attention are merged")
+    return digits[0][1] if digits else integer(0)
+
+
+def _fitting(step: Step, fact: Fact, outer: Sequence[Digits], *, repeats: bool) -> list[Digits]:
+    """The outer dimensions of an operand: broadcast, or heads that several queries share."""
+    dims: list[Digits] = []
+    for d, digits in enumerate(outer):
+        size, whole = size_of(fact, d), step.shape[d]
+        if size is ONE:
+            dims.append(())
+        elif repeats and d == len(outer) - 1 and size is not whole:
+            first = sum(len(axes) for axes in fact.axes[:d])
+            own = {axis(first + k) for k in range(len(fact.axes[d]))}
+            require(fact.variables.isdisjoint(own), "the heads of keys differ from one another")
+            dims.append(((size, integer(0)),))
+        else:
+            dims.append(digits)
+    return dims
+
+
+def _hidden_where(step: Step, scores: Predicates, where: Formula) -> Predicates:
+    step.assume(FINITE_SCORES_ASSUMPTION)
+    return Predicates(
+        same=some(scores.same, where),
+        hidden=some(scores.hidden, where),
+        ordinary=every(scores.ordinary, opposite(where)),
+    )
+
+
+def _masked(step: Step, scores: Predicates, mask: object, dims: Sequence[Digits]) -> Predicates:
+    """Scores plus a mask of numbers, or hidden where a mask of booleans is false."""
+    require(isinstance(mask, Fact), "expected a tensor as the mask")
+    assert isinstance(mask, Fact)
+    own = list(dims[len(dims) - len(mask.axes) :])
+    element = read(mask, [() if size_of(mask, d) is ONE else digits for d, digits in enumerate(own)], step.equal)
+    if mask.dtype == "bool":
+        require(isinstance(element.value, Formula), "a mask depends on tokens")
+        assert isinstance(element.value, Formula)
+        return _hidden_where(step, scores, opposite(element.value))
+    return added(step, scores, element.predicates)
+
+
+SOFTMAX: dict[str, Callable[[Step], list[Derived]]] = {
+    **dict.fromkeys(("softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax"), softmax),
+    "scaled_dot_product_attention": attention,
+}

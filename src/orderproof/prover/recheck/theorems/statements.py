@@ -1,0 +1,126 @@
+"""The statements of the laws, for all lengths: where the inputs of two runs agree, and where the outputs must.
+
+Row x0 and token x1 of an input; `mask(x0, x1)` marks a real token, `document(x0, x1)` is the document of a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orderproof.prover.recheck.theorems.expressions import (
+    TRUE,
+    Every,
+    Formula,
+    Term,
+    apply,
+    at_most,
+    equal,
+    every,
+    holds,
+    if_else,
+    integer,
+    less,
+    opposite,
+    some,
+    variable,
+)
+from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, Cases, Fact, Predicates, index, known
+from orderproof.prover.recheck.theorems.notation import require
+
+TOKENS, BATCH = variable("tokens"), variable("batch")
+MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"
+TOKEN_INPUT, FIXED = "tokens", "fixed"
+LEAST_SIZE = 2
+MOST_NEGATIVE = {
+    "float16": -65504.0, "bfloat16": -3.3895313892515355e38, "float32": -3.4028234663852886e38,
+    "float64": -1.7976931348623157e308,
+}  # fmt: skip
+FUNCTIONS = frozenset({"mask", "document", "sees", "position"})
+ROW, TOKEN = index(0), index(1)
+REAL = holds("mask", ROW, TOKEN)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A law of two runs."""
+
+    given: Formula  # the inputs agree; over ROW and TOKEN
+    shown: Formula  # the outputs must agree; over ROW and TOKEN
+    premises: tuple[Formula, ...] = ()
+    symbols: tuple[str, ...] = ()  # variables of the statement besides the sizes
+    covers: tuple[str, ...] = ()  # in words
+    per_token: bool = True
+
+
+def find_statement(law: str, code: str, shared: Sequence[str]) -> Statement:
+    """The statement of a law for a call with these shared inputs. Raises `CertificateError`."""
+    found = _STATEMENTS.get((code, law, tuple(shared)))
+    require(found is not None, "its law has no such statement")
+    assert found is not None
+    return found
+
+
+_CUT, _ROW, _DOCUMENT = variable("cut"), variable("row"), variable("own document")
+_BEFORE = less(TOKEN, _CUT)
+_IN_CUT = (at_most(0, _CUT), at_most(_CUT, TOKENS))
+_SAME_ROW = equal(ROW, _ROW)
+_IN_ROWS = (at_most(0, _ROW), less(_ROW, BATCH))
+_OWN = equal(apply("document", ROW, TOKEN), _DOCUMENT)
+
+_STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
+    ("OP201", "causal", ()): Statement(_BEFORE, _BEFORE, _IN_CUT, ("cut",)),
+    ("OP201", "causal", (MASK,)): Statement(
+        _BEFORE, every(_BEFORE, REAL), _IN_CUT, ("cut",), ("every attention mask (at its real tokens)",)
+    ),
+    ("OP202", "padding", (MASK,)): Statement(REAL, REAL, covers=("every attention mask",)),
+    ("OP203", "packing", (POSITIONS, BLOCKS)): Statement(
+        _OWN, _OWN, (), ("own document",),
+        ("every layout of documents", "every mask within documents that shows each token itself"),
+    ),
+    ("OP204", "batch", ()): Statement(_SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), per_token=False),
+    ("OP204", "batch", (MASK,)): Statement(
+        _SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), ("every attention mask",), per_token=False
+    ),
+}  # fmt: skip
+
+
+def without_mask(formula: Formula) -> Formula:
+    """A formula of a statement for the mask that marks every token as real."""
+    if formula is REAL:
+        return TRUE
+    return every(*map(without_mask, formula.fields[0])) if isinstance(formula, Every) else formula
+
+
+def input_fact(claim: Fact, role: str, statement: Statement, *, everything_real: bool) -> Fact:
+    """The fact about an input, by its role. Raises `CertificateError`."""
+    axes, dtype = claim.axes, claim.dtype
+    if role == FIXED:
+        return Fact(axes, dtype, Predicates())
+    least = 3 if role == BLOCKS else 2
+    require(len(axes) >= least and axes[0] == (BATCH,), "an input has no dimension of rows")
+    if role != BLOCKS:
+        require(axes[1] == (TOKENS,), "an input has no dimension of tokens")
+    if role == TOKEN_INPUT:
+        given = without_mask(statement.given) if everything_real else statement.given
+        return Fact(axes, dtype, Predicates(same=given))
+    if role == MASK:
+        require(len(axes) == 2, "an attention mask has two dimensions")
+        real = TRUE if everything_real else REAL
+        if dtype == "bool":
+            return known(axes, dtype, real)
+        require(dtype in INTEGER_LIMITS, "an attention mask of another dtype")
+        return known(axes, dtype, if_else(real, integer(1), integer(0)))
+    if role == POSITIONS:
+        require(len(axes) == 2 and dtype in INTEGER_LIMITS, "position ids of another shape or dtype")
+        return known(axes, dtype, apply("position", ROW, TOKEN))
+    require(role == BLOCKS and axes == ((BATCH,), (), (TOKENS,), (TOKENS,)), "an input has an unknown role")
+    require(dtype in FLOATS, "a block mask of another dtype")
+    seen = _seen(index(0), index(1), index(2))
+    return known(axes, dtype, Cases(((seen, 0.0), (opposite(seen), MOST_NEGATIVE[dtype]))))
+
+
+def _seen(row: Term, query: Term, key: Term) -> Formula:
+    """A token sees itself, and any tokens of its document."""
+    own = equal(apply("document", row, query), apply("document", row, key))
+    return every(own, some(equal(query, key), holds("sees", row, query, key)))

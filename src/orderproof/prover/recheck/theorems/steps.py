@@ -1,0 +1,310 @@
+"""One step of a certificate: a node, its operator, the facts of its operands, and the claimed facts of its results.
+
+A rule derives predicates of the result as formulas over the indices x0, x1, ... of the result and further indices, for
+all of which they must hold. The claim follows if each claimed predicate implies the derived one. These implications
+are the obligations of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from orderproof.errors import CertificateError
+from orderproof.prover.recheck.theorems.decision import Decision
+from orderproof.prover.recheck.theorems.expressions import (
+    FALSE,
+    TRUE,
+    Every,
+    Formula,
+    Term,
+    Variable,
+    apply,
+    at_most,
+    equal,
+    every,
+    holds,
+    integer,
+    less,
+    opposite,
+    some,
+    variable,
+)
+from orderproof.prover.recheck.theorems.facts import (
+    INTEGER_LIMITS,
+    Axes,
+    Cases,
+    Fact,
+    Predicates,
+    Value,
+    axis,
+    index,
+    predicates_of,
+    product_of,
+)
+from orderproof.prover.recheck.theorems.index_maps import Digits
+from orderproof.prover.recheck.theorems.notation import require, text
+
+OPEN_SIZES = ("batch", "tokens")
+SMALL_INTEGER = 1 << 24
+GREATEST_SIZE = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """For all indices x0, x1, ... within the sizes: what is given implies what is to be shown."""
+
+    sizes: Axes
+    given: Formula
+    shown: Formula
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number of true elements: the formula of an element, and the sizes."""
+
+    formula: Formula
+    sizes: Axes
+
+
+@dataclass
+class Setting:
+    """What the steps of a recording share: premises on the symbols of the statement, assumptions, the decision."""
+
+    decision: Decision
+    premises: tuple[Formula, ...]
+    assumptions: frozenset[str]
+    names: frozenset[str]  # variables of the statement
+    functions: set[str]  # that are in use
+    counts: dict[str, Count] = field(default_factory=dict)
+    obligations: dict[Obligation, int] = field(default_factory=dict)
+
+    def discharge(self, obligation: Obligation) -> bool:
+        """True if an obligation is met."""
+        used = obligation.given.variables | obligation.shown.variables
+        ranges = [
+            f
+            for k, size in enumerate(obligation.sizes)
+            if axis(k) in used
+            for f in (at_most(0, index(k)), less(index(k), size))
+        ]
+        premises = every(*self.premises, *ranges, obligation.given)
+        return all(self.decision.implies(premises, part) for part in _conjuncts(obligation.shown))
+
+    def equal(self, first: Term, second: Term) -> bool:
+        """True if two sizes are equal for all open sizes."""
+        return first is second or self.discharge(Obligation((), TRUE, equal(first, second)))
+
+
+def _conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    return formula.fields[0] if isinstance(formula, Every) else (formula,)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What a rule derives about a result."""
+
+    predicates: Predicates
+    value: Value | None = None
+
+    @classmethod
+    def of_value(cls, value: Value, dtype: str) -> Derived:
+        """A known value."""
+        return cls(predicates_of(value, dtype), value)
+
+    @classmethod
+    def of_element(cls, fact: Fact) -> Derived:
+        """The element of an operand at the right indices."""
+        return cls(fact.predicates, fact.value)
+
+
+@dataclass
+class Step:
+    """A step whose arguments are decoded: a `Fact` for a tensor, a list of them for several."""
+
+    setting: Setting
+    node: str
+    operator: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    shapes: Sequence[tuple[Term, ...]]
+    claims: Sequence[Fact]
+    operand_names: Mapping[int, str] = field(default_factory=dict)  # of facts by identity
+    obligations: list[Obligation] = field(default_factory=list)
+    bound: list[Term] = field(default_factory=list)  # sizes of the further indices
+
+    @property
+    def name(self) -> str:
+        """The operator without namespace and overload."""
+        parts = self.operator.split(".")
+        return parts[1] if len(parts) == 3 and parts[0] == "aten" else self.operator
+
+    @property
+    def claim(self) -> Fact:
+        """The claim about the first result."""
+        return self.claims[0]
+
+    @property
+    def shape(self) -> tuple[Term, ...]:
+        """The shape of the first result."""
+        return self.shapes[0]
+
+    def argument(self, place: int, name: str, default: Any = None) -> Any:
+        """A positional or keyword argument."""
+        return self.args[place] if place < len(self.args) else self.kwargs.get(name, default)
+
+    def fact(self, place: int, name: str = "") -> Fact:
+        """A tensor among the arguments. Raises `CertificateError`."""
+        found = self.argument(place, name)
+        require(isinstance(found, Fact), f"expected a tensor as argument {place}")
+        assert isinstance(found, Fact)
+        return found
+
+    def integer(self, value: Any) -> int:
+        """An argument that is an integer. Raises `CertificateError`."""
+        require(type(value) is int, f"expected an integer as an argument; got {str(value)[:40]}")
+        return int(value)
+
+    def dim(self, value: Any, rank: int) -> int:
+        """A dimension counted from the first."""
+        found = self.integer(value)
+        require(-max(rank, 1) <= found < max(rank, 1), "a dimension is out of range")
+        return found % max(rank, 1)
+
+    def term(self, value: Any) -> Term:
+        """A size or a place as a term. Raises `CertificateError`."""
+        if isinstance(value, Term):
+            return value
+        return integer(self.integer(value))
+
+    def assume(self, assumption: str) -> None:
+        """Raise `CertificateError` unless the certificate states an assumption."""
+        require(assumption in self.setting.assumptions, f"it needs the assumption: {assumption}")
+
+    def need(self, condition: Formula, why: str, sizes: Axes = ()) -> None:
+        """A condition that must always hold. Raises `CertificateError`."""
+        if condition is not TRUE:
+            self.meet(Obligation(sizes, TRUE, condition), why)
+
+    def meet(self, obligation: Obligation, why: str) -> None:
+        """Discharge an obligation. Raises `CertificateError`."""
+        if obligation.shown is TRUE or obligation.given is FALSE or obligation.given is obligation.shown:
+            return
+        self.obligations.append(obligation)
+        if not self.setting.discharge(obligation):
+            raise CertificateError(f"{why}: not decided that {text(obligation.given)} implies {text(obligation.shown)}")
+
+    def equal(self, first: Term, second: Term) -> bool:
+        """True if two sizes are equal for all open sizes."""
+        return self.setting.equal(first, second)
+
+    def digits(self, dim: int, result: int = 0) -> Digits:
+        """The index of a result along a dimension."""
+        axes = self.claims[result].axes
+        first = sum(len(one) for one in axes[:dim])
+        return tuple((size, index(first + k)) for k, size in enumerate(axes[dim]))
+
+    def all_digits(self, result: int = 0) -> list[Digits]:
+        """The index of a result along each dimension."""
+        return [self.digits(d, result) for d in range(len(self.claims[result].axes))]
+
+    def further(self, axes: Axes) -> Digits:
+        """Further indices, for all values of which the derived predicates must hold."""
+        count = max(len(claim.sizes) for claim in self.claims)
+        found = []
+        for size in axes:
+            found.append((size, index(count + len(self.bound))))
+            self.bound.append(size)
+        return tuple(found)
+
+    def sizes(self, result: int) -> Axes:
+        """The sizes of all indices of a result, the further ones last."""
+        own = self.claims[result].sizes
+        padding = [integer(1)] * (max(len(claim.sizes) for claim in self.claims) - len(own))
+        return (*own, *padding, *self.bound)
+
+    # ------------------------------------------------------------------ the claim
+
+    def check(self, derived: Sequence[Derived]) -> list[Fact]:
+        """The claimed facts, if they follow from the derived ones. Raises `CertificateError`."""
+        require(len(derived) == len(self.claims) == len(self.shapes), "it has another number of results")
+        return [self._checked(k, one) for k, one in enumerate(derived)]
+
+    def _checked(self, result: int, derived: Derived) -> Fact:
+        claim, shape = self.claims[result], self.shapes[result]
+        self._check_form(claim, shape)
+        sizes = self.sizes(result)
+        if claim.value is not None:
+            self._check_value(claim, derived, sizes)
+            return claim
+        own, found = claim.predicates, derived.predicates
+        pairs = {
+            "same": (own.same, some(found.same, found.zero)), "zero": (own.zero, found.zero),
+            "hidden": (own.hidden, found.hidden), "ordinary": (own.ordinary, found.ordinary),
+        }  # fmt: skip
+        for name, (claimed, shown) in pairs.items():
+            self.meet(Obligation(sizes, claimed, shown), f"it is claimed to be {name} where it need not be")
+        return replace(claim, zeros_are_known=own.zero is found.zero)
+
+    def _check_form(self, claim: Fact, shape: tuple[Term, ...]) -> None:
+        """The axes are those of the shape, and the formulas speak of nothing else."""
+        require(len(claim.axes) == len(shape), "its fact has another number of dimensions")
+        for axes, size in zip(claim.axes, shape, strict=True):
+            require(self.equal(product_of(axes), size), "the axes of a dimension do not have its size")
+        names = {str(v.fields[0]) for v in claim.variables if not _is_index(v)}
+        require(names <= self.setting.names, "its fact has a variable that the statement does not have")
+        count = len(claim.sizes)
+        inside = {axis(k) for k in range(count)} | {v for v in claim.variables if not _is_index(v)}
+        require(claim.variables <= inside, "its fact has an index that its tensor does not have")
+
+    def _check_value(self, claim: Fact, derived: Derived, sizes: Axes) -> None:
+        value = claim.value
+        if derived.value is None or self._is_new_function(value, claim):
+            new = self._is_new_function(value, claim)
+            require(new and derived.predicates.same is not FALSE, "its value is not known")
+            self.meet(Obligation(sizes, TRUE, derived.predicates.same), "its value is not the same in both runs")
+            if isinstance(value, Term):
+                self.meet(Obligation(sizes, TRUE, derived.predicates.ordinary), "its value is not ordinary")
+            self.setting.functions.add(self.node)
+            return
+        for given, shown in _equalities(value, derived.value):
+            self.meet(Obligation(sizes, given, shown), "it is claimed to have another value")
+        if isinstance(value, Term):
+            self._check_limits(value, claim, sizes)
+
+    def _is_new_function(self, value: Value | None, claim: Fact) -> bool:
+        """True for the value NODE(x0, x1, ...): an arbitrary function of the indices, named after the node."""
+        indices = [index(k) for k in range(len(claim.sizes))]
+        arbitrary = value is apply(self.node, *indices) or value is holds(self.node, *indices)
+        return arbitrary and self.node not in self.setting.functions
+
+    def _check_limits(self, value: Term, claim: Fact, sizes: Axes) -> None:
+        """A term does not wrap around; an integer of the model does."""
+        if claim.dtype == "int64" and value.largest_integer < SMALL_INTEGER:
+            return
+        low, high = INTEGER_LIMITS[claim.dtype]
+        bounded = every(*(less(variable(name), GREATEST_SIZE) for name in OPEN_SIZES))
+        within = every(at_most(low, value), at_most(value, high))
+        self.meet(Obligation(sizes, bounded, within), f"its value may leave {claim.dtype}")
+
+
+def _is_index(variable: Variable) -> bool:
+    name = str(variable.fields[0])
+    return name.startswith("x") and name[1:].isdigit()
+
+
+def _equalities(claimed: Value | None, derived: Value) -> Iterable[tuple[Formula, Formula]]:
+    """Implications that together say that two values are equal. Raises `CertificateError`."""
+    if isinstance(claimed, Term) and isinstance(derived, Term):
+        return [(TRUE, equal(claimed, derived))]
+    if isinstance(claimed, Formula) and isinstance(derived, Formula):
+        return [(claimed, derived), (opposite(claimed), opposite(derived))] if claimed is not derived else []
+    require(isinstance(claimed, Cases) and isinstance(derived, Cases), "its value is of another kind")
+    assert isinstance(claimed, Cases)
+    assert isinstance(derived, Cases)
+    return [
+        (condition, some(*(c for c, n in others.pairs if repr(n) == repr(number))))
+        for cases, others in ((claimed, derived), (derived, claimed))
+        for condition, number in cases.pairs
+    ]

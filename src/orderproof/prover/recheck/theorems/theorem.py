@@ -1,0 +1,193 @@
+"""The check of a certificate of a theorem: a law for every length, mask and weight, and often every depth.
+
+{"certificate": 4, "kind": "theorem", "law", "code", "output", "subject",
+"claim": {"least_length", "greatest_length", "every_depth", "covers", "conditions", "sentence"},
+"assumptions": [text, ...],
+"calls": [{"shared": [role, ...],
+"ranges": [{"least_length", "greatest_length", "conditions",
+"recordings": [{"inputs": [[node, role], ...], "conditions", "questions": [[node, answer]],
+"asked": [step, ...], "everything_real", "steps": [step, ...],
+"output": {"node", "row", "token"}, "depth"}, ...]}, ...]}, ...],
+"digest": SHA-256 of everything else}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orderproof.errors import CertificateError
+from orderproof.prover.recheck.certificate_file import VERSION
+from orderproof.prover.recheck.result import RecheckResult
+from orderproof.prover.recheck.theorems.decision import Decision
+from orderproof.prover.recheck.theorems.depth import check_depth
+from orderproof.prover.recheck.theorems.expressions import Formula
+from orderproof.prover.recheck.theorems.notation import read_formula, require, text
+from orderproof.prover.recheck.theorems.recording import Range, Recording, check_recording
+from orderproof.prover.recheck.theorems.statements import LEAST_SIZE, find_statement
+
+KIND = "theorem"
+FIELDS = {"certificate", "kind", "law", "code", "output", "subject", "claim", "assumptions", "calls", "digest"}
+MAX_RECORDINGS = 64
+
+
+@dataclass
+class _Found:
+    """What the calls of a certificate prove together."""
+
+    least: int = LEAST_SIZE
+    greatest: int | None = None
+    every_depth: bool = True
+    covers: tuple[str, ...] = ()
+    conditions: tuple[Formula, ...] = ()
+    steps: int = 0
+
+
+def digest_of(certificate: Mapping[str, Any]) -> str:
+    """SHA-256 of a certificate without its digest."""
+    content = {key: value for key, value in certificate.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def check_theorem(certificate: dict[str, Any], *, fill: bool = False) -> RecheckResult:
+    """Check every step of a certificate of a theorem. Raises `CertificateError`.
+
+    Args:
+        certificate: The certificate.
+        fill: Write the obligations, the claim and the digest instead of comparing them: for who makes a certificate.
+
+    """
+    try:
+        return _checked(certificate, fill=fill)
+    except RecursionError:
+        raise CertificateError("expected a certificate whose proof holds: it is nested too deeply") from None
+    except (CertificateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise CertificateError(f"expected a certificate whose proof holds: {str(error)[:600]}") from error
+
+
+def _checked(certificate: dict[str, Any], *, fill: bool) -> RecheckResult:
+    if not fill:
+        require(set(certificate) == FIELDS, "it has other fields")
+        require(certificate["digest"] == digest_of(certificate), "its digest is not that of its text")
+    assumptions = certificate["assumptions"]
+    require(isinstance(assumptions, list) and all(isinstance(a, str) for a in assumptions), "expected assumptions")
+    decision, found = Decision(), _Found()
+    calls = certificate["calls"]
+    shared = [tuple(call["shared"]) for call in calls]
+    require(calls and len(set(shared)) == len(calls), "it has no call, or one several times")
+    for call, roles in zip(calls, shared, strict=True):
+        _check_call(certificate, call, roles, found, decision, fill=fill)
+    if len(calls) > 1:
+        require(shared[0] == () and len(calls) == 2, "its calls are not one without and one with a mask")
+        found.covers = ("no attention mask", *found.covers)
+    claim = _claim(certificate["law"], found)
+    if fill:
+        certificate["claim"] = claim
+        certificate["digest"] = digest_of(certificate)
+    require(certificate["claim"] == claim, "its claim is not what its calls prove")
+    require(certificate["certificate"] == VERSION and certificate["kind"] == KIND, "its version is another")
+    return RecheckResult(
+        law=str(certificate["law"]),
+        output=str(certificate["output"]),
+        subject=str(certificate["subject"]),
+        steps=found.steps,
+        assumptions=tuple(assumptions),
+        weights="all",
+        premises=(),
+        theorem=claim["sentence"],
+        obligations=decision.asked,
+    )
+
+
+def _check_call(
+    certificate: Mapping[str, Any], call: Mapping[str, Any], shared: tuple[str, ...], found: _Found,
+    decision: Decision, *, fill: bool,
+) -> None:  # fmt: skip
+    require(set(call) == {"shared", "ranges"}, "a call has other fields")
+    statement = find_statement(certificate["law"], certificate["code"], shared)
+    ranges = sorted(call["ranges"], key=lambda r: r["least_length"])
+    require(ranges and ranges == call["ranges"], "the ranges of lengths are not in order")
+    least, greatest = ranges[0]["least_length"], ranges[-1]["greatest_length"]
+    for one, following in zip(ranges, [*ranges[1:], None], strict=True):
+        fields = {"least_length", "greatest_length", "conditions", "recordings"}
+        require(set(one) == fields and type(one["least_length"]) is int, "a range of lengths has other fields")
+        end = one["greatest_length"]
+        require(one["least_length"] >= LEAST_SIZE, "a range begins before 2 tokens")
+        require(end is None or (type(end) is int and end >= one["least_length"]), "a range of lengths is empty")
+        adjoins = following is None or (end is not None and following["least_length"] == end + 1)
+        require(adjoins, "the ranges of lengths do not adjoin")
+        conditions = tuple(map(read_formula, one["conditions"]))
+        whole = Range(
+            statement, one["least_length"], end, conditions, frozenset(certificate["assumptions"]), decision, fill
+        )
+        _check_range(one["recordings"], whole, shared, found)
+        found.conditions = tuple(dict.fromkeys([*found.conditions, *conditions]))
+    ends = [e for e in (found.greatest, greatest) if e is not None]
+    found.least, found.greatest = max(found.least, least), min(ends, default=None)
+    require(found.greatest is None or found.least <= found.greatest, "its calls have no length in common")
+    found.covers = (*found.covers, *statement.covers)
+
+
+def _check_range(recordings: Sequence[dict[str, Any]], whole: Range, shared: tuple[str, ...], found: _Found) -> None:
+    require(0 < len(recordings) <= MAX_RECORDINGS, "a range of lengths has no recording, or too many")
+    answers = [[answer for _, answer in one["questions"]] for one in recordings]
+    require(_covers_all(answers), "the recordings do not answer every question both ways")
+    proved = 0
+    for one in recordings:
+        fields = {"inputs", "conditions", "questions", "asked", "everything_real", "steps", "output", "depth"}
+        require(set(one) == fields, "a recording has other fields")
+        _check_roles(one["inputs"], shared)
+        fixed = ", ".join(node for node, role in one["inputs"] if role == "fixed")
+        stated = not fixed or f"the same in both runs: {fixed}" in whole.assumptions
+        require(stated, "an input is the same in both runs, and the assumptions do not say so")
+        recording = check_recording(one, whole)
+        if recording is None:
+            continue
+        proved += 1
+        found.steps += len(recording.facts)
+        _check_depth(recording, found, fill=whole.fill)
+    require(proved, "no recording of a range of lengths is proved")
+
+
+def _check_depth(recording: Recording, found: _Found, *, fill: bool) -> None:
+    depth = recording.data["depth"]
+    if depth is None:
+        found.every_depth = False
+    else:
+        check_depth(depth, recording, fill=fill)
+
+
+def _check_roles(inputs: Sequence[Sequence[str]], shared: tuple[str, ...]) -> None:
+    """Some inputs have tokens, and the shared ones are those of the statement."""
+    roles = [role for _, role in inputs]
+    require(len({node for node, _ in inputs}) == len(inputs), "an input has several roles")
+    require("tokens" in roles, "no input has tokens")
+    rest = [role for role in roles if role not in ("tokens", "fixed")]
+    require(rest == list(shared), "the shared inputs are not those of the statement")
+
+
+def _covers_all(answers: Sequence[Sequence[bool]]) -> bool:
+    """True if sequences of answers are the paths of a tree in which every question is answered both ways."""
+    if any(not one for one in answers):
+        return len(answers) == 1
+    sides = [[one[1:] for one in answers if one[0] is answer] for answer in (False, True)]
+    return all(side and _covers_all(side) for side in sides)
+
+
+def _claim(law: str, found: _Found) -> dict[str, Any]:
+    conditions = [text(c) for c in found.conditions]
+    end = "on" if found.greatest is None else f"to {found.greatest}"
+    parts = [f"every length from {found.least} {end}", "every batch size of at least 2", *found.covers]
+    parts += ["every number of layers"] if found.every_depth else []
+    where = f", where {' and '.join(conditions)}" if conditions else ""
+    return {
+        "least_length": found.least,
+        "greatest_length": found.greatest,
+        "every_depth": found.every_depth,
+        "covers": list(found.covers),
+        "conditions": conditions,
+        "sentence": f"{law}: for {', '.join(parts)} and every weight{where}",
+    }
