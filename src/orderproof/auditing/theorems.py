@@ -53,7 +53,7 @@ class NoTheorem(Exception):
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """The recordings for a range of lengths [tokens], both ends included; no greatest length means no end."""
 
     graphs: tuple[OpenGraph, ...]
@@ -84,35 +84,24 @@ class _Piece:
         return found
 
 
+Proofs = list[tuple[Piece, dict[str, OutputProof]]]
+
+
 @dataclass
 class OpenCalls:
     """The open recordings of a subject, by call mode; each is made once."""
 
     subject: Subject
     solver: Solver = field(default_factory=Solver)
-    _pieces: dict[str, list[_Piece] | str] = field(default_factory=dict)
+    _pieces: dict[str, list[Piece] | str] = field(default_factory=dict)
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _shared: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inputs besides the tokens
     _nodes: int = 0  # of all recordings
 
     def prove(self, law: ProvedLaw, call_mode: str) -> dict[str, Theorem]:
         """The theorem about each output of a call mode. Raises `NoTheorem`."""
-        if call_mode not in OPEN_MODES:
-            raise NoTheorem("its inputs are not open yet in this call mode")
-        statement = law.open_statement(frozenset(self._inputs(call_mode)))
-        if statement is None:
-            raise NoTheorem("the law has no statement for every length yet")
-        pieces = self._recorded(call_mode)
-        roles = self._roles[call_mode]
-        found = [
-            (
-                piece,
-                prove_equivariance(piece.graphs, roles, self.solver)
-                if isinstance(statement, Equivariance)
-                else prove(piece.graphs, roles, statement, self.solver),
-            )
-            for piece in pieces
-        ]
+        statement = self.statement(law, call_mode)
+        found = self.proofs(law, call_mode)
         first = found[0][1]
         held = [f"input_{k}" for k, role in enumerate(self._roles[call_mode]) if role == FIXED]
         same = (f"the same in both runs: {', '.join(held)}",) if held else ()
@@ -128,7 +117,29 @@ class OpenCalls:
         """True if a recording of a call mode that only widens a theorem was made, or is worth its time."""
         return self._nodes < MAX_NODES or call_mode in self._pieces
 
-    def _recorded(self, call_mode: str) -> list[_Piece]:
+    def statement(self, law: ProvedLaw, call_mode: str) -> Statement | Equivariance:
+        """The statement of a law for a call mode. Raises `NoTheorem`."""
+        if call_mode not in OPEN_MODES:
+            raise NoTheorem("its inputs are not open yet in this call mode")
+        statement = law.open_statement(frozenset(self._inputs(call_mode)))
+        if statement is None:
+            raise NoTheorem("the law has no statement for every length yet")
+        return statement
+
+    def proofs(self, law: ProvedLaw, call_mode: str) -> Proofs:
+        """The proofs on the recordings of a call mode, which come for each range of lengths. Raises `NoTheorem`."""
+        statement, pieces = self.statement(law, call_mode), self._recorded(call_mode)
+        roles = self._roles[call_mode]
+        if isinstance(statement, Equivariance):
+            return [(piece, prove_equivariance(piece.graphs, roles, self.solver)) for piece in pieces]
+        return [(piece, prove(piece.graphs, roles, statement, self.solver)) for piece in pieces]
+
+    def roles(self, call_mode: str) -> tuple[str, ...]:
+        """The roles of the inputs of a call mode. Raises `NoTheorem`."""
+        self._recorded(call_mode)
+        return self._roles[call_mode]
+
+    def _recorded(self, call_mode: str) -> list[Piece]:
         if call_mode not in self._pieces:
             try:
                 self._pieces[call_mode] = list(self._record(call_mode))
@@ -141,7 +152,7 @@ class OpenCalls:
             raise NoTheorem(found)
         return found
 
-    def _record(self, call_mode: str) -> Iterator[_Piece]:
+    def _record(self, call_mode: str) -> Iterator[Piece]:
         module, inputs, roles = self._call(call_mode)
         self._roles[call_mode] = roles
         avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
@@ -165,7 +176,7 @@ class OpenCalls:
             yield piece
             above, count = piece.greatest, count + 1
 
-    def _piece(self, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> _Piece:
+    def _piece(self, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> Piece:
         sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
         patched = ""
         try:
@@ -181,7 +192,7 @@ class OpenCalls:
         limit = self.subject.max_length
         if limit is not None:
             greatest = limit if greatest is None else min(greatest, limit)
-        return _Piece(tuple(graphs), least, greatest, others, patched)
+        return Piece(tuple(graphs), least, greatest, others, patched)
 
     def _inputs(self, call_mode: str) -> tuple[str, ...]:
         """The inputs of a call mode besides the tokens, the first that the module takes."""
@@ -276,7 +287,7 @@ class OpenCalls:
                     extras.append(torch.where(seen, 0.0, torch.finfo(dtype).min).to(dtype))
             yield (*sample, *extras)
 
-    def _differs(self, module: nn.Module, piece: _Piece, inputs: tuple[Tensor, ...], tokens: int) -> str:
+    def _differs(self, module: nn.Module, piece: Piece, inputs: tuple[Tensor, ...], tokens: int) -> str:
         sizes = {"batch": inputs[0].shape[0], "tokens": tokens}
         try:
             with torch.no_grad(), fixed_rng(), without_compilation(), without_compiled_kernels():
@@ -345,20 +356,12 @@ def _unproved(reason: str) -> Theorem:
     return Theorem(proved=False, reason=reason)
 
 
-def _joined(
-    name: str, found: Sequence[tuple[_Piece, dict[str, OutputProof]]], statement: Statement | Equivariance
-) -> Theorem:
-    """The theorem about one output from the results for adjoining ranges of lengths."""
-    first, results = found[0]
-    result = results[name]
-    if not result.proved:
-        where = "" if result.node is None else f"{result.node.target} ({module_path(result.node)}): "
-        return _unproved(f"{where}{result.reason}")
-    least, greatest, every_depth = first.least, first.greatest, result.every_depth
-    assumptions, others = [*first.assumptions, *result.assumptions], list(first.others)
+def joined_pieces(name: str, found: Proofs) -> list[Piece]:
+    """The ranges of lengths that a theorem about an output covers: the first, and those that adjoin and are proved."""
+    first, _ = found[0]
+    joined, least, greatest = [first], first.least, first.greatest
     for piece, own in found[1:]:
-        more = own.get(name)
-        if more is None or not more.proved:
+        if name not in own or not own[name].proved:
             continue
         if piece.greatest is not None and piece.greatest + 1 == least:
             least = piece.least
@@ -366,13 +369,27 @@ def _joined(
             greatest = piece.greatest
         else:
             continue
-        every_depth = every_depth and more.every_depth
-        assumptions += [*piece.assumptions, *more.assumptions]
-        others += piece.others
+        joined.append(piece)
+    return joined
+
+
+def _joined(name: str, found: Proofs, statement: Statement | Equivariance) -> Theorem:
+    """The theorem about one output from the results for adjoining ranges of lengths."""
+    result = found[0][1][name]
+    if not result.proved:
+        where = "" if result.node is None else f"{result.node.target} ({module_path(result.node)}): "
+        return _unproved(f"{where}{result.reason}")
+    pieces = joined_pieces(name, found)
+    results = [own[name] for piece, own in found if any(piece is one for one in pieces)]
+    ends = [piece.greatest for piece in pieces]
+    assumptions = [text for piece in pieces for text in piece.assumptions]
+    assumptions += [text for one in results for text in one.assumptions]
     return Theorem(
-        proved=True, least_length=least, greatest_length=greatest, every_depth=every_depth,
+        proved=True, least_length=min(piece.least for piece in pieces),
+        greatest_length=None if None in ends else max(end for end in ends if end is not None),
+        every_depth=all(one.every_depth for one in results),
         covers=statement.covers,
-        conditions=tuple(dict.fromkeys(others)),
+        conditions=tuple(dict.fromkeys(text for piece in pieces for text in piece.others)),
         assumptions=(OPEN_CALL_ASSUMPTION, *dict.fromkeys(assumptions)),
     )  # fmt: skip
 

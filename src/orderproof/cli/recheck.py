@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 def recheck(
     certificate: Annotated[Path, typer.Argument(help="A file written by --certificate.")],
+    derivation: Annotated[
+        bool, typer.Option("--derivation", help="Print the proof of each theorem, step by step.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the exit code.")] = False,
 ) -> None:
     """Check every step of a certificate, independently of the prover.
@@ -44,18 +47,26 @@ def recheck(
                 outcomes.append(check(each))
             except CertificateError as error:
                 outcomes.append(error)
-    for number, outcome in enumerate(outcomes, start=1):
+    for number, (each, outcome) in enumerate(zip(certificates, outcomes, strict=True), start=1):
         if isinstance(outcome, CertificateError):
             _show(f"refused: certificate {number}: {outcome}", error=True)
         elif not quiet:
             _show_accepted(outcome)
+            if derivation and outcome.theorem:
+                from orderproof.prover.recheck.theorems.derivation import derivation_lines
+
+                for line in derivation_lines(each):
+                    _show(f"  {line}")
     raise typer.Exit(any(isinstance(outcome, CertificateError) for outcome in outcomes))
 
 
 def _show_accepted(result: RecheckResult) -> None:
-    _show(
-        f"accepted: {result.law} of {result.output} in {result.subject}, {result.steps} steps, {result.weights} weights"
-    )
+    of = f"{result.output} in {result.subject}, {result.steps} steps"
+    if result.theorem:
+        _show(f"accepted: theorem about {of}, {result.obligations} implications")
+        _show(f"  {result.theorem}")
+    else:
+        _show(f"accepted: {result.law} of {of}, {result.weights} weights")
     for text in result.premises:
         _show(f"  given {text}")
     for text in result.assumptions:

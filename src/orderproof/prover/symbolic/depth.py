@@ -32,30 +32,49 @@ class Layer:
     result: Node
 
 
+@dataclass(frozen=True)
+class Induction:
+    """An induction over layers: for each the facts from the invariant, or None if the walk began it with that."""
+
+    layers: tuple[Layer, ...]
+    derived: tuple[OpenWalk | None, ...]
+
+
 def holds_at_every_depth(graph: OpenGraph, done: OpenWalk, output: Node, context: Context) -> bool:
     """True if the fact about an output holds for every number of the recorded layers."""
-    layers = repeated_layers(
-        graph, output, lambda first, second: _is_alike(done.facts.get(first), done.facts.get(second))
-    )
+    return induction(graph, done, output, context) is not None
+
+
+def induction(graph: OpenGraph, done: OpenWalk, output: Node, context: Context) -> Induction | None:
+    """The induction that proves the fact about an output for every number of the recorded layers; None if it fails."""
+
+    def alike(first: Node, second: Node) -> bool:
+        return _is_alike(done.facts.get(first), done.facts.get(second))
+
+    layers = repeated_layers(graph, output, alike)
     if not layers:
-        return False
+        return None
     invariant = done.facts.get(layers[-1].result)
     if not isinstance(invariant, OpenFact) or invariant.unbounded is not FALSE or invariant.hidden is not FALSE:
-        return False
+        return None
     invariant = OpenFact(invariant.dims, invariant.dtype, invariant.same)
     if not _implies(context, invariant, done.facts.get(layers[0].entry)):
-        return False
+        return None
+    derived: list[OpenWalk | None] = []
     for layer in layers:
         entered = done.facts.get(layer.entry)
         if isinstance(entered, OpenFact) and entered == invariant:
             result = done.facts.get(layer.result)  # the walk began this layer with the invariant
+            derived.append(None)
         else:
             own = set(layer.nodes)
             known = {node: fact for node, fact in done.facts.items() if node not in own} | {layer.entry: invariant}
-            result = derive(graph, layer.nodes, known, context).facts.get(layer.result)
+            again = derive(graph, layer.nodes, known, context)
+            result = again.facts.get(layer.result)
+            derived.append(again)
         if not _implies(context, invariant, result):
-            return False
-    return True
+            return None
+    return Induction(tuple(layers), tuple(derived))
 
 
 def _implies(context: Context, invariant: OpenFact, fact: object) -> bool:

@@ -90,9 +90,32 @@ def in_every_branch(branches: Iterable[dict[str, OutputProof]]) -> dict[str, Out
     return results
 
 
-def _prove_branch(
-    graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver
-) -> dict[str, OutputProof]:
+@dataclass(frozen=True)
+class Branch:
+    """The facts of one recording.
+
+    Attributes:
+        graph: The recording.
+        statement: The statement that is proved on it.
+        asked: The facts by which its answers are judged.
+        done: The facts of the proof: the same, or those for a mask that marks every token as real.
+        context: The context of the proof.
+        possible: Its answers can be.
+        everything_real: Its answers say that every token is real.
+
+    """
+
+    graph: OpenGraph
+    statement: Statement
+    asked: OpenWalk
+    done: OpenWalk
+    context: Context
+    possible: bool
+    everything_real: bool
+
+
+def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver) -> Branch:
+    """Derive the facts of one recording."""
     sizes = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH))
     premises = (*sizes, *graph.conditions, *statement.premises)
 
@@ -104,14 +127,22 @@ def _prove_branch(
         }
         return walk(graph, inputs, context), context
 
-    done, context = walked(statement, {})
-    possible, everywhere = _answers(graph, done, context)
-    if not possible:
+    asked, context = walked(statement, {})
+    possible, everywhere = _answers(graph, asked, context)
+    if not possible or not everywhere:
+        return Branch(graph, statement, asked, asked, context, possible, everything_real=False)
+    statement = statement.with_everything_real()
+    done, context = walked(statement, {MASK: TRUE})
+    return Branch(graph, statement, asked, done, context, possible, everything_real=True)
+
+
+def _prove_branch(
+    graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver
+) -> dict[str, OutputProof]:
+    found = walk_branch(graph, roles, statement, solver)
+    if not found.possible:
         return {}
-    if everywhere:
-        statement = statement.with_everything_real()
-        done, context = walked(statement, {MASK: TRUE})
-    return {name: _decide(graph, name, done, statement, context) for name in graph.outputs}
+    return {name: _decide(graph, name, found.done, found.statement, found.context) for name in graph.outputs}
 
 
 def input_fact(graph: OpenGraph, node: Node, role: str, statement: Statement, fixed: Mapping[str, Value]) -> OpenFact:

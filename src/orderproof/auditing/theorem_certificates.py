@@ -1,0 +1,107 @@
+"""Certificates of theorems: the proofs on the open recordings, written down and checked again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.theorems import NoTheorem, OpenCalls, Piece, joined_pieces
+from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
+from orderproof.laws import ProvedLaw, find_proved_law
+from orderproof.models.settings import DEFAULT_SETTING
+from orderproof.prover.recheck.certificate_file import VERSION
+from orderproof.prover.recheck.theorems.theorem import KIND, check_theorem
+from orderproof.prover.symbolic.statement import Equivariance
+from orderproof.prover.symbolic.theorem import walk_branch
+from orderproof.prover.theorem_certificate import formula_data, recording_record
+from orderproof.records.audit import Finding, Theorem
+
+NO_MASK = "no attention mask"  # among what a theorem covers: the calls without and with a mask
+
+
+class NotIncluded(Exception):
+    """A theorem has no certificate; the message says why."""
+
+
+def theorem_certificate(context: AuditContext, finding: Finding) -> dict[str, Any] | None:
+    """The certificate of the theorem of a finding, which the recheck accepts; None if it has no theorem.
+
+    Raises `NotIncluded`.
+    """
+    theorem = finding.theorem
+    if theorem is None or not theorem.proved:
+        return None
+    calls = context.memo.setdefault("open calls", OpenCalls(context.subject))
+    law = find_proved_law(finding.law)
+    mode = finding.call_mode or DEFAULT_SETTING
+    modes = [mode, "padded"] if NO_MASK in theorem.covers else [mode]
+    try:
+        made = certificate_of(calls, law, modes, finding.output, theorem)
+        check_theorem(made, fill=True)
+        check_theorem(made)
+    except NotIncluded:
+        raise
+    except (CertificateError, NoTheorem) as error:
+        raise NotIncluded(str(error)) from None
+    except Exception as error:
+        raise NotIncluded(f"{INTERNAL_ERROR}{first_line(error)}") from error
+    _compare(made["claim"], theorem)
+    return made
+
+
+def certificate_of(
+    calls: OpenCalls, law: ProvedLaw, modes: Sequence[str], output: str, theorem: Theorem
+) -> dict[str, Any]:
+    """The certificate of a theorem about one output, without obligations, claim and digest."""
+    return {
+        "certificate": VERSION,
+        "kind": KIND,
+        "law": law.name,
+        "code": law.code,
+        "output": output,
+        "subject": calls.subject.name,
+        "claim": {},
+        "assumptions": list(theorem.assumptions),
+        "calls": [_call_record(calls, law, mode, output) for mode in modes],
+        "digest": "",
+    }
+
+
+def _call_record(calls: OpenCalls, law: ProvedLaw, mode: str, output: str) -> dict[str, Any]:
+    statement, roles = calls.statement(law, mode), calls.roles(mode)
+    if isinstance(statement, Equivariance):
+        raise NotIncluded("the checker has no rules for permutations of every number of tokens yet")
+    proofs = calls.proofs(law, mode)
+    ranges = []
+    for piece in joined_pieces(output, proofs):
+        branches = [walk_branch(graph, roles, statement, calls.solver) for graph in piece.graphs]
+        ranges.append(
+            {
+                "least_length": piece.least,
+                "greatest_length": piece.greatest,
+                "conditions": [formula_data(c) for c in _other_conditions(piece)],
+                "recordings": [recording_record(branch, roles, output) for branch in branches],
+            }
+        )
+    shared = [role for role in roles if role not in ("tokens", "fixed")]
+    return {"shared": shared, "ranges": sorted(ranges, key=lambda one: one["least_length"])}
+
+
+def _other_conditions(piece: Piece) -> list[Any]:
+    """The conditions of the recordings that are no bound of the length."""
+    conditions = dict.fromkeys(c for graph in piece.graphs for c in graph.conditions)
+    return [c for c in conditions if str(c) in piece.others]
+
+
+def _compare(claim: dict[str, Any], theorem: Theorem) -> None:
+    """The certificate proves what the report says. Raises `NotIncluded`."""
+    reported = {
+        "least_length": theorem.least_length,
+        "greatest_length": theorem.greatest_length,
+        "covers": list(theorem.covers),
+    }
+    if any(claim[key] != value for key, value in reported.items()) or (
+        theorem.every_depth and not claim["every_depth"]
+    ):
+        raise NotIncluded(f"it proves another claim than the report: {claim['sentence']}")
