@@ -188,7 +188,7 @@ class OpenCalls:
             with self.subject.export_context():
                 graphs = record_open(module, inputs, sizes)
         self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
-        least, greatest, others = _bounds([c for graph in graphs for c in graph.conditions])
+        least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions])
         limit = self.subject.max_length
         if limit is not None:
             greatest = limit if greatest is None else min(greatest, limit)
@@ -394,7 +394,7 @@ def _joined(name: str, found: Proofs, statement: Statement | Equivariance) -> Th
     )  # fmt: skip
 
 
-def _bounds(conditions: Sequence[Formula]) -> tuple[int, int | None, tuple[str, ...]]:
+def length_bounds(conditions: Sequence[Formula]) -> tuple[int, int | None, tuple[str, ...]]:
     """The least and the greatest number of tokens that fulfil conditions, and the conditions that are no such bound."""
     least, greatest, others = LEAST_SIZE, None, []
     for condition in dict.fromkeys(conditions):

@@ -38,13 +38,16 @@ def derivation_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
 
 def _step_lines(steps: list[Mapping[str, Any]]) -> Iterator[str]:
     for number, step in enumerate(steps, start=1):
-        several = isinstance(step["fact"], list)
+        if step["operator"] == "parameter":
+            continue  # the same in both runs
+        facts = step["fact"] if isinstance(step["fact"], list) else [step["fact"]]
         call = f"{step['operator']}({', '.join(map(_argument, step['args']))})"
-        for fact in step["fact"] if several else [step["fact"]]:
+        for fact in facts:
             axes = ", ".join(" * ".join(term_text(read_term(t)) for t in dim) or "1" for dim in fact["axes"])
             yield f"  {number:3} {step['node']} [{axes}] = {call}"
             yield from (f"        {line}" for line in _fact_lines(fact))
-        yield from (f"        because {_need(need)}" for need in step["needs"])
+        indices = max(sum(map(len, fact["axes"])) for fact in facts)
+        yield from (f"        because {_need(need, indices)}" for need in step["needs"])
 
 
 def _argument(argument: Any) -> str:
@@ -83,10 +86,14 @@ def _where(formula: Any) -> str:
     )
 
 
-def _need(need: Any) -> str:
-    _, given, shown = need
-    shown_text = text(read_formula(shown))
-    return shown_text if given is True else f"{text(read_formula(given))}  implies  {shown_text}"
+def _need(need: Any, indices: int) -> str:
+    """An obligation; the indices after those of the result are further ones."""
+    sizes, given, shown = need
+    formula = read_formula(shown)
+    names = {str(v.fields[0]) for v in formula.variables}
+    further = [f"x{k} < {term_text(read_term(s))}" for k, s in enumerate(sizes) if k >= indices and f"x{k}" in names]
+    quantified = f"for all {', '.join(further)}: {text(formula)}" if further else text(formula)
+    return quantified if given is True else f"{text(read_formula(given))} implies {quantified}"
 
 
 def _depth_lines(depth: Mapping[str, Any] | None) -> Iterator[str]:

@@ -129,6 +129,7 @@ def check_step(
     else:
         require(step.operator.startswith("aten.") and step.name in RULES, "its operator has no rule in the recheck")
         derived = RULES[step.name](step)
+        step.require_all_read()
     for claim in step.claims:
         new = claim.functions - setting.functions - {step.node}
         require(not new, "its fact has a function that nothing defines")

@@ -130,9 +130,9 @@ class Step:
     kwargs: Mapping[str, Any]
     shapes: Sequence[tuple[Term, ...]]
     claims: Sequence[Fact]
-    operand_names: Mapping[int, str] = field(default_factory=dict)  # of facts by identity
     obligations: list[Obligation] = field(default_factory=list)
     bound: list[Term] = field(default_factory=list)  # sizes of the further indices
+    read: set[int | str] = field(default_factory=set)  # places and names of arguments that the rule has read
 
     @property
     def name(self) -> str:
@@ -152,7 +152,20 @@ class Step:
 
     def argument(self, place: int, name: str, default: Any = None) -> Any:
         """A positional or keyword argument."""
+        self.read.add(place if place < len(self.args) else name)
         return self.args[place] if place < len(self.args) else self.kwargs.get(name, default)
+
+    def arguments(self, start: int = 0) -> Sequence[Any]:
+        """All positional arguments from a place on."""
+        self.read.update(range(start, len(self.args)))
+        return self.args[start:]
+
+    def require_all_read(self) -> None:
+        """Raise `CertificateError` if the rule has not read a tensor among the arguments."""
+        for key, value in (*enumerate(self.args), *self.kwargs.items()):
+            parts = value if isinstance(value, list) else [value]
+            if any(isinstance(part, Fact) for part in parts):
+                require(key in self.read, f"its rule does not read the tensor {key}")
 
     def fact(self, place: int, name: str = "") -> Fact:
         """A tensor among the arguments. Raises `CertificateError`."""

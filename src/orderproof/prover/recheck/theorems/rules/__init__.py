@@ -8,10 +8,12 @@ from orderproof.prover.recheck.theorems.facts import Fact
 from orderproof.prover.recheck.theorems.rules.creation import CREATION
 from orderproof.prover.recheck.theorems.rules.lookup import LOOKUP
 from orderproof.prover.recheck.theorems.rules.movement import MOVEMENT
+from orderproof.prover.recheck.theorems.rules.parts import PARTS
 from orderproof.prover.recheck.theorems.rules.pieces import PIECES
 from orderproof.prover.recheck.theorems.rules.pointwise import POINTWISE, pointwise
+from orderproof.prover.recheck.theorems.rules.rows import ROWS, extreme
 from orderproof.prover.recheck.theorems.rules.softmax import SOFTMAX
-from orderproof.prover.recheck.theorems.rules.sums import SUMS, extreme
+from orderproof.prover.recheck.theorems.rules.sums import SUMS
 from orderproof.prover.recheck.theorems.steps import Derived, Step
 
 Rule = Callable[[Step], list[Derived]]
@@ -25,6 +27,6 @@ def largest(step: Step) -> list[Derived]:
 
 
 RULES: dict[str, Rule] = {
-    **MOVEMENT, **PIECES, **POINTWISE, **SUMS, **SOFTMAX, **LOOKUP, **CREATION,
+    **MOVEMENT, **PARTS, **PIECES, **POINTWISE, **SUMS, **ROWS, **SOFTMAX, **LOOKUP, **CREATION,
     **dict.fromkeys(("max", "min", "argmax", "argmin", "median", "mode"), largest),
 }  # fmt: skip

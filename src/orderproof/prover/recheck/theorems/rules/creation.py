@@ -33,11 +33,12 @@ from orderproof.prover.recheck.theorems.steps import Derived, Step
 
 def arange(step: Step) -> list[Derived]:
     """Start + step * index."""
-    require(1 <= len(step.args) <= 3 and len(step.shape) == 1, "expected one, two or three numbers")
-    if not all(isinstance(x, Term | int) for x in step.args) or step.claim.dtype not in INTEGER_LIMITS:
+    args = step.arguments()
+    require(1 <= len(args) <= 3 and len(step.shape) == 1, "expected one, two or three numbers")
+    if not all(isinstance(x, Term | int) for x in args) or step.claim.dtype not in INTEGER_LIMITS:
         return [Derived(Predicates())]
-    start, end = (step.args[0], step.args[1]) if len(step.args) > 1 else (0, step.args[0])
-    stride = step.integer(step.args[2] if len(step.args) > 2 else 1)
+    start, end = (args[0], args[1]) if len(args) > 1 else (0, args[0])
+    stride = step.integer(args[2] if len(args) > 2 else 1)
     first, last = step.term(start), step.term(end)
     require(stride != 0, "a range without a step")
     sign = 1 if stride > 0 else -1
@@ -50,9 +51,10 @@ def full(step: Step) -> list[Derived]:
     """One number."""
     name = step.name
     if name in ("full", "zeros", "ones"):
-        has_sizes(step, step.args[0])
+        has_sizes(step, step.argument(0, "size"))
     elif name in ("new_full", "new_zeros", "new_ones"):
-        has_sizes(step, step.args[1])
+        has_sizes(step, step.argument(1, "size"))
+        step.fact(0)
     elif name != "scalar_tensor":
         same_elements(step)  # checks the shape
     number = 0 if "zeros" in name else 1 if "ones" in name else step.args[0 if name == "scalar_tensor" else -1]
@@ -105,7 +107,7 @@ def written(step: Step, anywhere: Sequence[int], others: Sequence[Fact], *, alig
 def scatter(step: Step) -> list[Derived]:
     """Elements written along one dimension."""
     dim = step.dim(step.argument(1, "dim"), len(step.fact(0).axes))
-    others = [x for x in step.args[2:] if isinstance(x, Fact)]
+    others = [x for x in (*step.arguments(2), step.argument(3, "src")) if isinstance(x, Fact)]
     return written(step, [dim], others, aligned=True)
 
 
@@ -123,6 +125,11 @@ def convolution(step: Step) -> list[Derived]:
     bias = step.argument(2, "bias")
     require(bias is None or (isinstance(bias, Fact) and bias.same is TRUE), "a bias that differs")
     places = len(weight.axes) - 2
+    groups = step.integer(step.argument(8 if step.name == "convolution" else 6, "groups", 1))
+    channels = size_of(weight, 1) * groups
+    require(groups > 0 and step.equal(channels, size_of(fact, 1)), "a convolution of other channels")
+    require(step.equal(size_of(weight, 0), step.shape[1]), "a convolution of other channels")
+    require(all(x is None or x.dtype == fact.dtype for x in (weight, bias)), "a convolution of several dtypes")
     width = [size_of(weight, d + 2) for d in range(places)]
     options = [_each(step, step.argument(k, n, v), places) for k, n, v in
                ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))]  # fmt: skip
@@ -142,6 +149,9 @@ def _windowed(
         offset = digits[0][1] if digits else integer(0)
         size = size_of(fact, first + k)
         at = single(step, first + k) * stride[k] - padding[k] + offset * dilation[k]
+        last = size + 2 * padding[k] - (extent - 1) * dilation[k] - 1
+        fits = step.equal(floor_of(last, stride[k]) + 1, step.shape[first + k])
+        require(stride[k] > 0 and fits, "its result has another shape")
         dims[first + k] = ((size, at),)
         inside += [at_most(0, at), less(at, size)]
     element = read(fact, dims, step.equal)
@@ -160,7 +170,7 @@ def _each(step: Step, value: object, places: int) -> list[int]:
 def batch_norm(step: Step) -> list[Derived]:
     """Normalization with stored statistics."""
     require(step.name != "batch_norm" or not step.argument(5, "training", False), "batch norm with its own statistics")
-    for other in step.args[1:]:
+    for other in step.arguments(1):
         if isinstance(other, Fact):
             require(other.same is TRUE and other.ordinary is TRUE, "a parameter of it differs")
     element = read(step.fact(0), step.all_digits(), step.equal)

@@ -12,19 +12,15 @@ from orderproof.prover.recheck.theorems.expressions import (
     TRUE,
     Formula,
     Term,
-    at_most,
     equal,
-    every,
     floor_of,
-    if_else,
     integer,
-    less,
     remainder_of,
 )
 from orderproof.prover.recheck.theorems.facts import Fact, product_of
 from orderproof.prover.recheck.theorems.index_maps import Digits, read, read_flat
 from orderproof.prover.recheck.theorems.notation import require
-from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Step
+from orderproof.prover.recheck.theorems.steps import Derived, Step
 
 ONE = integer(1)
 NO_END = (1 << 63) - 1
@@ -58,6 +54,7 @@ def same_elements(step: Step) -> list[Derived]:
 def transpose(step: Step) -> list[Derived]:
     """Two dimensions exchanged; the last two by default."""
     rank = len(step.fact(0).axes)
+    require(step.name in ("t", "mT", "adjoint") or len(step.args) == 3, "expected two dimensions")
     order = list(range(rank))
     if rank > 1:
         first, second = (step.dim(step.argument(k, f"dim{k - 1}", k - 3), rank) for k in (1, 2))
@@ -159,114 +156,6 @@ def _same_count(step: Step, fact: Fact) -> Formula:
     return TRUE if mine is own else equal(mine, own)
 
 
-def select(step: Step) -> list[Derived]:
-    """One index of a dimension; a negative one counts from the end."""
-    fact = step.fact(0)
-    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
-    return [_selected(step, fact, dim, step.term(step.argument(2, "index")), 0)]
-
-
-def _selected(step: Step, fact: Fact, dim: int, place: Term, result: int) -> Derived:
-    size = size_of(fact, dim)
-    if place.is_integer and place.constant < 0:
-        place = place + size
-    step.need(every(at_most(0, place), less(place, size)), "an index may leave the tensor")
-    rest = [step.digits(d, result) for d in range(len(fact.axes) - 1)]
-    return copied(step, fact, [*rest[:dim], ((size, place),), *rest[dim:]])
-
-
-def slice_(step: Step) -> list[Derived]:
-    """Every step-th index of a dimension from a start on, up to an end."""
-    fact = step.fact(0)
-    dim = step.dim(step.argument(1, "dim", 0), len(fact.axes))
-    stride = 1 if step.name == "narrow" else step.integer(step.argument(4, "step", 1))
-    given, size = step.argument(2, "start"), size_of(fact, dim)
-    start = step.term(0 if given is None else given)
-    if start.is_integer and start.constant < 0:
-        start = start + size
-        if step.setting.discharge(Obligation((), TRUE, at_most(start, 0))):
-            start = integer(0)  # torch moves a start before the first element
-    if step.name == "narrow":
-        taken = step.term(step.argument(3, "length"))
-    else:
-        taken = _taken(step, start, step.argument(3, "end"), stride, size)
-    require(step.equal(taken, step.shape[dim]), "a slice has another size")
-    return [_sliced(step, fact, dim, start, stride, 0)]
-
-
-def _taken(step: Step, start: Term, end: Any, stride: int, size: Term) -> Term:
-    """The number of elements of a slice."""
-    last = size if end is None or end == NO_END else step.term(end)
-    if last.is_integer and last.constant < 0:
-        last = last + size
-    if step.setting.discharge(Obligation((), TRUE, at_most(size, last))):
-        last = size
-    else:
-        step.need(at_most(last, size), "the end of a slice is not known")
-    return floor_of(last - start + (stride - 1), stride)
-
-
-def _sliced(step: Step, fact: Fact, dim: int, start: Term, stride: int, result: int) -> Derived:
-    """The element start + stride * index of a dimension."""
-    size, taken = size_of(fact, dim), step.shapes[result][dim]
-    require(stride > 0, "a slice goes backwards")
-    dims = step.all_digits(result)
-    if start.is_integer and start.constant == 0 and stride == 1 and taken is size:
-        return copied(step, fact, dims)
-    inside = every(at_most(0, start), at_most(start + (taken - 1) * stride, size - 1))
-    step.need(inside, "a slice may leave its tensor")
-    dims[dim] = ((size, start + single(step, dim, result) * stride),)
-    return copied(step, fact, dims)
-
-
-def split(step: Step) -> list[Derived]:
-    """Parts of a dimension, one after the other."""
-    fact = step.fact(0)
-    dim = step.dim(step.argument(2, "dim", 0), len(fact.axes))
-    found, start = [], integer(0)
-    for k, shape in enumerate(step.shapes):
-        found.append(_sliced(step, fact, dim, start, 1, k))
-        start = start + shape[dim]
-    require(step.equal(start, size_of(fact, dim)), "the parts of a dimension do not make it up")
-    return found
-
-
-def unbind(step: Step) -> list[Derived]:
-    """Every index of a dimension."""
-    fact = step.fact(0)
-    dim = step.dim(step.argument(1, "dim", 0), len(fact.axes))
-    return [_selected(step, fact, dim, integer(k), k) for k in range(len(step.shapes))]
-
-
-def flip(step: Step) -> list[Derived]:
-    """Dimensions in reverse."""
-    fact, dims = step.fact(0), step.all_digits()
-    for one in step.argument(1, "dims"):
-        dim = step.dim(one, len(fact.axes))
-        size = size_of(fact, dim)
-        dims[dim] = ((size, size - 1 - single(step, dim)),)
-    return [copied(step, fact, dims)]
-
-
-def roll(step: Step) -> list[Derived]:
-    """The element `shift` places before, around the end."""
-    fact, dims = step.fact(0), step.all_digits()
-    shifts, chosen = step.argument(1, "shifts"), step.argument(2, "dims", [])
-    shifts, chosen = (x if isinstance(x, list) else [x] for x in (shifts, chosen))
-    require(chosen and len(set(chosen)) == len(chosen), "a roll without its dimensions")
-    for shift, one in zip(shifts, chosen, strict=True):
-        dim = step.dim(one, len(fact.axes))
-        size, at = size_of(fact, dim), single(step, dim) - step.integer(shift)
-        if size.is_integer:
-            dims[dim] = ((size, remainder_of(at, size.constant)),)
-            continue
-        step.need(at_most(abs(shift), size), "a roll goes around more than once")
-        around = at + (size if shift > 0 else size * -1)
-        outside = less(at, 0) if shift > 0 else at_most(size, at)
-        dims[dim] = ((size, if_else(outside, around, at)),)
-    return [copied(step, fact, dims)]
-
-
 def repeat(step: Step) -> list[Derived]:
     """The tensor several times along each dimension: the index is one of the copy and one inside it."""
     fact = step.fact(0)
@@ -323,11 +212,9 @@ MOVEMENT: dict[str, Callable[[Step], list[Derived]]] = {
     **dict.fromkeys(
         ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "ravel"), view
     ),
-    **dict.fromkeys(("split", "split_with_sizes", "chunk", "tensor_split"), split),
     **dict.fromkeys(("repeat", "tile"), repeat),
-    **dict.fromkeys(("slice", "narrow"), slice_),
     **dict.fromkeys(("movedim", "moveaxis"), movedim),
     **dict.fromkeys(("clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy"), same_elements),
-    "permute": permute, "numpy_T": numpy_transpose, "unsqueeze": unsqueeze, "squeeze": squeeze, "select": select,
-    "unbind": unbind, "flip": flip, "roll": roll, "repeat_interleave": repeat_interleave,
+    "permute": permute, "numpy_T": numpy_transpose, "unsqueeze": unsqueeze, "squeeze": squeeze,
+    "repeat_interleave": repeat_interleave,
 }  # fmt: skip

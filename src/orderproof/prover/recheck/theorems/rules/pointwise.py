@@ -27,7 +27,7 @@ from orderproof.prover.recheck.theorems.facts import (
     product_of,
 )
 from orderproof.prover.recheck.theorems.notation import require
-from orderproof.prover.recheck.theorems.rules.movement import ONE, broadcast_element, size_of
+from orderproof.prover.recheck.theorems.rules.movement import broadcast_element, size_of
 from orderproof.prover.recheck.theorems.rules.numbers import CONVERSIONS, value_of_operator
 from orderproof.prover.recheck.theorems.rules.pieces import number_fact
 from orderproof.prover.recheck.theorems.rules.sums import added
@@ -52,14 +52,13 @@ OTHERS = frozenset({
 
 def pointwise(step: Step) -> list[Derived]:
     """The result from the elements of the operands, which are broadcast to it."""
-    arguments = [x for x in step.args if x is not None]
+    arguments = [x for x in step.arguments() if x is not None]
     arguments = arguments[:1] if step.name in CONVERSIONS else arguments
     if step.name in ("clamp", "clip", "clamp_min", "clamp_max"):
         return [_clamped(step)]
     elements = [_element(step, x) for x in arguments]
     require(any(isinstance(x, Fact) for x in arguments), "no operand is a tensor")
-    if step.name != "where" or all(isinstance(x, Fact) for x in arguments):
-        _check_shape(step, [x for x in arguments if isinstance(x, Fact)])
+    _check_shape(step, [x for x in arguments if isinstance(x, Fact)])
     if step.name == "masked_fill":
         elements = [elements[1], elements[2], elements[0]]
     if step.name == "eq" and (whole := _is_whole_count(step, arguments)) is not None:
@@ -94,11 +93,12 @@ def _element(step: Step, argument: Any) -> Fact:
 
 def _check_shape(step: Step, operands: Sequence[Fact]) -> None:
     """Each dimension of the result has the size of an operand."""
+    rank = len(step.shape)
+    require(rank == max(len(f.axes) for f in operands), "its result has another number of dimensions")
     for d, size in enumerate(step.shape):
-        own = [
-            size_of(f, d - len(step.shape) + len(f.axes)) for f in operands if d - len(step.shape) + len(f.axes) >= 0
-        ]
-        require(size is ONE or any(step.equal(x, size) for x in own), "its result has another shape")
+        places = [(f, d - rank + len(f.axes)) for f in operands]
+        own = [size_of(f, place) for f, place in places if place >= 0]
+        require(any(step.equal(x, size) for x in own), "its result has another shape")
 
 
 def _is_whole_count(step: Step, arguments: Sequence[Any]) -> Formula | None:

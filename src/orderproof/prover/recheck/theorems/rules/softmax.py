@@ -98,6 +98,7 @@ def attention(step: Step) -> list[Derived]:
     mask, causal = step.argument(3, "attn_mask"), step.argument(5, "is_causal", False)
     require(step.argument(4, "dropout_p", 0.0) == 0.0, "attention with dropout")
     rank = len(query.axes)
+    require(query.dtype == key.dtype == value.dtype, "attention of several dtypes")
     require(len(key.axes) == len(value.axes) == rank == len(step.shape) >= 2, "attention of different ranks")
     outer = [step.digits(d) for d in range(rank - 2)]
     row = step.digits(rank - 2)

@@ -11,22 +11,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
 from orderproof.prover.recheck.theorems.expressions import (
     FALSE,
-    TRUE,
-    Formula,
-    Term,
-    equal,
     every,
-    holds,
-    integer,
-    less,
-    opposite,
     some,
 )
-from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, Axes, Fact, Predicates
+from orderproof.prover.recheck.theorems.facts import Axes, Fact, Predicates
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
-from orderproof.prover.recheck.theorems.rules.movement import ONE, broadcast_element, single, size_of
-from orderproof.prover.recheck.theorems.steps import Count, Derived, Step
+from orderproof.prover.recheck.theorems.rules.movement import ONE, broadcast_element, size_of
+from orderproof.prover.recheck.theorems.steps import Derived, Step
 
 Labels = Sequence[Hashable]
 
@@ -35,6 +27,7 @@ def contraction(step: Step, operands: Sequence[tuple[Fact, Labels]], result: Map
     """A sum of products over the labels that have no digits in the result."""
     places = dict(result)
     for fact, labels in operands:
+        require(fact.dtype == operands[0][0].dtype, "the factors have different dtypes")
         require(len(labels) == len(fact.axes), "an operand has another number of dimensions")
         for dim, label in enumerate(labels):
             if label not in places and size_of(fact, dim) is not ONE:
@@ -127,7 +120,7 @@ def addmm(step: Step) -> list[Derived]:
 
 def einsum(step: Step) -> list[Derived]:
     """A product by labels."""
-    equation, facts = step.args[0], step.args[1]
+    equation, facts = step.argument(0, "equation"), step.argument(1, "tensors")
     require(isinstance(equation, str) and "..." not in equation, "an einsum with an ellipsis")
     left, arrow, right = equation.replace(" ", "").partition("->")
     labels = [list(part) for part in left.split(",")]
@@ -135,160 +128,8 @@ def einsum(step: Step) -> list[Derived]:
     return [Derived(_labelled(step, list(zip(facts, labels, strict=True)), list(right)))]
 
 
-# ---------------------------------------------------------------------- whole rows
-
-
-def row_dims(step: Step, given: object, rank: int) -> list[int]:
-    """The dimensions of an argument that is missing, a number or a list."""
-    if given is None or given == []:
-        return list(range(rank))
-    return [step.dim(d, rank) for d in (given if isinstance(given, list) else [given])]
-
-
-def over_rows(step: Step, fact: Fact, dims: Sequence[int], result: int = 0) -> tuple[Fact, bool]:
-    """An element of a row of the operand, at a further index along these dimensions; True if they are kept."""
-    rank, shape = len(fact.axes), step.shapes[result]
-    keep = len(shape) == rank
-    require(keep or len(shape) == rank - len(dims), "the result has another number of dimensions")
-    places: list[Digits] = []
-    place = 0
-    for d in range(rank):
-        if d in dims:
-            places.append(step.further(fact.axes[d]))
-            place += keep
-        else:
-            places.append(step.digits(place, result))
-            place += 1
-    return read(fact, places, step.equal), keep
-
-
-def reduce(step: Step) -> list[Derived]:
-    """A number for each row along some dimensions."""
-    fact = step.fact(0)
-    place = 2 if step.name in ("linalg_vector_norm", "norm") else 1
-    given = step.argument(place, "dim")
-    dims = row_dims(step, None if isinstance(given, bool) else given, len(fact.axes))
-    if step.name in ("sum", "all", "_is_all_true") and len(dims) == len(fact.axes) and not step.shape:
-        counted = _counted(step, fact)
-        if counted is not None:
-            return [counted]
-    found = []
-    for result in range(len(step.shapes)):
-        element, keep = over_rows(step, fact, dims, result)
-        one = all(step.shapes[result][d] is ONE for d in dims) if keep else True
-        require(one, "the result of a reduction has another shape")
-        sums = step.name in ("sum", "linalg_vector_norm", "norm")
-        zero = element.zero if sums or step.name == "mean" else FALSE
-        same = some(element.same, zero) if sums else element.same
-        ordinary = element.ordinary
-        found.append(Derived(Predicates(same=same, zero=zero, ordinary=ordinary)))
-    return found
-
-
-def _counted(step: Step, fact: Fact) -> Derived | None:
-    """All elements of a tensor of booleans, or their number."""
-    value = fact.value
-    if isinstance(value, Term) and step.name != "sum":
-        value = opposite(equal(value, 0))
-    if not isinstance(value, Formula):
-        return None
-    name = f"all of {step.node}"
-    require(name not in step.setting.functions, "its name is taken")
-    step.setting.functions.add(name)
-    step.setting.counts[step.node] = Count(value, fact.sizes)
-    if step.name == "sum":
-        return Derived(Predicates())
-    return Derived.of_value(holds(name), "bool")
-
-
-def whole_rows(step: Step, fact: Fact, dims: Sequence[int], *, others: Sequence[Fact] = ()) -> list[Derived]:
-    """Results each of which is computed from a whole row: normalizations, sorting."""
-    for other in others:
-        require(other.same is TRUE and other.hidden is FALSE and other.ordinary is TRUE, "a parameter of it differs")
-    found = []
-    for result, shape in enumerate(step.shapes):
-        require(len(shape) == len(fact.axes), "the result has another number of dimensions")
-        places = [step.further(fact.axes[d]) if d in dims else step.digits(d, result) for d in range(len(fact.axes))]
-        element = read(fact, places, step.equal)
-        found.append(Derived(Predicates(same=element.same, ordinary=element.ordinary)))
-    return found
-
-
-def layer_norm(step: Step) -> list[Derived]:
-    """Normalization over the last dimensions."""
-    fact, rank = step.fact(0), len(step.fact(0).axes)
-    count = len(step.argument(1, "normalized_shape"))
-    others = [x for x in step.args[1:] if isinstance(x, Fact)]
-    return whole_rows(step, fact, list(range(rank - count, rank)), others=others)
-
-
-def sort(step: Step) -> list[Derived]:
-    """Elements of a row by size."""
-    fact = step.fact(0)
-    given = step.argument(1, "dim", -1) if step.name in ("sort", "argsort") else step.argument(2, "dim", -1)
-    return whole_rows(step, fact, [step.dim(given, len(fact.axes))])
-
-
-def extreme(step: Step) -> list[Derived]:
-    """The greatest or least element of a row, and where it is."""
-    fact = step.fact(0)
-    dims = row_dims(step, step.argument(1, "dim"), len(fact.axes))
-    found = []
-    for result, claim in enumerate(step.claims):
-        element, _ = over_rows(step, fact, dims, result)
-        ordinary = TRUE if claim.dtype in INTEGER_LIMITS and claim.dtype != fact.dtype else element.ordinary
-        ordinary = TRUE if step.name in ("argmax", "argmin") else ordinary
-        found.append(Derived(Predicates(same=element.same, ordinary=ordinary)))
-    return found
-
-
-def cumulative(step: Step) -> list[Derived]:
-    """For each index, a number computed from the elements up to it."""
-    fact = step.fact(0)
-    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
-    size = size_of(fact, dim)
-    if step.name == "cumsum" and len(step.shapes) == 1:
-        value = _counting(step, fact, dim)
-        if value is not None:
-            return [Derived.of_value(value, step.claim.dtype)]
-    if size is ONE:
-        return [
-            Derived(Predicates(same=read(fact, step.all_digits(k), step.equal).same)) for k in range(len(step.shapes))
-        ]
-    found = []
-    for result in range(len(step.shapes)):
-        places = step.all_digits(result)
-        ((_, earlier),) = further = step.further((size,))
-        places[dim] = further
-        element = read(fact, places, step.equal)
-        after = less(single(step, dim, result), earlier)
-        zero = element.zero if step.name == "cumsum" else FALSE
-        found.append(Derived(Predicates(same=some(element.same, zero, after), ordinary=_always(element.ordinary))))
-    return found
-
-
-def _counting(step: Step, fact: Fact, dim: int) -> Term | None:
-    """The running sum of one number."""
-    value = fact.value
-    if isinstance(value, Formula) and value in (TRUE, FALSE):
-        value = integer(1 if value is TRUE else 0)
-    if not isinstance(value, Term) or not value.is_integer or step.claim.dtype not in INTEGER_LIMITS:
-        return None
-    return (single(step, dim) + 1) * value.constant
-
-
-def _always(formula: Formula) -> Formula:
-    return TRUE if formula is TRUE else FALSE
-
-
 SUMS: dict[str, Callable[[Step], list[Derived]]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot", "__matmul__"), matmul),
-    **dict.fromkeys(
-        ("sum", "mean", "prod", "amax", "amin", "all", "any", "var", "std", "linalg_vector_norm", "norm", "var_mean",
-         "_is_all_true", "count_nonzero"), reduce,
-    ),
-    **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm"), layer_norm),
-    **dict.fromkeys(("sort", "topk", "argsort", "kthvalue"), sort),
-    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"), cumulative),
-    "linear": linear, "addmm": addmm, "baddbmm": addmm, "einsum": einsum,
+    **dict.fromkeys(("addmm", "baddbmm"), addmm),
+    "linear": linear, "einsum": einsum,
 }  # fmt: skip
