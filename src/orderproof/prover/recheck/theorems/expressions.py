@@ -25,7 +25,7 @@ class Expression:
     @cached_property
     def order(self) -> str:
         """The key by which parts are sorted."""
-        return f"{type(self).__name__}{[_order(field) for field in self.fields]}"
+        return f"{type(self).__name__}({_order(self.fields)})"
 
     @cached_property
     def inner(self) -> tuple[Expression, ...]:
@@ -51,10 +51,10 @@ class Expression:
         return max([*own, *(part.largest_integer for part in self.inner)], default=0)
 
 
-def _order(field: Any) -> Any:
+def _order(field: Any) -> str:
     if isinstance(field, Expression):
         return field.order
-    return [_order(x) for x in field] if isinstance(field, tuple) else field
+    return f"({','.join(map(_order, field))})" if isinstance(field, tuple) else str(field)
 
 
 def _expressions(field: Any) -> Iterable[Expression]:
