@@ -70,7 +70,7 @@ def audit(
     options.check_laws(expected if against else None, against)
     with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject or 'the bundled model'}", 0, 1)
-        context, report, interrupted = None, None, False
+        context, loaded, report, interrupted = None, None, None, False
         if against:
             from orderproof.auditing.port_audit import audit_against
 
@@ -79,7 +79,12 @@ def audit(
             )
         else:
             loaded = load_subject(
-                subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network,
+                subject,
+                tiny=tiny,
+                attention=attention,
+                seed=seed,
+                token_axis=token_axis,
+                allow_network=allow_network,
                 kind=as_kind,
             )
             from orderproof.auditing.api import audit_context
@@ -90,7 +95,7 @@ def audit(
         try:
             for report in reports:  # noqa: B007
                 pass
-            if html is not None and not against and report is not None and report.violations:
+            if html is not None and loaded is not None and report is not None and report.violations:
                 from orderproof.reproduction import with_scripts
 
                 update("writing scripts of failed checks", 0, 1)

@@ -48,10 +48,10 @@ def holds_at_every_depth(graph: OpenGraph, done: OpenWalk, output: Node, context
 def induction(graph: OpenGraph, done: OpenWalk, output: Node, context: Context) -> Induction | None:
     """The induction that proves the fact about an output for every number of the recorded layers; None if it fails."""
 
-    def alike(first: Node, second: Node) -> bool:
+    def matching(first: Node, second: Node) -> bool:
         return _is_alike(done.facts.get(first), done.facts.get(second))
 
-    layers = repeated_layers(graph, output, alike)
+    layers = repeated_layers(graph, output, matching)
     if not layers:
         return None
     invariant = done.facts.get(layers[-1].result)
@@ -85,10 +85,10 @@ def _implies(context: Context, invariant: OpenFact, fact: object) -> bool:
     return ordinary and context.proves(fact.same, fact.sizes, invariant.same)
 
 
-def repeated_layers(graph: OpenGraph, output: Node, alike: Callable[[Node, Node], bool]) -> list[Layer]:
+def repeated_layers(graph: OpenGraph, output: Node, matching: Callable[[Node, Node], bool]) -> list[Layer]:
     """The repeated layers of a graph in order, of whose last one the output is computed.
 
-    Empty if there are none, or if they exchange more than one tensor. `alike` is true of two nodes with facts of the
+    Empty if there are none, or if they exchange more than one tensor. `matching` is true of two nodes with facts of the
     same shape, of which one can enter a layer whose result is the other.
     """
     members: dict[str, dict[int, list[Node]]] = {}
@@ -103,7 +103,7 @@ def repeated_layers(graph: OpenGraph, output: Node, alike: Callable[[Node, Node]
     layers: list[Layer] = []
     computed: set[Node] = set()  # from the results of layers
     for index in sorted(by_index):
-        layer = _layer(by_index[index], layers[-1].result if layers else None, computed, alike)
+        layer = _layer(by_index[index], layers[-1].result if layers else None, computed, matching)
         if layer is None:
             return []
         layers.append(layer)
@@ -115,14 +115,14 @@ def repeated_layers(graph: OpenGraph, output: Node, alike: Callable[[Node, Node]
 
 
 def _layer(
-    nodes: Sequence[Node], before: Node | None, computed: set[Node], alike: Callable[[Node, Node], bool]
+    nodes: Sequence[Node], before: Node | None, computed: set[Node], matching: Callable[[Node, Node], bool]
 ) -> Layer | None:
     own = set(nodes)
     results = [node for node in nodes if any(user not in own for user in node.users)]
     outside = {node for one in nodes for node in one.all_input_nodes if node not in own}
     if len(results) != 1 or outside & computed != ({before} if before is not None else set()):
         return None
-    entries = [before] if before is not None else [n for n in outside if alike(n, results[0])]
+    entries = [before] if before is not None else [n for n in outside if matching(n, results[0])]
     return Layer(tuple(nodes), entries[0], results[0]) if len(entries) == 1 else None
 
 

@@ -1,7 +1,7 @@
 """Index maps: which element of an operand an element of the result is, or reads.
 
 The index along a dimension is a number with digits, most significant first: each digit is a term and has a size, as
-hours, minutes and seconds have. A dimension with one axis has one digit. A view only groups digits anew.
+hours, minutes and seconds have. A dimension with one axis has one digit. A view only groups digits in another way.
 """
 
 from __future__ import annotations

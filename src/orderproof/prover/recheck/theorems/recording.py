@@ -38,7 +38,7 @@ from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Settin
 
 @dataclass
 class Range:
-    """What all recordings of a range of lengths share."""
+    """The parts that all recordings of a range of lengths share."""
 
     statement: Statement
     least: int  # [tokens]
@@ -50,7 +50,7 @@ class Range:
 
     @property
     def premises(self) -> tuple[Formula, ...]:
-        """What holds of the sizes."""
+        """The premises on the sizes."""
         end = [] if self.greatest is None else [at_most(TOKENS, self.greatest)]
         return (at_most(LEAST_SIZE, BATCH), at_most(self.least, TOKENS), *end, *self.conditions)
 

@@ -70,7 +70,7 @@ class Count:
 
 @dataclass
 class Setting:
-    """What the steps of a recording share: premises on the symbols of the statement, assumptions, the decision."""
+    """State that the steps of a recording share: premises on the symbols of the statement, assumptions, the decision."""
 
     decision: Decision
     premises: tuple[Formula, ...]
@@ -103,7 +103,7 @@ def _conjuncts(formula: Formula) -> tuple[Formula, ...]:
 
 @dataclass(frozen=True)
 class Derived:
-    """What a rule derives about a result."""
+    """The facts that a rule derives about a result."""
 
     predicates: Predicates
     value: Value | None = None

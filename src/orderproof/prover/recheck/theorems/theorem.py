@@ -36,7 +36,7 @@ MAX_RECORDINGS = 64
 
 @dataclass
 class _Found:
-    """What the calls of a certificate prove together."""
+    """The claim that the calls of a certificate prove together."""
 
     least: int = LEAST_SIZE
     greatest: int | None = None

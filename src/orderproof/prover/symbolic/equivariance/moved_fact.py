@@ -22,7 +22,7 @@ from orderproof.prover.symbolic.open_fact import NotCovered, dims_of, size_of
 
 
 class Motion(Enum):
-    """What a permutation of the tokens does to the indices of an axis."""
+    """The effect of a permutation of the tokens on the indices of an axis."""
 
     STILL = "still"
     MOVED = "moved"

@@ -194,10 +194,10 @@ def _first_failure(node: Node, done: MovedWalk) -> Node | None:
 def _holds_at_every_depth(graph: OpenGraph, output: Node, done: MovedWalk) -> bool:
     """True if each recorded layer maps the fact about what enters it to the same fact."""
 
-    def alike(first: Node, second: Node) -> bool:
+    def matching(first: Node, second: Node) -> bool:
         return done.facts.get(first) is not None and done.facts.get(first) == done.facts.get(second)
 
-    layers = repeated_layers(graph, output, alike)
+    layers = repeated_layers(graph, output, matching)
     if not layers:
         return False
     invariant = done.facts[layers[-1].result]

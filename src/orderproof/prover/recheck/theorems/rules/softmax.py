@@ -61,8 +61,8 @@ def _witnesses(axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> l
     if len(axes) != 1:
         return []
     (size,) = axes
-    alike = [(extent, place) for extent, place in places if (size - extent).is_integer]
-    own = [w for extent, place in alike for w in (place, place + size - extent)]
+    matching = [(extent, place) for extent, place in places if (size - extent).is_integer]
+    own = [w for extent, place in matching for w in (place, place + size - extent)]
     return list(dict.fromkeys([*own, integer(0), size - 1]))
 
 
