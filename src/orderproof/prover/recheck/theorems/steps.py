@@ -70,7 +70,7 @@ class Count:
 
 @dataclass
 class Setting:
-    """State that the steps of a recording share: premises on the symbols of the statement, assumptions, the decision."""
+    """State that the steps of a recording share: premises on symbols of the statement, assumptions, the decision."""
 
     decision: Decision
     premises: tuple[Formula, ...]
