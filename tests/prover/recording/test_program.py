@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -159,3 +162,22 @@ def test_a_difference_names_the_line() -> None:
     module = Asks(QUESTIONS["instance of a tensor type"], another_dimension)
     with pytest.raises(CaptureError, match=r"aten\.cumsum\.default other arguments, attacks_program\.py:\d+"):
         capture(module, (X + positions(X),))
+
+
+class _ReachesModules(nn.Linear):
+    """A module that holds the interpreter's table of modules, and imports one while it is called."""
+
+    def __init__(self) -> None:
+        super().__init__(8, 8)
+        self.table = sys.modules
+
+    def forward(self, x: Tensor) -> Tensor:
+        importlib.import_module("this_module_is_imported_late")
+        return super().forward(x)
+
+
+def test_an_import_during_a_recording_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "this_module_is_imported_late.py").write_text("value = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    capture(_ReachesModules(), (torch.randn(2, 7, 8),))
+    assert sys.modules.pop("this_module_is_imported_late").value == 1

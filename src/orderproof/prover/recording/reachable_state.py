@@ -123,6 +123,8 @@ class _Walk:
     def visit(self, path: str, value: Any) -> None:
         if isinstance(value, _LEAVES) or id(value) in self.seen or _belongs_to_a_library(type(value)):
             return
+        if value is sys.modules:  # an import stays: a module that is taken away would be loaded twice
+            return
         self.seen[id(value)] = value
         if isinstance(value, Tensor):
             self._mapping(path, value.__dict__)
