@@ -103,3 +103,35 @@ def test_a_length_that_is_read_as_text_is_not_left_open(as_text: Callable[[int],
     case = Case("text", lambda m, x: x.flip(1) if as_text(x.shape[1]) == "7" else x, frozenset())
     with pytest.raises(CaptureError, match="runs for 13 tokens only"):
         _record(case)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "function", "holds"),
+    [
+        (("batch", WIDTH, "tokens"), lambda m, x: x[:, :1].flip(-1).expand_as(x), False),
+        (("batch", WIDTH, "tokens"), lambda m, x: x[:, :1].expand_as(x), True),
+        (("batch", 1, "tokens", WIDTH), lambda m, x: x.flip(2), False),
+        (("tokens", "batch", WIDTH), lambda m, x: x.flip(0), False),
+        (("tokens", "batch", WIDTH), lambda m, x: m.first(x), True),
+    ],
+)
+def test_tokens_and_rows_may_be_any_dimension(sizes: tuple, function: Callable, holds: bool) -> None:
+    graphs = record_open(
+        _module(Case("", function, frozenset())), [OpenInput("x", sizes, torch.float32)], {"batch": 3, "tokens": 13}
+    )
+    statement = find_law("causal").open_statement(frozenset())
+    assert prove(graphs, (TOKEN_INPUT,), statement, Solver())["output"].proved == holds
+
+
+def test_logarithms_of_hidden_weights_are_not_the_same_in_both_runs() -> None:
+    def weights(m: Program, x: torch.Tensor) -> torch.Tensor:
+        scores = (m.first(x) @ m.second(x).mT).masked_fill(~programs.lower(x), torch.finfo(x.dtype).min)
+        return x * scores.log_softmax(-1)[..., -1:].clamp(min=-5)
+
+    graphs = record_open(
+        _module(Case("", weights, frozenset())), [OpenInput("x", ("batch", "tokens", WIDTH), torch.float32)],
+        {"batch": 3, "tokens": 13},
+    )  # fmt: skip
+    statement = find_law("causal").open_statement(frozenset())
+    assert statement is not None
+    assert prove(graphs, (TOKEN_INPUT,), statement, Solver())["output"].proved is False

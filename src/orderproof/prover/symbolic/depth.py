@@ -55,7 +55,9 @@ def induction(graph: OpenGraph, done: OpenWalk, output: Node, context: Context) 
     if not layers:
         return None
     invariant = done.facts.get(layers[-1].result)
-    if not isinstance(invariant, OpenFact) or invariant.unbounded is not FALSE or invariant.hidden is not FALSE:
+    if not isinstance(invariant, OpenFact) or any(
+        part is not FALSE for part in (invariant.unbounded, invariant.hidden, invariant.zero)
+    ):
         return None
     invariant = OpenFact(invariant.dims, invariant.dtype, invariant.same)
     if not _implies(context, invariant, done.facts.get(layers[0].entry)):

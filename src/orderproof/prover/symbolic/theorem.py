@@ -151,7 +151,11 @@ def input_fact(graph: OpenGraph, node: Node, role: str, statement: Statement, fi
     dims = dims_of(graph.shape(node))
     row, token = index(0), index(1)
     if role == TOKEN_INPUT:
-        return OpenFact(dims, tensor.dtype, same=statement.given(row, token))
+        sizes = [size for axes in dims for size in axes]
+        if sizes.count(BATCH) != 1 or sizes.count(TOKENS) != 1:
+            return OpenFact(dims, tensor.dtype, same=FALSE)
+        at_row, at_token = index(sizes.index(BATCH)), index(sizes.index(TOKENS))
+        return OpenFact(dims, tensor.dtype, same=statement.given(at_row, at_token))
     if role == MASK:
         real = fixed.get(MASK, is_real(row, token))
         assert isinstance(real, Formula)
