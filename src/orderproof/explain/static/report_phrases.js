@@ -14,10 +14,11 @@ export const lawName = (f) => withCallMode(f, f.law);
 export const lawTitle = (f) => (f.code ? `${f.code} ${lawName(f)}` : lawName(f));
 export const propertyName = (f) => withCallMode(f, f.trait || f.law);
 
-// "arch:gpt2: sees token order; order enters at 2 places, first modeling_gpt2.py:575; 19 checks passed, none failed."
+// "arch:gpt2: causal is proved for every length from 2 to 1,024; sees token order; order enters at 2 places, first
+// modeling_gpt2.py:575; 19 checks passed, none failed."
 export function summarySentence({ subject, findings, interrupted }) {
   const first = findings.find((f) => f.kind === "property" && f.outcome !== "not_applicable");
-  const clauses = first ? [traitClause(first), entryClause(first)] : [];
+  const clauses = [failureClause(findings), theoremClause(findings), ...(first ? [traitClause(first), entryClause(first)] : [])];
   clauses.push(checkClause(findings));
   if (interrupted) clauses.push(`interrupted after ${pluralize(findings.length, "finding")}`);
   return `${subject.name}: ${clauses.filter(Boolean).join("; ") || "no law was checked"}.`;
@@ -39,24 +40,82 @@ function entryClause(f) {
 }
 
 function checkClause(findings) {
-  const [passed, failed, open] = ["pass", "fail", "undecided"].map((outcome) => findings.filter((f) => f.kind === "check" && f.outcome === outcome));
-  if (!passed.length && !failed.length && !open.length) return "";
-  const names = [...new Set(failed.map(lawTitle))].join(", ");
-  const theorems = theoremCounts(passed);
+  const [passed, failed, open] = ["pass", "fail", "undecided"].map((outcome) => groupsWith(findings, outcome).length);
+  if (!passed && !failed && !open) return "";
   return [
-    (passed.length ? `${pluralize(passed.length, "check")} passed` : "no check passed") + (theorems ? ` (${theorems})` : ""),
-    failed.length ? `${failed.length.toLocaleString("en")} failed (${names})` : "none failed",
-    ...(open.length ? [`${open.length.toLocaleString("en")} undecided`] : []),
+    passed ? `${pluralize(passed, "check")} passed` : "no check passed",
+    failed ? `${failed.toLocaleString("en")} failed` : "none failed",
+    ...(open ? [`${open.toLocaleString("en")} undecided`] : []),
   ].join(", ");
 }
 
-// "3 proved for every length from 2 to 128", by range of lengths.
-function theoremCounts(findings) {
-  const counts = new Map();
-  for (const { verdict, theorem } of findings) {
-    if (verdict === "proved" && theorem?.proved) counts.set(lengthsText(theorem), (counts.get(lengthsText(theorem)) ?? 0) + 1);
+// "fails OP201 causal at model.py:20": each failed law, laws of one line together.
+function failureClause(findings) {
+  const byPlace = new Map();
+  for (const group of groupsWith(findings, "fail")) {
+    const failed = group.find((f) => f.outcome === "fail");
+    const place = failed.verdict === "proved" ? "" : placeOf(failed);
+    byPlace.set(place, [...(byPlace.get(place) ?? []), lawTitle(failed)]);
   }
-  return [...counts].sort(([, a], [, b]) => b - a).map(([lengths, count]) => `${count.toLocaleString("en")} proved for ${lengths}`).join(", ");
+  const texts = [...byPlace].map(([place, titles]) => joinWords(titles) + (place ? ` at ${place}` : ""));
+  return texts.length ? `fails ${texts.join(", ")}` : "";
+}
+
+// "padding and batch are proved for every length from 2 to 512", by range of lengths.
+function theoremClause(findings) {
+  const names = new Map();
+  for (const group of lawGroups(findings)) {
+    const first = firstOf(group);
+    if (!["pass", "yes"].includes(first.outcome) || !group.every((f) => f.verdict === "proved" && f.theorem?.proved)) continue;
+    const lengths = lengthsText(group[0].theorem);
+    names.set(lengths, [...(names.get(lengths) ?? []), lawName(first)]);
+  }
+  return [...names]
+    .sort(([, a], [, b]) => b.length - a.length)
+    .map(([lengths, laws]) => `${joinWords(laws)} ${laws.length === 1 ? "is" : "are"} proved for ${lengths}`)
+    .join("; ");
+}
+
+const joinWords = (words) => [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ");
+
+// The findings of each law in one call mode, of one kind; the first decides a property, the worst a check.
+function lawGroups(findings) {
+  const groups = new Map();
+  for (const f of findings) {
+    if (f.outcome === "not_applicable") continue;
+    const key = JSON.stringify([f.code, f.law, f.call_mode, f.kind]);
+    groups.set(key, [...(groups.get(key) ?? []), f]);
+  }
+  return [...groups.values()];
+}
+
+const WORST_FIRST = ["fail", "undecided", "pass", "yes", "no"];
+
+function firstOf(group) {
+  if (group[0].kind === "property") return group[0];
+  return WORST_FIRST.map((outcome) => group.find((f) => f.outcome === outcome)).find(Boolean);
+}
+
+function groupsWith(findings, outcome) {
+  return lawGroups(findings).filter((group) => firstOf(group).kind === "check" && firstOf(group).outcome === outcome);
+}
+
+// The line to look at: the one to change, else that of the first entry, of the first difference or of the last step.
+function placeOf(f) {
+  if (f.fix_source) return f.fix_source;
+  const known = (f.entries ?? []).filter((entry) => fileName(entry.source));
+  const first = f.witness?.first_violating_module;
+  const entry = known.find(({ module }) => first && moduleMatches(module, first)) ?? known[0];
+  if (entry) return entry.source;
+  if (f.witness && fileName(f.witness.first_violating_source)) return f.witness.first_violating_source;
+  return f.proof?.steps.findLast((step) => fileName(step.source))?.source ?? "";
+}
+
+const moduleMatches = (pattern, module) => new RegExp(`^${pattern.split("*").map((text) => text.replace(/[.+?^${}()|[\]\\]/g, "\\$&")).join(".*")}$`).test(module);
+
+function fileName(source) {
+  const name = (source ?? "").replace(/:\d+$/, "").replaceAll("\\", "/").split("/").at(-1);
+  return ["", ".", ".."].includes(name) || name.startsWith("<") ? "" : name;
 }
 
 function lengthsText({ least_length: least, greatest_length: greatest }) {
