@@ -20,7 +20,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NEEDED_TO_INSTALL = {"hatchling", "editables"}
-EXTRAS = ("hf", "demo", "plots", "bench", "lab", "ray", "slurm", "app", "docs", "dev")
+PORTS = ("mlx", "onnx", "ctranslate2", "llamacpp")
+EXTRAS = ("hf", "demo", "plots", "bench", "lab", "ray", "slurm", "app", "docs", "dev", *PORTS)
 
 
 def pins() -> dict[str, str]:
