@@ -25,7 +25,8 @@ from pathlib import Path
 LIMIT = 1.0  # [s] of processor time
 REPEATS = 3
 COMMANDS = (
-    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "explain", "list", "recheck", "sensitivity"
+    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "explain", "list", "ports", "recheck", "repro",
+    "sensitivity",
 )  # fmt: skip
 ANSWERS = (
     *(f"{name} --help".strip() for name in COMMANDS),
@@ -44,6 +45,8 @@ REFUSALS = (
     "prove arch:llama --law causl",
     "card missing.json",
     "recheck missing.json",
+    "repro OP402 missing_file",
+    "ports nosuch",
     "claims 99",
     "ceiling nothing",
     "compare nothing",
