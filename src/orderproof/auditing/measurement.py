@@ -115,8 +115,7 @@ def _tolerance(law: MeasuredLaw, calls: CachedCalls) -> float:
     """The largest difference that is attributed to rounding, given the difference of two equal calls."""
     if law.zero_tolerance:
         return ZERO_TOLERANCE
-    again = calls.uncached_call(calls.default_tokens, keep=False).output
-    noise = min(relative_difference(calls.default_output, again), MAX_NOISE)
+    noise = min(calls.repeat_difference, MAX_NOISE)
     return max(FLOAT32_TOLERANCE if law.confirm_in_float64 else ZERO_TOLERANCE, NOISE_FACTOR * noise)
 
 

@@ -97,6 +97,7 @@ class OpenCalls:
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _shared: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inputs besides the tokens
     _nodes: int = 0  # of all recordings
+    _differences: dict[str, str] = field(default_factory=dict)
 
     def prove(self, law: ProvedLaw, call_mode: str) -> dict[str, Theorem]:
         """The theorem about each output of a call mode. Raises `NoTheorem`."""
@@ -251,6 +252,11 @@ class OpenCalls:
 
     def difference(self, call_mode: str) -> str:
         """How the recordings of a call mode differ from eager calls; empty if they agree."""
+        if call_mode not in self._differences:
+            self._differences[call_mode] = self._difference(call_mode)
+        return self._differences[call_mode]
+
+    def _difference(self, call_mode: str) -> str:
         pieces = self._recorded(call_mode)
         module, _, _ = self._call(call_mode)
         compared = 0

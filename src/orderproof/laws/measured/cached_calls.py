@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.errors import OutputShapeError
+from orderproof.prover.execution import relative_difference
 
 T = TypeVar("T")
 
@@ -60,6 +61,11 @@ class CachedCalls:
     def default_output(self) -> Tensor:
         """The output of the default call: no cache, no mask, no position ids."""
         return self.forward(self.default_tokens)
+
+    @cached_property
+    def repeat_difference(self) -> float:
+        """The relative difference of two equal default calls."""
+        return relative_difference(self.default_output, self.uncached_call(self.default_tokens, keep=False).output)
 
     def sample_tokens(self, tokens: int | None = None, *, rows: int | None = None, other: int = 0) -> Tensor:
         """Random tokens [row, token, ...]; each value of `other` gives other tokens at every place."""
