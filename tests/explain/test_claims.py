@@ -36,3 +36,12 @@ def test_every_claim_is_on_the_page_with_its_verdict_and_all_its_evidence():
         for check in claim.checks:
             for line in check.evidence:
                 assert html.escape(line, quote=True).replace("&quot;", "&#34;").replace("&#x27;", "&#39;") in part
+
+
+def test_each_step_of_the_argument_is_proved_for_every_length():
+    (claim,) = (claim for claim in BUNDLED.claims if claim.name == "permuted_scores")
+    by_law = [check for check in claim.checks if check.method == "law"]
+    assert [check.statement.split()[-1] for check in by_law] == ["PQ", "PK", "PV", "PSP^T", "PAP^T", "PZ"]
+    for check in by_law:
+        assert check.evidence[0].startswith("for every length of at least 2, "), check.evidence
+        assert check.evidence[0].endswith("every permutation of the tokens and every weight")

@@ -43,10 +43,10 @@ def describe_finding(finding: Finding) -> tuple[str, ...]:
     """The evidence of a finding, in a few lines."""
     lines = []
     if finding.proof is not None:
-        scope = phrases.verdict_text("proved", finding.scope).partition(" ")[2]
-        lines.append(f"{scope}, {phrases.length_text(finding.scope)}")
+        lines.append(phrases.verdict_text("proved", finding.scope, finding.theorem).partition(" ")[2])
         lemmas = ", ".join(lemma for lemma, _ in phrases.lemma_counts(finding.proof))
-        lines.append(f"{phrases.pluralize(finding.proof.step_count, 'step')} of the recorded graph, by {lemmas}")
+        steps = phrases.pluralize(finding.proof.step_count, "step")
+        lines.append(f"{phrases.length_text(finding.scope)}, {steps} of the recorded graph, by {lemmas}")
     if finding.vacuous:
         lines.append("no token attends to another: each row is computed alone")
     if finding.witness is not None:
