@@ -154,7 +154,7 @@ class OpenCalls:
         return found
 
     def _record(self, call_mode: str) -> Iterator[Piece]:
-        module, inputs, roles = self._call(call_mode)
+        module, inputs, roles = self.call(call_mode)
         self._roles[call_mode] = roles
         avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
         example = prime_length(EXAMPLE_LENGTH, avoided)
@@ -219,7 +219,7 @@ class OpenCalls:
             return True
         return False
 
-    def _call(self, call_mode: str) -> tuple[nn.Module, list[OpenInput], tuple[str, ...]]:
+    def call(self, call_mode: str) -> tuple[nn.Module, list[OpenInput], tuple[str, ...]]:
         """The module of a call mode, its open inputs, and their roles."""
         subject, shared = self.subject, self._inputs(call_mode)
         samples = subject.sample(subject.default_length, 0).inputs
@@ -258,7 +258,7 @@ class OpenCalls:
 
     def _difference(self, call_mode: str) -> str:
         pieces = self._recorded(call_mode)
-        module, _, _ = self._call(call_mode)
+        module, _, _ = self.call(call_mode)
         compared = 0
         with preserved_state(module):
             for piece in pieces:
