@@ -25,8 +25,8 @@ from pathlib import Path
 LIMIT = 1.0  # [s] of processor time
 REPEATS = 3
 COMMANDS = (
-    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "explain", "list", "ports", "recheck", "repro",
-    "sensitivity",
+    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "explain", "list", "ports", "recheck",
+    "repro", "sensitivity",
 )  # fmt: skip
 ANSWERS = (
     *(f"{name} --help".strip() for name in COMMANDS),

@@ -114,7 +114,8 @@ def _cells(output: Tensor, top: int) -> list[str]:
     parts = []
     for i, value in enumerate(output[:SHOWN].tolist()):
         level = min(round(abs(value) * 20) / 20, 1.0)
-        colour = "179,71,15" if value < 0 else "12,74,148"
+        # The sign of a number that is shown as 0 differs between processors.
+        colour = "179,71,15" if value < 0 < level else "12,74,148"
         place = f'x="{380 + 20 * i}" y="{top}" width="19" height="28"'
         parts.append(f'<rect {place} fill="rgb({colour})" fill-opacity="{level:.2f}" stroke="#d6d6cf"/>')
     return parts

