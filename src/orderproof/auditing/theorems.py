@@ -106,7 +106,7 @@ class OpenCalls:
         first = found[0][1]
         held = [f"input_{k}" for k, role in enumerate(self._roles[call_mode]) if role == FIXED]
         same = (f"the same in both runs: {', '.join(held)}",) if held else ()
-        theorems = {name: _joined(name, found, statement) for name in first}
+        theorems = {name: join_theorem(name, found, statement) for name in first}
         return {
             name: theorem.model_copy(update={"assumptions": (*theorem.assumptions, *same)})
             if theorem.proved
@@ -129,7 +129,7 @@ class OpenCalls:
 
     def proofs(self, law: ProvedLaw, call_mode: str) -> Proofs:
         """The proofs on the recordings of a call mode, which come for each range of lengths. Raises `NoTheorem`."""
-        statement, pieces = self.statement(law, call_mode), self._recorded(call_mode)
+        statement, pieces = self.statement(law, call_mode), self.recorded(call_mode)
         roles = self._roles[call_mode]
         if isinstance(statement, Equivariance):
             return [(piece, prove_equivariance(piece.graphs, roles, self.solver)) for piece in pieces]
@@ -137,10 +137,11 @@ class OpenCalls:
 
     def roles(self, call_mode: str) -> tuple[str, ...]:
         """The roles of the inputs of a call mode. Raises `NoTheorem`."""
-        self._recorded(call_mode)
+        self.recorded(call_mode)
         return self._roles[call_mode]
 
-    def _recorded(self, call_mode: str) -> list[Piece]:
+    def recorded(self, call_mode: str) -> list[Piece]:
+        """The recordings of a call mode. Raises `NoTheorem`."""
         if call_mode not in self._pieces:
             try:
                 self._pieces[call_mode] = list(self._record(call_mode))
@@ -257,7 +258,7 @@ class OpenCalls:
         return self._differences[call_mode]
 
     def _difference(self, call_mode: str) -> str:
-        pieces = self._recorded(call_mode)
+        pieces = self.recorded(call_mode)
         module, _, _ = self.call(call_mode)
         compared = 0
         with preserved_state(module):
@@ -326,13 +327,13 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
         if theorems and not calls.may_widen(mode):
             break
         try:
-            theorem = calls.prove(law, mode).get(finding.output) or _unproved("it has no output of this name")
+            theorem = calls.prove(law, mode).get(finding.output) or without_theorem("it has no output of this name")
             if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(mode)):
-                theorem = _unproved(f"the open recording is not the program that runs: {wrong}")
+                theorem = without_theorem(f"the open recording is not the program that runs: {wrong}")
         except (NoTheorem, CaptureError) as error:
-            theorem = _unproved(str(error))
+            theorem = without_theorem(str(error))
         except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
-            theorem = _unproved(f"{INTERNAL_ERROR}{first_line(error)}")
+            theorem = without_theorem(f"{INTERNAL_ERROR}{first_line(error)}")
         theorems.append(theorem)
     chosen = theorems[0]
     if len(theorems) == 2 and chosen.proved and theorems[1].proved and theorems[1].covers:
@@ -358,7 +359,8 @@ def _with_and_without_mask(without: Theorem, masked: Theorem) -> Theorem:
     )
 
 
-def _unproved(reason: str) -> Theorem:
+def without_theorem(reason: str) -> Theorem:
+    """That nothing is proved for every length, and why."""
     return Theorem(proved=False, reason=reason)
 
 
@@ -379,12 +381,12 @@ def joined_pieces(name: str, found: Proofs) -> list[Piece]:
     return joined
 
 
-def _joined(name: str, found: Proofs, statement: Statement | Equivariance) -> Theorem:
+def join_theorem(name: str, found: Proofs, statement: Statement | Equivariance) -> Theorem:
     """The theorem about one output from the results for adjoining ranges of lengths."""
     result = found[0][1][name]
     if not result.proved:
         where = "" if result.node is None else f"{result.node.target} ({module_path(result.node)}): "
-        return _unproved(f"{where}{result.reason}")
+        return without_theorem(f"{where}{result.reason}")
     pieces = joined_pieces(name, found)
     results = [own[name] for piece, own in found if any(piece is one for one in pieces)]
     ends = [piece.greatest for piece in pieces]

@@ -20,6 +20,7 @@ from orderproof.auditing.entries import Frame, group_entries, operator_name, sou
 from orderproof.auditing.findings import finding_without_result, is_met
 from orderproof.auditing.leaks import find_leaks
 from orderproof.auditing.mask_view import change_of_line, mask_picture, table_picture, view_mask
+from orderproof.auditing.open_entry_map import with_open_entry_map
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
 from orderproof.auditing.theorems import with_theorem
 from orderproof.auditing.witness import WitnessSearch
@@ -63,7 +64,7 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
             "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
         }
         if not options.uniform_entries:  # which make another model of it
-            found = [with_theorem(context, law, call_mode, f) for f in found]
+            found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
         results += [_with_remedy(f.model_copy(update=update), law) for f in found]
     return tuple(results)
 

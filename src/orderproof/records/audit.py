@@ -170,17 +170,6 @@ class PortEvidence(Record):
     needs_older_keys: bool = False  # the engine refuses the checkpoint without them
 
 
-class Completion(Record):
-    """The result for the graph with the constants of the entry map made uniform: the model without order."""
-
-    verdict: Verdict
-    uniform_operand_count: int  # operands that were made uniform
-    scope: Scope
-    proof: Proof | None = None
-    deviation: Deviation = Deviation()
-    reason: str = ""
-
-
 class Theorem(Record):
     """The law for every number of tokens and rows, and every value of the inputs that both runs share."""
 
@@ -192,6 +181,18 @@ class Theorem(Record):
     conditions: tuple[str, ...] = ()  # on the sizes, besides the range of lengths
     assumptions: tuple[str, ...] = ()
     reason: str = ""  # why it is not proved
+
+
+class Completion(Record):
+    """The result for the graph with the constants of the entry map made uniform: the model without order."""
+
+    verdict: Verdict
+    uniform_operand_count: int  # operands that were made uniform
+    scope: Scope
+    proof: Proof | None = None
+    deviation: Deviation = Deviation()
+    reason: str = ""
+    theorem: Theorem | None = None  # the same for every number of tokens and rows
 
 
 class Finding(Record):

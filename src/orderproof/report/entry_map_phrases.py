@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orderproof.records.audit import Entry, Finding, Report
 from orderproof.report import phrases
+from orderproof.report.theorem_phrases import lengths_text
 
 LEAK_TITLES = {
     "causal": "Where outputs depend on later tokens",
@@ -23,8 +24,17 @@ def completeness(finding: Finding) -> str:
     if finding.entries_complete is None:
         return ""
     if finding.entries_complete:
-        return "The map is complete: order enters here and nowhere else."
+        return f"The map is complete{_for_lengths(finding)}: order enters here and nowhere else."
     return "The map is not shown to be complete: order may enter elsewhere too."
+
+
+def _for_lengths(finding: Finding) -> str:
+    theorem = finding.completion.theorem if finding.completion else None
+    if theorem is None:
+        return ""
+    if theorem.proved:
+        return f" for {lengths_text(theorem)}"
+    return f" at {phrases.pluralize(finding.scope.length, 'token')}"
 
 
 def entry_maps(report: Report) -> list[tuple[tuple[Finding, ...], tuple[Entry, ...]]]:

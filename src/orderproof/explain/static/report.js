@@ -97,7 +97,7 @@ function entryMaps({ findings }) {
   }
   const shown = [...maps.values()].map((sharing) => {
     const complete = sharing.map((f) => f.entries_complete).find((value) => value !== null && value !== undefined);
-    const ending = complete === true ? "The map is complete: order enters here and nowhere else."
+    const ending = complete === true ? `The map is complete${forLengths(sharing)}: order enters here and nowhere else.`
       : complete === false ? "The map is not shown to be complete: order may enter elsewhere too." : "";
     return el("section", { class: "entries" },
       el("h3", {}, LEAK_TITLES[sharing[0].law] ?? "Where order enters"),
@@ -105,6 +105,15 @@ function entryMaps({ findings }) {
       sharing[0].entries.map(entry), el("p", {}, ending));
   });
   return [shown.slice(0, 1), collapsed(shown.length - 1, "map", shown.slice(1))];
+}
+
+// As entry_map_phrases.py says it.
+function forLengths(sharing) {
+  const found = sharing.find((f) => f.completion?.theorem);
+  if (!found) return "";
+  const { proved, least_length, greatest_length } = found.completion.theorem;
+  if (!proved) return ` at ${pluralize(found.scope.length, "token")}`;
+  return greatest_length === null ? ` for every length of at least ${least_length}` : ` for every length from ${least_length} to ${greatest_length.toLocaleString("en-US")}`;
 }
 
 function entry({ kind, operator, node_count, module, source, source_line, origin, reason }) {

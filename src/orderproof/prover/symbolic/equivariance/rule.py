@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,8 +17,14 @@ MovedFacts = MovedFact | tuple[MovedFact, ...]
 Labels = Sequence[Any]
 
 
+@dataclass
 class MovedOperation(Operation[MovedFact]):
-    """One operator at one node, with the facts about its operands."""
+    """One operator at one node, with the facts about its operands.
+
+    `without_order`: a flag that has the operator compare the indices of tokens counts as not set.
+    """
+
+    without_order: bool = False
 
     def fact(self, node: Any) -> MovedFact:
         """The fact about one tensor operand. Raises `NotCovered`."""

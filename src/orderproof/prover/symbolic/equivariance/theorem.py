@@ -38,10 +38,19 @@ FIXED = "fixed"  # the role of inputs that do not move
 
 @dataclass(frozen=True)
 class MovedWalk:
-    """The facts of an open graph, and why nodes have none."""
+    """The facts of an open graph, why nodes have none, and the entries that were made uniform."""
 
     facts: dict[Node, MovedFacts]
     failures: dict[Node, str]
+    entries: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class EntryMap:
+    """The places at which order enters an output, and the proof for the graph with their constants made uniform."""
+
+    proof: OutputProof
+    entries: tuple[Node, ...]
 
 
 def prove_equivariance(graphs: Sequence[OpenGraph], roles: Sequence[str], solver: Solver) -> dict[str, OutputProof]:
@@ -56,8 +65,27 @@ def prove_equivariance(graphs: Sequence[OpenGraph], roles: Sequence[str], solver
     return in_every_branch(_prove_branch(graph, roles, solver) for graph in graphs)
 
 
+def map_entries(graphs: Sequence[OpenGraph], roles: Sequence[str], solver: Solver) -> dict[str, EntryMap]:
+    """Prove for each output that order enters at constants only, and list where they meet tokens.
+
+    A constant that is not the same for every token is taken to be the same where it meets tokens, and so is the mask of
+    causal attention. If the graph is then equivariant, order enters nowhere else.
+    """
+    walks = [walk(graph, roles, solver, without_order=True) for graph in graphs]
+    proofs = in_every_branch(_outputs(graph, done) for graph, done in zip(graphs, walks, strict=True))
+    found: dict[str, list[Node]] = {name: [] for name in proofs}
+    for graph, done in zip(graphs, walks, strict=True):
+        for name, output in graph.outputs.items():
+            needed = ancestors([output])
+            found.setdefault(name, []).extend(node for node in done.entries if node in needed)
+    return {name: EntryMap(proof, tuple(found[name])) for name, proof in proofs.items()}
+
+
 def _prove_branch(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> dict[str, OutputProof]:
-    done = walk(graph, roles, solver)
+    return _outputs(graph, walk(graph, roles, solver))
+
+
+def _outputs(graph: OpenGraph, done: MovedWalk) -> dict[str, OutputProof]:
     for question in graph.questions:
         fact = done.facts.get(question.node)
         if not isinstance(fact, MovedFact) or not fact.is_unmoved or fact.written is not None:
@@ -66,12 +94,15 @@ def _prove_branch(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> dic
     return {name: _decide(graph, node, done) for name, node in graph.outputs.items()}
 
 
-def walk(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> MovedWalk:
-    """The facts about the nodes of a graph, given the roles of its inputs. A node without a rule has none."""
+def walk(graph: OpenGraph, roles: Sequence[str], solver: Solver, *, without_order: bool = False) -> MovedWalk:
+    """The facts about the nodes of a graph, given the roles of its inputs. A node without a rule has none.
+
+    `without_order`: constants that are not the same for every token are made so where they meet tokens.
+    """
     premises = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH), *graph.conditions)
     context = Context(solver, premises, lambda _: ())
     known = {node: _input_fact(graph, node, role) for node, role in zip(graph.inputs, roles, strict=True)}
-    return _derive(graph, known, context)
+    return _derive(graph, known, context, without_order=without_order)
 
 
 def _input_fact(graph: OpenGraph, node: Node, role: str) -> MovedFact:
@@ -83,9 +114,10 @@ def _input_fact(graph: OpenGraph, node: Node, role: str) -> MovedFact:
     )
 
 
-def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context) -> MovedWalk:
+def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context, *, without_order: bool) -> MovedWalk:
     facts: dict[Node, MovedFacts] = dict(known)
     failures: dict[Node, str] = {}
+    entries: list[Node] = []
     for node in graph.graph.nodes:
         if node.op == "placeholder" and node not in facts:
             facts[node] = _state_fact(graph, node)
@@ -94,11 +126,15 @@ def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context
         try:
             facts[node] = _fact(graph, node, facts, context)
         except NotCovered as error:
-            failures[node] = str(error)
-            continue
+            uniform_fact = _fact_without_order(graph, node, facts, context) if without_order else None
+            if uniform_fact is None:
+                failures[node] = str(error)
+                continue
+            facts[node] = uniform_fact
+            entries.append(node)
         if _compares_indices(graph, node, facts[node]) and _is_constant(graph, node, context):
             facts[node] = uniform(graph.shape(node), Motion.FREE)
-    return MovedWalk(facts, failures)
+    return MovedWalk(facts, failures, tuple(entries))
 
 
 def _compares_indices(graph: OpenGraph, node: Node, facts: MovedFacts) -> bool:
@@ -108,16 +144,21 @@ def _compares_indices(graph: OpenGraph, node: Node, facts: MovedFacts) -> bool:
     return any(axis.size is TOKENS and axis.motion is Motion.STILL for dim in facts.dims for axis in dim)
 
 
+def ancestors(nodes: Sequence[Node]) -> set[Node]:
+    """The nodes, and those that they depend on."""
+    found, queue = set(nodes), list(nodes)
+    while queue:
+        more = [n for n in queue.pop().all_input_nodes if n not in found]
+        found.update(more)
+        queue += more
+    return found
+
+
 def _is_constant(graph: OpenGraph, node: Node, context: Context) -> bool:
     """True if booleans that depend on no input are all true, or all false: `index >= 0`."""
-    before, queue = {node}, [node]
-    while queue:
-        for one in queue.pop().all_input_nodes:
-            if one in graph.inputs:
-                return False
-            if one not in before:
-                before.add(one)
-                queue.append(one)
+    before = ancestors([node])
+    if not before.isdisjoint(graph.inputs):
+        return False
     fact = derive(graph, [n for n in graph.graph.nodes if n in before], {}, context).facts.get(node)
     if not isinstance(fact, OpenFact) or not isinstance(fact.value, Formula):
         return False
@@ -135,7 +176,28 @@ def _state_fact(graph: OpenGraph, node: Node) -> MovedFact:
     return fact
 
 
-def _fact(graph: OpenGraph, node: Node, facts: dict[Node, MovedFacts], context: Context) -> MovedFacts:
+def _fact_without_order(
+    graph: OpenGraph, node: Node, facts: dict[Node, MovedFacts], context: Context
+) -> MovedFacts | None:
+    """The fact about a node whose constant operands are the same for every token; None if it has none even so."""
+    changed = dict(facts)
+    for operand in node.all_input_nodes:
+        fact = facts[operand]
+        if isinstance(fact, MovedFact) and ancestors([operand]).isdisjoint(graph.inputs):
+            changed[operand] = replace(fact, dims=tuple(tuple(map(_same_for_every_token, dim)) for dim in fact.dims))
+    try:
+        return _fact(graph, node, changed, context, without_order=True)
+    except NotCovered:
+        return None
+
+
+def _same_for_every_token(axis: Axis) -> Axis:
+    return replace(axis, motion=Motion.FREE) if axis.size.variables & TOKENS.variables else axis
+
+
+def _fact(
+    graph: OpenGraph, node: Node, facts: dict[Node, MovedFacts], context: Context, *, without_order: bool = False
+) -> MovedFacts:
     if node.target is operator.getitem:
         whole, place = facts[node.args[0]], node.args[1]  # type: ignore[index]
         if not isinstance(whole, tuple):
@@ -145,7 +207,7 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, MovedFacts], context: 
     if len(operands) == 1 and operands[0].written is not None and is_view(node.target):
         kept = is_same_tensor(node.target) and graph.shape(node) == graph.shape(node.all_input_nodes[0])
         return operands[0] if kept else replace(uniform(graph.shape(node), Motion.FREE), written=NOTHING)
-    call = MovedOperation(node, facts, graph.shapes[node], context)
+    call = MovedOperation(node, facts, graph.shapes[node], context, without_order)
     rule = find_moved_rule(node.target)
     try:
         if rule is None:

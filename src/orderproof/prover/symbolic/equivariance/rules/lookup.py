@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.fx import Node
 
-from orderproof.prover.symbolic.equivariance.moved_fact import MovedFact, size, still
+from orderproof.prover.symbolic.equivariance.moved_fact import Dim, Motion, MovedFact, size, still
 from orderproof.prover.symbolic.equivariance.rule import Labels, MovedOperation, moved_rule, tensors
 from orderproof.prover.symbolic.open_fact import NotCovered
 
@@ -36,10 +37,18 @@ def index_select(call: MovedOperation) -> MovedFact:
     return _indexed(call, call.operand, {call.dim(1): call.fact(call.argument(2, "index"))})
 
 
+def _chosen_from(dim: Dim, places: MovedFact) -> MovedFact:
+    """The fact about indices into a dimension: where all its elements are the same, the indices do not matter."""
+    if any(axis.motion is not Motion.FREE for axis in dim):
+        return places
+    return MovedFact(tuple(tuple(replace(axis, motion=Motion.FREE, before=0) for axis in own) for own in places.dims))
+
+
 def _indexed(call: MovedOperation, fact: MovedFact, chosen: dict[int, MovedFact]) -> MovedFact:
     """The fact about `fact[indices]`: the indices choose along dimensions that do not move."""
     for dim in chosen:
         still(fact.dims[dim], _BY_INDEX)
+    chosen = {dim: _chosen_from(fact.dims[dim], places) for dim, places in chosen.items()}
     rank = max(len(one.dims) for one in chosen.values())
     new = [f"index {k}" for k in range(rank)]
     dims = sorted(chosen)
@@ -57,7 +66,9 @@ def gather(call: MovedOperation) -> MovedFact:
     """Elements along one dimension, at an index for each element of the result."""
     dim = int(call.argument(1, "dim")) % max(call.rank, 1)
     fact, places = call.operand, call.fact(call.argument(2, "index"))
-    still(fact.dims[dim] if fact.dims else (), _BY_INDEX)
+    own = fact.dims[dim] if fact.dims else ()
+    still(own, _BY_INDEX)
+    places = _chosen_from(own, places)
     return _slices(call, [fact.with_dim(dim, ()), places], dim)
 
 

@@ -78,7 +78,7 @@ def attention(call: MovedOperation) -> MovedFact:
         own = call.fact(mask)
         scores.append((own, [*outer, "row", "column"][len(outer) + 2 - len(own.dims) :]))
     found = call.combined(scores, [*outer, "row", "column"])
-    if call.argument(5, "is_causal", False):
+    if call.argument(5, "is_causal", False) and not call.without_order:
         what = "causal attention compares the indices of tokens"
         found = MovedFact((*found.dims[:-2], still(found.dims[-2], what), still(found.dims[-1], what)))
     return call.combined(

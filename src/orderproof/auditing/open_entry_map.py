@@ -1,0 +1,60 @@
+"""Completeness of an entry map for every number of tokens: the open graph without order is equivariant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch.fx import Node
+
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.entries import operator_name, source_of
+from orderproof.auditing.theorems import NoTheorem, OpenCalls, join_theorem, joined_pieces, without_theorem
+from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
+from orderproof.laws import ProvedLaw
+from orderproof.models.settings import DEFAULT_SETTING
+from orderproof.prover.symbolic.equivariance.theorem import map_entries
+from orderproof.prover.symbolic.statement import Equivariance
+from orderproof.records.audit import Finding, Theorem
+
+
+def with_open_entry_map(context: AuditContext, law: ProvedLaw, finding: Finding) -> Finding:
+    """The finding with the theorem that its entry map is complete, if it is complete at the recorded length."""
+    done = finding.completion
+    if done is None or done.verdict != "proved" or finding.call_mode:
+        return finding
+    calls = context.memo.setdefault("open calls", OpenCalls(context.subject))
+    try:
+        theorem = _completeness(calls, law, finding)
+        if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(DEFAULT_SETTING)):
+            theorem = without_theorem(f"the open recording is not the program that runs: {wrong}")
+    except (NoTheorem, CaptureError) as error:
+        theorem = without_theorem(str(error))
+    except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
+        theorem = without_theorem(f"{INTERNAL_ERROR}{first_line(error)}")
+    return finding.model_copy(update={"completion": done.model_copy(update={"theorem": theorem})})
+
+
+def _completeness(calls: OpenCalls, law: ProvedLaw, finding: Finding) -> Theorem:
+    statement = calls.statement(law, DEFAULT_SETTING)
+    if not isinstance(statement, Equivariance):
+        raise NoTheorem("the law is not that tokens are permuted")
+    roles = calls.roles(DEFAULT_SETTING)
+    maps = [(piece, map_entries(piece.graphs, roles, calls.solver)) for piece in calls.recorded(DEFAULT_SETTING)]
+    proofs = [(piece, {name: one.proof for name, one in found.items()}) for piece, found in maps]
+    if finding.output not in proofs[0][1]:
+        raise NoTheorem("it has no output of this name")
+    theorem = join_theorem(finding.output, proofs, statement)
+    if not theorem.proved:
+        return theorem
+    covered = joined_pieces(finding.output, proofs)
+    entries = [
+        n for piece, found in maps if any(piece is one for one in covered) for n in found[finding.output].entries
+    ]
+    more = _places(entries) - {entry.source or entry.operator for entry in finding.entries}
+    if more:
+        return without_theorem(f"at another length order enters at {', '.join(sorted(more))} too")
+    return theorem
+
+
+def _places(nodes: Iterable[Node]) -> set[str]:
+    return {source_of(node)[0] or operator_name(node) for node in nodes}
