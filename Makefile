@@ -3,6 +3,7 @@
 #   make audit    audit the bundled real model; writes report.html and report.json
 #   make test     linters, types, import directions and the whole test suite
 #   make soak     the same properties over far more random programs, and every mutant
+#   make theorems  compiles the theorems of proofs/ with Coq, which nothing else needs
 #   make release  the sdist and the wheels in dist/, each installed and used without a C compiler
 #
 # Python 3.11 or later and make are all that must be there. pip reads its own settings (PIP_INDEX_URL
@@ -35,7 +36,7 @@ ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))
 # One torch thread a worker: the workers are the parallelism. Nothing is fetched at run time.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 HF_HUB_OFFLINE=1
 
-.PHONY: help audit test soak docs lint format coverage release clean
+.PHONY: help audit test soak theorems docs lint format coverage release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -49,6 +50,9 @@ test: lint ## linters, types, import directions, then the test suite; ARGS="-k c
 
 soak: $(DEV) ## the long runs behind the suite: thousands of random programs, every mutant (half an hour and more)
 	@$(TEST_ENV) $(RUN) pytest -q -n $(WORKERS) -m slow $(ARGS)
+
+theorems: ## compile the theorems of proofs/ with Coq, and print the axioms of each
+	@$(PYTHON) tools/theorems.py $(ARGS)
 
 docs: $(DEV) ## the documentation as a site in site/, offline and strict; open site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet --strict
