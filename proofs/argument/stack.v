@@ -38,9 +38,13 @@ Record weights := Weights {
   Wq : 'I_count -> 'M[R]_(width, key); Wk : 'I_count -> 'M[R]_(width, key);
   Wv : 'I_count -> 'M[R]_(width, value); Wo : 'I_count -> 'M[R]_(value, width);
   norm1 : row_map; norm2 : row_map; feed : row_map }.
+Arguments Wq w h : clear implicits.
+Arguments Wk w h : clear implicits.
+Arguments Wv w h : clear implicits.
+Arguments Wo w h : clear implicits.
 
 Definition block (w : weights) : tokens -> tokens :=
-  layer (heads (score w) (@Wq w) (@Wk w) (@Wv w) (@Wo w)) (norm1 w) (norm2 w) (feed w).
+  layer (heads (score w) (Wq w) (Wk w) (Wv w) (Wo w)) (norm1 w) (norm2 w) (feed w).
 
 Definition transformer (ws : seq weights) : tokens -> tokens := stack (map block ws).
 
@@ -52,3 +56,7 @@ exact/layer_equivariant/heads_equivariant.
 Qed.
 
 End Stack.
+Arguments Wq {R width} w h.
+Arguments Wk {R width} w h.
+Arguments Wv {R width} w h.
+Arguments Wo {R width} w h.
