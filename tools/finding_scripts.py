@@ -22,6 +22,7 @@ LINEAR_FIRST = 'arch:minimax?layer_types=["linear_attention","full_attention"]'
 DYNAMIC_ROPE = 'arch:llama?rope_parameters={"rope_theta":10000.0,"rope_type":"dynamic","factor":4.0}'
 SCRIPTS = {  # the name of the script: the law and the subject
     "aimv2_text_causal": ("causal", "arch:aimv2_text_model"),
+    "bamba_positions": ("cached_decoding", "arch:bamba"),
     "canine_rows": ("batch_composition", "arch:canine"),
     "convbert_padding": ("padding", "arch:convbert"),
     "deepseek_v4_padding": ("padding", "arch:deepseek_v4"),
@@ -31,6 +32,7 @@ SCRIPTS = {  # the name of the script: the law and the subject
     "fsmt_cache": ("use_cache", "arch:fsmt"),
     "fsmt_padding": ("padding", "arch:fsmt"),
     "funnel_padding": ("padding", "arch:funnel"),
+    "jamba_cache": ("chunked_prefill", "arch:jamba"),
     "llama_dynamic_rope": ("stateless", DYNAMIC_ROPE),
     "layoutlmv3_padding": ("padding", "arch:layoutlmv3"),
     "mamba_cache": ("chunked_prefill", "arch:mamba"),

@@ -70,6 +70,7 @@ class ModelAdapter(ABC):
         pad_token_id: The token id of pads, if tokens are ids.
         supports_generation: `greedy_generation` is implemented.
         repeats_cache: `repeat_cache` is implemented.
+        single_tokens_are_real: Its library states that the single token of a call on a cache is never a pad.
         output_name: The name of the output that is compared.
 
     """
@@ -93,6 +94,7 @@ class ModelAdapter(ABC):
     pad_token_id: int | None = None
     supports_generation = False
     repeats_cache = False
+    single_tokens_are_real = False
     output_name = ""
 
     @abstractmethod

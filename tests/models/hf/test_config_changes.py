@@ -29,7 +29,7 @@ def model(name: str) -> nn.Module:
         ("gpt2", []),
         ("falcon?alibi=true", []),  # a rotary base that is not in use
         ("moshi", ["rope_type", "sliding_window"]),  # one frequency in its tiny heads, 1 for every base
-        ("bamba", []),  # no layer of attention
+        ("bamba", ["rope_type"]),  # one frequency in its tiny heads
     ],
 )
 def test_values_in_use_are_changed(name: str, changes: list[str]) -> None:

@@ -4,7 +4,13 @@
     decode y, a pad and z after C(x)              =  f(x y pad z)     a row that waits while other rows go on
 
 with the same mask, and the same position ids if any are given. Both sides have the same pads, so that how pads shift
-positions or fill a window is the contract of the model; decoding must follow it.
+positions or fill a window is the contract of the model; decoding must follow it. In a call of several tokens on a
+cache, another token in the place of the pad must not change the real tokens:
+
+    f(y pad z; C(x))                              =  f(y other z; C(x))
+
+For information only: a pad as the single token of a call, if the library states that there is none. transformers does
+so for layers with a recurrence (`masking_utils.create_recurrent_attention_mask`), and passes them no mask then.
 Source: elementary; broken by masks that are dropped for a single token on a cache, and by states that a pad moves on.
 """
 
@@ -14,6 +20,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
@@ -35,8 +42,12 @@ class RightPaddedDecoding(MeasuredLaw):
                 partial(_compare, pads_end=DECODED_TOKENS, count=PADS, explicit=given),
             )
             yield Comparison(
-                f"a pad in one row during decoding{suffix}", partial(_compare, pads_end=1, count=1, explicit=given)
+                f"a pad in one row during decoding{suffix}",
+                partial(_compare, pads_end=1, count=1, explicit=given),
+                informational=calls.adapter.single_tokens_are_real,
             )
+        if calls.default_length > DECODED_TOKENS:
+            yield Comparison("another token in the place of a pad, in a call of three tokens on a cache", _replaced)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_first_token(calls)
@@ -44,19 +55,37 @@ class RightPaddedDecoding(MeasuredLaw):
 
 def _compare(calls: CachedCalls, *, pads_end: int, count: int, explicit: bool) -> OutputPair:
     """The outputs of the real tokens that are decoded; the first row has pads that end before the last tokens."""
+    tokens, mask = _padded(calls, pads_end=pads_end, count=count)
+    length = tokens.shape[1]
+    decoded = min(DECODED_TOKENS, length - 1)
+    arguments = {"mask": mask}
+    if explicit:
+        arguments["positions"] = calls.adapter.first_position_id + (mask.long().cumsum(1) - 1).clamp(min=0)
+    output, _ = calls.incremental_forward(tokens, [length - decoded, *[1] * decoded], **arguments)
+    real = mask.clone()
+    real[:, : length - decoded] = False
+    return calls.forward(tokens, **arguments)[real], output[real]
+
+
+def _replaced(calls: CachedCalls) -> OutputPair:
+    """The real tokens of a call with a pad in one row, and of the same call with another token in its place."""
+    tokens, mask = _padded(calls, pads_end=1, count=1)
+    other = tokens.clone()
+    other[~mask] = calls.sample_tokens(other=1)[~mask]
+    sizes = [tokens.shape[1] - DECODED_TOKENS, DECODED_TOKENS]
+    first, second = (calls.incremental_forward(ids, sizes, mask=mask)[0] for ids in (tokens, other))
+    return first[mask], second[mask]
+
+
+def _padded(calls: CachedCalls, *, pads_end: int, count: int) -> tuple[Tensor, Tensor]:
+    """The default tokens with pads in the first row that end before its last tokens, and their mask [row, token]."""
     tokens = calls.default_tokens.clone()
     length = tokens.shape[1]
     mask = torch.ones(tokens.shape[:2], dtype=torch.bool)
     mask[0, max(length - pads_end - count, 1) : length - pads_end] = False
     if calls.adapter.pad_token_id is not None and not tokens.is_floating_point():
         tokens[~mask] = calls.adapter.pad_token_id
-    arguments = {"mask": mask}
-    if explicit:
-        arguments["positions"] = calls.adapter.first_position_id + (mask.long().cumsum(1) - 1).clamp(min=0)
-    output, _ = calls.incremental_forward(tokens, [length - DECODED_TOKENS, *[1] * DECODED_TOKENS], **arguments)
-    decoded = mask.clone()
-    decoded[:, : length - DECODED_TOKENS] = False
-    return calls.forward(tokens, **arguments)[decoded], output[decoded]
+    return tokens, mask
 
 
 LAW = RightPaddedDecoding(

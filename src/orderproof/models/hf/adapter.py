@@ -22,6 +22,7 @@ from orderproof.models.hf.describe import ModelDescription
 from orderproof.models.hf.extra_inputs import ExtraInputs
 from orderproof.models.hf.flex_attention import eager_flex_attention
 from orderproof.models.hf.generation import causal_lm_class, greedy_tokens
+from orderproof.models.hf.mechanisms import single_tokens_are_real
 from orderproof.models.hf.outputs import audited_outputs, prefix_token_count
 from orderproof.models.hf.sequence_parallel import sequence_parallel_attention
 from orderproof.models.input_spec import InputSpec
@@ -56,6 +57,7 @@ class HFAdapter(ModelAdapter):
         self.thresholds, self.mechanisms = description.thresholds, description.mechanisms
         self.forward_arguments = description.forward_arguments
         self.repeats_cache = "past_key_values" in self.forward_arguments
+        self.single_tokens_are_real = single_tokens_are_real(model)
         silent = description.accepts_kwargs and self.has_token_axis
         self.ignored_kwargs = frozenset(
             name for name, argument in ARGUMENT_NAMES.items() if silent and argument not in self.forward_arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 from orderproof.models.hf.config_changes import uses_rotary
@@ -27,3 +28,12 @@ def mechanisms(model: Any, config: Any, table_size: int | None) -> frozenset[str
         "attention": any("Attention" in name for name in names),
     }
     return frozenset(name for name, has in found.items() if has)
+
+
+def single_tokens_are_real(model: Any) -> bool:
+    """True if a layer's mask is made by a function that states: the single token of a call on a cache is never a pad.
+
+    That is `transformers.masking_utils.create_recurrent_attention_mask`.
+    """
+    modules = {type(part).__module__ for part in model.modules()}
+    return any(hasattr(sys.modules.get(name), "create_recurrent_attention_mask") for name in modules)

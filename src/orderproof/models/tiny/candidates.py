@@ -25,7 +25,8 @@ def tiny_config_candidates(
     """
     renamed: Mapping[str, str] = getattr(config, "attribute_map", {})
     chosen = {renamed.get(key, key): value for key, value in overrides.items()}
-    known = {**SIZE_OVERRIDES.get(config.model_type, {}), **chosen}
+    own = {renamed.get(key, key): value for key, value in SIZE_OVERRIDES.get(config.model_type, {}).items()}
+    known = {**own, **chosen}
     small = {**fixed_sizes.tiny_config_values(config, overrides, keep_kv_groups=keep_kv_groups), **known}
     steps = [
         (divisor, grid)

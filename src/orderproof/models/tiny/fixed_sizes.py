@@ -144,7 +144,8 @@ def _layer_types(config: Any) -> dict[str, list[Any]]:
     for name in ("layer_types", "layers_block_type"):
         kinds = list(dict.fromkeys(getattr(config, name, None) or ()))
         if kinds and _settable(config, name):
-            values[name] = (kinds * LAYER_COUNT)[:LAYER_COUNT]
+            renamed: Mapping[str, str] = getattr(config, "attribute_map", {})
+            values[renamed.get(name, name)] = (kinds * LAYER_COUNT)[:LAYER_COUNT]
     if types := getattr(config, "attention_types", None):
         values["attention_types"] = [[list(types[0][0]), LAYER_COUNT // len(types[0][0]) or 1]]
     return values

@@ -77,6 +77,7 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
         "backbone_config": {"model_type": "uvdoc_backbone", "out_features": [f"stage{k}" for k in range(1, 7)]},
     },
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "lfm3": {"num_hidden_layers": 3, "layer_types": ["conv", "full_attention", "sliding_attention"]},
     "nemotron": {"num_key_value_heads": 2},
     "pix2struct_text_model": {"initializer_range": 0.02},  # its class asks for a key that its configuration lacks
     "qwen3_omni_moe_talker_text": {"shared_expert_intermediate_size": 64},  # likewise
@@ -148,6 +149,11 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
         "num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2, "num_kv_shared_layers": 2,
         "intermediate_size": 128, "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0],
     },
+    # one layer of attention: without one, a call with a cache raises an error
+    "bamba": {"attn_layer_indices": [1]},
+    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"]},
+    "nemotron_h": {"layers_block_type": ["linear_attention", "full_attention", "moe", "mlp"]},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "falcon_h1": {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_ssm": 128, "mamba_d_state": 16},
     "recurrent_gemma": {"block_types": ["recurrent", "attention"]},  # the first two default blocks have no attention
     "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2},  # hybrid layers share weights
