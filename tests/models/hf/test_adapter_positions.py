@@ -16,7 +16,7 @@ from tests.models.hf.adapters import tiny_adapter
         ("bart", {"positions"}, True),
         ("jamba", set(), False),
         ("zamba2", set(), False),  # rotary positions switched off
-        ("bamba", set(), False),  # rotary positions, no attention in the tiny model
+        ("bamba?attn_layer_indices=[]", set(), False),  # rotary positions, no layer of attention
         ("vit", set(), True),
     ],
 )
