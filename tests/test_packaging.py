@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NEEDED_TO_INSTALL = {"hatchling", "editables"}
-PORTS = ("mlx", "onnx", "ctranslate2", "llamacpp")
+PORTS = ("mlx", "onnx", "ctranslate2", "llamacpp", "serve")
 # Built from source by a C++ compiler where no wheel is published, so `dev` leaves it out: pinned, not walked.
 BUILT_FROM_SOURCE = {"llama-cpp-python"}
 NEEDED_BY_THOSE = {"diskcache"}

@@ -112,6 +112,13 @@ def libc() -> ctypes.CDLL | None:
     return ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
+def die_with_parent() -> None:
+    """In a new process, before it runs its program: end when the process that started it ends; only on Linux."""
+    library = libc()
+    if library is not None:
+        library.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+
 def descendants(pid: int) -> list[int]:
     """The ids of all processes that this one started, and of those that they started."""
     parents: dict[int, list[int]] = {}

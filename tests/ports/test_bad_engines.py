@@ -94,8 +94,8 @@ def test_a_model_in_memory_is_compared_and_not_changed() -> None:
     assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
 
 
-def test_llama_cpp_without_its_converter_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LLAMA_CPP_CONVERTER", raising=False)
+def test_llama_cpp_with_a_wrong_converter_says_what_it_expects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LLAMA_CPP_CONVERTER", str(tmp_path / "absent.py"))
     finding = audit("arch:llama", against="llamacpp", laws=["loads_checkpoint"]).findings[0]
     assert finding.verdict == "undecided"
     assert re.search(

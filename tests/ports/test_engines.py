@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -22,7 +24,7 @@ def causes(finding: Finding) -> list[tuple[str, str, str]]:
 
 
 def test_every_engine_is_listed_with_its_extra() -> None:
-    assert {"mlx", "onnx", "ctranslate2", "llamacpp", "server"} == set(engines())
+    assert {"mlx", "onnx", "ctranslate2", "llamacpp", "serve", "server"} == set(engines())
     for engine in engines().values():
         assert engine.note or engine.how_to_install == f"pip install 'orderproof[{engine.extra}]'"
     with pytest.raises(UsageError, match="expected an engine, one of .*; did you mean 'mlx'"):
@@ -39,6 +41,16 @@ def test_llama_is_the_same_in_every_engine(engine: str) -> None:
     skipped = {finding.law for finding in report.findings if finding.verdict == "not_applicable"}
     assert held | skipped == set(by_law(report))
     assert any(engine in name or name.startswith(engine) for name in report.versions)
+
+
+@pytest.mark.skipif(not find_engine("serve").is_installed, reason=find_engine("serve").how_to_install)
+def test_transformers_serve_is_started_and_ended_by_its_adapter() -> None:
+    laws = ["loads_checkpoint", "same_prefill", "same_far_positions", "same_greedy_tokens"]
+    report = audit("arch:mistral", against="serve", laws=laws)
+    assert [finding.verdict for finding in report.findings] == ["held"] * 4, [each.reason for each in report.findings]
+    assert report.findings[1].scope.assumptions == ()  # all log-probabilities, and not rounded
+    commands = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if os.access(file, os.R_OK)]
+    assert not [command for command in commands if b"orderproof_serve_" in command]
 
 
 def test_ctranslate2_refuses_prompts_longer_than_the_window_and_the_others_stand() -> None:

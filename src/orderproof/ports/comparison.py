@@ -20,6 +20,7 @@ from orderproof.tolerances import PORT_FACTOR, PORT_LEAST_ROUNDING
 
 MAX_EXCESS = 1e-3  # by which probabilities may exceed 1 in sum
 MAX_DIGITS = 5  # decimals; more are as good as none missing
+MAX_ERROR = 0.05  # of a value in units of its last decimal: a larger one hides that it is rounded
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,23 @@ def resolution(scores: Sequence[Scores], vocabulary: int) -> Resolution:
             total = float(np.where(known, np.exp(each.values.astype(np.float64)), 0.0).sum(-1).max())
             if total > 1 + MAX_EXCESS:
                 raise EngineError(f"its probabilities of one token sum to {total:.3g}: they are no log-probabilities")
-    values = np.concatenate([each.values.astype(np.float64).ravel() for each in scores])
-    for digits in range(MAX_DIGITS):
-        scaled = values * 10.0**digits
-        if np.abs(scaled - scaled.round()).max() < 1e-5 * max(1.0, float(np.abs(scaled).max())) and np.any(values):
-            step = 10.0**-digits
-            notes.append(f"its scores are rounded to {digits} decimals: smaller differences are not seen")
-            break
+    digits = _decimals(np.concatenate([each.values.astype(np.float32).ravel() for each in scores]))
+    if digits is not None:
+        step = 10.0**-digits
+        notes.append(f"its scores are rounded to {digits} decimals: smaller differences are not seen")
     return Resolution(tuple(notes), step)
+
+
+def _decimals(values: NDArray[np.float32]) -> int | None:
+    """The number of decimals that values are rounded to; None if they have as many as float32 has."""
+    exact, spacing = values.astype(np.float64), np.spacing(np.abs(values)).astype(np.float64)
+    for digits in range(MAX_DIGITS) if np.any(values) else ():
+        scaled, error = exact * 10.0**digits, spacing * 10.0**digits
+        if error.max() > MAX_ERROR:  # float32 has fewer decimals
+            return None
+        if np.all(np.abs(scaled - scaled.round()) <= error):
+            return digits
+    return None
 
 
 def profile(actual: Sequence[Scores], expected: Sequence[Logits], tolerance: float, *, start: int = 0) -> Profile:
@@ -111,9 +121,11 @@ def profile(actual: Sequence[Scores], expected: Sequence[Logits], tolerance: flo
 def comparable(scores: Scores, logits: Logits) -> tuple[Logits, Logits]:
     """The values of an engine and of the reference in one form: the same candidates, both normalised or neither."""
     values: Logits = scores.values.astype(np.float64)
-    wanted = log_softmax(logits) if scores.normalised else logits
+    wanted = log_softmax(logits) if scores.normalised and not scores.among_candidates else logits
     if scores.candidates is not None:
         wanted = np.take_along_axis(wanted, np.maximum(scores.candidates, 0), axis=-1)
+        if scores.among_candidates:
+            wanted = log_softmax(np.where(scores.candidates >= 0, wanted, -np.inf))
         wanted = np.where(scores.candidates >= 0, wanted, 0.0)
         values = np.where(scores.candidates >= 0, values, 0.0)
     return values, wanted

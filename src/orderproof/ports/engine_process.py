@@ -12,6 +12,7 @@ import os
 import re
 import resource
 import select
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,6 +62,10 @@ def run_engine(
 ) -> EngineRun:
     """Load a checkpoint and make these calls. Never raises for what the engine does."""
     run = EngineRun()
+    try:
+        engine.prepare()
+    except EngineError as error:
+        run.load_failure = str(error)
     while len(run.outputs) < len(calls) and not run.load_failure and run.knows:
         rest = calls[len(run.outputs) :]
         if not forked_process.can_fork():  # another system, where libraries do not survive a fork
@@ -103,6 +108,7 @@ class _EngineProcess(forked_process.ForkedProcess):
         def work() -> None:
             os.close(self._read)
             _apply_limits(limits)
+            _use_temporary_folder(place)
             for line in _lines(engine, folder, model_type, calls, place):
                 data = json.dumps(line).encode() + b"\n"
                 while data:
@@ -230,3 +236,10 @@ def _apply_limits(limits: EngineLimits) -> None:
     for kind, most in ((resource.RLIMIT_AS, size), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):  # a lower limit is set already, or the system has none
             resource.setrlimit(kind, (most, most))
+
+
+def _use_temporary_folder(place: Path) -> None:
+    """Make temporary files here: the parent removes the folder, however this process ends."""
+    folder = place / "temporary"
+    folder.mkdir()
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)

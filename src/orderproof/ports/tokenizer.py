@@ -12,8 +12,12 @@ TOKENIZER_FILE = "tokenizer.json"
 SENTENCEPIECE_FILE = "tokenizer.model"
 
 
-def write_tokenizer(folder: Path, vocabulary: int) -> None:
-    """Write a tokenizer whose words are t0, t1, ... into a checkpoint folder, unless it has one."""
+def write_tokenizer(folder: Path, vocabulary: int, *, special_words: bool = True) -> None:
+    """Write a tokenizer whose words are t0, t1, ... into a checkpoint folder, unless it has one.
+
+    Special words, as engines require them, are found inside of other words of a text; without them, every text of
+    these words has one token for each.
+    """
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import WhitespaceSplit
@@ -23,9 +27,16 @@ def write_tokenizer(folder: Path, vocabulary: int) -> None:
         return
     words = Tokenizer(WordLevel({f"t{index}": index for index in range(vocabulary)}, unk_token="t0"))
     words.pre_tokenizer = WhitespaceSplit()
-    PreTrainedTokenizerFast(
-        tokenizer_object=words, unk_token="t0", pad_token="t0", bos_token="t1", eos_token="t2"
-    ).save_pretrained(folder)
+    special = {"unk_token": "t0", "pad_token": "t0", "bos_token": "t1", "eos_token": "t2"} if special_words else {}
+    PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)
+
+
+def copy_without_tokenizer(folder: Path, target: Path) -> None:
+    """Make a folder with links to the files of a checkpoint, without its tokenizer."""
+    target.mkdir()
+    for file in folder.iterdir():
+        if "token" not in file.name:
+            (target / file.name).symlink_to(file.resolve())
 
 
 def has_own_words(folder: Path) -> bool:

@@ -34,6 +34,7 @@ class Scores:
     values: NDArray[np.float32]  # [token, candidate]
     candidates: NDArray[np.int64] | None = None  # token ids [token, candidate]; None: all of the vocabulary, in order
     normalised: bool = False  # log-probabilities, and not logits
+    among_candidates: bool = False  # the log-probabilities are normalised over the candidates alone
 
 
 class LoadedModel:
@@ -73,6 +74,9 @@ class InferenceEngine(ABC):
     def for_target(self, target: str) -> InferenceEngine:
         """The engine for the part of NAME:TARGET after the colon. Raises `UsageError`."""
         raise UsageError(f"expected engine {self.name} without a target; got {self.name}:{target}")
+
+    def prepare(self) -> None:  # noqa: B027 - most engines need nothing
+        """Get what the package lacks, before the limits of time of an audit. Raises `EngineError`."""
 
     @abstractmethod
     def load(self, folder: Path) -> LoadedModel:

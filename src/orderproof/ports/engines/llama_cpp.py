@@ -1,13 +1,15 @@
 """llama.cpp through llama-cpp-python, with llama.cpp's own converter from transformers.
 
-The converter (`convert_hf_to_gguf.py`) is part of llama.cpp's sources and not of the package: set
-`LLAMA_CPP_CONVERTER` to its path. It is run in a process of its own.
+The converter (`convert_hf_to_gguf.py`) is part of the source package of llama-cpp-python, and not of the wheel that is
+built from it: it is taken from the source package of the installed version, once. `LLAMA_CPP_CONVERTER`, the path of
+another one, replaces it. It is run in a process of its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,9 +20,14 @@ from typing import Any
 import numpy as np
 
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel, Row, Scores
-from orderproof.ports.tokenizer import has_own_words, write_sentencepiece_model
+from orderproof.ports.source_package import source_folder
+from orderproof.ports.tokenizer import copy_without_tokenizer, has_own_words, write_sentencepiece_model
 
+DISTRIBUTION = "llama_cpp_python"
 CONVERTER_VARIABLE = "LLAMA_CPP_CONVERTER"
+CONVERTER = "convert_hf_to_gguf.py"
+SOURCES = "vendor/llama.cpp"  # in the source package
+_CLASS_NAME = re.compile(r'"(\w+)"')  # of transformers, in the converter's table of architectures
 LONGEST = 8192  # [tokens] of a context
 
 
@@ -53,29 +60,47 @@ def _readable(folder: Path, place: Path) -> Path:
     if not has_own_words(folder):
         return folder
     copy = place / "checkpoint"
-    copy.mkdir()
-    for file in folder.iterdir():
-        if "token" not in file.name:
-            (copy / file.name).symlink_to(file)
+    copy_without_tokenizer(folder, copy)
     vocabulary = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
     write_sentencepiece_model(copy, vocabulary)
     return copy
 
 
+def _converter() -> Path:
+    """The path of the converter. Raises `EngineError`."""
+    stated = os.environ.get(CONVERTER_VARIABLE)
+    if stated is None:
+        try:
+            return source_folder(DISTRIBUTION, SOURCES, (CONVERTER, "conversion", "gguf-py/gguf")) / CONVERTER
+        except EngineError as error:
+            raise EngineError(f"{error}; or set {CONVERTER_VARIABLE} to the path of {CONVERTER}") from None
+    if not Path(stated).is_file():
+        raise EngineError(f"expected {CONVERTER_VARIABLE}=PATH of {CONVERTER}; got {stated!r}")
+    return Path(stated)
+
+
 class LlamaCppEngine(InferenceEngine):
     """The engine of this module."""
+
+    def prepare(self) -> None:
+        _converter()
+
+    def knows(self, model_type: str) -> bool:
+        from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+        converter = _converter()
+        table = converter.parent / "conversion" / "__init__.py"
+        names = _CLASS_NAME.findall((table if table.is_file() else converter).read_text(encoding="utf-8"))
+        return MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type) in names
 
     def load(self, folder: Path) -> LoadedModel:
         from llama_cpp import GGML_TYPE_F32, Llama  # a cache in float16, the default, would hide small differences
 
-        converter = os.environ.get(CONVERTER_VARIABLE, "")
-        if not Path(converter).is_file():
-            raise EngineError(f"expected {CONVERTER_VARIABLE}=PATH of convert_hf_to_gguf.py, from llama.cpp's sources")
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "model.gguf"
             command = [
                 sys.executable,
-                converter,
+                str(_converter()),
                 str(_readable(folder, Path(place))),
                 "--outfile",
                 str(file),
@@ -96,9 +121,9 @@ ENGINE = LlamaCppEngine(
     name="llamacpp",
     title="llama.cpp (llama-cpp-python)",
     packages=("llama_cpp",),
-    distribution="llama_cpp_python",
+    distribution=DISTRIBUTION,
     extra="llamacpp",
     abilities=frozenset({"prefill", "chunks", "greedy"}),
     reads_config=False,
-    note="pip install 'orderproof[llamacpp]' (builds from source), and LLAMA_CPP_CONVERTER=convert_hf_to_gguf.py",
+    note="pip install 'orderproof[llamacpp]', which builds it with a C++ compiler",
 )

@@ -57,9 +57,11 @@ def _export(folder: Path, file: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     from orderproof.library_messages import suppress_warnings
+    from orderproof.models.hf.build_subject import use_batched_experts
 
     with suppress_warnings():
         model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True).eval()
+        use_batched_experts(model)  # ONNX has no operator for grouped products
         accepted = inspect.signature(model.forward).parameters
         names = [name for name in ("input_ids", "attention_mask", "position_ids") if name in accepted]
 

@@ -9,10 +9,7 @@ the checkpoint of the reference: it is started by somebody else.
 
 from __future__ import annotations
 
-import json
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,10 +20,9 @@ import numpy as np
 
 from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel, Row, Scores
+from orderproof.ports.engines.loopback import LOOPBACK, request
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CANDIDATES = (20, 5)  # numbers of log-probabilities to ask for: servers refuse more than they support
-REQUEST_SECONDS = 60.0
 _TOKEN_ID = re.compile(r"token_id:(\d+)")
 
 
@@ -55,7 +51,7 @@ class _ServedModel(LoadedModel):
         for count in CANDIDATES:
             body = {"model": self.model, "temperature": 0, "logprobs": count, **question}
             try:
-                return _request(f"{self.address}/v1/completions", body)
+                return request(f"{self.address}/v1/completions", body)
             except EngineError:
                 if count == CANDIDATES[-1]:
                     raise
@@ -113,7 +109,7 @@ class ServerEngine(InferenceEngine):
         return replace(self, address=target.rstrip("/").removesuffix("/v1"))
 
     def load(self, folder: Path) -> LoadedModel:
-        models = _request(f"{self.address}/v1/models", None).get("data") or [{}]
+        models = request(f"{self.address}/v1/models", None).get("data") or [{}]
         words: Mapping[str, int] = {}
         if (folder / "tokenizer.json").is_file():
             from transformers import AutoTokenizer
@@ -129,18 +125,6 @@ def _log_probabilities(choice: Any) -> dict[str, Any]:
             "it returned no log-probabilities: choices[0].logprobs is empty; use a server that returns them"
         )
     return answer
-
-
-def _request(address: str, body: Mapping[str, Any] | None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(address, data=data, headers={"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:
-            return json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        raise EngineError(f"{address} answered {error.code}: {error.read(200).decode(errors='replace')}") from None
-    except (OSError, ValueError) as error:
-        raise EngineError(f"no answer from {address}: {error}; start the server first") from None
 
 
 ENGINE = ServerEngine(
