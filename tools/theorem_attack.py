@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.execution import fixed_rng, named_tensors
-from orderproof.auditing.theorems import NoTheorem, OpenCalls, Piece, joined_pieces
+from orderproof.auditing.theorems import NoTheorem, OpenCalls, Piece, joined_pieces, restarting_positions
 from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import proved_laws
 from orderproof.laws.proved.proved_law import ProvedLaw
@@ -89,6 +89,12 @@ def random_mask(rows: int, tokens: int, generator: torch.Generator) -> Tensor:
     }.get(kind, torch.rand(rows, tokens, generator=generator) < 0.6)
     mask[:, int(torch.randint(0, tokens, (), generator=generator))] |= ~mask.any(dim=1)
     return mask
+
+
+def random_layout(rows: int, tokens: int, generator: torch.Generator) -> Tensor:
+    """The document [row, token] of each token: none begins, a few do, or many do."""
+    chance = (0.0, 0.1, 0.5)[int(torch.randint(0, 3, (), generator=generator))]
+    return (torch.rand(rows, tokens, generator=generator) < chance).cumsum(1)
 
 
 def agreement(law: ProvedLaw, mask: Tensor, documents: Tensor, generator: torch.Generator) -> Agreement:
@@ -154,7 +160,7 @@ class Attack:
     """The comparisons of one law in one call mode of one subject."""
 
     def __init__(self, subject: Subject, calls: OpenCalls, law: ProvedLaw, call_mode: str) -> None:
-        self.subject, self.law = subject, law
+        self.subject, self.law, self.call_mode = subject, law, call_mode
         self.statement = calls.statement(law, call_mode)
         theorems = calls.prove(law, call_mode)
         self.proved = [name for name, theorem in theorems.items() if theorem.proved]
@@ -179,11 +185,17 @@ class Attack:
         if MASK not in self.roles:
             mask = torch.ones_like(mask)
         documents = torch.randint(0, 3, (rows, tokens), generator=generator)
+        if self.call_mode == "packed":
+            documents = random_layout(rows, tokens, generator)
         draw_weights(self.module, generator)
         first = inputs_of(self.subject, tokens, rows, 10 * seed)
         if isinstance(self.statement, Equivariance):
             documents = torch.zeros_like(documents)  # the mask is any
         shared = shared_inputs(self.roles, mask, documents, self.subject, generator)
+        if self.call_mode == "packed":
+            shared[POSITIONS] = self.subject.first_position + restarting_positions(
+                documents.diff(prepend=documents[:, :1]) > 0
+            )
         if isinstance(self.statement, Equivariance):
             order = torch.randperm(tokens, generator=generator)
             second, expected = self._permuted(first, order), order
@@ -305,7 +317,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--worker", default="0/1", metavar="K/N", help="this worker of so many")
     parser.add_argument("--summary", action="store_true", help="print the results and examine nothing")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_intermixed_args(arguments)
     lines = chosen.results.read_text(encoding="utf-8").splitlines() if chosen.results.is_file() else []
     rows = [json.loads(line) for line in lines]
     if chosen.summary:

@@ -45,7 +45,7 @@ EXAMPLE_ROWS = 3
 MAX_PIECES = 4  # recordings for different ranges of lengths
 MAX_NODES = 10_000  # of recordings, after which no recording is made that only widens a theorem
 COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls
-OPEN_MODES = (DEFAULT_SETTING, "padded", "blocked", "labelled")  # in which the inputs of a setting are open
+OPEN_MODES = (DEFAULT_SETTING, "padded", "packed", "blocked", "labelled")  # in which the inputs of a setting are open
 
 
 class NoTheorem(Exception):
@@ -208,14 +208,14 @@ class OpenCalls:
         candidates = candidate_inputs(self.subject, call_mode)
         for names in candidates[:-1]:
             setting = self.subject.bind_inputs and self.subject.bind_inputs(names, call_mode)
-            if setting and (self.subject.device == "meta" or not self._call_fails(setting[0].eval(), names)):
+            if setting and (self.subject.device == "meta" or not self._call_fails(setting[0].eval(), call_mode, names)):
                 return names
         return candidates[-1]
 
-    def _call_fails(self, module: nn.Module, names: tuple[str, ...]) -> bool:
+    def _call_fails(self, module: nn.Module, call_mode: str, names: tuple[str, ...]) -> bool:
         try:
             with torch.no_grad(), preserved_state(module):
-                module(*next(self._examples(names, EXAMPLE_LENGTH)))
+                module(*next(self._examples(call_mode, EXAMPLE_LENGTH, names)))
         except Exception:  # noqa: BLE001 - third-party code: it does not take these inputs
             return True
         return False
@@ -264,7 +264,7 @@ class OpenCalls:
         with preserved_state(module):
             for piece in pieces:
                 for tokens in piece.compared_lengths:
-                    for inputs in self._examples(self._inputs(call_mode), tokens):
+                    for inputs in self._examples(call_mode, tokens):
                         if len(inputs[0]) < LEAST_SIZE:
                             continue
                         if found := self._differs(module, piece, inputs, tokens):
@@ -272,7 +272,10 @@ class OpenCalls:
                         compared += 1
         return "" if compared else "no call of several rows could be compared with it"
 
-    def _examples(self, shared: tuple[str, ...], tokens: int) -> Iterator[tuple[Tensor, ...]]:
+    def _examples(
+        self, call_mode: str, tokens: int, names: tuple[str, ...] | None = None
+    ) -> Iterator[tuple[Tensor, ...]]:
+        shared = self._inputs(call_mode) if names is None else names
         sample = self.subject.sample(tokens, 1).inputs
         rows = sample[0].shape[0]
         generator = seeded_generator(tokens)
@@ -286,8 +289,12 @@ class OpenCalls:
                 if name == MASK:
                     extras.append(mask)
                 elif name == POSITIONS:
-                    order = torch.randperm(tokens, generator=generator) if kind == "random" else torch.arange(tokens)
-                    extras.append(self.subject.first_position + order.expand(rows, tokens).contiguous())
+                    positions = torch.arange(tokens).repeat(rows, 1)
+                    if kind == "random" and call_mode == "packed":
+                        positions = restarting_positions(mask.bool())
+                    elif kind == "random":
+                        positions = torch.randperm(tokens, generator=generator).repeat(rows, 1)
+                    extras.append(self.subject.first_position + positions)
                 else:
                     dtype = mask_dtype(self.subject.module, sample[0])
                     seen = (mask[:, None, :, None] == mask[:, None, None, :]) & torch.ones(tokens, tokens).tril().bool()
@@ -314,6 +321,12 @@ class OpenCalls:
             if relative_difference(expected, taken[0][name]) > SAME_GRAPH:
                 return f"the recording computes another {name}"
         return ""
+
+
+def restarting_positions(begins: Tensor) -> Tensor:
+    """The position ids [row, token] of documents, by the tokens at which they begin; the first token does."""
+    place = torch.arange(begins.shape[1]).expand(begins.shape)
+    return place - torch.where(begins, place, 0).cummax(dim=1).values
 
 
 def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding: Finding) -> Finding:

@@ -51,7 +51,7 @@ def recording_record(branch: Branch, roles: Sequence[str], output: str) -> dict[
         "conditions": [formula_data(c) for c in graph.conditions],
         "questions": [[q.node.name, q.answer] for q in graph.questions],
         "asked": _steps(graph, roles, branch.asked, questions, inputs=False),
-        "everything_real": branch.everything_real,
+        "uniform": None if branch.uniform is None else branch.uniform.name,
         "steps": [],
         "output": None,
         "depth": None,

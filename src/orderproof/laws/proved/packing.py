@@ -16,7 +16,14 @@ import numpy as np
 from orderproof.batch_layout import second_document_start
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
 from orderproof.prover.logic.terms import Formula, Term, equal, variable
-from orderproof.prover.symbolic.statement import BLOCKS, POSITIONS, Statement, document
+from orderproof.prover.symbolic.statement import (
+    BLOCKS,
+    DOCUMENTS_BY_POSITIONS,
+    POSITIONS,
+    PrefixSum,
+    Statement,
+    document,
+)
 from orderproof.records.audit import Remedy
 
 
@@ -37,15 +44,23 @@ class PackingLaw(ReplacementLaw):
         return ~self.replaced_slots(rows, tokens)
 
     def open_statement(self, shared: frozenset[str]) -> Statement | None:
-        if shared != {POSITIONS, BLOCKS}:
+        if shared not in ({POSITIONS, BLOCKS}, {POSITIONS}):
             return None
         own = variable("own document")
 
         def in_document(row: Term, token: Term) -> Formula:
             return equal(document(row, token), own)
 
-        covers = ("every layout of documents", "every mask within documents that shows each token itself")
-        return Statement(in_document, in_document, lambda row, token: [in_document(row, token)], covers=covers)
+        covers: tuple[str, ...] = (
+            "every layout of documents",
+            "every mask within documents that shows each token itself",
+        )
+        sums: tuple[PrefixSum, ...] = ()
+        if BLOCKS not in shared:
+            covers, sums = ("every layout of documents as runs of consecutive position ids",), (DOCUMENTS_BY_POSITIONS,)
+        return Statement(
+            in_document, in_document, lambda row, token: [in_document(row, token)], covers=covers, prefix_sums=sums
+        )
 
     def change_description(self, tokens: int) -> str:
         return f"replace the {('first', 'second')[self.replaced_document]} of two packed documents"

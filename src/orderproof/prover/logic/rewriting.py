@@ -110,6 +110,30 @@ def with_function_true(formula: Formula, name: str) -> Formula:
     return formula
 
 
+def with_function_zero(formula: Formula, name: str) -> Formula:
+    """The formula with 0 for every summand of a comparison that applies an integer function."""
+
+    def rest(term: Term) -> Term:
+        found = as_term(term.constant)
+        for atom, factor in term.summands:
+            if not (isinstance(atom, Apply) and atom.name == name):
+                found = found + as_term(atom) * factor
+        return found
+
+    match formula:
+        case AtMostZero(parts=(term,)):
+            return at_most(rest(term), 0)
+        case EqualsZero(parts=(term,)):
+            return equal(rest(term), 0)
+        case Not(parts=(inner,)):
+            return negation(with_function_zero(inner, name))
+        case And(parts=(operands,)):
+            return conjunction(*(with_function_zero(f, name) for f in operands))
+        case Or(parts=(operands,)):
+            return disjunction(*(with_function_zero(f, name) for f in operands))
+    return formula
+
+
 Functions = Mapping[str, Callable[..., int | bool]]
 
 

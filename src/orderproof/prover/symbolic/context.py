@@ -24,6 +24,7 @@ from orderproof.prover.logic.terms import (
     less,
 )
 from orderproof.prover.symbolic.open_fact import Axes, axis_variable, index
+from orderproof.prover.symbolic.statement import PrefixSum
 
 Candidates = Callable[[Sequence[tuple[Term, Term]]], Sequence[Formula]]
 
@@ -45,6 +46,7 @@ class Context:
         solver: Decides implications.
         premises: What holds of the symbols of the statement: sizes, conditions of the recording.
         candidates: Formulas over indices (index, size of its axis) that the statement suggests.
+        prefix_sums: Functions of the statement that count tokens.
         assumptions: What the proof assumes beyond the statement.
 
     """
@@ -52,6 +54,7 @@ class Context:
     solver: Solver
     premises: tuple[Formula, ...]
     candidates: Candidates
+    prefix_sums: tuple[PrefixSum, ...] = ()
     assumptions: dict[str, None] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from orderproof.prover.logic.rewriting import with_function_true
-from orderproof.prover.logic.terms import Formula, Term, apply, equal, holds, variable
+from orderproof.prover.logic.terms import Formula, Term, apply, at_most, conjunction, equal, holds, negation, variable
 
 TOKENS, BATCH = variable("tokens"), variable("batch")  # the open sizes
 MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"  # roles of inputs that both runs share
-_MASK_FUNCTION = "mask"
+MASK_FUNCTION, DOCUMENT_FUNCTION = "mask", "document"
 
 
 def is_real(row: Term, token: Term) -> Formula:
     """The attention mask marks a token as real."""
-    return holds(_MASK_FUNCTION, row, token)
+    return holds(MASK_FUNCTION, row, token)
 
 
 def document(row: Term, token: Term) -> Term:
     """The document to which a token belongs: any number."""
-    return apply("document", row, token)
+    return apply(DOCUMENT_FUNCTION, row, token)
+
+
+def position(row: Term, token: Term) -> Term:
+    """The position id of a token: any number."""
+    return apply("position", row, token)
 
 
 def sees_within_document(row: Term, query: Term, key: Term) -> Formula:
@@ -30,6 +34,29 @@ def sees_within_document(row: Term, query: Term, key: Term) -> Formula:
 
 
 Place = Callable[[Term, Term], Formula]  # (row, token) -> a formula
+
+
+@dataclass(frozen=True)
+class PrefixSum:
+    """A function of a statement that counts tokens.
+
+    Attributes:
+        counted: The tokens that are counted.
+        total: The number of them in a row up to a token.
+
+    """
+
+    counted: Place
+    total: Callable[[Term, Term], Term]
+
+
+def begins_document(row: Term, token: Term) -> Formula:
+    """The position ids do not go on from the token before: a document begins."""
+    goes_on = equal(position(row, token) - position(row, token + -1), 1)
+    return conjunction(at_most(1, token), negation(goes_on))
+
+
+DOCUMENTS_BY_POSITIONS = PrefixSum(begins_document, document)
 
 
 @dataclass(frozen=True)
@@ -43,6 +70,7 @@ class Statement:
         premises: What holds of its symbols.
         covers: What the statement holds for, besides sizes and weights: "every attention mask".
         per_token: Outputs without tokens are not compared.
+        prefix_sums: Functions of the statement that count tokens.
 
     """
 
@@ -52,13 +80,10 @@ class Statement:
     premises: tuple[Formula, ...] = ()
     covers: tuple[str, ...] = ()
     per_token: bool = True
+    prefix_sums: tuple[PrefixSum, ...] = ()
 
-    def with_everything_real(self) -> Statement:
-        """The statement for an attention mask that marks every token as real."""
-
-        def replaced(formula: Formula) -> Formula:
-            return with_function_true(formula, _MASK_FUNCTION)
-
+    def simplified(self, replaced: Callable[[Formula], Formula]) -> Statement:
+        """The statement with a simpler formula for each of its own."""
         return replace(
             self,
             given=lambda row, token: replaced(self.given(row, token)),

@@ -14,7 +14,6 @@ from orderproof.prover.logic.terms import (
     TRUE,
     Formula,
     Term,
-    apply,
     as_term,
     at_most,
     conditional,
@@ -32,9 +31,10 @@ from orderproof.prover.symbolic.statement import (
     POSITIONS,
     TOKENS,
     Statement,
-    is_real,
+    position,
     sees_within_document,
 )
+from orderproof.prover.symbolic.uniform_inputs import EVERYTHING_REAL, KINDS, UniformInputs
 from orderproof.prover.symbolic.walk import OpenWalk, walk
 
 TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
@@ -98,10 +98,10 @@ class Branch:
         graph: The recording.
         statement: The statement that is proved on it.
         asked: The facts by which its answers are judged.
-        done: The facts of the proof: the same, or those for a mask that marks every token as real.
+        done: The facts of the proof: the same, or those for uniform shared inputs.
         context: The context of the proof.
         possible: Its answers can be.
-        everything_real: Its answers say that every token is real.
+        uniform: Its answers say that the shared inputs are of this kind; None if they do not.
 
     """
 
@@ -111,7 +111,7 @@ class Branch:
     done: OpenWalk
     context: Context
     possible: bool
-    everything_real: bool
+    uniform: UniformInputs | None = None
 
 
 def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver) -> Branch:
@@ -120,7 +120,7 @@ def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, so
     premises = (*sizes, *graph.conditions, *statement.premises)
 
     def walked(statement: Statement, fixed: Mapping[str, Value]) -> tuple[OpenWalk, Context]:
-        context = Context(solver, premises, statement.candidates)
+        context = Context(solver, premises, statement.candidates, statement.prefix_sums)
         inputs = {
             node: input_fact(graph, node, role, statement, fixed)
             for node, role in zip(graph.inputs, roles, strict=True)
@@ -128,12 +128,12 @@ def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, so
         return walk(graph, inputs, context), context
 
     asked, context = walked(statement, {})
-    possible, everywhere = _answers(graph, asked, context)
-    if not possible or not everywhere:
-        return Branch(graph, statement, asked, asked, context, possible, everything_real=False)
-    statement = statement.with_everything_real()
-    done, context = walked(statement, {MASK: TRUE})
-    return Branch(graph, statement, asked, done, context, possible, everything_real=True)
+    possible, uniform = _answers(graph, asked, context)
+    if not possible or uniform is None:
+        return Branch(graph, statement, asked, asked, context, possible)
+    statement = uniform.statement(statement)
+    done, context = walked(statement, {MASK: TRUE} if uniform is EVERYTHING_REAL else {})
+    return Branch(graph, statement, asked, done, context, possible, uniform)
 
 
 def _prove_branch(
@@ -157,11 +157,11 @@ def input_fact(graph: OpenGraph, node: Node, role: str, statement: Statement, fi
         at_row, at_token = index(sizes.index(BATCH)), index(sizes.index(TOKENS))
         return OpenFact(dims, tensor.dtype, same=statement.given(at_row, at_token))
     if role == MASK:
-        real = fixed.get(MASK, is_real(row, token))
+        real = fixed.get(MASK, EVERYTHING_REAL.element)
         assert isinstance(real, Formula)
         value: Value = real if tensor.dtype is torch.bool else conditional(real, as_term(1), as_term(0))
     elif role == POSITIONS:
-        value = apply("position", row, token)
+        value = position(row, token)
     elif role == BLOCKS:
         seen = sees_within_document(row, index(1), index(2))
         value = Cases(((seen, 0.0), (negation(seen), float(torch.finfo(tensor.dtype).min))))
@@ -170,22 +170,23 @@ def input_fact(graph: OpenGraph, node: Node, role: str, statement: Statement, fi
     return OpenFact(dims, tensor.dtype, value=value)
 
 
-def _answers(graph: OpenGraph, done: OpenWalk, context: Context) -> tuple[bool, bool]:
-    """True if the answers of a recording can be true; and True if they say that every token is visible."""
-    everywhere = False
+def _answers(graph: OpenGraph, done: OpenWalk, context: Context) -> tuple[bool, UniformInputs | None]:
+    """True if the answers of a recording can be true; and the kind of shared inputs that they leave."""
+    uniform = None
     for question in graph.questions:
         fact = done.facts.get(question.node)
         asked = fact.value if isinstance(fact, OpenFact) else None
         if asked is (FALSE if question.answer else TRUE):
-            return False, False
+            return False, None
         for count in context.counts.values():
             if asked is not count.all_true:
                 continue
             if context.proves(count.formula, count.sizes) and not question.answer:
-                return False, False
-            if question.answer and count.formula is is_real(index(0), index(1)) and count.sizes == (BATCH, TOKENS):
-                everywhere = True
-    return True, everywhere
+                return False, None
+            if question.answer:
+                found = (c for c in KINDS if count.formula is c.element and count.sizes == c.sizes)
+                uniform = next(found, uniform)
+    return True, uniform
 
 
 def _decide(graph: OpenGraph, name: str, done: OpenWalk, statement: Statement, context: Context) -> OutputProof:

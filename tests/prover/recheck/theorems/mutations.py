@@ -206,7 +206,9 @@ def change_statement(made: Certificate, chance: random.Random) -> bool:  # noqa:
             pair = chance.choice(recording["inputs"])
             pair[1] = chance.choice(["tokens", "attention_mask", "fixed", "position_ids"])
         case 2:
-            recording["everything_real"] = not recording["everything_real"]
+            recording["uniform"] = chance.choice(
+                list({None, "everything_real", "one_document"} - {recording["uniform"]})
+            )
         case 3:
             for question in recording["questions"][:1]:
                 question[1] = not question[1]

@@ -92,7 +92,7 @@ def _recording_contradicted(law: str, recording: Mapping[str, Any], one: Mapping
         if greatest is not None and length > greatest:
             continue
         chance = random.Random(seed * 100 + number)
-        instance = Instance(batch, length, chance, recording["everything_real"])
+        instance = Instance(batch, length, chance, recording["uniform"] == "everything_real")
         generator = torch.Generator().manual_seed(seed * 100 + number)
         first, second = {}, {}
         for step in recording["steps"]:

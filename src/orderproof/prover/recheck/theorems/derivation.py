@@ -7,7 +7,9 @@ from typing import Any
 
 from orderproof.prover.recheck.theorems.facts import read_number
 from orderproof.prover.recheck.theorems.notation import read_formula, read_term, term_text, text
-from orderproof.prover.recheck.theorems.statements import find_statement, without_mask
+from orderproof.prover.recheck.theorems.statements import find_statement, for_inputs
+
+_UNIFORM_WORDS = {"everything_real": "every token is real", "one_document": "each row is one document"}
 
 
 def derivation_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
@@ -26,9 +28,9 @@ def derivation_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
                     yield "  cannot be: its answers contradict the derivation"
                     yield from _step_lines(recording["asked"])
                     continue
-                real = recording["everything_real"]
-                yield from (["  every token is real, by an answer"] if real else [])
-                given, shown = (without_mask(f) if real else f for f in (statement.given, statement.shown))
+                uniform = recording["uniform"]
+                yield from ([f"  {_UNIFORM_WORDS[uniform]}, by an answer"] if uniform else [])
+                given, shown = (for_inputs(f, uniform) for f in (statement.given, statement.shown))
                 yield f"  given: the inputs of both runs agree in row x0 at token x1 where {text(given)}"
                 yield f"  to show: the outputs agree where {text(shown)}"
                 yield from _step_lines(recording["steps"])

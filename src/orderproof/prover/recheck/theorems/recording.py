@@ -27,11 +27,11 @@ from orderproof.prover.recheck.theorems.statements import (
     BATCH,
     FUNCTIONS,
     LEAST_SIZE,
-    REAL,
     TOKENS,
+    UNIFORM,
     Statement,
+    for_inputs,
     input_fact,
-    without_mask,
 )
 from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Setting, Step
 
@@ -58,7 +58,8 @@ class Range:
         """The setting of a list of steps."""
         functions = set(FUNCTIONS).union(*(f.functions for f in (*self.conditions, *extra)))
         names = frozenset({"tokens", "batch", *self.statement.symbols})
-        return Setting(self.decision, (*self.premises, *extra), self.assumptions, names, functions)
+        counted = self.statement.counted
+        return Setting(self.decision, (*self.premises, *extra), self.assumptions, names, functions, counted)
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Recording:
     setting: Setting
     facts: dict[str, Facts]
     roles: dict[str, str]
-    everything_real: bool
+    uniform: str | None
     statement: Statement
 
 
@@ -77,18 +78,17 @@ def check_recording(data: dict[str, Any], shared: Range) -> Recording | None:
     """The facts of a recording; None if its answers cannot be. Raises `CertificateError`."""
     statement = shared.statement
     roles = dict(data["inputs"])
-    asked = Recording(data, shared.setting(statement.premises), {}, roles, False, statement)
+    asked = Recording(data, shared.setting(statement.premises), {}, roles, None, statement)
     _check_conditions(data, shared, asked.setting)
     check_steps(data["asked"], asked, fill=shared.fill)
-    possible, everything_real = _answers(data, asked)
-    require(data["everything_real"] is False or everything_real, "that every token is real is no answer")
-    require(type(data["everything_real"]) is bool, "expected true or false")
+    possible, answered = _answers(data, asked)
+    uniform = data["uniform"]
+    require(uniform is None or uniform in answered, "that the shared inputs are uniform is no answer")
     if not possible:
         require(not data["steps"] and data["output"] is None, "its answers cannot be, and it has steps")
         return None
-    real = data["everything_real"]
-    premises = [without_mask(p) for p in statement.premises] if real else statement.premises
-    found = Recording(data, shared.setting(tuple(premises)), {}, roles, real, statement)
+    premises = tuple(for_inputs(p, uniform) for p in statement.premises)
+    found = Recording(data, shared.setting(premises), {}, roles, uniform, statement)
     check_steps(data["steps"], found, fill=shared.fill)
     names = {step["node"] for step in data["steps"]}
     require(roles.keys() <= names, "an input is no step")
@@ -157,9 +157,7 @@ def _given(step: Step, recording: Recording) -> Derived:
         role = recording.roles.get(step.node)
         require(role is not None and step.args == [role], "it is an input without a role")
         assert role is not None
-        return Derived.of_element(
-            input_fact(claim, role, recording.statement, everything_real=recording.everything_real)
-        )
+        return Derived.of_element(input_fact(claim, role, recording.statement, recording.uniform))
     require(step.node not in recording.roles and isinstance(step.args[0], str), "it is an input")
     fixed = all(size.is_integer for size in claim.sizes)
     require(fixed, "a stored tensor has an open size")
@@ -177,9 +175,9 @@ def _given(step: Step, recording: Recording) -> Derived:
     return Derived(claim.predicates)
 
 
-def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, bool]:
-    """True if the answers can be; and True if they say that every token is real."""
-    everything_real = False
+def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, set[str]]:
+    """True if the answers can be; and the kinds of uniform inputs of which they say that the shared inputs are."""
+    uniform: set[str] = set()
     possible = True
     for node, answer in data["questions"]:
         require(type(answer) is bool, "an answer is true or false")
@@ -193,8 +191,10 @@ def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, bool]:
                 continue
             always = asked.setting.discharge(Obligation(count.sizes, TRUE, count.formula))
             possible = possible and not (always and not answer)
-            everything_real |= answer and count.formula is REAL and count.sizes == (BATCH, TOKENS)
-    return possible, everything_real
+            if answer:
+                kinds = UNIFORM.items()
+                uniform |= {k for k, u in kinds if count.formula is u.element and count.sizes == u.sizes}
+    return possible, uniform
 
 
 def _check_output(output: Mapping[str, Any], recording: Recording) -> None:
@@ -209,7 +209,7 @@ def _check_output(output: Mapping[str, Any], recording: Recording) -> None:
     require(output["token"] == (tokens[0] if tokens else None), "the output has no such dimension of tokens")
     require(tokens or not statement.per_token, "the output has no dimension of tokens")
     token: Term = index(tokens[0]) if tokens else integer(0)
-    goal = without_mask(statement.shown) if recording.everything_real else statement.shown
+    goal = for_inputs(statement.shown, recording.uniform)
     goal = Replacement({axis(0): index(rows[0]), axis(1): token}).formula(goal)
     follows = recording.setting.discharge(Obligation(fact.sizes, goal, fact.same))
     require(follows, "the output need not agree where the law says so")

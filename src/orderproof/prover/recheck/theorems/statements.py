@@ -25,7 +25,7 @@ from orderproof.prover.recheck.theorems.expressions import (
     some,
     variable,
 )
-from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, Cases, Fact, Predicates, index, known
+from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, Axes, Cases, Fact, Predicates, index, known
 from orderproof.prover.recheck.theorems.notation import require
 
 TOKENS, BATCH = variable("tokens"), variable("batch")
@@ -51,6 +51,15 @@ class Statement:
     symbols: tuple[str, ...] = ()  # variables of the statement besides the sizes
     covers: tuple[str, ...] = ()  # in words
     per_token: bool = True
+    counted: Formula | None = None  # `document` counts, over TOKEN, the tokens up to one for which this holds
+
+
+@dataclass(frozen=True)
+class UniformInputs:
+    """Shared inputs that do not distinguish the tokens of a row: `element` holds for all indices within `sizes`."""
+
+    element: Formula
+    sizes: Axes
 
 
 def find_statement(law: str, code: str, shared: Sequence[str]) -> Statement:
@@ -67,6 +76,10 @@ _IN_CUT = (at_most(0, _CUT), at_most(_CUT, TOKENS))
 _SAME_ROW = equal(ROW, _ROW)
 _IN_ROWS = (at_most(0, _ROW), less(_ROW, BATCH))
 _OWN = equal(apply("document", ROW, TOKEN), _DOCUMENT)
+_BEGINS = every(
+    at_most(1, TOKEN),
+    opposite(equal(apply("position", ROW, TOKEN) - apply("position", ROW, TOKEN - 1), 1)),
+)
 
 _STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
     ("OP201", "causal", ()): Statement(_BEFORE, _BEFORE, _IN_CUT, ("cut",)),
@@ -78,6 +91,10 @@ _STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
         _OWN, _OWN, (), ("own document",),
         ("every layout of documents", "every mask within documents that shows each token itself"),
     ),
+    ("OP203", "packing", (POSITIONS,)): Statement(
+        _OWN, _OWN, (), ("own document",), ("every layout of documents as runs of consecutive position ids",),
+        counted=_BEGINS,
+    ),
     ("OP204", "batch", ()): Statement(_SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), per_token=False),
     ("OP204", "batch", (MASK,)): Statement(
         _SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), ("every attention mask",), per_token=False
@@ -85,14 +102,25 @@ _STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
 }  # fmt: skip
 
 
-def without_mask(formula: Formula) -> Formula:
-    """A formula of a statement for the mask that marks every token as real."""
-    if formula is REAL:
+UNIFORM = {
+    "everything_real": UniformInputs(REAL, (BATCH, TOKENS)),
+    # No token up to the last one begins a document, so all are of document 0.
+    "one_document": UniformInputs(equal(apply("document", ROW, TOKENS - 1), 0), (BATCH,)),
+}
+
+
+def for_inputs(formula: Formula, uniform: str | None) -> Formula:
+    """A formula of a statement for uniform inputs of a kind."""
+    if isinstance(formula, Every):
+        return every(*(for_inputs(part, uniform) for part in formula.fields[0]))
+    if uniform == "everything_real" and formula is REAL:
         return TRUE
-    return every(*map(without_mask, formula.fields[0])) if isinstance(formula, Every) else formula
+    if uniform == "one_document" and formula is _OWN:
+        return equal(_DOCUMENT, 0)
+    return formula
 
 
-def input_fact(claim: Fact, role: str, statement: Statement, *, everything_real: bool) -> Fact:
+def input_fact(claim: Fact, role: str, statement: Statement, uniform: str | None) -> Fact:
     """The fact about an input, by its role. Raises `CertificateError`."""
     axes, dtype = claim.axes, claim.dtype
     if role == FIXED:
@@ -102,11 +130,10 @@ def input_fact(claim: Fact, role: str, statement: Statement, *, everything_real:
     if role != BLOCKS:
         require(axes[1] == (TOKENS,), "an input has no dimension of tokens")
     if role == TOKEN_INPUT:
-        given = without_mask(statement.given) if everything_real else statement.given
-        return Fact(axes, dtype, Predicates(same=given))
+        return Fact(axes, dtype, Predicates(same=for_inputs(statement.given, uniform)))
     if role == MASK:
         require(len(axes) == 2, "an attention mask has two dimensions")
-        real = TRUE if everything_real else REAL
+        real = for_inputs(REAL, uniform)
         if dtype == "bool":
             return known(axes, dtype, real)
         require(dtype in INTEGER_LIMITS, "an attention mask of another dtype")

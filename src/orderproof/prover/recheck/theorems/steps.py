@@ -77,6 +77,7 @@ class Setting:
     assumptions: frozenset[str]
     names: frozenset[str]  # variables of the statement
     functions: set[str]  # that are in use
+    counted: Formula | None = None  # the tokens x1 of rows x0 that the function `document` counts
     counts: dict[str, Count] = field(default_factory=dict)
     obligations: dict[Obligation, int] = field(default_factory=dict)
 

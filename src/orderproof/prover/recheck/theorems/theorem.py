@@ -6,7 +6,7 @@
 "calls": [{"shared": [role, ...],
 "ranges": [{"least_length", "greatest_length", "conditions",
 "recordings": [{"inputs": [[node, role], ...], "conditions", "questions": [[node, answer]],
-"asked": [step, ...], "everything_real", "steps": [step, ...],
+"asked": [step, ...], "uniform", "steps": [step, ...],
 "output": {"node", "row", "token"}, "depth"}, ...]}, ...]}, ...],
 "digest": SHA-256 of everything else}
 """
@@ -137,7 +137,7 @@ def _check_range(recordings: Sequence[dict[str, Any]], whole: Range, shared: tup
     require(_covers_all(answers), "the recordings do not answer every question both ways")
     proved = 0
     for one in recordings:
-        fields = {"inputs", "conditions", "questions", "asked", "everything_real", "steps", "output", "depth"}
+        fields = {"inputs", "conditions", "questions", "asked", "uniform", "steps", "output", "depth"}
         require(set(one) == fields, "a recording has other fields")
         _check_roles(one["inputs"], shared)
         fixed = ", ".join(node for node, role in one["inputs"] if role == "fixed")

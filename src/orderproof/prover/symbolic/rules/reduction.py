@@ -13,13 +13,14 @@ from typing import Any
 import torch
 
 from orderproof.prover.logic.rewriting import Substitution
-from orderproof.prover.logic.terms import FALSE, TRUE, Formula, Term, apply, as_term, less
+from orderproof.prover.logic.terms import FALSE, TRUE, Formula, Term, apply, as_term, equal, less
 from orderproof.prover.symbolic.frame import frame
-from orderproof.prover.symbolic.integer_values import as_boolean
+from orderproof.prover.symbolic.integer_values import as_boolean, as_integer
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, axis_variable, index
 from orderproof.prover.symbolic.reindexing import with_single_axis
 from orderproof.prover.symbolic.rule import Application, open_rule
 from orderproof.prover.symbolic.rules.softmax import MaskedRows
+from orderproof.prover.symbolic.statement import BATCH, TOKENS
 
 _SUMS = {"sum", "mean", "linalg_vector_norm", "norm"}
 
@@ -129,7 +130,21 @@ def scan(call: Application) -> OpenFact | tuple[OpenFact, ...]:
         result = replace(result, value=(index(axis) + 1) * value.constant)
     if call.name == "cumsum" and isinstance(value, Formula) and value in (TRUE, FALSE):
         result = replace(result, value=index(axis) + 1 if value is TRUE else as_term(0))
+    if call.name == "cumsum" and (total := _known_total(call, fact, dim)) is not None:
+        result = replace(result, value=total)
     return (result, replace(result, dtype=torch.int64)) if len(call.shapes) == 2 else result
+
+
+def _known_total(call: Application, fact: OpenFact, dim: int) -> Term | None:
+    """The sum up to each index as a function of the statement, if it counts what is summed."""
+    if not isinstance(fact.value, Formula | Term) or fact.dims[dim] != (TOKENS,) or fact.sizes.count(BATCH) != 1:
+        return None
+    row, token = index(fact.sizes.index(BATCH)), index(fact.first_axis(dim))
+    for known in call.context.prefix_sums:
+        counted = as_integer(known.counted(row, token))
+        if call.context.proves(equal(as_integer(fact.value), counted), fact.sizes):
+            return known.total(row, token)
+    return None
 
 
 @open_rule("sort", "topk", "argsort", "kthvalue")

@@ -11,20 +11,24 @@ from orderproof.prover.recheck.theorems.expressions import (
     FALSE,
     TRUE,
     Formula,
+    Replacement,
     Term,
+    apply,
     equal,
     floor_of,
     holds,
+    if_else,
     integer,
     less,
     opposite,
     some,
 )
-from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, Fact, Predicates
+from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, Fact, Predicates, axis, index
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import ONE, single, size_of
-from orderproof.prover.recheck.theorems.steps import Count, Derived, Step
+from orderproof.prover.recheck.theorems.statements import BATCH, TOKENS
+from orderproof.prover.recheck.theorems.steps import Count, Derived, Obligation, Step
 
 
 def row_dims(step: Step, given: object, rank: int) -> list[int]:
@@ -184,9 +188,26 @@ def _counting(step: Step, fact: Fact, dim: int) -> Term | None:
     value = fact.value
     if isinstance(value, Formula) and value in (TRUE, FALSE):
         value = integer(1 if value is TRUE else 0)
+    if isinstance(value, Formula | Term) and (total := _documents(step, fact, dim, value)) is not None:
+        return total
     if not isinstance(value, Term) or not value.is_integer or step.claim.dtype not in INTEGER_LIMITS:
         return None
     return (single(step, dim) + 1) * value.constant
+
+
+def _documents(step: Step, fact: Fact, dim: int, value: Formula | Term) -> Term | None:
+    """The running sum of the tokens that begin a document."""
+    counted, axes = step.setting.counted, [axes for axes in fact.axes if axes]
+    if counted is None or fact.axes[dim] != (TOKENS,) or step.claim.dtype not in INTEGER_LIMITS:
+        return None
+    if len(axes) != 2 or set(axes) != {(BATCH,), (TOKENS,)}:
+        return None
+    row, token = index(axes.index((BATCH,))), index(axes.index((TOKENS,)))
+    expected = if_else(Replacement({axis(0): row, axis(1): token}).formula(counted), integer(1), integer(0))
+    summed = value if isinstance(value, Term) else if_else(value, integer(1), integer(0))
+    if not step.setting.discharge(Obligation(fact.sizes, TRUE, equal(summed, expected))):
+        return None
+    return apply("document", single(step, fact.axes.index((BATCH,))), single(step, dim))
 
 
 def _always(formula: Formula) -> Formula:
