@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from torch import nn
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from orderproof.models import Subject
     from orderproof.models.plain_module import Inputs
     from orderproof.records.audit import Expectation, Finding, Report
+    from orderproof.subject_spec import StatedAxes
 
 OPTION = "--orderproof-report"
 SUFFIXES = (".html", ".json")
@@ -49,7 +50,9 @@ def assert_law(
     length: int | None = None,
     expect: Expectation = "holds",
     weights: Weights = "all",
-    token_axis: int | None = None,
+    token_axis: int | Sequence[int | None] | None = None,
+    outputs: StatedAxes | None = None,
+    together: bool = False,
     seed: int = 0,
 ) -> tuple[Finding, ...]:
     """Assert that a law holds for a model (`expect="fails"`: that it fails), at every output to which it applies.
@@ -66,7 +69,7 @@ def assert_law(
     if expect not in get_args(Expectation):
         raise UsageError(f"expected expect to be one of {', '.join(get_args(Expectation))}; got {expect!r}")
     with _suppress_torch_warnings(), _preserve_training_mode(model):
-        subject = as_subject(model, inputs=inputs, token_axis=token_axis)
+        subject = as_subject(model, inputs=inputs, token_axis=token_axis, outputs=outputs, together=together)
         context = audit_context(subject, length=length, seed=seed)
         report = report_on_law(context, law, expect={find_law(law).name: expect}, weights=weights)
     record_report(report)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -71,6 +72,63 @@ def kind_assumption(kind: str | None) -> dict[str, str] | None:
             f"expected kind to be {' or '.join(MODEL_KINDS)}; got {kind!r}{did_you_mean(kind, MODEL_KINDS)}"
         )
     return {"model_kind": MODEL_KINDS[kind]}
+
+
+StatedAxes = Mapping[str, Sequence[str] | str] | Sequence[str] | str  # of outputs by name, or of the only output
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Statements of a user about the axes of a module.
+
+    Attributes:
+        token_axis: The token axis of the first input with tokens, or one entry for each input.
+        outputs: The axes of outputs.
+        together: Inputs of one length are one sequence.
+
+    """
+
+    token_axis: int | Sequence[int | None] | None = None
+    outputs: StatedAxes | None = None
+    together: bool = False
+
+    @property
+    def stated(self) -> str:
+        """The stated parts, for a message: `token_axis and outputs`; empty if nothing is."""
+        given = {"token_axis": self.token_axis is not None, "outputs": self.outputs is not None}
+        return " and ".join(name for name, is_given in (given | {"together": self.together}).items() if is_given)
+
+
+NO_LAYOUT = Layout()
+
+
+def parse_layout(token_axis: str | None, outputs: Sequence[str] | None, *, together: bool = False) -> Layout:
+    """The layout that options state. Raises `UsageError`."""
+    axes: list[int | None] = []
+    for text in (token_axis or "").split(",") if token_axis is not None else ():
+        if not re.fullmatch(r"-?\d+|none", text.strip()):
+            raise UsageError(f"expected --token-axis as 1, or one for each input as none,1; got {token_axis!r}")
+        axes.append(None if text.strip() == "none" else int(text))
+    return Layout(axes[0] if len(axes) == 1 else tuple(axes) or None, parse_stated_axes(outputs), together)
+
+
+def parse_stated_axes(texts: Sequence[str] | None) -> dict[str, tuple[str, ...]] | None:
+    """`["output.1=layer,batch,feature"]`, or `["batch,token,feature"]` for the only output, as a mapping.
+
+    The name of the only output is empty. Raises `UsageError`.
+    """
+    if not texts:
+        return None
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, equals, axes = text.rpartition("=")
+        names = tuple(axis.strip() for axis in axes.split(","))
+        if (equals and not name) or "" in names:
+            raise UsageError(f"expected axes as NAME=batch,token,...; got {text!r}")
+        if name in found:
+            raise UsageError(f"expected the axes of {name or 'the output'} once; got {text!r} too")
+        found[name] = names
+    return found
 
 
 def check_length(length: int | None) -> None:

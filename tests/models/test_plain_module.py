@@ -35,9 +35,9 @@ LAYER = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
     ("module", "axis", "shape"),
     [
         (LAYER, 1, (2, 7, 16)),
-        (nn.TransformerEncoderLayer(16, 2, 32), 0, (7, 2, 16)),
+        (nn.TransformerEncoderLayer(16, 2, 32), 1, (2, 7, 16)),
         (nn.TransformerEncoder(LAYER, 2, enable_nested_tensor=False), 1, (2, 7, 16)),
-        (nn.MultiheadAttention(16, 2), 0, (7, 2, 16)),
+        (nn.MultiheadAttention(16, 2), 1, (2, 7, 16)),
         (nn.MultiheadAttention(16, 2, batch_first=True), 1, (2, 7, 16)),
         (Block(), 1, (2, 7, 12)),
     ],

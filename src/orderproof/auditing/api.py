@@ -20,34 +20,42 @@ from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, find_model_law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject, bundled, from_adapter, from_module, load
-from orderproof.models.plain_module import Inputs
+from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.process_state import preserved_settings
 from orderproof.records.audit import Expectation, Finding, Report
-from orderproof.subject_spec import check_length, kind_assumption
+from orderproof.subject_spec import Layout, StatedAxes, check_length, kind_assumption
 
 
 def as_subject(
     subject: Subject | ModelAdapter | nn.Module | str | None,
     *,
     inputs: Inputs | None = None,
-    token_axis: int | None = None,
+    token_axis: int | Sequence[int | None] | None = None,
+    outputs: StatedAxes | None = None,
+    together: bool = False,
     kind: str | None = None,
 ) -> Subject:
     """The subject for a subject, an adapter, a module, a text as on the command line, or None (the bundled model).
 
-    `inputs` and `token_axis` are for a module. `kind` is "decoder" or "encoder", which decides what is expected of it;
-    by default it is read from the model. Raises `UsageError`, `SubjectError`.
+    `inputs`, `token_axis`, `outputs` and `together` are for a module or the text of one, as in `from_module`. `kind` is
+    "decoder" or "encoder", which decides what is expected of it; by default it is read from the model. Raises
+    `UsageError`, `SubjectError`.
     """
     assume = kind_assumption(kind)
+    layout = Layout(token_axis, outputs, together)
+    if isinstance(subject, str):
+        return load(subject, inputs=inputs, layout=layout, assume=assume)
+    if isinstance(subject, nn.Module):
+        return from_module(subject, inputs, token_axis=token_axis, outputs=outputs, together=together, assume=assume)
+    what = "the bundled model" if subject is None else f"a {type(subject).__name__}, which states its inputs itself"
+    refuse_layout("subject", layout, what)
+    if inputs is not None:
+        raise UsageError(f"expected no inputs with {what}; they would be ignored")
     if subject is None:
         return bundled(assume=assume)
-    if isinstance(subject, str):
-        return load(subject, assume=assume)
-    if isinstance(subject, Subject | ModelAdapter):
-        if assume is not None:
-            raise UsageError(f"expected kind for a module or a text; got it for a {type(subject).__name__}")
-        return subject if isinstance(subject, Subject) else from_adapter(subject)
-    return from_module(subject, inputs, token_axis=token_axis, assume=assume)
+    if assume is not None:
+        raise UsageError(f"expected kind for a module or a text; got it for a {type(subject).__name__}")
+    return subject if isinstance(subject, Subject) else from_adapter(subject)
 
 
 def validate_length(subject: Subject, length: int | None) -> int:
@@ -69,7 +77,9 @@ def prove(
     *,
     inputs: Inputs | None = None,
     length: int | None = None,
-    token_axis: int | None = None,
+    token_axis: int | Sequence[int | None] | None = None,
+    outputs: StatedAxes | None = None,
+    together: bool = False,
     weights: Weights = "all",
     uniform: Sequence[str] = (),
     expect: Expectation | None = None,
@@ -84,7 +94,7 @@ def prove(
     hold, unless `expect` or the kind of the model (`kind`: "decoder", "encoder") says otherwise. Raises `UsageError`,
     `SubjectError`.
     """
-    chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, kind=kind)
+    chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, outputs=outputs, together=together, kind=kind)
     context = audit_context(chosen, length=length, seed=seed)
     results = _findings(context, law, expect, weights, uniform)
     if output is None:
@@ -145,7 +155,9 @@ def audit(
     laws: Sequence[str] | None = None,
     inputs: Inputs | None = None,
     length: int | None = None,
-    token_axis: int | None = None,
+    token_axis: int | Sequence[int | None] | None = None,
+    outputs: StatedAxes | None = None,
+    together: bool = False,
     expect: Mapping[str, Expectation] | None = None,
     kind: str | None = None,
     seed: int = 0,
@@ -158,10 +170,14 @@ def audit(
     `laws` are names or codes; without them all laws are decided. A law of kind check that is named is expected to
     hold. `kind` ("decoder" or "encoder") decides what else is expected; `expect` overrides the expected results by
     law. With `against`, an engine by name or several, the laws of ports are decided instead: the engine computes what
-    the subject computes in transformers. Raises `UsageError`, `SubjectError`.
+    the subject computes in transformers. `inputs`, `token_axis`, `outputs` and `together` are those of
+    `from_module`. Raises `UsageError`, `SubjectError`.
     """
     report = None
     if against is not None:
+        given = {"inputs": inputs, "length": length, "token_axis": token_axis, "outputs": outputs, "kind": kind}
+        if unwanted := [n for n, value in given.items() if value is not None] + ["together"] * together:
+            raise UsageError(f"expected no {unwanted[0]} with against, which compares two implementations")
         reports = audit_against(
             subject, against, laws=laws, expect=expect, seed=seed, timeout=timeout, progress=progress
         )
@@ -169,7 +185,7 @@ def audit(
             pass
         assert report is not None
         return report
-    chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, kind=kind)
+    chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, outputs=outputs, together=together, kind=kind)
     context = audit_context(chosen, length=length, seed=seed)
     for report in run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
         pass

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,9 +16,11 @@ from torch import Tensor
 from torch.fx import Node
 
 from orderproof.auditing.execution import ExecutorUnavailable, SubjectExecution, fixed_rng, named_tensors
-from orderproof.errors import CaptureError, OrderproofError, SubjectError, failure_reason, first_line
+from orderproof.auditing.output_axes import find_output_axes, token_dim
+from orderproof.errors import CaptureError, SubjectError, first_line
 from orderproof.laws import ProvedLaw, TokenAxis, TokenDim
 from orderproof.models import Subject
+from orderproof.models.axes import OutputAxes
 from orderproof.models.settings import DEFAULT_SETTING, apply_setting
 from orderproof.models.vision.whole_image import with_image_input
 from orderproof.prover.captured_graph import CapturedGraph
@@ -106,7 +107,7 @@ class AuditContext:
         else:
             given = self.subject.sample(self.length, self.seed).inputs
             shapes = [(x.shape, axis) for x, axis in zip(given, self.subject.token_axes, strict=True)]
-        return next((int(shape[0]) for shape, axis in shapes if axis == 1), 1)
+        return next((int(shape[0]) for shape, axis in shapes if isinstance(axis, int) and axis > 0), 1)
 
     @cached_property
     def captured(self) -> CapturedGraph:
@@ -225,50 +226,27 @@ class AuditContext:
         }
 
     @cached_property
+    def output_axes(self) -> dict[str, OutputAxes]:
+        """The axes of each output: as the subject states them, or derived from calls with other numbers of tokens."""
+        return find_output_axes(self)
+
+    @property
+    def axes_text(self) -> dict[str, str]:
+        """The axes of each input and output in one line, as far as they are known by now."""
+        if self.subject.axes_text:
+            return dict(self.subject.axes_text)
+        found: dict[str, OutputAxes] = vars(self).get("output_axes", {})
+        return {name: axes.text for name, axes in found.items()}
+
+    @cached_property
     def output_dims(self) -> dict[str, tuple[TokenDim, ...]]:
-        """The dimensions of each output that run over tokens: they grow by one with each token of the input."""
-        if self.whole_rows_only:
-            return dict.fromkeys(self.shapes, ())
-        grown = self._grown_shapes()
-        found = {}
-        for name, shape in self.shapes.items():
-            dims = []
-            for d, size in enumerate(shape):
-                sizes = [size, *(g[name][d] for g in grown if name in g and len(g[name]) == len(shape))]
-                steps = {b - a for a, b in pairwise(sizes)}
-                if (grown and steps == {1}) or (not grown and self._looks_like_tokens(size)):
-                    dims.append(TokenDim(d, size - self.token_count))
-                    if not grown:
-                        self.note(f"dimension {d} of output {name!r} is taken to run over tokens because of its size")
-            found[name] = tuple(dims)
-        return found
+        """The dimensions of each output that run over tokens, as far as they are known."""
+        return {name: tuple(token_dim(token) for token in axes.tokens) for name, axes in self.output_axes.items()}
 
     def note(self, text: str) -> None:
         """Leave a note in the report: a guess that narrows what is decided, or an error that costs no verdict."""
         if text not in self.notes:
             self.notes.append(text)
-
-    def _looks_like_tokens(self, size: int) -> bool:
-        # Without other lengths to compare with (a vision model): the tokens and at most two prefix tokens.
-        return 0 <= size - self.token_count <= 2
-
-    def _grown_shapes(self) -> list[dict[str, tuple[int, ...]]]:
-        if self.subject.patch_embedding_path is not None:
-            return []
-        try:
-            with torch.no_grad():
-                return [
-                    {
-                        k: tuple(v.shape)
-                        for k, v in named_tensors(self.subject.module(*self.subject.sample(n).inputs)).items()
-                    }
-                    for n in (self.length + 1, self.length + 2)
-                ]
-        except OrderproofError:
-            return []
-        except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
-            self.note(f"the model could not be called at other lengths: {failure_reason(error)}")
-            return []
 
     @cached_property
     def graph_mismatch(self) -> str | None:

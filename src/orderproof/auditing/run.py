@@ -150,7 +150,8 @@ class _AuditRun:
 def build_report(context: AuditContext, findings: Sequence[Finding], notes: Sequence[str], began: float) -> Report:
     """The report of these findings; `began` is the value of `time.perf_counter` at the start."""
     return Report(
-        orderproof_version=__version__, subject=subject_record(context.subject), findings=tuple(findings),
+        orderproof_version=__version__, subject=subject_record(context.subject, context.axes_text),
+        findings=tuple(findings),
         notes=tuple(dict.fromkeys(notes)), lemma_statements=_lemmas(findings), versions=versions(),
         seconds=round(time.perf_counter() - began, 3),
     )  # fmt: skip
@@ -186,8 +187,8 @@ def _lemmas(findings: Sequence[Finding]) -> dict[str, str]:
     return {name: text for name, text in lemma_summaries().items() if name in used}
 
 
-def subject_record(subject: Subject) -> SubjectRecord:
-    """The description of a subject in a report."""
+def subject_record(subject: Subject, axes: Mapping[str, str] | None = None) -> SubjectRecord:
+    """The description of a subject in a report; `axes` are those of its inputs and outputs."""
     return SubjectRecord(
         name=subject.name,
         kind=subject.model_kind,
@@ -195,4 +196,5 @@ def subject_record(subject: Subject) -> SubjectRecord:
         layers=subject.layer_count,
         detail=subject.load_summary,
         configuration=dict(subject.configuration),
+        axes=dict(axes or {}),
     )

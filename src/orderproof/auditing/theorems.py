@@ -21,6 +21,7 @@ from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.laws import ProvedLaw
 from orderproof.models import Subject
+from orderproof.models.axes import OutputAxes
 from orderproof.models.sample import seeded_generator
 from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_dtype
 from orderproof.models.subject import prime_length, tensor_sizes
@@ -29,13 +30,13 @@ from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.execution import relative_difference
 from orderproof.prover.logic.rewriting import evaluate
 from orderproof.prover.logic.solver import Solver
-from orderproof.prover.logic.terms import TRUE, AtMostZero, Formula
+from orderproof.prover.logic.terms import TRUE, AtMostZero, Formula, Term
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.equivariance.theorem import FIXED, prove_equivariance
 from orderproof.prover.symbolic.open_execution import execute_open
-from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS, TOKENS, Equivariance, Statement
+from orderproof.prover.symbolic.statement import BATCH, BLOCKS, MASK, POSITIONS, TOKENS, Equivariance, Statement
 from orderproof.prover.symbolic.theorem import TOKEN_INPUT, OutputProof, prove
 from orderproof.records.audit import OPEN_CALL_ASSUMPTION, Finding, Theorem
 from orderproof.tolerances import SAME_GRAPH
@@ -153,6 +154,15 @@ class OpenCalls:
         if isinstance(found, str):
             raise NoTheorem(found)
         return found
+
+    def has_axes(self, call_mode: str, output: str, axes: OutputAxes | None) -> bool:
+        """True if an output of the recordings runs over rows and tokens along these axes."""
+        if axes is None or axes.unknown_rows or axes.unknown_tokens:
+            return axes is not None and not axes.unknown_tokens
+        shapes = [g.shape(g.outputs[output]) for piece in self.recorded(call_mode) for g in piece.graphs]
+        tokens = [run.axis for run in axes.tokens]
+        rows = [] if axes.row is None else [axes.row]
+        return all(_places(shape, TOKENS) == tokens and _places(shape, BATCH) == rows for shape in shapes)
 
     def _record(self, call_mode: str) -> Iterator[Piece]:
         module, inputs, roles = self.call(call_mode)
@@ -341,6 +351,8 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
             break
         try:
             theorem = calls.prove(law, mode).get(finding.output) or without_theorem("it has no output of this name")
+            if theorem.proved and not calls.has_axes(mode, finding.output, context.output_axes.get(finding.output)):
+                theorem = without_theorem("with open sizes the output has other axes than those that are stated")
             if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(mode)):
                 theorem = without_theorem(f"the open recording is not the program that runs: {wrong}")
         except (NoTheorem, CaptureError) as error:
@@ -370,6 +382,11 @@ def _with_and_without_mask(without: Theorem, masked: Theorem) -> Theorem:
             "assumptions": tuple(dict.fromkeys([*without.assumptions, *masked.assumptions])),
         }
     )
+
+
+def _places(shape: Sequence[Term], size: Term) -> list[int]:
+    """The axes whose size depends on an open one."""
+    return [axis for axis, term in enumerate(shape) if size.variables & term.variables]
 
 
 def without_theorem(reason: str) -> Theorem:

@@ -143,17 +143,8 @@ def _prove_relation(
     repaired: LawWalk | None = None
     results = []
     for name, grown in context.output_dims.items():
-        inapplicable = law.inapplicable_reason(grown)
-        if inapplicable is None and not list(law.input_changes(context.token_count, context.batch_size)):
-            inapplicable = (
-                f"there is nothing to replace in a batch of {context.batch_size} with {context.token_count} tokens"
-            )
-        if inapplicable is not None:
-            results.append(_without_result(law, name, expected, context, "not_applicable", inapplicable))
-            continue
-        if any(t.prefix_length < 0 for t in grown):
-            why = "the output has fewer entries than there are tokens: which token each belongs to is not known"
-            results.append(_without_result(law, name, expected, context, "undecided", why))
+        if no_meaning := _no_meaning(context, law, name):
+            results.append(_without_result(law, name, expected, context, *no_meaning))
             continue
         dims, missing = grown, context.export_failure or ""
         if strict is not None:
@@ -167,6 +158,27 @@ def _prove_relation(
             repaired = walk_graph(context, law, strict.captured, weights=options.weights, repairing=True)
         results.append(_unproved_finding(context, law, name, search, strict, repaired, missing, expected, options))
     return results
+
+
+def _no_meaning(context: AuditContext, law: ProvedLaw, output: str) -> tuple[Verdict, str] | None:
+    """The verdict for an output of which the law says nothing, or whose axes are not known, and why."""
+    axes, dims = context.output_axes[output], context.output_dims[output]
+    unknown = "" if law.replaces_whole_rows else axes.unknown_tokens
+    if unknown := unknown or (axes.unknown_rows if law.reads_rows else ""):
+        return "undecided", unknown
+    rows, tokens = context.batch_size, context.token_count
+    inapplicable = law.inapplicable_reason(dims)
+    if inapplicable is None and not list(law.input_changes(tokens, rows)):
+        inapplicable = f"there is nothing to replace in a batch of {rows} with {tokens} tokens"
+    if inapplicable is None and law.reads_rows and axes.row is None:
+        inapplicable = "no axis of the output runs over rows"
+    if inapplicable is not None:
+        return "not_applicable", inapplicable
+    if any(t.prefix_length < 0 for t in dims):
+        return "undecided", (
+            "the output has fewer entries than there are tokens: which token each belongs to is not known"
+        )
+    return None
 
 
 def _without_result(
@@ -226,7 +238,7 @@ def _best_token_layout(
 
 def token_layouts(dims: tuple[TokenDim, ...]) -> list[tuple[TokenDim, ...]]:
     """The layouts of an output with more entries than tokens: the others precede the tokens, or follow them."""
-    return list(dict.fromkeys([dims, tuple(TokenDim(t.dim) for t in dims)]))
+    return list(dict.fromkeys([dims, tuple(t if t.is_known else TokenDim(t.dim) for t in dims)]))
 
 
 def _unproved_finding(
@@ -256,7 +268,7 @@ def _unproved_finding(
     witness, deviation = None, Deviation()
     evidence = search.search(options.weights) if options.search_witness else None
     reason = _reason(missing, breaks, strict, needed)
-    if evidence is not None and any(t.prefix_length for t in search.dims):
+    if evidence is not None and len(token_layouts(search.dims)) > 1:
         # Entries that are no tokens may precede or follow them: a witness must hold in both layouts.
         other_layout = WitnessSearch(context, law, output, token_layouts(search.dims)[-1], search.graph)
         evidence = other_layout.search(options.weights) and evidence

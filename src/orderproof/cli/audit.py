@@ -11,7 +11,7 @@ from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
 from orderproof.cli.subject_argument import check_port_options, check_subject, load_subject
-from orderproof.subject_spec import check_length
+from orderproof.subject_spec import check_length, parse_layout
 
 if TYPE_CHECKING:
     from orderproof.auditing.context import AuditContext
@@ -35,6 +35,8 @@ def audit(
     tiny: options.Tiny = False,
     attention: options.AttentionBackend = None,
     token_axis: options.Axis = None,
+    output_axes: options.OutputAxes = None,
+    together: options.Together = False,
     timeout: options.Timeout = 120.0,
     against: options.Against = None,
     allow_network: options.AllowNetwork = False,
@@ -59,11 +61,10 @@ def audit(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, markdown, certificate)
+    layout = parse_layout(token_axis, output_axes, together=together)
     if against:
-        check_port_options(
-            subject, against, certificate=certificate, token_axis=token_axis, attention=attention, length=length
-        )
-    check_subject(subject, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
+        check_port_options(subject, against, certificate=certificate, layout=layout, attention=attention, length=length)
+    check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
     options.check_laws(law, against)
     check_length(length)
     expected = options.parse_expectations(expect)
@@ -83,7 +84,7 @@ def audit(
                 tiny=tiny,
                 attention=attention,
                 seed=seed,
-                token_axis=token_axis,
+                layout=layout,
                 allow_network=allow_network,
                 kind=as_kind,
             )

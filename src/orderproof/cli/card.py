@@ -11,7 +11,7 @@ from orderproof.cli import options
 from orderproof.cli.console import progress
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.errors import UsageError
-from orderproof.subject_spec import check_length
+from orderproof.subject_spec import check_length, parse_layout
 
 SOURCE = f"A report of audit --json, as NAME.json; or a subject to audit. {options.SUBJECT}"
 INTO = "The Markdown file that gets the section: an existing section is replaced, else it is appended."
@@ -28,6 +28,8 @@ def card(
     tiny: options.Tiny = False,
     attention: options.AttentionBackend = None,
     token_axis: options.Axis = None,
+    output_axes: options.OutputAxes = None,
+    together: options.Together = False,
     allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -43,8 +45,9 @@ def card(
       orderproof card ./checkpoint --into README.md      audits first
     """
     text = None if into is None else _card(into)
+    layout = parse_layout(token_axis, output_axes, together=together)
     if source.endswith(".json"):
-        if law or expect or length is not None:
+        if law or expect or length is not None or layout.stated:
             raise UsageError(
                 "expected a subject with --law, --expect or --length; got a report, whose findings are fixed"
             )
@@ -52,7 +55,7 @@ def card(
 
         report = read_report(source)
     else:
-        check_subject(source, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
+        check_subject(source, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
         options.check_laws(law)
         check_length(length)
         expected = options.parse_expectations(expect)
@@ -61,7 +64,7 @@ def card(
             from orderproof.auditing import audit
 
             subject = load_subject(
-                source, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network
+                source, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network
             )
             report = audit(
                 subject, laws=law, length=length, expect=expected, seed=seed, timeout=timeout, progress=update

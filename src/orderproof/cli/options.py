@@ -99,7 +99,26 @@ Against = Annotated[
 AllowNetwork = Annotated[
     bool, typer.Option("--allow-network", help="Allow the download of a hub id (safetensors only).")
 ]
-Axis = Annotated[int | None, typer.Option("--token-axis", help="Index of the token axis of the inputs (file.py:name).")]
+Axis = Annotated[
+    str | None,
+    typer.Option(
+        "--token-axis",
+        metavar="AXIS",
+        help="Index of the token axis of the inputs of file.py:name, or one for each input: none,1.",
+    ),
+]
+OutputAxes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output-axes",
+        metavar="NAME=batch,token,...",
+        help="State the axes of an output of file.py:name instead of deriving them; NAME= is not needed for the only "
+        "output. Other names than batch and token have no meaning; repeatable.",
+    ),
+]
+Together = Annotated[
+    bool, typer.Option("--together", help="Inputs of one length are one sequence: permute and replace them together.")
+]
 
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
 from orderproof.cli.subject_argument import check_subject, load_subject
-from orderproof.subject_spec import check_length
+from orderproof.subject_spec import check_length, parse_layout
 
 
 def prove(
@@ -44,6 +44,8 @@ def prove(
     tiny: options.Tiny = False,
     attention: options.AttentionBackend = None,
     token_axis: options.Axis = None,
+    output_axes: options.OutputAxes = None,
+    together: options.Together = False,
     allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -59,7 +61,8 @@ def prove(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, certificate)
-    check_subject(subject, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
+    layout = parse_layout(token_axis, output_axes, together=together)
+    check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
     options.check_laws([law])
     check_length(length)
     expected = options.parse_expectations(expect)
@@ -67,7 +70,7 @@ def prove(
     with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject}", 0, 3)
         loaded = load_subject(
-            subject, tiny=tiny, attention=attention, seed=seed, token_axis=token_axis, allow_network=allow_network,
+            subject, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network,
             kind=as_kind,
         )  # fmt: skip
         from orderproof.auditing.api import audit_context, report_on_law

@@ -11,7 +11,7 @@ from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.errors import UsageError
-from orderproof.subject_spec import ARCH_PREFIX, check_length
+from orderproof.subject_spec import ARCH_PREFIX, Layout, check_length
 
 ISSUE = "Also write the text of an issue: versions, configuration, trials, first difference, severity and the script."
 SCRIPT = "Write the script to a file; - for standard output."
@@ -44,13 +44,13 @@ def repro(
 
     check_writable(script, issue)
     tiny = subject.startswith(ARCH_PREFIX)
-    check_subject(subject, tiny=tiny, attention=attention, token_axis=None, allow_network=allow_network)
+    check_subject(subject, tiny=tiny, attention=attention, layout=Layout(), allow_network=allow_network)
     options.check_laws([law])
     check_length(length)
     with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject}", 0, 1)
         loaded = load_subject(
-            subject, tiny=tiny, attention=attention, seed=seed, token_axis=None, allow_network=allow_network
+            subject, tiny=tiny, attention=attention, seed=seed, layout=Layout(), allow_network=allow_network
         )
         from orderproof.auditing import audit
         from orderproof.reproduction import reproduce

@@ -12,6 +12,7 @@ from orderproof.cli import options
 from orderproof.cli.console import progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
 from orderproof.cli.subject_argument import check_subject, load_subject
+from orderproof.subject_spec import Layout
 
 MODEL = (
     "A checkpoint folder or hub id, with weights and a tokenizer. "
@@ -64,7 +65,7 @@ def sensitivity(
     from orderproof.word_order.sentences import read_sentences
 
     spec = None if model == "-" else model
-    check_subject(spec, tiny=False, attention=attention, token_axis=None, allow_network=allow_network)
+    check_subject(spec, tiny=False, attention=attention, layout=Layout(), allow_network=allow_network)
     check_options(pooling, limit)
     sentences = None if file is None else read_sentences(file)
     with progress(quiet=quiet) as update:
@@ -72,7 +73,7 @@ def sensitivity(
         from orderproof.word_order.sensitivity import BUNDLED_SOURCE, measure_sensitivity
 
         subject = load_subject(
-            spec, tiny=False, attention=attention, seed=seed, token_axis=None, allow_network=allow_network
+            spec, tiny=False, attention=attention, seed=seed, layout=Layout(), allow_network=allow_network
         )
         source = BUNDLED_SOURCE if file is None else Path(file).name
         result = measure_sensitivity(

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orderproof.errors import UsageError
-from orderproof.subject_spec import check_spec, kind_assumption, object_location
+from orderproof.subject_spec import Layout, check_spec, kind_assumption, object_location
 
 if TYPE_CHECKING:
     from orderproof.models import Subject
 
 
-def check_subject(
-    spec: str | None, *, tiny: bool, attention: str | None, token_axis: int | None, allow_network: bool
-) -> None:
+def check_subject(spec: str | None, *, tiny: bool, attention: str | None, layout: Layout, allow_network: bool) -> None:
     """Check the arguments before torch is imported: the subject exists, and the options fit it.
 
     Raises `UsageError` and `SubjectError`.
@@ -22,27 +20,28 @@ def check_subject(
     if spec is None:
         if tiny:
             raise UsageError("expected an architecture, arch:NAME, with --tiny; the bundled model has one size")
-    elif token_axis is None:
+        if layout.stated:
+            raise UsageError(f"expected file.py:name with {layout.stated}; the axes of the bundled model are known")
+    elif not layout.stated:
         check_spec(spec, tiny=tiny, attention=attention, allow_network=allow_network)
     else:
         object_location(spec)
 
 
 def load_subject(
-    spec: str | None, *, tiny: bool, attention: str | None, seed: int, token_axis: int | None, allow_network: bool,
+    spec: str | None, *, tiny: bool, attention: str | None, seed: int, layout: Layout, allow_network: bool,
     kind: str | None = None,
 ) -> Subject:  # fmt: skip
     """The named subject, or the bundled model. Raises `UsageError` and `SubjectError`."""
-    check_subject(spec, tiny=tiny, attention=attention, token_axis=token_axis, allow_network=allow_network)
+    check_subject(spec, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
     from orderproof.models import bundled, load
-    from orderproof.models.python_objects import load_object
 
     assume = kind_assumption(kind)
     if spec is None:
         return bundled(attention=attention, assume=assume)
-    if token_axis is None:
-        return load(spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, assume=assume)
-    return load_object(spec, token_axis=token_axis, assume=assume)
+    return load(
+        spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, layout=layout, assume=assume
+    )
 
 
 def check_port_options(
@@ -50,7 +49,7 @@ def check_port_options(
     against: Sequence[str],
     *,
     certificate: str | None,
-    token_axis: int | None,
+    layout: Layout,
     attention: str | None,
     length: int | None,
 ) -> None:
@@ -63,6 +62,11 @@ def check_port_options(
         raise UsageError(
             "expected a subject with --against: arch:NAME or a checkpoint folder; the bundled model has no head"
         )
-    given = {"--certificate": certificate, "--token-axis": token_axis, "--attention": attention, "--length": length}
+    given = {
+        "--certificate": certificate,
+        "--token-axis": layout.stated or None,
+        "--attention": attention,
+        "--length": length,
+    }
     if unwanted := [name for name, value in given.items() if value is not None]:
         raise UsageError(f"expected no {unwanted[0]} with --against, which compares two implementations; leave it out")

@@ -20,6 +20,7 @@ class ExampleInputs:
     tensors: tuple[Tensor, ...]
     axes: TokenAxes
     name: str  # of the subject, for messages
+    row_axes: TokenAxes = ()  # the axis of each input that runs over rows; empty if no input has one
 
     @property
     def length(self) -> int:
@@ -27,10 +28,10 @@ class ExampleInputs:
         return next(tensor.shape[axis] for tensor, axis in self._pairs if axis is not None)
 
     @property
-    def has_batch_of_one(self) -> bool:
-        """True if every input with tokens has a batch axis of size one before them."""
-        rows = [tensor.shape[0] for tensor, axis in self._pairs if axis]
-        return bool(rows) and all(size == 1 for size in rows) and 0 not in self.axes
+    def row_count(self) -> int | None:
+        """The number of rows of the examples; None if no input has an axis of rows."""
+        sizes = [t.shape[axis] for t, axis in zip(self.tensors, self.row_axes, strict=False) if axis is not None]
+        return sizes[0] if sizes else None
 
     @property
     def non_token_sizes(self) -> set[int]:
@@ -41,24 +42,25 @@ class ExampleInputs:
     def _pairs(self) -> list[tuple[Tensor, int | None]]:
         return list(zip(self.tensors, self.axes, strict=True))
 
-    def draw(self, batch: int | None, length: int, seed: int) -> Sample:
+    def draw(self, rows: int | None, length: int, seed: int) -> Sample:
         """Random values for every input with a token axis; copies of the others.
 
-        A batch of one becomes ``batch`` rows. Constants stay constant, except in the first input with tokens. Ranges
-        0, 1, 2, ... along the tokens (position ids) stay ranges. Raises `SubjectError` for an input that fixes the
-        length.
+        ``rows`` is the size of every axis of rows; by default that of the examples. Constants stay constant, except in
+        the first input with tokens. Ranges 0, 1, 2, ... along the tokens (position ids) stay ranges. Raises
+        `SubjectError` for an input that fixes the length.
         """
         generator = seeded_generator(seed)
         first = next(place for place, axis in enumerate(self.axes) if axis is not None)
         inputs = []
         for place, (tensor, axis) in enumerate(self._pairs):
+            row_axis = self.row_axes[place] if self.row_axes and rows is not None else None
             if axis is None:
-                inputs.append(self._copy(tensor, place, length))
+                inputs.append(_with_rows(self._copy(tensor, place, length), row_axis, rows))
                 continue
             shape = list(tensor.shape)
             shape[axis] = length
-            if batch is not None and self.has_batch_of_one:
-                shape[0] = batch
+            if rows is not None and row_axis is not None:
+                shape[row_axis] = rows
             example = _with_variation(tensor.detach()) if place == first else tensor.detach()
             inputs.append(_sample_like(example, axis, tuple(shape), generator))
         return Sample(tuple(inputs), token_labels(length))
@@ -70,6 +72,13 @@ class ExampleInputs:
                 f"{self.length} tokens, so it cannot be drawn for {length}; use length={self.length}"
             )
         return tensor.detach().clone()
+
+
+def _with_rows(tensor: Tensor, axis: int | None, rows: int | None) -> Tensor:
+    """The tensor with this number of rows: its own, repeated if it has fewer."""
+    if axis is None or rows is None or tensor.shape[axis] == rows:
+        return tensor
+    return tensor.index_select(axis, torch.arange(rows) % tensor.shape[axis])
 
 
 def _with_variation(example: Tensor) -> Tensor:

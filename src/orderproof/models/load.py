@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from orderproof.errors import UsageError
 from orderproof.models import python_objects
 from orderproof.models.hf import architectures, checkpoint, hub
+from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.subject import Subject
-from orderproof.subject_spec import check_spec
+from orderproof.subject_spec import NO_LAYOUT, Layout, check_spec
 
 
 def load(
@@ -19,6 +21,8 @@ def load(
     attention: str | None = None,
     seed: int = 0,
     allow_network: bool = False,
+    inputs: Inputs | None = None,
+    layout: Layout = NO_LAYOUT,
     assume: Mapping[str, Any] | None = None,
 ) -> Subject:
     """Load a checkpoint folder, a hub id, `arch:NAME?key=value`, `file.py:name` or `package.module:name`.
@@ -29,6 +33,8 @@ def load(
         attention: "sdpa" or "eager"; by default the best backend of the model.
         seed: Of the random weights of a tiny model.
         allow_network: Download a hub id that is not in the local cache.
+        inputs: Example inputs of a Python object, instead of those that it returns.
+        layout: What the user states of the axes of a Python object.
         assume: Values that replace inferred ones, by the names in `orderproof.models.hf.assumptions.ASSUMABLE`; see
             also `from_module`.
 
@@ -38,10 +44,14 @@ def load(
 
     """
     form = check_spec(spec, tiny=tiny, attention=attention, allow_network=allow_network)
+    if form != "object":
+        refuse_layout(spec, layout, "a model of transformers, whose axes are known")
+        if inputs is not None:
+            raise UsageError(f"{spec}: expected no inputs with a model of transformers; it draws its own")
     if form == "architecture":
         return architectures.load_architecture(spec, tiny=tiny, attention=attention, seed=seed, assume=assume)
     if form == "folder":
         return checkpoint.load_checkpoint(Path(spec).expanduser(), attention=attention, assume=assume)
     if form == "object":
-        return python_objects.load_object(spec, assume=assume)
+        return python_objects.load_object(spec, inputs=inputs, layout=layout, assume=assume)
     return hub.load_from_hub(spec, attention=attention, allow_network=allow_network, assume=assume)

@@ -17,17 +17,25 @@ from typing import Any
 from torch import Tensor, nn
 
 from orderproof.adapter import ModelAdapter
-from orderproof.errors import OrderproofError, SubjectError, first_line
+from orderproof.errors import OrderproofError, SubjectError, UsageError, first_line
 from orderproof.models.plain_adapter import from_adapter
-from orderproof.models.plain_module import from_module
+from orderproof.models.plain_module import Inputs, from_module, refuse_layout
 from orderproof.models.subject import Subject
 from orderproof.models.trial_call import check_trial_load
 from orderproof.registry import did_you_mean
-from orderproof.subject_spec import object_location, on_import_path
+from orderproof.subject_spec import NO_LAYOUT, Layout, object_location, on_import_path
 
 
-def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str, Any] | None = None) -> Subject:
+def load_object(
+    spec: str,
+    *,
+    inputs: Inputs | None = None,
+    layout: Layout = NO_LAYOUT,
+    assume: Mapping[str, Any] | None = None,
+) -> Subject:
     """Import the object and build a subject from it, or from its result if it is a function or a class.
+
+    `inputs` replace example inputs that it returns.
 
     Raises `SubjectError` if it cannot be imported or called or is no module, and errors of `from_module`.
     """
@@ -37,22 +45,33 @@ def load_object(spec: str, *, token_axis: int | None = None, assume: Mapping[str
     _import_transformers_for(Path(place).expanduser())
     check_trial_load(spec, make)
     result = make()
-    model, inputs = result if isinstance(result, (tuple, list)) and len(result) == 2 else (result, None)
+    model, examples = result if isinstance(result, (tuple, list)) and len(result) == 2 else (result, None)
+    if isinstance(model, Subject | ModelAdapter):
+        kind = f"a {type(model).__name__}, which states its inputs itself"
+        refuse_layout(spec, layout, kind)
+        if inputs is not None:
+            raise UsageError(f"{spec}: expected no inputs with {kind}")
     if isinstance(model, Subject):
         if assume:
             raise SubjectError(f"{spec} makes a subject, which states its kind itself; got {dict(assume)!r}")
         return model
     if isinstance(model, ModelAdapter):
+        if assume:
+            raise SubjectError(f"{spec} makes an adapter, which states its kind itself; got {dict(assume)!r}")
         return from_adapter(model, name)
     if not isinstance(model, nn.Module):
         raise SubjectError(
             f"{spec}: it returned {_type_name(result)}; expected a torch.nn.Module, or one with example inputs"
         )
+    inputs = examples if inputs is None else inputs
     if inputs is not None and not isinstance(inputs, (Tensor, tuple, list, Mapping)):
         raise SubjectError(
             f"{spec}: example inputs must be a tensor, a tuple or a dict of tensors; got {_type_name(inputs)}"
         )
-    return from_module(model, inputs, token_axis=token_axis, name=name, assume=assume)
+    return from_module(
+        model, inputs, token_axis=layout.token_axis, outputs=layout.outputs, together=layout.together, name=name,
+        assume=assume,
+    )  # fmt: skip
 
 
 def _import_transformers_for(path: Path) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from orderproof.adapter import ModelAdapter
+    from orderproof.models.axes import OutputAxes
     from orderproof.models.hf.tokenizer import SentenceTokenizer
 
 Axis = int | tuple[int, ...] | None  # the token axis of an input; both axes of a mask
@@ -59,6 +60,8 @@ class Subject:
         configuration: The values of its configuration that differ from the default, as text.
         original_config: The configuration that a transformers model was built from, before the model changed it.
         build_decoder_adapter: The same for the decoder of an encoder-decoder.
+        output_axes: The axes of each output, its rows first; None if they are found by calls of the audit.
+        axes_text: The axes of each input and output in one line, as the module has them.
 
     """
 
@@ -91,6 +94,8 @@ class Subject:
     notes: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
     original_config: Any = field(default=None, repr=False)
+    output_axes: Mapping[str, OutputAxes] | None = field(default=None, repr=False)
+    axes_text: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def sample(self, length: int, seed: int = 0) -> Sample:
         """Random inputs with this many tokens, determined by the seed. Raises `UsageError` for other lengths."""

@@ -78,10 +78,11 @@ class CapturedGraph:
 def leaves_by_name(output: Any) -> dict[str, Any]:
     """The leaves of the output of a module, by name: a key, `output.0` of a tuple, `output` of one tensor."""
     leaves, _ = pytree.tree_flatten_with_path(output)
-    return {_leaf_name(path): leaf for path, leaf in leaves}
+    return {leaf_name(path): leaf for path, leaf in leaves}
 
 
-def _leaf_name(path: tuple[Any, ...]) -> str:
+def leaf_name(path: tuple[Any, ...]) -> str:
+    """The name of the leaf at a path of an output."""
     parts = [str(getattr(p, "key", getattr(p, "idx", getattr(p, "name", p)))) for p in path]
     return ".".join(["output", *parts] if not parts or parts[0].isdigit() else parts)
 

@@ -249,6 +249,7 @@ class SubjectRecord(Record):
     layers: int | None = None
     detail: str = ""  # attention backend, device, source
     configuration: dict[str, str] = Field(default_factory=dict)  # the values that differ from the default
+    axes: dict[str, str] = Field(default_factory=dict)  # of each input and output, and how they are known
 
 
 class SentenceDistance(Record):

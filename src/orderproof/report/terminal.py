@@ -16,6 +16,8 @@ from orderproof.report.place import MASK_LEGEND, mask_lines, mask_of, shown_plac
 from orderproof.report.terminal_evidence import EvidencePrinter, fix_rows
 from orderproof.report.terminal_tables import plain_text as _text
 
+KINDS_WITH_KNOWN_AXES = ("encoder", "causal_lm", "vision", "audio")  # of transformers, whose axes are documented
+
 
 def render_text(report: Report, console: Console, *, details: bool = True) -> None:
     """Print the report on the console; `details`: with every proof, comparison, witness and assumption."""
@@ -43,6 +45,8 @@ class _AuditPrinter(EvidencePrinter):
         self._passed(report.findings)
         if self.details:
             self._details(report)
+        if self.details or report.subject.kind not in KINDS_WITH_KNOWN_AXES:
+            self._list("Axes", [f"{name}: {text}" for name, text in report.subject.axes.items()])
         self._list("Notes", report.notes)
         self._settings(report)
         self._exit_code(report)

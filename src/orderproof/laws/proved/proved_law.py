@@ -45,11 +45,13 @@ def axis_tuple(axis: TokenAxis) -> tuple[int, ...]:
 class TokenDim:
     """A dimension of an output that runs over tokens, after `prefix_length` other entries ([CLS]).
 
-    All further entries follow the last token.
+    All further entries follow the last token. Whether the other entries precede or follow the tokens is known only
+    if that is stated (`is_known`).
     """
 
     dim: int
     prefix_length: int = 0
+    is_known: bool = False
 
 
 def extend_permutation(p: Permutation, offset: int, size: int) -> Permutation:
@@ -111,6 +113,7 @@ class ProvedLaw(Law):
     permutes_tokens = False  # the second run has the tokens in another order
     can_replace_with_pad = False  # the pad token is tried as a replacement too
     replaces_whole_rows = False  # the law replaces whole rows of the batch, whether they have tokens or not
+    reads_rows = False  # which row each entry of an output belongs to matters
     requires_token_mixing = True  # a proof is vacuous if no token's output depends on another token
 
     def subrelations(self, rows: int) -> tuple[ProvedLaw, ...]:

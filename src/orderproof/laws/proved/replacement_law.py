@@ -28,6 +28,8 @@ SlotMask = NDArray[np.bool_]  # [row, token]
 class ReplacementLaw(IndependenceLaw):
     """Some slots are replaced; the outputs at others must not change."""
 
+    reads_rows = True
+
     @abstractmethod
     def replaced_slots(self, rows: int, tokens: int) -> SlotMask:
         """The slots that are replaced."""

@@ -1,0 +1,155 @@
+"""Build the subject of a plain module: call it at several sizes, and derive the axes of its inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from orderproof.errors import first_line
+from orderproof.models.axes import OutputAxes, input_text, stated_axes
+from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.module_calls import Call, ModuleCalls, calls_to_try, row_layouts
+from orderproof.models.module_wrappers import with_rows_first
+from orderproof.models.plain_adapter import build_adapter
+from orderproof.models.process_state import preserved_settings
+from orderproof.models.sample import BATCH_SIZE
+from orderproof.models.settings import with_keyword_inputs
+from orderproof.models.subject import (
+    MIN_DEFAULT_LENGTH,
+    ExportContext,
+    Subject,
+    count_parameters,
+    prime_length,
+    tensor_sizes,
+)
+from orderproof.models.trial_call import check_trial_call
+from orderproof.prover.recording.module_state import preserved_state
+from orderproof.subject_spec import Layout
+
+_SEPARATE = (
+    "input {places}: a sequence of its own, held fixed, because the module takes another length of it than of the "
+    "first input; together=True (--together) counts both as one sequence"
+)
+
+
+def build_plain_subject(
+    module: nn.Module, original: nn.Module, examples: ExampleInputs, length: int | None, layout: Layout
+) -> Subject:
+    """The subject of a module with example inputs; `original` is the module without wrappers. Raises `SubjectError`."""
+    sizes = tensor_sizes(module) | examples.non_token_sizes
+    example_is_prime = examples.length == prime_length(max(examples.length, MIN_DEFAULT_LENGTH), sizes)
+    prime = examples.length if example_is_prime else prime_length(MIN_DEFAULT_LENGTH, sizes | {BATCH_SIZE})
+    calls = ModuleCalls(module, examples.name)
+    call, notes = _probe_call(calls, examples, length or prime, fixed=length is not None)
+    if not layout.together and not isinstance(layout.token_axis, Sequence) and (own := calls.separate_sequences(call)):
+        axes = tuple(None if k in own else axis for k, axis in enumerate(call.examples.axes))
+        call = replace(call, examples=replace(call.examples, axes=axes, row_axes=()))
+        call = replace(call, examples=next(row_layouts(call.examples)))
+        notes += [_SEPARATE.format(places=place) for place in own]
+    call, axes_of_outputs = calls.output_axes(call)
+    axes_of_outputs |= _stated(layout, axes_of_outputs, call)
+    if notes and layout.token_axis is None and (why := _other_token_axis(calls, call)):
+        axes_of_outputs = {
+            name: replace(axes, unknown_tokens=why, fixed=False) for name, axes in axes_of_outputs.items()
+        }
+    input_rows = call.examples.row_axes or (None,) * len(call.examples.tensors)
+    output_rows = {name: axes.row for name, axes in axes_of_outputs.items() if axes.row}
+    subject = Subject(
+        name=examples.name,
+        model_kind="module",
+        module=module,
+        token_axes=call.examples.axes,
+        parameter_count=count_parameters(module),
+        layer_count=None,
+        default_length=call.tokens,
+        max_length=None if call.tokens == (length or prime) else call.tokens,
+        device="cpu",
+        draw=partial(call.examples.draw, call.rows),
+        load_summary=f"{str(examples.tensors[0].dtype).removeprefix('torch.')}, as given",
+        bind_inputs=partial(_bind_inputs, module),
+        export_context=_export_context(original),
+        output_axes={name: axes.rows_first() for name, axes in axes_of_outputs.items()},
+        axes_text=_input_texts(call.examples, layout) | {name: axes.text for name, axes in axes_of_outputs.items()},
+        notes=tuple(notes),
+    )
+    if any(input_rows) or output_rows:
+        subject = with_rows_first(subject, input_rows, output_rows)
+    subject.build_adapter = partial(build_adapter, subject, original)
+    return subject
+
+
+def _input_texts(examples: ExampleInputs, layout: Layout) -> dict[str, str]:
+    """The axes of each input in one line."""
+    rows = examples.row_axes or (None,) * len(examples.tensors)
+    return {
+        f"input {k}": input_text(tuple(x.shape), token, row, stated=layout.token_axis is not None)
+        for k, (x, token, row) in enumerate(zip(examples.tensors, examples.axes, rows, strict=True))
+    }
+
+
+def _bind_inputs(module: nn.Module, extras: tuple[str, ...], setting: str) -> tuple[nn.Module, ExportContext] | None:
+    extended = with_keyword_inputs(module, extras)
+    return None if extended is None else (extended, _export_context(module))
+
+
+def _probe_call(calls: ModuleCalls, examples: ExampleInputs, length: int, *, fixed: bool) -> tuple[Call, list[str]]:
+    """A call that the module accepts, as the audit will make it, and notes on it; at worst that of the examples."""
+    attempts = calls_to_try(examples, [length] if fixed else [length, examples.length])
+    with preserved_settings(calls.name), torch.no_grad():
+        check_trial_call(calls.name, calls.module, lambda: calls.first(attempts))
+        with _fresh_afterwards(calls.module):
+            call, failure = calls.first(attempts)
+    if call.tokens == length:
+        return call, []
+    reason = "" if failure is None else f" ({first_line(failure)})"
+    return call, [f"length fixed at {call.tokens}: a call with {length} tokens failed{reason}"]
+
+
+def _other_token_axis(calls: ModuleCalls, call: Call) -> str:
+    """Why tokens may run along another axis: the module takes other sizes of it only; empty if they do not."""
+    examples = call.examples
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    tensor, usual = examples.tensors[first], examples.axes[first]
+    others = (other for place, other in enumerate(examples.tensors) if place != first)
+    if tensor.dim() < 3 or any(examples.length in other.shape for other in others):
+        return ""
+    found = []
+    for axis in range(1, tensor.dim()):
+        axes = tuple(axis if place == first else None for place in range(len(examples.axes)))
+        larger = Call(replace(examples, axes=axes), tensor.shape[axis] + 1, call.rows)
+        if axis != usual and calls.accepts(larger):
+            found.append(axis)
+    if len(found) != 1:
+        return ""
+    return (
+        f"the module takes other sizes of axis {found[0]} of input {first}, and not of axis {usual}; state which one "
+        "runs over tokens with --token-axis (in Python token_axis=)"
+    )
+
+
+def _fresh_afterwards(module: nn.Module) -> AbstractContextManager[Any]:
+    """Undo what the first call keeps: what it derived from parameters would pass for a constant later."""
+    lazy = any(torch.nn.parameter.is_lazy(x) for x in (*module.parameters(), *module.buffers()))
+    return nullcontext() if lazy else preserved_state(module)
+
+
+def _stated(layout: Layout, found: Mapping[str, OutputAxes], call: Call) -> dict[str, OutputAxes]:
+    """The axes that are stated for outputs."""
+    if layout.outputs is None:
+        return {}
+    shapes = {name: axes.shape for name, axes in found.items()}
+    return stated_axes(layout.outputs, shapes, call.tokens, call.row_count)
+
+
+def _export_context(module: nn.Module) -> Any:
+    if not any(type(part).__module__.startswith("transformers.") for part in module.modules()):
+        return nullcontext
+    from orderproof.models.hf.export_patches import eager_branches
+
+    return partial(eager_branches, module)

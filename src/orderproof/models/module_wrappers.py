@@ -1,0 +1,75 @@
+"""Modules that call another module: with its inputs under their names, or with the rows of each tensor first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from orderproof.models.sample import Sample
+from orderproof.models.subject import Subject
+from orderproof.prover.captured_graph import leaf_name
+
+
+class SelfAttentionCall(nn.Module):
+    """An attention module called with one tensor as query, key and value."""
+
+    def __init__(self, model: nn.MultiheadAttention) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor) -> Any:
+        """Self-attention."""
+        return self.model(tokens, tokens, tokens, need_weights=False)[0]
+
+
+class KeywordModule(nn.Module):
+    """A module with keyword arguments, called with positional ones."""
+
+    def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
+        super().__init__()
+        self.model = model
+        self.names = tuple(names)
+
+    def forward(self, *inputs: Tensor) -> Any:
+        """Call the module with each input as a keyword argument."""
+        return self.model(**dict(zip(self.names, inputs, strict=True)))
+
+
+class RowsFirst(nn.Module):
+    """A module whose inputs and outputs have their axis of rows first, whatever axis the module has it at."""
+
+    def __init__(self, model: nn.Module, inputs: Sequence[int | None], outputs: Mapping[str, int]) -> None:
+        super().__init__()
+        self.model = model
+        self.input_rows = tuple(inputs)
+        self.output_rows = dict(outputs)
+
+    def forward(self, *inputs: Tensor) -> Any:
+        """Call the module with its own order of axes."""
+        own = [x.movedim(0, axis) if axis else x for x, axis in zip(inputs, self.input_rows, strict=True)]
+        leaves, structure = pytree.tree_flatten_with_path(self.model(*own))
+        return pytree.tree_unflatten([self._rows_first(leaf_name(path), leaf) for path, leaf in leaves], structure)
+
+    def _rows_first(self, name: str, leaf: Any) -> Any:
+        axis = self.output_rows.get(name, 0)
+        return leaf.movedim(axis, 0) if axis else leaf
+
+
+def with_rows_first(subject: Subject, inputs: Sequence[int | None], outputs: Mapping[str, int]) -> Subject:
+    """The subject with the rows of all inputs and outputs first; `inputs` and `outputs` are its own axes of rows."""
+    module = RowsFirst(subject.module, inputs, outputs).eval()
+
+    def draw(length: int, seed: int) -> Sample:
+        sample = subject.draw(length, seed)
+        moved = (x.movedim(axis, 0) if axis else x for x, axis in zip(sample.inputs, inputs, strict=True))
+        return Sample(tuple(x.contiguous() for x in moved), sample.labels)
+
+    axes = tuple(
+        token + 1 if isinstance(token, int) and row is not None and token < row else token
+        for token, row in zip(subject.token_axes, inputs, strict=True)
+    )
+    return replace(subject, module=module, draw=draw, token_axes=axes, wrapped_path="model", bind_inputs=None)

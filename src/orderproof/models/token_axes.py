@@ -1,0 +1,66 @@
+"""The token axis of each input of a plain module.
+
+Unless it is stated, the token axis is axis 1 of a 3-D float input [batch, token, width] or of a 2-D integer input
+[batch, token], and axis 0 of a 2-D float input [token, width].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from orderproof.errors import SubjectError, UsageError
+from orderproof.models.input_sampling import TokenAxes
+
+
+def axis_notes(examples: tuple[Tensor, ...], axes: TokenAxes) -> tuple[str, ...]:
+    """A note for each token axis that was found by its size alone."""
+    return tuple(
+        f"input {index}: axis {axis} counts as token axis because of its size; override with token_axis"
+        for index, (tensor, axis) in enumerate(zip(examples, axes, strict=True))
+        if axis is not None and axis != _default_token_axis(tensor, None)
+    )
+
+
+def resolve_token_axes(
+    examples: tuple[Tensor, ...], token_axis: int | Sequence[int | None] | None, name: str
+) -> TokenAxes:
+    """The token axis of each input: as stated, by the rule of this module, or the axis with the number of tokens."""
+    if isinstance(token_axis, Sequence):
+        if len(token_axis) != len(examples):
+            raise UsageError(f"{name}: token_axis has {len(token_axis)} entries for {len(examples)} inputs")
+        return tuple(_normalized_axis(axis, tensor, name) for axis, tensor in zip(token_axis, examples, strict=True))
+    first = next((i for i, tensor in enumerate(examples) if _default_token_axis(tensor, token_axis) is not None), None)
+    if first is None:
+        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in examples)
+        raise SubjectError(f"{name}: no token axis found in inputs of shape {shapes}; name it with token_axis=")
+    axis = _normalized_axis(_default_token_axis(examples[first], token_axis), examples[first], name)
+    assert axis is not None
+    size = examples[first].shape[axis]
+    return tuple(axis if i == first else _axis_of_size(t, size) for i, t in enumerate(examples))
+
+
+def _default_token_axis(tensor: Tensor, stated: int | None) -> int | None:
+    if stated is not None:
+        return stated
+    if tensor.is_floating_point():
+        return {2: 0, 3: 1}.get(tensor.dim())
+    return 1 if tensor.dim() == 2 else None
+
+
+def _normalized_axis(axis: int | None, tensor: Tensor, name: str) -> int | None:
+    if axis is None:
+        return None
+    if not -tensor.dim() <= axis < tensor.dim():
+        raise UsageError(f"{name}: token_axis is {axis}, but the input has shape {tuple(tensor.shape)}")
+    return axis % tensor.dim()
+
+
+def _axis_of_size(tensor: Tensor, size: int) -> int | None:
+    default = _default_token_axis(tensor, None)
+    is_square = tensor.dim() == 2 and tensor.shape == (size, size)
+    if default is not None and tensor.shape[default] == size and not is_square:
+        return default
+    axes = [axis for axis, extent in enumerate(tensor.shape) if extent == size]
+    return axes[0] if len(axes) == 1 else None
