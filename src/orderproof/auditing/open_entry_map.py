@@ -12,7 +12,6 @@ from orderproof.auditing.theorems import NoTheorem, OpenCalls, join_theorem, joi
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.symbolic.equivariance.theorem import map_entries
 from orderproof.prover.symbolic.statement import Equivariance
 from orderproof.records.audit import Finding, Theorem
 
@@ -38,8 +37,7 @@ def _completeness(calls: OpenCalls, law: ProvedLaw, finding: Finding) -> Theorem
     statement = calls.statement(law, DEFAULT_SETTING)
     if not isinstance(statement, Equivariance):
         raise NoTheorem("the law is not that tokens are permuted")
-    roles = calls.roles(DEFAULT_SETTING)
-    maps = [(piece, map_entries(piece.graphs, roles, calls.solver)) for piece in calls.recorded(DEFAULT_SETTING)]
+    maps = calls.entry_maps(DEFAULT_SETTING)
     proofs = [(piece, {name: one.proof for name, one in found.items()}) for piece, found in maps]
     if finding.output not in proofs[0][1]:
         raise NoTheorem("it has no output of this name")

@@ -10,11 +10,13 @@ from orderproof.auditing.theorems import NoTheorem, OpenCalls, Piece, joined_pie
 from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
+from orderproof.prover.permutation_certificate import moved_recording_record
 from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.theorems.theorem import KIND, check_theorem
-from orderproof.prover.symbolic.statement import Equivariance
+from orderproof.prover.symbolic.statement import Equivariance, Statement
 from orderproof.prover.symbolic.theorem import walk_branch
-from orderproof.prover.theorem_certificate import formula_data, recording_record
+from orderproof.prover.theorem_certificate import recording_record
+from orderproof.prover.theorem_notation import formula_data
 from orderproof.records.audit import Finding, Theorem
 
 NO_MASK = "no attention mask"  # among what a theorem covers: the calls without and with a mask
@@ -30,14 +32,29 @@ def theorem_certificate(context: AuditContext, finding: Finding) -> dict[str, An
     Raises `NotIncluded`.
     """
     theorem = finding.theorem
-    if theorem is None or not theorem.proved:
+    return None if theorem is None else _certificate(context, finding, theorem, without_order=False)
+
+
+def map_certificate(context: AuditContext, finding: Finding) -> dict[str, Any] | None:
+    """The certificate that the entry map of a finding is complete for every length; None if that is not proved.
+
+    Raises `NotIncluded`.
+    """
+    theorem = None if finding.completion is None else finding.completion.theorem
+    return None if theorem is None else _certificate(context, finding, theorem, without_order=True)
+
+
+def _certificate(
+    context: AuditContext, finding: Finding, theorem: Theorem, *, without_order: bool
+) -> dict[str, Any] | None:
+    if not theorem.proved:
         return None
     calls = context.memo.setdefault("open calls", OpenCalls(context.subject))
     law = find_proved_law(finding.law)
     mode = finding.call_mode or DEFAULT_SETTING
     modes = [mode, "padded"] if NO_MASK in theorem.covers else [mode]
     try:
-        made = certificate_of(calls, law, modes, finding.output, theorem)
+        made = certificate_of(calls, law, modes, finding.output, theorem, without_order=without_order)
         check_theorem(made, fill=True)
         check_theorem(made)
     except NotIncluded:
@@ -51,7 +68,7 @@ def theorem_certificate(context: AuditContext, finding: Finding) -> dict[str, An
 
 
 def certificate_of(
-    calls: OpenCalls, law: ProvedLaw, modes: Sequence[str], output: str, theorem: Theorem
+    calls: OpenCalls, law: ProvedLaw, modes: Sequence[str], output: str, theorem: Theorem, *, without_order: bool
 ) -> dict[str, Any]:
     """The certificate of a theorem about one output, without obligations, claim and digest."""
     return {
@@ -63,29 +80,40 @@ def certificate_of(
         "subject": calls.subject.name,
         "claim": {},
         "assumptions": list(theorem.assumptions),
-        "calls": [_call_record(calls, law, mode, output) for mode in modes],
+        "calls": [_call_record(calls, law, mode, output, without_order=without_order) for mode in modes],
         "digest": "",
     }
 
 
-def _call_record(calls: OpenCalls, law: ProvedLaw, mode: str, output: str) -> dict[str, Any]:
+def _call_record(calls: OpenCalls, law: ProvedLaw, mode: str, output: str, *, without_order: bool) -> dict[str, Any]:
     statement, roles = calls.statement(law, mode), calls.roles(mode)
-    if isinstance(statement, Equivariance):
-        raise NotIncluded("the checker has no rules for permutations of every number of tokens yet")
-    proofs = calls.proofs(law, mode)
+    proofs = calls.map_proofs(mode) if without_order else calls.proofs(law, mode)
     ranges = []
     for piece in joined_pieces(output, proofs):
-        branches = [walk_branch(graph, roles, statement, calls.solver) for graph in piece.graphs]
+        recordings = _recordings(piece, calls, statement, roles, output, without_order=without_order)
         ranges.append(
             {
                 "least_length": piece.least,
                 "greatest_length": piece.greatest,
                 "conditions": [formula_data(c) for c in _other_conditions(piece)],
-                "recordings": [recording_record(branch, roles, output) for branch in branches],
+                "recordings": recordings,
             }
         )
     shared = [role for role in roles if role not in ("tokens", "fixed")]
     return {"shared": shared, "ranges": sorted(ranges, key=lambda one: one["least_length"])}
+
+
+def _recordings(
+    piece: Piece, calls: OpenCalls, statement: Statement | Equivariance, roles: Sequence[str], output: str,
+    *, without_order: bool,
+) -> list[dict[str, Any]]:  # fmt: skip
+    if isinstance(statement, Equivariance):
+        return [
+            moved_recording_record(graph, roles, output, calls.solver, without_order=without_order)
+            for graph in piece.graphs
+        ]
+    branches = [walk_branch(graph, roles, statement, calls.solver) for graph in piece.graphs]
+    return [recording_record(branch, roles, output) for branch in branches]
 
 
 def _other_conditions(piece: Piece) -> list[Any]:

@@ -34,7 +34,7 @@ from orderproof.prover.logic.terms import TRUE, AtMostZero, Formula, Term
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
-from orderproof.prover.symbolic.equivariance.theorem import FIXED, prove_equivariance
+from orderproof.prover.symbolic.equivariance.theorem import FIXED, EntryMap, map_entries, prove_equivariance
 from orderproof.prover.symbolic.open_execution import execute_open
 from orderproof.prover.symbolic.statement import BATCH, BLOCKS, MASK, POSITIONS, TOKENS, Equivariance, Statement
 from orderproof.prover.symbolic.theorem import TOKEN_INPUT, OutputProof, prove
@@ -135,6 +135,16 @@ class OpenCalls:
         if isinstance(statement, Equivariance):
             return [(piece, prove_equivariance(piece.graphs, roles, self.solver)) for piece in pieces]
         return [(piece, prove(piece.graphs, roles, statement, self.solver)) for piece in pieces]
+
+    def entry_maps(self, call_mode: str) -> list[tuple[Piece, dict[str, EntryMap]]]:
+        """Where order enters the recordings of a call mode. Raises `NoTheorem`."""
+        roles = self.roles(call_mode)
+        return [(piece, map_entries(piece.graphs, roles, self.solver)) for piece in self.recorded(call_mode)]
+
+    def map_proofs(self, call_mode: str) -> Proofs:
+        """The proofs that order enters a call mode at constants only. Raises `NoTheorem`."""
+        maps = self.entry_maps(call_mode)
+        return [(piece, {name: one.proof for name, one in found.items()}) for piece, found in maps]
 
     def roles(self, call_mode: str) -> tuple[str, ...]:
         """The roles of the inputs of a call mode. Raises `NoTheorem`."""

@@ -10,7 +10,7 @@ import typer
 
 from orderproof.auditing.certificates import certificates_of
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.theorem_certificates import NotIncluded, theorem_certificate
+from orderproof.auditing.theorem_certificates import NotIncluded, map_certificate, theorem_certificate
 from orderproof.records.audit import Report
 from orderproof.report.file_output import write_file
 from orderproof.report.phrases import escape_control_characters
@@ -24,11 +24,12 @@ def write_certificates(context: AuditContext, report: Report, path: str | Path) 
     made: list[dict[str, Any]] = []
     for finding in report.findings:
         made += certificates_of(context, finding)
-        try:
-            theorem = theorem_certificate(context, finding)
-        except NotIncluded as error:
-            reason = f"no certificate of the theorem {finding.law} of {finding.output}: {error}"
-            typer.echo(escape_control_characters(reason), err=True)
-        else:
-            made += [] if theorem is None else [theorem]
+        for make in (theorem_certificate, map_certificate):
+            try:
+                theorem = make(context, finding)
+            except NotIncluded as error:
+                reason = f"no certificate of the theorem {finding.law} of {finding.output}: {error}"
+                typer.echo(escape_control_characters(reason), err=True)
+            else:
+                made += [] if theorem is None else [theorem]
     write_file(json.dumps(made[0] if len(made) == 1 else made, separators=(",", ":")) + "\n", path)

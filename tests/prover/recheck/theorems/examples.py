@@ -16,7 +16,8 @@ from orderproof.prover.recheck.theorems.theorem import KIND, check_theorem
 from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.prover.symbolic.statement import MASK
 from orderproof.prover.symbolic.theorem import TOKEN_INPUT, prove, walk_branch
-from orderproof.prover.theorem_certificate import formula_data, recording_record
+from orderproof.prover.theorem_certificate import recording_record
+from orderproof.prover.theorem_notation import formula_data
 from tests.prover.symbolic import programs
 from tests.prover.symbolic.programs import WIDTH, Case, Program
 from tests.prover.symbolic.refuted import REFUTED

@@ -24,7 +24,7 @@ def check_depth(data: Mapping[str, Any], recording: Recording, *, fill: bool) ->
     """Check the induction of a recording. Raises `CertificateError`."""
     layers, steps = data["layers"], {step["node"]: step for step in recording.data["steps"]}
     require(set(data) == {"layers"} and len(layers) > 1, "an induction needs several layers")
-    _check_structure(layers, steps, recording.data["output"]["node"])
+    check_structure(layers, steps, recording.data["output"]["node"])
     last = recording.facts[layers[-1]["result"]]
     require(isinstance(last, Fact) and last.value is None, "the invariant is no fact with predicates")
     assert isinstance(last, Fact)
@@ -75,7 +75,7 @@ def _checked_again(
     return facts[layer["result"]]
 
 
-def _check_structure(layers: Sequence[Mapping[str, Any]], steps: Mapping[str, Mapping[str, Any]], output: str) -> None:
+def check_structure(layers: Sequence[Mapping[str, Any]], steps: Mapping[str, Mapping[str, Any]], output: str) -> None:
     """Layers exchange one tensor each, and the output reads the last one only."""
     reads = {node: set(step_nodes(step)) for node, step in steps.items()}
     seen: set[str] = set()

@@ -47,7 +47,7 @@ def _step_lines(steps: list[Mapping[str, Any]]) -> Iterator[str]:
         for fact in facts:
             axes = ", ".join(" * ".join(term_text(read_term(t)) for t in dim) or "1" for dim in fact["axes"])
             yield f"  {number:3} {step['node']} [{axes}] = {call}"
-            yield from (f"        {line}" for line in _fact_lines(fact))
+            yield from (f"        {line}" for line in fact_lines(fact))
         indices = max(sum(map(len, fact["axes"])) for fact in facts)
         yield from (f"        because {_need(need, indices)}" for need in step["needs"])
 
@@ -65,7 +65,8 @@ def _argument(argument: Any) -> str:
     return str(argument)
 
 
-def _fact_lines(fact: Mapping[str, Any]) -> Iterator[str]:
+def fact_lines(fact: Mapping[str, Any]) -> Iterator[str]:
+    """The content of a fact about an element, in lines."""
     if "value" not in fact:
         for name, default in (("same", True), ("zero", False), ("hidden", False), ("ordinary", True)):
             formula = fact.get(name, default)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +80,7 @@ def check_recording(data: dict[str, Any], shared: Range) -> Recording | None:
     statement = shared.statement
     roles = dict(data["inputs"])
     asked = Recording(data, shared.setting(statement.premises), {}, roles, None, statement)
-    _check_conditions(data, shared, asked.setting)
+    check_conditions(data, shared, asked.setting)
     check_steps(data["asked"], asked, fill=shared.fill)
     possible, answered = _answers(data, asked)
     uniform = data["uniform"]
@@ -96,7 +97,7 @@ def check_recording(data: dict[str, Any], shared: Range) -> Recording | None:
     return found
 
 
-def _check_conditions(data: Mapping[str, Any], shared: Range, setting: Setting) -> None:
+def check_conditions(data: Mapping[str, Any], shared: Range, setting: Setting) -> None:
     """The conditions of the recording hold for every length of the range."""
     for condition in map(read_formula, data["conditions"]):
         follows = shared.decision.implies(every(*shared.premises), condition)
@@ -105,13 +106,20 @@ def _check_conditions(data: Mapping[str, Any], shared: Range, setting: Setting) 
 
 def check_steps(steps: Sequence[dict[str, Any]], recording: Recording, *, fill: bool) -> None:
     """Check steps in order. Raises `CertificateError`, naming the first that does not follow."""
-    for number, data in enumerate(steps):
-        try:
+    for number, data in enumerate(steps, start=1):
+        with naming_the_step(data, number):
             require(data["node"] not in recording.facts, "its name is taken")
             recording.facts[data["node"]] = check_step(data, recording, recording.facts, recording.setting, fill=fill)
-        except (CertificateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-            where = f"{str(data.get('node'))[:60]}, {str(data.get('operator'))[:60]}"
-            raise CertificateError(f"step {number + 1} ({where}) does not follow: {str(error)[:300]}") from error
+
+
+@contextmanager
+def naming_the_step(data: Mapping[str, Any], number: int) -> Iterator[None]:
+    """Raise `CertificateError` with the step for an error about it."""
+    try:
+        yield
+    except (CertificateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        where = f"{str(data.get('node'))[:60]}, {str(data.get('operator'))[:60]}"
+        raise CertificateError(f"step {number} ({where}) does not follow: {str(error)[:300]}") from error
 
 
 def check_step(
@@ -134,11 +142,11 @@ def check_step(
         new = claim.functions - setting.functions - {step.node}
         require(not new, "its fact has a function that nothing defines")
     found = step.check(derived)
-    _check_needs(data, step, setting, fill=fill)
+    check_needs(data, step, setting, fill=fill)
     return found if isinstance(data["fact"], list) else found[0]
 
 
-def _check_needs(data: dict[str, Any], step: Step, setting: Setting, *, fill: bool) -> None:
+def check_needs(data: dict[str, Any], step: Step, setting: Setting, *, fill: bool) -> None:
     """The obligations that the certificate lists are those of the step."""
     needs = []
     for one in dict.fromkeys(step.obligations):

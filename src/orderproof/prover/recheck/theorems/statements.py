@@ -52,6 +52,7 @@ class Statement:
     covers: tuple[str, ...] = ()  # in words
     per_token: bool = True
     counted: Formula | None = None  # `document` counts, over TOKEN, the tokens up to one for which this holds
+    permuted: bool = False  # run 2 has the tokens of run 1 in another order, and nothing else is said
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,12 @@ def find_statement(law: str, code: str, shared: Sequence[str]) -> Statement:
     return found
 
 
+def _permuted(*covers: str) -> Statement:
+    """f(P X) = P f(X) for every permutation, from which a law of some permutations follows."""
+    return Statement(TRUE, TRUE, covers=covers, permuted=True)
+
+
+_EVERY_ORDER = "every permutation of the tokens"
 _CUT, _ROW, _DOCUMENT = variable("cut"), variable("row"), variable("own document")
 _BEFORE = less(TOKEN, _CUT)
 _IN_CUT = (at_most(0, _CUT), at_most(_CUT, TOKENS))
@@ -98,6 +105,13 @@ _STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
     ("OP204", "batch", ()): Statement(_SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), per_token=False),
     ("OP204", "batch", (MASK,)): Statement(
         _SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), ("every attention mask",), per_token=False
+    ),
+    ("OP101", "permutation", ()): _permuted(_EVERY_ORDER),
+    ("OP102", "prompt_permutation", ()): _permuted(),
+    ("OP103", "reversal", ()): _permuted(),
+    ("OP104", "position_ids", (POSITIONS,)): _permuted(_EVERY_ORDER, "all position ids"),
+    ("OP104", "position_ids", (POSITIONS, BLOCKS)): _permuted(
+        _EVERY_ORDER, "all position ids", "every mask [query, key]"
     ),
 }  # fmt: skip
 

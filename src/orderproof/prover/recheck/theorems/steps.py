@@ -247,7 +247,7 @@ class Step:
 
     def _checked(self, result: int, derived: Derived) -> Fact:
         claim, shape = self.claims[result], self.shapes[result]
-        self._check_form(claim, shape)
+        self.check_form(claim, shape)
         sizes = self.sizes(result)
         if claim.value is not None:
             self._check_value(claim, derived, sizes)
@@ -261,7 +261,7 @@ class Step:
             self.meet(Obligation(sizes, claimed, shown), f"it is claimed to be {name} where it need not be")
         return replace(claim, zeros_are_known=own.zero is found.zero)
 
-    def _check_form(self, claim: Fact, shape: tuple[Term, ...]) -> None:
+    def check_form(self, claim: Fact, shape: tuple[Term, ...]) -> None:
         """The axes are those of the shape, and the formulas speak of nothing else."""
         require(len(claim.axes) == len(shape), "its fact has another number of dimensions")
         for axes, size in zip(claim.axes, shape, strict=True):

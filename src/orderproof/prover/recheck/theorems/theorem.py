@@ -26,11 +26,16 @@ from orderproof.prover.recheck.theorems.decision import Decision
 from orderproof.prover.recheck.theorems.depth import check_depth
 from orderproof.prover.recheck.theorems.expressions import Formula
 from orderproof.prover.recheck.theorems.notation import read_formula, require, text
+from orderproof.prover.recheck.theorems.permutations.depth import check_moved_depth
+from orderproof.prover.recheck.theorems.permutations.moved_recording import MovedRecording
+from orderproof.prover.recheck.theorems.permutations.recording import check_moved_recording
 from orderproof.prover.recheck.theorems.recording import Range, Recording, check_recording
 from orderproof.prover.recheck.theorems.statements import LEAST_SIZE, find_statement
 
 KIND = "theorem"
 FIELDS = {"certificate", "kind", "law", "code", "output", "subject", "claim", "assumptions", "calls", "digest"}
+RECORDING_FIELDS = {"inputs", "conditions", "questions", "asked", "uniform", "steps", "output", "depth"}
+MOVED_FIELDS = {"inputs", "conditions", "questions", "constants", "everywhere", "entries", "steps", "output", "depth"}
 MAX_RECORDINGS = 64
 
 
@@ -44,6 +49,9 @@ class _Found:
     covers: tuple[str, ...] = ()
     conditions: tuple[Formula, ...] = ()
     steps: int = 0
+    moves: tuple[int, ...] | None = None  # dimensions of the output along which it moves with the tokens
+    entries: tuple[str, ...] = ()  # steps at which order is taken out
+    premises: tuple[str, ...] = ()
 
 
 def digest_of(certificate: Mapping[str, Any]) -> str:
@@ -96,7 +104,7 @@ def _checked(certificate: dict[str, Any], *, fill: bool) -> RecheckResult:
         steps=found.steps,
         assumptions=tuple(assumptions),
         weights="all",
-        premises=(),
+        premises=found.premises,
         theorem=claim["sentence"],
         obligations=decision.asked,
     )
@@ -137,12 +145,16 @@ def _check_range(recordings: Sequence[dict[str, Any]], whole: Range, shared: tup
     require(_covers_all(answers), "the recordings do not answer every question both ways")
     proved = 0
     for one in recordings:
-        fields = {"inputs", "conditions", "questions", "asked", "uniform", "steps", "output", "depth"}
+        fields = MOVED_FIELDS if whole.statement.permuted else RECORDING_FIELDS
         require(set(one) == fields, "a recording has other fields")
         _check_roles(one["inputs"], shared)
         fixed = ", ".join(node for node, role in one["inputs"] if role == "fixed")
         stated = not fixed or f"the same in both runs: {fixed}" in whole.assumptions
         require(stated, "an input is the same in both runs, and the assumptions do not say so")
+        if whole.statement.permuted:
+            _add(found, check_moved_recording(one, whole))
+            proved += 1
+            continue
         recording = check_recording(one, whole)
         if recording is None:
             continue
@@ -150,6 +162,20 @@ def _check_range(recordings: Sequence[dict[str, Any]], whole: Range, shared: tup
         found.steps += len(recording.facts)
         _check_depth(recording, found, fill=whole.fill)
     require(proved, "no recording of a range of lengths is proved")
+
+
+def _add(found: _Found, recording: MovedRecording) -> None:
+    """Add what a recording with permuted tokens proves."""
+    found.steps += len(recording.facts)
+    moves = tuple(recording.data["output"]["moves"])
+    require(found.moves in (None, moves), "the output moves along other dimensions in another recording")
+    found.moves = moves
+    found.entries = tuple(dict.fromkeys([*found.entries, *recording.entries]))
+    found.premises = tuple(dict.fromkeys([*found.premises, *recording.premises]))
+    if recording.data["depth"] is None:
+        found.every_depth = False
+    else:
+        check_moved_depth(recording.data["depth"], recording)
 
 
 def _check_depth(recording: Recording, found: _Found, *, fill: bool) -> None:
@@ -183,11 +209,23 @@ def _claim(law: str, found: _Found) -> dict[str, Any]:
     parts = [f"every length from {found.least} {end}", "every batch size of at least 2", *found.covers]
     parts += ["every number of layers"] if found.every_depth else []
     where = f", where {' and '.join(conditions)}" if conditions else ""
-    return {
+    claim = {
         "least_length": found.least,
         "greatest_length": found.greatest,
         "every_depth": found.every_depth,
         "covers": list(found.covers),
         "conditions": conditions,
         "sentence": f"{law}: for {', '.join(parts)} and every weight{where}",
+    }
+    if found.moves is None:
+        return claim
+    dims = ", ".join(map(str, found.moves))
+    result = f"the output moves with the tokens along dimension {dims}" if dims else "the output is the same"
+    if found.entries:
+        result += f", if order is taken out at {len(found.entries)} steps, and so enters at no other"
+    return {
+        **claim,
+        "moves": list(found.moves),
+        "entries": list(found.entries),
+        "sentence": f"{claim['sentence']}, {result}",
     }

@@ -18,7 +18,7 @@ from orderproof.prover.logic.terms import Formula, at_most, negation
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.context import Context
-from orderproof.prover.symbolic.depth import repeated_layers
+from orderproof.prover.symbolic.depth import Layer, repeated_layers
 from orderproof.prover.symbolic.equivariance.moved_fact import NOTHING, Axis, Motion, MovedFact, uniform
 from orderproof.prover.symbolic.equivariance.rule import (
     MovedFacts,
@@ -31,18 +31,19 @@ from orderproof.prover.symbolic.equivariance.rule import (
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact
 from orderproof.prover.symbolic.statement import BATCH, TOKENS
 from orderproof.prover.symbolic.theorem import OutputProof, in_every_branch
-from orderproof.prover.symbolic.walk import derive
+from orderproof.prover.symbolic.walk import OpenWalk, derive
 
 FIXED = "fixed"  # the role of inputs that do not move
 
 
 @dataclass(frozen=True)
 class MovedWalk:
-    """The facts of an open graph, why nodes have none, and the entries that were made uniform."""
+    """The facts of an open graph, why nodes have none, the entries that were made uniform, and constant booleans."""
 
     facts: dict[Node, MovedFacts]
     failures: dict[Node, str]
     entries: tuple[Node, ...] = ()
+    constants: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,15 @@ def walk(graph: OpenGraph, roles: Sequence[str], solver: Solver, *, without_orde
 
     `without_order`: constants that are not the same for every token are made so where they meet tokens.
     """
-    premises = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH), *graph.conditions)
-    context = Context(solver, premises, lambda _: ())
+    context = context_of(graph, solver)
     known = {node: _input_fact(graph, node, role) for node, role in zip(graph.inputs, roles, strict=True)}
     return _derive(graph, known, context, without_order=without_order)
+
+
+def context_of(graph: OpenGraph, solver: Solver) -> Context:
+    """The context of a walk: what is known of the sizes."""
+    premises = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH), *graph.conditions)
+    return Context(solver, premises, lambda _: ())
 
 
 def _input_fact(graph: OpenGraph, node: Node, role: str) -> MovedFact:
@@ -118,6 +124,7 @@ def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context
     facts: dict[Node, MovedFacts] = dict(known)
     failures: dict[Node, str] = {}
     entries: list[Node] = []
+    constants: list[Node] = []
     for node in graph.graph.nodes:
         if node.op == "placeholder" and node not in facts:
             facts[node] = _state_fact(graph, node)
@@ -134,7 +141,8 @@ def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context
             entries.append(node)
         if _compares_indices(graph, node, facts[node]) and _is_constant(graph, node, context):
             facts[node] = uniform(graph.shape(node), Motion.FREE)
-    return MovedWalk(facts, failures, tuple(entries))
+            constants.append(node)
+    return MovedWalk(facts, failures, tuple(entries), tuple(constants))
 
 
 def _compares_indices(graph: OpenGraph, node: Node, facts: MovedFacts) -> bool:
@@ -159,10 +167,16 @@ def _is_constant(graph: OpenGraph, node: Node, context: Context) -> bool:
     before = ancestors([node])
     if not before.isdisjoint(graph.inputs):
         return False
-    fact = derive(graph, [n for n in graph.graph.nodes if n in before], {}, context).facts.get(node)
+    fact = constant_walk(graph, node, context).facts.get(node)
     if not isinstance(fact, OpenFact) or not isinstance(fact.value, Formula):
         return False
     return context.proves(fact.value, fact.sizes) or context.proves(negation(fact.value), fact.sizes)
+
+
+def constant_walk(graph: OpenGraph, node: Node, context: Context) -> OpenWalk:
+    """The facts with values about what a node depends on, none of which is an input."""
+    before = ancestors([node])
+    return derive(graph, [n for n in graph.graph.nodes if n in before], {}, context)
 
 
 def _state_fact(graph: OpenGraph, node: Node) -> MovedFact:
@@ -181,14 +195,19 @@ def _fact_without_order(
 ) -> MovedFacts | None:
     """The fact about a node whose constant operands are the same for every token; None if it has none even so."""
     changed = dict(facts)
-    for operand in node.all_input_nodes:
+    for operand in constant_operands(graph, node):
         fact = facts[operand]
-        if isinstance(fact, MovedFact) and ancestors([operand]).isdisjoint(graph.inputs):
+        if isinstance(fact, MovedFact):
             changed[operand] = replace(fact, dims=tuple(tuple(map(_same_for_every_token, dim)) for dim in fact.dims))
     try:
         return _fact(graph, node, changed, context, without_order=True)
     except NotCovered:
         return None
+
+
+def constant_operands(graph: OpenGraph, node: Node) -> list[Node]:
+    """The operands that depend on no input."""
+    return [operand for operand in node.all_input_nodes if ancestors([operand]).isdisjoint(graph.inputs)]
 
 
 def _same_for_every_token(axis: Axis) -> Axis:
@@ -236,7 +255,7 @@ def _decide(graph: OpenGraph, node: Node, done: MovedWalk) -> OutputProof:
         axis.motion is Motion.MOVED and axis.size is not TOKENS for axis in axes
     ):
         return OutputProof(proved=False, reason="the output does not move with the tokens", node=node)
-    return OutputProof(proved=True, every_depth=_holds_at_every_depth(graph, node, done))
+    return OutputProof(proved=True, every_depth=bool(inductive_layers(graph, node, done)))
 
 
 def _first_failure(node: Node, done: MovedWalk) -> Node | None:
@@ -253,14 +272,15 @@ def _first_failure(node: Node, done: MovedWalk) -> Node | None:
     return min(found, default=None)
 
 
-def _holds_at_every_depth(graph: OpenGraph, output: Node, done: MovedWalk) -> bool:
-    """True if each recorded layer maps the fact about what enters it to the same fact."""
+def inductive_layers(graph: OpenGraph, output: Node, done: MovedWalk) -> list[Layer]:
+    """The repeated layers, if each maps the fact about what enters it to the same fact; else none."""
 
     def matching(first: Node, second: Node) -> bool:
         return done.facts.get(first) is not None and done.facts.get(first) == done.facts.get(second)
 
     layers = repeated_layers(graph, output, matching)
     if not layers:
-        return False
+        return []
     invariant = done.facts[layers[-1].result]
-    return all(done.facts[layer.entry] == invariant == done.facts[layer.result] for layer in layers)
+    kept = all(done.facts[layer.entry] == invariant == done.facts[layer.result] for layer in layers)
+    return layers if kept else []

@@ -47,6 +47,12 @@ def arange(step: Step) -> list[Derived]:
     return [Derived.of_value(first + single(step, 0) * stride, step.claim.dtype)]
 
 
+def _has_shape_of(step: Step, fact: Fact) -> None:
+    sizes = [size_of(fact, d) for d in range(len(fact.axes))]
+    fits = len(sizes) == len(step.shape) and all(map(step.equal, sizes, step.shape))
+    require(fits, "its result has another shape")
+
+
 def full(step: Step) -> list[Derived]:
     """One number."""
     name = step.name
@@ -56,7 +62,7 @@ def full(step: Step) -> list[Derived]:
         has_sizes(step, step.argument(1, "size"))
         step.fact(0)
     elif name != "scalar_tensor":
-        same_elements(step)  # checks the shape
+        _has_shape_of(step, step.fact(0))
     number = 0 if "zeros" in name else 1 if "ones" in name else step.args[0 if name == "scalar_tensor" else -1]
     dtype = step.claim.dtype
     if dtype == "bool":
@@ -78,14 +84,39 @@ def dropout(step: Step) -> list[Derived]:
 def copy(step: Step) -> list[Derived]:
     """The elements of another tensor, broadcast to this shape."""
     fact, source = step.fact(0), step.fact(1)
-    require(len(fact.axes) == len(step.shape), "its result has another shape")
+    _has_shape_of(step, fact)
     element = broadcast_element(step, source)
     return [Derived(element.predicates, element.value if source.dtype == fact.dtype else None)]
 
 
 def empty(step: Step) -> list[Derived]:
     """Memory that was not written: anything."""
+    if step.name in ("empty", "empty_strided", "empty_permuted"):
+        has_sizes(step, step.argument(0, "size"))
+    elif step.name in ("new_empty", "new_empty_strided"):
+        has_sizes(step, step.argument(1, "size"))
+        step.fact(0)
+    else:
+        _has_shape_of(step, step.fact(0))
     return [Derived(Predicates(same=FALSE, ordinary=FALSE)) for _ in step.claims]
+
+
+def fill(step: Step) -> list[Derived]:
+    """One number at every place of a tensor."""
+    _has_shape_of(step, step.fact(0))
+    number = step.argument(1, "value")
+    if isinstance(number, Fact):
+        require(not number.axes, "a tensor is filled with several numbers")
+        return [Derived(number.predicates, number.value if number.dtype == step.claim.dtype else None)]
+    return full(step)
+
+
+def of_indices(step: Step) -> list[Derived]:
+    """Numbers that follow from the indices alone."""
+    args = [x for x in step.arguments() if not isinstance(x, Fact)]
+    require(len(args) == len(step.arguments()), "expected no tensor")
+    has_sizes(step, [step.argument(2, "steps")] if step.name == "linspace" else [args[0], args[-1]])
+    return [Derived(Predicates())]
 
 
 def written(step: Step, anywhere: Sequence[int], others: Sequence[Fact], *, aligned: bool) -> list[Derived]:
@@ -183,11 +214,13 @@ CREATION: dict[str, Callable[[Step], list[Derived]]] = {
         ("full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like", "new_zeros", "ones", "ones_like",
          "new_ones"), full,
     ),
-    **dict.fromkeys(("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"), empty),
+    **dict.fromkeys(
+        ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"), empty
+    ),
     **dict.fromkeys(("dropout", "feature_dropout", "native_dropout", "alpha_dropout"), dropout),
     **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), scatter),
     **dict.fromkeys(("index_put", "_unsafe_index_put", "index_put_"), index_put),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), convolution),
     **dict.fromkeys(("batch_norm", "_native_batch_norm_legit_no_training"), batch_norm),
-    "arange": arange, "copy": copy, "copy_": copy,
+    "arange": arange, "linspace": of_indices, "eye": of_indices, "copy": copy, "copy_": copy, "fill": fill,
 }  # fmt: skip

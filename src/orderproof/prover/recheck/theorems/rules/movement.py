@@ -206,15 +206,31 @@ def repeat_interleave(step: Step) -> list[Derived]:
     return [copied(step, fact, dims)]
 
 
+def complex_view(step: Step) -> list[Derived]:
+    """Pairs of real numbers along a last dimension as complex ones, or the reverse."""
+    fact, rank = step.fact(0), len(step.fact(0).axes)
+    if step.name == "view_as_real":
+        require(
+            len(step.shape) == rank + 1 and step.equal(step.shape[rank], integer(2)), "its result has another shape"
+        )
+        return [copied(step, fact, [step.digits(d) for d in range(rank)])]
+    require(
+        rank == len(step.shape) + 1 and step.equal(size_of(fact, rank - 1), integer(2)), "expected pairs of numbers"
+    )
+    return [copied(step, fact, [*step.all_digits(), step.further(fact.axes[rank - 1])])]
+
+
 MOVEMENT: dict[str, Callable[[Step], list[Derived]]] = {
     **dict.fromkeys(("transpose", "swapaxes", "swapdims", "t", "mT", "adjoint"), transpose),
     **dict.fromkeys(("expand", "broadcast_to", "expand_as"), expand),
     **dict.fromkeys(
-        ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "ravel"), view
+        ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "ravel", "_reshape_alias"),
+        view,
     ),
     **dict.fromkeys(("repeat", "tile"), repeat),
     **dict.fromkeys(("movedim", "moveaxis"), movedim),
     **dict.fromkeys(("clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy"), same_elements),
+    **dict.fromkeys(("view_as_complex", "view_as_real"), complex_view),
     "permute": permute, "numpy_T": numpy_transpose, "unsqueeze": unsqueeze, "squeeze": squeeze,
     "repeat_interleave": repeat_interleave,
 }  # fmt: skip

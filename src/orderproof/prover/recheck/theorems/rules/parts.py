@@ -171,7 +171,9 @@ def diagonal(step: Step) -> list[Derived]:
 
 
 PARTS: dict[str, Callable[[Step], list[Derived]]] = {
-    **dict.fromkeys(("split", "split_with_sizes", "chunk", "tensor_split"), split),
+    **dict.fromkeys(
+        ("split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk"), split
+    ),
     **dict.fromkeys(("slice", "narrow"), slice_),
     "select": select, "unbind": unbind, "flip": flip, "roll": roll, "unfold": unfold, "diagonal": diagonal,
 }  # fmt: skip

@@ -49,6 +49,10 @@ OTHERS = frozenset({
     "acos", "atan", "tan", "sinh", "cosh",
 })  # fmt: skip
 
+TWO_OPERANDS = frozenset({
+    "add", "sub", "subtract", "rsub", "multiply", "mul", "div", "divide", "maximum", "minimum", "max", "min",
+})  # fmt: skip
+
 
 def pointwise(step: Step) -> list[Derived]:
     """The result from the elements of the operands, which are broadcast to it."""
@@ -165,7 +169,20 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
         if step.claim.dtype not in FLOATS and not step.claim.dtype.startswith("complex"):
             return Predicates(zero=first.zero, ordinary=ordinary)
         return Predicates(zero=first.zero, hidden=first.hidden, ordinary=ordinary)
-    if name in ("add", "sub", "rsub", "multiply", "mul", "div", "divide", "maximum", "minimum", "max", "min"):
+    if name in (
+        "add",
+        "sub",
+        "subtract",
+        "rsub",
+        "multiply",
+        "mul",
+        "div",
+        "divide",
+        "maximum",
+        "minimum",
+        "max",
+        "min",
+    ):
         require(len(elements) == 2 and step.kwargs.get("alpha", 1) == 1, "a scaled operand")
         return _combined(step, arguments, elements)
     if name in ZERO_TO_ZERO:
@@ -187,8 +204,8 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
     ordinary = every(a.ordinary, b.ordinary)
     if name == "add":
         return added(step, a.predicates, b.predicates)
-    if name in ("sub", "rsub"):
-        a, b = (a, b) if name == "sub" else (b, a)
+    if name in ("sub", "subtract", "rsub"):
+        a, b = (b, a) if name == "rsub" else (a, b)
         hidden = every(a.hidden, b.ordinary)
         if hidden is not FALSE:
             step.assume(FINITE_SCORES_ASSUMPTION)
@@ -211,6 +228,6 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
 
 
 POINTWISE: dict[str, Callable[[Step], list[Derived]]] = dict.fromkeys(
-    (*ZERO_TO_ZERO, *FINITE_AT_ZERO, *OTHERS, *CONVERSIONS, "add", "sub", "rsub", "mul", "div", "multiply", "divide",
-     "maximum", "minimum", "where", "masked_fill", "clamp", "clip", "clamp_min", "clamp_max"), pointwise,
+    (*ZERO_TO_ZERO, *FINITE_AT_ZERO, *OTHERS, *CONVERSIONS, *TWO_OPERANDS - {"max", "min"}, "where", "masked_fill",
+     "clamp", "clip", "clamp_min", "clamp_max"), pointwise,
 )  # fmt: skip

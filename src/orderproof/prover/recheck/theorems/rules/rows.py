@@ -136,7 +136,11 @@ def sort(step: Step) -> list[Derived]:
     """Elements of a row by size."""
     fact = step.fact(0)
     given = step.argument(1, "dim", -1) if step.name in ("sort", "argsort") else step.argument(2, "dim", -1)
-    return whole_rows(step, fact, [step.dim(given, len(fact.axes))])
+    dim = step.dim(given, len(fact.axes))
+    count = step.term(step.argument(1, "k")) if step.name == "topk" else size_of(fact, dim)
+    if step.name != "kthvalue" and fact.axes:
+        require(all(step.equal(shape[dim], count) for shape in step.shapes), "its result has another shape")
+    return whole_rows(step, fact, [dim])
 
 
 def extreme(step: Step) -> list[Derived]:
@@ -217,7 +221,7 @@ def _always(formula: Formula) -> Formula:
 ROWS: dict[str, Callable[[Step], list[Derived]]] = {
     **dict.fromkeys(
         ("sum", "mean", "prod", "amax", "amin", "all", "any", "var", "std", "linalg_vector_norm", "norm", "var_mean",
-         "_is_all_true", "count_nonzero"), reduce,
+         "_is_all_true", "count_nonzero", "logsumexp"), reduce,
     ),
     **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm"), layer_norm),
     **dict.fromkeys(("sort", "topk", "argsort", "kthvalue"), sort),
