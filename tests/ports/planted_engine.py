@@ -233,6 +233,23 @@ def activation(function: torch.nn.Module) -> Plant:
     return plant
 
 
+class TableGelu(torch.nn.Module):
+    """GELU read from a table with one entry for each number of float16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        every = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.float16)
+        self.table = torch.nn.functional.gelu(every.float(), approximate="tanh").half()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        index = inputs.half().view(torch.int16).to(torch.int64) & 0xFFFF
+        return self.table[index].float()
+
+
+def gelu_table(model: Any) -> None:
+    activation(TableGelu())(model)
+
+
 # ------------------------------------------------------------ engines that misbehave
 
 

@@ -43,6 +43,11 @@ def test_llama_is_the_same_in_every_engine(engine: str) -> None:
     assert any(engine in name or name.startswith(engine) for name in report.versions)
 
 
+def test_onnx_leaves_positions_to_a_model_that_counts_from_another_number() -> None:
+    report = audit("arch:camembert", against="onnx", laws=["loads_checkpoint", "same_prefill", "same_padded_batch"])
+    assert [finding.verdict for finding in report.findings] == ["held"] * 3, [each.reason for each in report.findings]
+
+
 @pytest.mark.skipif(not find_engine("serve").is_installed, reason=find_engine("serve").how_to_install)
 def test_transformers_serve_is_started_and_ended_by_its_adapter() -> None:
     laws = ["loads_checkpoint", "same_prefill", "same_far_positions", "same_greedy_tokens"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import pytest
@@ -86,6 +87,18 @@ CASES: dict[str, Case] = {
     ),
     "exact GELU": Case(
         "arch:gemma", plants(planted.activation(torch.nn.GELU())), "same_prefill", (("other", "gelu"),)
+    ),
+    "GELU from a table in float16": Case(
+        "arch:gemma", plants(planted.gelu_table), "same_prefill",
+        (("norm or constant precision", "from a table in float16"),),
+    ),
+    "epsilon of inner norms": Case(
+        "arch:deepseek_v3?rms_norm_eps=1e-03", plants(planted.attribute("variance_epsilon", 1e-3)), "same_prefill",
+        (("norm or constant precision", "0.001"),),
+    ),
+    "time steps not clamped": Case(
+        "arch:nemotron_h?time_step_min=0.5", plants(planted.attribute("time_step_limit", (0.0, math.inf))),
+        "same_prefill", (("other", "none"),),
     ),
     "two at once: base and window": Case(
         "arch:mistral", plants(planted.base(1e6), planted.window(1 << 20)), "same_past_window",

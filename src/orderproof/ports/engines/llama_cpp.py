@@ -111,8 +111,8 @@ class LlamaCppEngine(InferenceEngine):
             if done.returncode != 0 or not file.is_file():
                 raise RuntimeError((done.stderr.strip().splitlines() or ["the converter wrote no file"])[-1])
             model = Llama(
-                str(file), n_ctx=LONGEST, n_batch=LONGEST, n_ubatch=LONGEST, n_threads=1, logits_all=True,
-                type_k=GGML_TYPE_F32, type_v=GGML_TYPE_F32, verbose=False,
+                str(file), n_ctx=LONGEST, n_batch=LONGEST, n_ubatch=LONGEST, n_threads=1, n_threads_batch=1,
+                logits_all=True, type_k=GGML_TYPE_F32, type_v=GGML_TYPE_F32, verbose=False,
             )  # fmt: skip
         return _LlamaCppModel(model)
 

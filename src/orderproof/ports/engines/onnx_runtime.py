@@ -51,8 +51,6 @@ class OnnxRuntimeEngine(InferenceEngine):
 
 def _export(folder: Path, file: Path) -> None:
     """Write the graph of the model in a checkpoint folder."""
-    import inspect
-
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -62,8 +60,7 @@ def _export(folder: Path, file: Path) -> None:
     with suppress_warnings():
         model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True).eval()
         use_batched_experts(model)  # ONNX has no operator for grouped products
-        accepted = inspect.signature(model.forward).parameters
-        names = [name for name in ("input_ids", "attention_mask", "position_ids") if name in accepted]
+        names = _input_names(model)
 
         class Logits(torch.nn.Module):
             def __init__(self) -> None:
@@ -84,6 +81,24 @@ def _export(folder: Path, file: Path) -> None:
             Logits(), tuple(values[name] for name in names), str(file), input_names=names, dynamo=True, verbose=False,
             dynamic_shapes=((axes,) * len(names),), external_data=False,
         )  # fmt: skip
+
+
+def _input_names(model: Any) -> list[str]:
+    """The inputs of the graph; without position ids if the model itself counts them from another number than 0."""
+    import inspect
+
+    import torch
+
+    accepted = inspect.signature(model.forward).parameters
+    names = [name for name in ("input_ids", "attention_mask") if name in accepted]
+    if "position_ids" in accepted:
+        tokens = torch.arange(3, 3 + EXPORT_LENGTH)[None]
+        with torch.no_grad():
+            usual = model(tokens, use_cache=False).logits
+            counted = model(tokens, position_ids=torch.arange(EXPORT_LENGTH)[None], use_cache=False).logits
+        if torch.allclose(usual, counted, rtol=0, atol=1e-4 * float(usual.abs().max())):
+            names.append("position_ids")
+    return names
 
 
 ENGINE = OnnxRuntimeEngine(
