@@ -47,6 +47,7 @@ def build_plain_subject(
     prime = examples.length if example_is_prime else prime_length(MIN_DEFAULT_LENGTH, sizes | {BATCH_SIZE})
     calls = ModuleCalls(module, examples.name)
     call, notes = _probe_call(calls, examples, length or prime, fixed=length is not None)
+    module = calls.module
     if not layout.together and not isinstance(layout.token_axis, Sequence) and (own := calls.separate_sequences(call)):
         axes = tuple(None if k in own else axis for k, axis in enumerate(call.examples.axes))
         call = replace(call, examples=replace(call.examples, axes=axes, row_axes=()))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from orderproof.errors import OrderproofError, SubjectError, failure_reason
 from orderproof.models.axes import CalledShapes, OutputAxes, Shape
+from orderproof.models.call_arguments import PlainOutputs, as_dictionaries
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.prover.captured_graph import leaves_by_name
@@ -41,7 +42,7 @@ class Call:
 
 @dataclass
 class ModuleCalls:
-    """Calls of a module; each leaves it as it was."""
+    """Calls of a module; each leaves it as it was. The first may wrap it, if it returns a dataclass."""
 
     module: nn.Module
     name: str
@@ -55,10 +56,12 @@ class ModuleCalls:
             try:
                 inputs = call.inputs()
                 shapes = ", ".join(str(tuple(tensor.shape)) for tensor in inputs)
-                self.module(*inputs)
+                result = self.module(*inputs)
             except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
                 failure = error
             else:
+                if as_dictionaries(result) is not result:
+                    self.module = PlainOutputs(self.module).eval()
                 return call, failure
         if isinstance(failure, OrderproofError):
             raise failure

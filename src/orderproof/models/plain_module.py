@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
+from orderproof.models.call_arguments import WithMasks, template_call, triangular_mask
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
 from orderproof.models.process_state import is_compiled
@@ -27,7 +28,7 @@ from orderproof.models.token_axes import axis_notes, resolve_token_axes
 from orderproof.subject_spec import Layout, StatedAxes
 
 PLAIN_MODULE_KINDS = ("module", "encoder", "causal_lm")
-Inputs = Tensor | tuple[Tensor, ...] | list[Tensor] | Mapping[str, Tensor]
+Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
 EXAMPLE_INPUTS_HINT = (
     "give example inputs: from_module(module, (tensor, ...)), or return (module, inputs) from the function"
 )
@@ -48,7 +49,9 @@ def from_module(
 
     Args:
         module: Any module; a model of transformers needs no inputs.
-        inputs: Example inputs. Inputs of other lengths are drawn from their type and range.
+        inputs: Example inputs: a tensor, a sequence of positional arguments or a mapping of keyword arguments, which
+            may have tensors in containers and dataclasses, and numbers and flags that every call gets. Tensors of
+            other lengths are drawn from their type and range.
         token_axis: The token axis of the first input with tokens, or one entry per input (None: no tokens).
         outputs: The axes of outputs by name, instead of those that are derived: {"output.1": ("layer", "batch",
             "feature")}, or only the axes if there is one output. "batch" and "token" have a meaning ("1+token": one
@@ -93,8 +96,9 @@ def from_module(
         module, examples = _as_positional(module, inputs, name)
     axes = resolve_token_axes(examples, token_axis, name)
     layout = Layout(token_axis if is_stated else None, outputs, together)
-    subject = build_plain_subject(module.eval(), original, ExampleInputs(examples, axes, name), length, layout)
-    subject.notes = (*notes, *subject.notes)
+    module, rest, mask_notes = _without_masks(module, ExampleInputs(examples, axes, name))
+    subject = build_plain_subject(module.eval(), original, rest, length, layout)
+    subject.notes = (*notes, *mask_notes, *subject.notes)
     if not is_stated:
         subject.notes = (*subject.notes, *axis_notes(examples, axes))
     return _with_assumptions(subject, assume or {})
@@ -120,13 +124,33 @@ def refuse_layout(name: str, layout: Layout, what: str) -> None:
 def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Module, tuple[Tensor, ...]]:
     if isinstance(inputs, Tensor):
         inputs = (inputs,)
+    if not isinstance(inputs, Sequence | Mapping):
+        inputs = (inputs,)
     values = tuple(inputs.values()) if isinstance(inputs, Mapping) else tuple(inputs)
-    for place, value in enumerate(values):
-        if not isinstance(value, Tensor):
-            raise SubjectError(f"{name}: example inputs must be tensors; input {place} is {type(value).__name__}")
-    if not values:
-        raise SubjectError(f"{name}: no example inputs; {EXAMPLE_INPUTS_HINT}")
-    return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), values
+    if values and all(isinstance(value, Tensor) for value in values):
+        return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), values
+    call, tensors = template_call(module, inputs)
+    if not tensors:
+        raise SubjectError(f"{name}: no tensor among the example inputs; {EXAMPLE_INPUTS_HINT}")
+    return call, tensors
+
+
+def _without_masks(module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs, tuple[str, ...]]:
+    """The module with its triangular masks computed for each length, the other inputs, and notes."""
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    masks = {
+        place: mask
+        for place, (tensor, axis) in enumerate(zip(examples.tensors, examples.axes, strict=True))
+        if axis is None and (mask := triangular_mask(tensor, examples.length)) is not None
+    }
+    if not masks:
+        return module, examples, ()
+    kept = [place for place in range(len(examples.tensors)) if place not in masks]
+    axis = examples.axes[first]
+    assert axis is not None
+    rest = ExampleInputs(tuple(examples.tensors[k] for k in kept), tuple(examples.axes[k] for k in kept), examples.name)
+    notes = tuple(f"input {place}: a triangular mask, computed for each number of tokens" for place in masks)
+    return WithMasks(module, masks, (kept.index(first), axis)), rest, notes
 
 
 def _default_inputs(module: nn.Module, name: str) -> tuple[nn.Module, tuple[Tensor, ...], int]:
