@@ -16,6 +16,7 @@ from orderproof.errors import OrderproofError
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.architectures import default_config
 from orderproof.models.hf.model_class import model_class
+from orderproof.models.tiny.fixed_sizes import HEAD_DIM
 from orderproof.models.tiny.proportional_sizes import config_value
 
 ROPE_TYPES: dict[str, dict[str, Any]] = {
@@ -25,15 +26,20 @@ ROPE_TYPES: dict[str, dict[str, Any]] = {
     "llama3": {
         "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32,
     },
+    "longrope": {"factor": 4.0, "original_max_position_embeddings": 32},
+    "proportional": {"partial_rotary_factor": 0.5},
 }  # fmt: skip
 SWITCHES = (  # keys of booleans that change attention or positions
     "is_decoder", "alibi", "new_decoder_architecture", "multi_query", "use_mem_rope", "use_bidirectional_attention",
-    "rotary", "use_sliding_window", "attention_bias", "scale_attn_by_inverse_layer_idx",
+    "rotary", "use_sliding_window", "attention_bias", "scale_attn_by_inverse_layer_idx", "relative_attention",
+    "position_biased_input", "share_att_key", "parallel_attn", "use_parallel_residual", "qk_layernorm", "use_qk_norm",
+    "reorder_and_upcast_attn", "attention_k_eq_v", "learnable_sink_init",
 )  # fmt: skip
 POSITION_TYPES = ("absolute", "relative_key", "relative_key_query", "rotary")
 POPULAR = (
-    "bert", "bloom", "falcon", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss", "llama", "minimax", "mistral",
-    "modernbert", "opt", "phi3", "qwen3",
+    "albert", "bamba", "bart", "bert", "bloom", "cohere2", "deberta-v2", "deepseek_v3", "distilbert", "falcon",
+    "gemma2", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss", "gptj", "llama", "mamba2", "minimax", "mistral", "mixtral",
+    "modernbert", "opt", "phi3", "qwen2", "qwen3", "qwen3_next", "roberta", "t5", "xlm-roberta",
 )  # fmt: skip
 UNSET = None  # the value of the default configuration
 
@@ -66,9 +72,8 @@ def _choices(config: Any) -> Iterator[tuple[str, list[Any]]]:
     if getattr(model_class(config), "_supports_sdpa", False):
         yield "attn_implementation", [UNSET, "eager"]
     yield "dtype", [UNSET, "bfloat16"]
-    rope = config_value(config, "rope_parameters")
-    if isinstance(rope, dict) and rope.get("rope_type") == "default":
-        yield "rope_parameters", [UNSET, *({**rope, "rope_type": kind, **more} for kind, more in ROPE_TYPES.items())]
+    if ropes := _rope_parameters(config):
+        yield "rope_parameters", [UNSET, *ropes]
     for key in SWITCHES:
         value = config.to_dict().get(key)  # not a property, which cannot be stated
         if isinstance(value, bool):
@@ -81,6 +86,25 @@ def _choices(config: Any) -> Iterator[tuple[str, list[Any]]]:
         yield "num_key_value_heads", [UNSET, 1, 4]
 
 
+def _rope_parameters(config: Any) -> list[dict[str, Any]]:
+    """Rotary frequencies of every type; those of layers of full attention, if each layer type has its own."""
+    rope = config_value(config, "rope_parameters")
+    if not isinstance(rope, dict):
+        return []
+    own = rope.get("full_attention", rope)
+    if own.get("rope_type") != "default":
+        return []
+    scaled = [{**own, "rope_type": kind, **more, **_factors(kind, own)} for kind, more in ROPE_TYPES.items()]
+    return [{**rope, "full_attention": each} for each in scaled] if "full_attention" in rope else scaled
+
+
+def _factors(kind: str, rope: dict[str, Any]) -> dict[str, list[float]]:
+    """The factors of each frequency of a head of a tiny model."""
+    count = int(HEAD_DIM * rope.get("partial_rotary_factor", 1.0)) // 2
+    long = [1.0 + 3.0 * k / max(count - 1, 1) for k in range(count)]
+    return {"short_factor": [1.0] * count, "long_factor": long} if kind == "longrope" else {}
+
+
 def _layers(config: Any) -> Iterator[tuple[str, list[Any]]]:
     """Layer types in both orders, and windows of two lengths."""
     types = config_value(config, "layer_types")
@@ -89,6 +113,8 @@ def _layers(config: Any) -> Iterator[tuple[str, list[Any]]]:
         yield "layer_types", [UNSET, kinds[1::-1], kinds[:2], [kinds[0]] * 2, [kinds[1]] * 2]
     if "sliding_window" in config.to_dict() and (config.sliding_window or not kinds):
         yield "sliding_window", [UNSET, 3]
+    if "attn_layer_indices" in config.to_dict():
+        yield "attn_layer_indices", [UNSET, [0]]
 
 
 def selected_variants(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import combinations
 
 from orderproof.atlas.document import AtlasDocument
 from orderproof.atlas.row import AtlasRow, LawResult
@@ -17,6 +19,8 @@ configuration can state: rope types, windows, layer types in both orders, attent
 keys and dtypes. Variants are measured, and not proved. The tables list the failed checks. Those of the default
 configuration are in [the atlas](atlas.md).
 """
+MAX_VALUES = 2  # of a setting that explains failures: variants cover every pair of values, and no more
+SEEN = "first seen in "  # in a witness, before the module at which outputs first differ
 
 
 def settings_page(document: AtlasDocument) -> str:
@@ -44,7 +48,7 @@ def settings_page(document: AtlasDocument) -> str:
 
 
 def _new_failures(name: str, rows: list[AtlasRow]) -> list[tuple[str, ...]]:
-    """One line for each law: the value that all failing variants share, if there is one."""
+    """One line for each setting and each place at which outputs first differ, with all laws that fail there."""
     default = next((row for row in rows if row.name == name), None)
     known = {result.law for result in _failed(default)} if default is not None else set()
     failing: dict[str, list[tuple[AtlasRow, LawResult]]] = defaultdict(list)
@@ -52,13 +56,44 @@ def _new_failures(name: str, rows: list[AtlasRow]) -> list[tuple[str, ...]]:
         for result in _failed(row):
             if result.law not in known:
                 failing[result.law].append((row, result))
-    lines: list[tuple[str, ...]] = []
+    lines: dict[tuple[str, str], list[tuple[str, int, str]]] = defaultdict(list)
     for law, found in sorted(failing.items()):
-        shared = set.intersection(*({*row.name.partition("?")[2].split("&")} for row, _ in found))
-        setting = ", ".join(sorted(shared)) or found[0][0].name.partition("?")[2]
-        count = f"{len(found)} of {len(rows)}"
-        lines.append((name, f"`{_cell(setting)}`", law, count, _cell(found[0][1].witness or found[0][1].reason)))
-    return lines
+        for setting, part in _explained([row for row, _ in found], rows):
+            result = next(result for row, result in found if row is part[0])
+            witness = result.witness or result.reason
+            lines[setting, witness.partition(SEEN)[2]].append((law, len(part), witness))
+    return [_line(name, setting, found, len(rows)) for (setting, _), found in lines.items()]
+
+
+def _line(name: str, setting: str, found: list[tuple[str, int, str]], variants: int) -> tuple[str, ...]:
+    laws = ", ".join(law for law, *_ in found)
+    most = max(count for _, count, _ in found)
+    return name, f"`{_cell(setting)}`", laws, f"{most} of {variants}", _cell(found[0][2])
+
+
+def _explained(failing: list[AtlasRow], rows: list[AtlasRow]) -> Iterator[tuple[str, list[AtlasRow]]]:
+    """The settings that explain failures, and the rows that each explains.
+
+    A setting is the least number of values, at most `MAX_VALUES`, such that every row that has them fails; the one that
+    explains most rows comes first. Failures that no setting explains have the values that they share, or their own.
+    """
+    left = [*failing]
+    failed = {row.name for row in failing}
+    while left:
+        choices = {c for row in left for n in range(1, MAX_VALUES + 1) for c in combinations(_values(row), n)}
+        sure = [c for c in choices if all(row.name in failed for row in rows if {*c} <= {*_values(row)})]
+        if not sure:
+            shared = set.intersection(*({*_values(row)} for row in left))
+            yield ", ".join(sorted(shared) or _values(left[0])), left
+            return
+        best = min(sure, key=lambda c: (len(c), -sum({*c} <= {*_values(row)} for row in left), c))
+        part = [row for row in left if {*best} <= {*_values(row)}]
+        yield ", ".join(sorted(best)), part
+        left = [row for row in left if row not in part]
+
+
+def _values(row: AtlasRow) -> list[str]:
+    return sorted(value for value in row.name.partition("?")[2].split("&") if value)
 
 
 def _failed(row: AtlasRow) -> list[LawResult]:

@@ -45,8 +45,15 @@ def run_at_lengths(law: MeasuredLaw, calls: CachedCalls, tolerance: float) -> It
 def _draws_random_numbers(calls: CachedCalls) -> bool:
     """True if the model as it was before its first call gives another output from another state of the generator.
 
-    Reformer hashes at random from some length on. At the default length this is part of the noise of the model.
+    Reformer hashes at random from some length on. At the default length this is part of the noise of the model. The
+    laws share the answer, so that each length is tried once.
     """
+    if calls.draws_random_numbers is None:
+        calls.draws_random_numbers = _differs_by_random_state(calls)
+    return calls.draws_random_numbers
+
+
+def _differs_by_random_state(calls: CachedCalls) -> bool:
     again, more = (_default_output(calls) for _ in range(2))
     if relative_difference(again, more) <= MAX_NOISE or not calls.remembers_first_state:
         return False

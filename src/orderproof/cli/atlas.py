@@ -52,7 +52,7 @@ def atlas(
     attention: options.AttentionBackend = None,
     settings: Annotated[
         bool,
-        typer.Option("--settings", help="Audit variants that cover every pair of settings; by default of 15 names."),
+        typer.Option("--settings", help="Audit variants that cover every pair of settings; by default of 30 names."),
     ] = False,
     date: Annotated[
         str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Date on the page; by default of the last row.")

@@ -33,6 +33,7 @@ class CachedCalls:
         self._outputs: dict[tuple[Any, ...], Tensor] = {}
         self._memo: dict[str, Any] = {}
         self._first_module: nn.Module | None = None
+        self.draws_random_numbers: bool | None = None  # None if it has not been tried
 
     @property
     def default_length(self) -> int:
