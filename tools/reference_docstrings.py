@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 
+import machine_checked
+
 from orderproof import encodings
 from orderproof.claims import Claim, claims
 from orderproof.claims.claim import ClaimCheck
@@ -57,7 +59,11 @@ def lemmas_page() -> str:
     files: dict[str, dict[str, list[str]]] = {}
     for rule in rules():
         files.setdefault(rule.module, {}).setdefault(rule.lemma, []).extend(rule.operators)
-    return "\n\n".join([LEMMAS_HEAD + plain, *(_lemmas(module, files[module]) for module in sorted(files))]) + "\n"
+    sections = [
+        machine_checked.machine_checked_section(),
+        *(_lemmas(module, files[module]) for module in sorted(files)),
+    ]
+    return "\n\n".join([LEMMAS_HEAD + plain, *sections]) + "\n"
 
 
 def _lemmas(module: str, lemmas: dict[str, list[str]]) -> str:
@@ -97,9 +103,17 @@ def _claim(claim: Claim) -> str:
             f"*Exactly:* {claim.exact_statement}",
             "\n".join(f"- {condition[:1].upper()}{condition[1:]}." for condition in claim.conditions),
             text,
+            _theorems(claim),
             "\n".join(["| test | subject | expected |", "| --- | --- | --- |", *rows]),
         ]
     )
+
+
+def _theorems(claim: Claim) -> str:
+    """The theorems in Coq that state it."""
+    names = ", ".join(f"`{each.rpartition('.')[2]}`" for each in claim.theorems)
+    files = sorted({f"`proofs/{each.rpartition('.')[0].replace('.', '/')}.v`" for each in claim.theorems})
+    return f"[Machine-checked](../explanation/machine_checked.md): {names} ({', '.join(files)})."
 
 
 def _claim_modules() -> list[str]:

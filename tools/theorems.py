@@ -1,7 +1,8 @@
 """Compile the theorems of proofs/ with Coq and print what each of them assumes.
 
-python tools/theorems.py                 compile everything in build/proofs, exit 1 on an error, a warning or an axiom
+python tools/theorems.py                 compile proofs/ in build/proofs; exit 1 on an error, a warning or an axiom
 python tools/theorems.py --quiet         print only the summary
+python tools/theorems.py --build FOLDER  compile in another folder, which is deleted first
 """
 
 from __future__ import annotations
@@ -151,14 +152,16 @@ def main() -> int:
     """Compile, print and check."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quiet", action="store_true", help="print only the summary")
+    parser.add_argument("--build", type=Path, default=BUILD, help="folder for compiled files, deleted first")
+    parser.add_argument("--source", type=Path, default=PROOFS, help="folder of Coq files")
     arguments = parser.parse_args()
     if shutil.which("coqc") is None:
         sys.stderr.write(INSTALL + "\n")
         return 2
     start = time.monotonic()
     try:
-        theorems = compile_proofs(PROOFS, BUILD)
-        assumed = print_assumptions(theorems, BUILD)
+        theorems = compile_proofs(arguments.source, arguments.build)
+        assumed = print_assumptions(theorems, arguments.build)
     except ProofError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -2,7 +2,7 @@
 
     [mean_invariant]: the mean of the rows of P X is the mean of the rows of X.
     [bag_of_words]: so a permutation-equivariant model followed by a mean gives one result for all orders of its
-    tokens: it is a bag of words. *)
+    tokens: it is a bag of words. [transformer_bag_of_words]: the transformer of stack.v is one. *)
 From Orderproof Require Import preamble rows softmax attention heads stack.
 
 Section Bag.

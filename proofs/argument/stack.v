@@ -2,7 +2,8 @@
 
     A transformer layer adds attention over normalized rows, and then a feed-forward network of normalized rows.
     [layer_equivariant]: one layer, for any weights, any normalization and any feed-forward function.
-    [stack_equivariant]: any number of layers, each of its own kind, by induction. *)
+    [stack_equivariant]: any number of layers, each of its own kind, by induction.
+    [transformer_equivariant]: a transformer, as a list of such layers with the weights of each. *)
 From Orderproof Require Import preamble softmax attention heads rows.
 
 Section Stack.

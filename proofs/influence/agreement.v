@@ -1,7 +1,7 @@
 (** * Two runs that agree on some tokens
 
-    A dependence law compares two runs, with inputs X and Y. [agree D X Y] says that the tokens in the set D are the same
-    in both. [D] is *closed* under a mask if no token of D sees a token outside D.
+    A dependence law compares two runs, with inputs X and Y. [agree D X Y] says that the tokens in the set D are the
+    same in both. [D] is *closed* under a mask if no token of D sees a token outside D.
     - [masked_attention_agrees]: attention with the mask keeps agreement on each closed set.
     - [rows_agree], [residual_agrees], [stack_agrees]: so do maps of rows, residual connections and stacks.
     - [masked_transformer_agrees]: so outputs in a closed set depend on inputs in that set alone, for every number of

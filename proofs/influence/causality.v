@@ -1,7 +1,7 @@
 (** * A causal mask: outputs before t do not depend on inputs from t on
 
-    [causality]: if a mask shows token i only tokens j <= i, two runs with the same tokens before t have the same outputs
-    before t. For every number of tokens n, every t, and through any number of layers and heads.
+    [causality]: if a mask shows token i only tokens j <= i, two runs with the same tokens before t have the same
+    outputs before t. For every number of tokens n, every t, and through any number of layers and heads.
     [one_unmasked_layer_leaks] says why every layer needs the mask: without one, the first output can depend on the
     second token. *)
 From Orderproof Require Import preamble softmax attention masked_attention rows stack agreement.

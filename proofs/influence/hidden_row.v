@@ -5,10 +5,10 @@
     - [filled_is_masked]: if e m = 0 (as for -inf), this is attention with a mask.
     - [hidden_row_is_zero]: then a row without visible keys is zero (0 / 0 is 0 here, and NaN in torch, unless the
       softmax is a safe one).
-    - [hidden_row_is_mean]: if e m is not 0, as for a finite m, the softmax of a row that is hidden throughout is uniform:
-      the output is the mean of all values, hidden or not.
-    - [hidden_row_sees_hidden_tokens]: so it depends on hidden tokens, and a statement about pads cannot include pads as
-      queries. Their outputs are read by no real token ([padding]). *)
+    - [hidden_row_is_mean]: if e m is not 0, as for a finite m, the softmax of a row that is hidden throughout is
+      uniform: the output is the mean of all values, hidden or not.
+    - [hidden_row_sees_hidden_tokens]: so it depends on hidden tokens, and a statement about pads cannot include pads
+      as queries. Their outputs are read by no real token ([padding]). *)
 From Orderproof Require Import preamble softmax attention masked_attention.
 
 Section Hidden.

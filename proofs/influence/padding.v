@@ -1,7 +1,8 @@
 (** * Padding: real tokens do not depend on pads
 
-    [padding]: for every mask of real tokens, if no real token sees a pad, two runs with the same real tokens have the same
-    outputs at real tokens. Pads may be in front, behind or between. A causal mask, or any further mask, may hide more.
+    [padding]: for every mask of real tokens, if no real token sees a pad, two runs with the same real tokens have the
+    same outputs at real tokens. Pads may be in front, behind or between. A causal mask, or any further mask, may hide
+    more.
     [key_mask_padding]: a mask that hides the pads from every query is such a mask. *)
 From Orderproof Require Import preamble softmax attention masked_attention rows stack agreement.
 

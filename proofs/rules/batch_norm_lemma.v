@@ -1,9 +1,9 @@
 (** * channelwise_equivariant: batch normalization with stored statistics
 
     C[b, c, x] = (A[b, c, x] - mean c) / deviation c * w c + bias c.
-    [channelwise_equivariant]: A moves along batch and places by any maps; along the channels by a map that statistics and
-    weights follow (case 2), for example the identity. C[b, c, x] is known where A[b, c, x] and channel c of the
-    statistics and weights are (case 3). *)
+    [channelwise_equivariant]: A moves along batch
+    and places by any maps; along the channels by a map that statistics and weights follow (case 2), for example the
+    identity. C[b, c, x] is known where A[b, c, x] and channel c of the statistics and weights are (case 3). *)
 From Orderproof Require Import preamble fact contraction_lemma.
 
 Section BatchNorm.

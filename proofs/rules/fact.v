@@ -1,7 +1,8 @@
 (** * Facts: relations between two runs
 
-    A tensor has a finite set I of indices, often a product of dimensions, and a value at each. The graph is run twice, and
-    a tensor is A in the first run and A' in the second. [fact m known A A'] is the relation that the prover derives:
+    A tensor has a finite set I of indices, often a product of dimensions, and a value at each. The graph is run
+    twice, and a tensor is A in the first run and A' in the second. [fact m known A A'] is the relation that the
+    prover derives:
 
       A' (m i) = A i   for every index i with [known i].
 

@@ -1,8 +1,8 @@
 (** * reduction_invariant: a function of a row that does not depend on the order of its elements
 
     C i = h (A i), where A i is the row and h is symmetric: sum, product, norm, any, all, variance.
-    - [reduction_invariant] (cases 1, 2, 3): if A moves along i, so does C; if it moves by a permutation along the row, C
-      is unchanged by that; C i is known if the whole row is.
+    - [reduction_invariant] (cases 1, 2, 3): if A moves along i, so does C; if it moves by a permutation along the
+      row, C is unchanged by that; C i is known if the whole row is.
     - [sum_symmetric]: a sum is symmetric.
     - [sum_of_zeros] (case 4): a sum of elements that are zero in both runs is zero in both runs.
     - [argmax_not_symmetric]: the index of a maximum is not. *)

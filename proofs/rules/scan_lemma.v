@@ -1,14 +1,14 @@
 (** * scan_dependence: operators that read a window of one dimension by position
 
-    C[b, i] = h i (A[b, -]), where h i reads the entries j in a window w i: j <= i for a cumulative sum, all j for a sort, a
-    range of places for a convolution or a pooling.
-    - [scan_dependence] (cases 1, 2): moved along b, C moves in the same way; C[b, i] is known where A[b, j] is for every
-      j in the window.
+    C[b, i] = h i (A[b, -]), where h i reads the entries j in a window w i: j <= i for a cumulative sum, all j for a
+    sort, a range of places for a convolution or a pooling.
+    - [scan_dependence] (cases 1, 2): moved along b, C moves in the same way; C[b, i] is known where A[b, j] is for
+      every j in the window.
     - [cumulative_sum_reads_prefix], [convolution_reads_window]: two operators and their windows.
     - [cumulative_sum_not_determined] (case 3): moved along the dimension, C is not determined.
     - [sorted_values_invariant] (case 3): but the sorted values of a row do not depend on its order.
-    - [top_contains_visible] (case 4): if a row has at most k visible entries and all others are smaller, the indices of
-      the k largest contain every visible one.
+    - [top_contains_visible] (case 4): if a row has at most k visible entries and all others are smaller, the indices
+      of the k largest contain every visible one.
     - [top_cuts_visible] (case 4): with more than k visible entries they do not contain all of them. *)
 From Orderproof Require Import preamble fact.
 From mathcomp Require Import path finset order.
@@ -46,7 +46,8 @@ by rewrite same //; apply/existsP; exists k.
 Qed.
 
 (** The running sums of [1, 2] are [1, 3], of [2, 1] they are [2, 3]. *)
-Definition running_sums (a : tensor bool nat) : tensor bool nat := [ffun i => if i then a false + a true else a false]%N.
+Definition running_sums (a : tensor bool nat) : tensor bool nat :=
+  [ffun i => if i then a false + a true else a false]%N.
 
 Theorem cumulative_sum_not_determined :
   exists A A' : tensor bool nat, fact negb (@everywhere _) A A' /\

@@ -1,8 +1,8 @@
 (** * dense_dependence: every slice of the result is one function of the same slice of the operands
 
     C[b, e] = h e (A[b, -], D[b, -], D2[b, e]): Fourier transforms, writes at fixed places, parts of complex numbers.
-    - [dense_dependence] (cases 1, 2): operands moved along b in the same way give C moved along b. C[b, e] is known where
-      the slices A[b, -] and the element D[b, e] are.
+    - [dense_dependence] (cases 1, 2): operands moved along b in the same way give C moved along b. C[b, e] is known
+      where the slices A[b, -] and the element D[b, e] are.
     - [transform_not_determined] (case 3): the transform of [1, 0] is [1, 1], that of [0, 1] is [1, -1]. *)
 From mathcomp Require Import ssrint.
 From Orderproof Require Import preamble fact.

@@ -1,10 +1,10 @@
 (** * softmax_equivariant: softmax moves with its rows, and zeros cut a masked entry's dependence
 
     C[i, j] = e (A[i, j]) / sum over k of e (A[i, k]), for any function e.
-    - [softmax_equivariant] (cases 1, 2, 3): A moves along i by a map and along the row by a permutation; then C moves in
-      the same way, and C[i, j] is known if the whole row i is.
-    - [softmax_hidden] (case 4): if e is zero at the entries that are not known, in both runs, they contribute nothing:
-      the row of C is known all the same.
+    - [softmax_equivariant] (cases 1, 2, 3): A moves along i by a map and along the row by a permutation; then C moves
+      in the same way, and C[i, j] is known if the whole row i is.
+    - [softmax_hidden] (case 4): if e is zero at the entries that are not known, in both runs, they contribute
+      nothing: the row of C is known all the same.
     - [softmax_hidden_is_zero]: and a hidden entry has weight zero.
     - [softmax_all_hidden]: a row whose two entries are one number m with e m <> 0, such as a finite mask, becomes
       [1/2, 1/2]: a wholly masked row keeps its dependences. *)

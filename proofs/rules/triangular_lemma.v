@@ -1,11 +1,11 @@
 (** * triangular_solve_dependence: row i of the solution reads rows up to i
 
     A X = B with A lower triangular: row i says that the sum of A[i, j] X[j, k] over j <= i is B[i, k].
-    - [triangular_solve_dependence] (case 1): if two systems agree in rows up to i, read where j <= i only, and no diagonal
-      entry there is zero, then their solutions agree in rows up to i.
+    - [triangular_solve_dependence] (case 1): if two systems agree in rows up to i, read where j <= i only, and no
+      diagonal entry there is zero, then their solutions agree in rows up to i.
     - [triangular_columns] (case 2): the columns of B are solved one by one, so a map of the columns of B is one of X.
-    - [triangular_not_determined] (case 3): with [[1, 0], [1, 1]], the solution for [1, 0] is [1, -1], for [0, 1] it is
-      [0, 1]: exchanging the rows of B does not exchange those of X. *)
+    - [triangular_not_determined] (case 3): with [[1, 0], [1, 1]], the solution for [1, 0] is [1, -1], for [0, 1] it
+      is [0, 1]: exchanging the rows of B does not exchange those of X. *)
 From mathcomp Require Import ssrint.
 From Orderproof Require Import preamble fact.
 
@@ -24,7 +24,8 @@ Theorem triangular_solve_dependence A A' X X' B B' (t : nat) :
 Proof.
 move=> sol sol' sameA diagonal sameB i k.
 have [m] := ubnP i; elim: m i => // m IH i; rewrite ltnS => i_m i_t.
-have split_row (M : 'M[F]_n) Y : \sum_(j < n | (j <= i)%N) M i j * Y j k = M i i * Y i k + \sum_(j < n | (j < i)%N) M i j * Y j k.
+have split_row (M : 'M[F]_n) Y :
+    \sum_(j < n | (j <= i)%N) M i j * Y j k = M i i * Y i k + \sum_(j < n | (j < i)%N) M i j * Y j k.
   rewrite (bigD1 i) //=; congr (_ + _); apply: eq_bigl => j.
   by rewrite andbC ltn_neqAle.
 have := sameB i k i_t; rewrite -sol -sol' !split_row sameA //.
@@ -44,7 +45,8 @@ Theorem triangular_not_determined (F : fieldType) (A : 'M[F]_2 := \matrix_(i, j)
 Proof.
 exists (\col_i if i == ord0 then 1 else -1), (\col_i if i == ord0 then 0 else 1), (\col_i if i == ord0 then 1 else 0).
 split; last split.
-- by move=> i k; rewrite big_mkcond !big_ord_recl big_ord0 !mxE; case: i => -[|[]] //= ?; rewrite !(mul1r, addr0, subrr).
+- move=> i k; rewrite big_mkcond !big_ord_recl big_ord0 !mxE.
+  by case: i => -[|[]] //= ?; rewrite !(mul1r, addr0, subrr).
 - move=> i k; rewrite -row_permE big_mkcond !big_ord_recl big_ord0 !mxE !permE.
   by case: i => -[|[]] //= ?; rewrite !(mul1r, addr0, add0r).
 move=> s /matrixP /(_ ord0 ord0) /eqP; rewrite -row_permE !mxE /=.

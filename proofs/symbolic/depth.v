@@ -1,9 +1,9 @@
 (** * Induction over layers
 
-    A layer computes the next token states from the states, its own parameters and tensors that all layers share. F is a
-    relation of the states of two runs, such as "equal before t" or "permuted by p".
-    - [depth_induction]: if F holds of what enters the first layer, and each layer maps states in relation F to states in
-      relation F, then F holds after any number of layers, in any order and with any parameters.
+    A layer computes the next token states from the states, its own parameters and tensors that all layers share. F is
+    a relation of the states of two runs, such as "equal before t" or "permuted by p".
+    - [depth_induction]: if F holds of what enters the first layer, and each layer maps states in relation F to states
+      in relation F, then F holds after any number of layers, in any order and with any parameters.
     - [depth_induction_weaken]: it is enough that each layer maps F to a relation G that implies F. *)
 From Orderproof Require Import preamble.
 

@@ -1,13 +1,13 @@
 (** * Hidden scores: a softmax with a finite mask
 
     torch subtracts the largest score v of a row, and then takes e = exp: the weight of score a is e (a - v). A hidden
-    score is at most [hide]; a visible one is at least [low]. The assumption on scores is that e is zero at hide - low and
-    below: exp underflows there.
+    score is at most [hide]; a visible one is at least [low]. The assumption on scores is that e is zero at hide - low
+    and below: exp underflows there.
     - [hidden_weight_is_zero]: if some score of the row is visible, each hidden score has weight zero.
-    - [softmax_step]: so the row agrees in both runs where each of its entries agrees or is hidden in both, if some entry
-      of the row is visible (and the same in both).
-    - [row_without_visible_entry]: without one, nothing follows: for hidden scores hide - 1 and hide the weights differ from
-      those of hide and hide. *)
+    - [softmax_step]: so the row agrees in both runs where each of its entries agrees or is hidden in both, if some
+      entry of the row is visible (and the same in both).
+    - [row_without_visible_entry]: without one, nothing follows: for hidden scores hide - 1 and hide the weights
+      differ from those of hide and hide. *)
 From Orderproof Require Import preamble fact softmax_lemma.
 From mathcomp Require Import order ssrnum.
 Import Order.Theory Num.Theory.

@@ -1,10 +1,10 @@
 (** * The steps of a theorem about permutations: which axes move
 
-    Run 2 has token p i where run 1 has token i, for any permutation p. An axis of a tensor is moved (p is applied to its
-    index), still (the identity), or free (the tensor is the same for every index along it).
+    Run 2 has token p i where run 1 has token i, for any permutation p. An axis of a tensor is moved (p is applied to
+    its index), still (the identity), or free (the tensor is the same for every index along it).
     - [free_axis]: along a free axis, moved and still say the same.
-    - [sum_over_moved_axis]: a sum over an axis that is moved in both factors has the same terms in another order: the step
-      softmax (P S P^T) P V = P (softmax S) V.
+    - [sum_over_moved_axis]: a sum over an axis that is moved in both factors has the same terms in another order: the
+      step softmax (P S P^T) P V = P (softmax S) V.
     - [scores_of_moved_tokens], [softmax_of_moved_scores]: P Q (P K)^T = P (Q K^T) P^T, and its softmax.
     - [moved_lookup]: a table of the same values in both runs, read at indices that move, moves with them.
     - [whole_row_function]: a symmetric function of a moved axis removes the axis.
@@ -34,7 +34,8 @@ move=> sameA sameD x _; apply: (contraction_equivariant sameA sameD).
 by apply/forallP => j.
 Qed.
 
-Theorem scores_of_moved_tokens (R : ringType) (Q Q' : tensor (B * 'I_n * I)%type R) (T T' : tensor (B * I * 'I_n)%type R) :
+Theorem scores_of_moved_tokens (R : ringType) (Q Q' : tensor (B * 'I_n * I)%type R)
+    (T T' : tensor (B * I * 'I_n)%type R) :
   fact (move3 id p id) (@everywhere _) Q Q' -> fact (move3 id id p) (@everywhere _) T T' ->
   fact (move3 id p p) (@everywhere _) (contraction Q T) (contraction Q' T').
 Proof.

@@ -6,13 +6,14 @@
     - [pointwise_step]: the result agrees where all operands do.
     - [product_step]: a product agrees, too, where one factor is zero in both runs.
     - [where_step]: a selection agrees where the chosen operand does, if the condition is the same in both runs.
-    - [contraction_step]: a sum of products agrees where each product does: both factors agree, or one is zero in both.
-    - [reduction_step], [sum_step]: a function of a row agrees where the whole row does; a sum also where the elements that
-      differ are zero in both runs.
+    - [contraction_step]: a sum of products agrees where each product does: both factors agree, or one is zero in
+      both.
+    - [reduction_step], [sum_step]: a function of a row agrees where the whole row does; a sum also where the elements
+      that differ are zero in both runs.
     - [lookup_known_step]: an element chosen by a known index agrees where the operand does at that index.
     - [lookup_any_step]: if the index is not known, all elements that it may choose have to agree.
-    - [piecewise_step]: concatenation, padding, a triangle, a replaced part: the element comes from one of two tensors, as
-      a condition on its index says.
+    - [piecewise_step]: concatenation, padding, a triangle, a replaced part: the element comes from one of two
+      tensors, as a condition on its index says.
     - [normalization_step]: an element agrees where its whole row and the weights do.
     - [branch_step]: a branch on a value that is the same in both runs: each side is proved.
     - [whole_count_step]: mask.sum() == mask.numel() says that every element is true. *)
@@ -53,7 +54,8 @@ move=> sameA sameK in_range i /andP[sk /forallP all_same]; rewrite !ffunE [index
 by apply: sameA; apply: (implyP (all_same _)).
 Qed.
 
-Theorem piecewise_step (from_first : I -> bool) (first : I -> J) (second : I -> K) (same1 : J -> bool) (same2 : K -> bool)
+Theorem piecewise_step (from_first : I -> bool) (first : I -> J) (second : I -> K)
+    (same1 : J -> bool) (same2 : K -> bool)
     (A A' : tensor J V) (B B' : tensor K V) :
   agree_where same1 A A' -> agree_where same2 B B' ->
   agree_where (fun i => if from_first i then same1 (first i) else same2 (second i))
@@ -87,7 +89,8 @@ Proof. by case: condition => [/(_ isT)|_ /(_ isT)]. Qed.
 
 Theorem whole_count_step (mask : tensor I bool) : (\sum_i mask i == #|I|)%N <-> forall i, mask i.
 Proof.
-have -> : (\sum_i mask i = #|[pred i | mask i]|)%N by rewrite -sum1_card [RHS]big_mkcond; apply: eq_bigr => i _; rewrite inE; case: (mask i).
+have -> : (\sum_i mask i = #|[pred i | mask i]|)%N.
+  by rewrite -sum1_card [RHS]big_mkcond; apply: eq_bigr => i _; rewrite inE; case: (mask i).
 rewrite -(cardC [pred i | mask i]) -[X in X == _]addn0 eqn_add2l; split=> [/eqP/esym/card0_eq none i|all_true].
   by have := none i; rewrite !inE => /negbFE.
 by rewrite eq_sym; apply/eqP/eq_card0 => i; rewrite !inE all_true.

@@ -29,6 +29,7 @@ PLAIN = {"text", "yaml"}
 # Blocks that are not run: the first command of each, and the reason.
 LONG = {
     "make audit": "creates an environment and installs torch; its last step is run as `orderproof audit`",
+    "make theorems": "needs Coq and a minute; tests/proofs compiles the same files",
     "make test": "runs the whole test suite, which contains this test",
     "torchrun": "starts several communicating processes; tests/lab/test_distributed_training.py runs it",
     "orderproof explain": "serves until it is interrupted; tests/cli/test_explain.py does so",

@@ -14,11 +14,27 @@ BUNDLED = ClaimsReport.from_json((STATIC / "claims.json").read_text(encoding="ut
 
 def test_the_bundled_claims_are_current():
     documented = [
-        (claim.number, claim.name, claim.statement, claim.expected_verdict, claim.exact_statement, claim.conditions)
+        (
+            claim.number,
+            claim.name,
+            claim.statement,
+            claim.expected_verdict,
+            claim.exact_statement,
+            claim.conditions,
+            claim.theorems,
+        )
         for claim in claims()
     ]
     bundled = [
-        (claim.number, claim.name, claim.statement, claim.verdict, claim.exact_statement, claim.conditions)
+        (
+            claim.number,
+            claim.name,
+            claim.statement,
+            claim.verdict,
+            claim.exact_statement,
+            claim.conditions,
+            claim.theorems,
+        )
         for claim in BUNDLED.claims
     ]
     assert bundled == documented, "run: orderproof claims --json src/orderproof/explain/static/claims.json --quiet"
@@ -33,6 +49,7 @@ def test_every_claim_is_on_the_page_with_its_verdict_and_all_its_evidence():
         part = text.split(f'id="claim-{claim.number}"')[1].split("</details>")[0]
         assert html.escape(claim.statement, quote=True).replace("&quot;", "&#34;").replace("&#x27;", "&#39;") in part
         assert f'<strong class="verdict">{claim.verdict.upper()}</strong></summary>' in part
+        assert all(f"<code>{theorem.rpartition('.')[2]}</code>" in part for theorem in claim.theorems)
         for check in claim.checks:
             for line in check.evidence:
                 assert html.escape(line, quote=True).replace("&quot;", "&#34;").replace("&#x27;", "&#39;") in part

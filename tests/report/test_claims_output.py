@@ -25,6 +25,7 @@ def record(text: str = "rows move", *, verdict: str = "proved", found: str = "pr
         number=1, name="rows", statement=f"{text}.", verdict=verdict, documented_verdict="proved",
         matches_documentation=verdict == found == "proved",
         exact_statement=f"{text} exactly.", conditions=(f"{text} where",), source=text,
+        theorems=("folder.file.rows_move",),
         checks=(check(text, found=found),),
     )  # fmt: skip
     return ClaimsReport(orderproof="0", claims=(claim,), versions={"torch": "2"})
@@ -43,6 +44,7 @@ def test_a_claim_is_printed_with_its_verdict_conditions_and_evidence():
     assert "where    rows move where" in text
     assert "rows move: PROVED (OP101 permutation)" in text
     assert "rows move 3 steps" in text
+    assert "in Coq   rows_move (proofs/folder/file.v)" in text
     assert text.endswith("exit code 0: every claim has its documented verdict, and every check its expected result\n")
 
 
@@ -68,6 +70,7 @@ def test_markdown_holds_a_table_and_a_section_for_each_claim():
     assert "## 1. rows move." in text
     assert "**Proved.** rows move exactly." in text
     assert "- rows move: proved (OP101 permutation)" in text
+    assert "Machine-checked: rows\\_move (proofs/folder/file.v)" in text
     assert text.endswith("Versions: torch 2\n")
 
 

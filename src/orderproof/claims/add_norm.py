@@ -124,6 +124,10 @@ CLAIM = Claim(
         "the sublayer acts on each row alone too; attention as the sublayer mixes rows",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.1; Ba et al. 2016, arXiv:1607.06450",
+    theorems=(
+        "argument.rows.rows_equivariant",
+        "argument.rows.residual_equivariant",
+    ),
     checks=(
         ClaimCheck(
             statement="swapping input rows leaves the output matrix unchanged",

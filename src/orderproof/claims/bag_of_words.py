@@ -134,6 +134,10 @@ CLAIM = Claim(
         "the trained model: its graph at the recorded length, with its position table made uniform",
     ),
     source="Zaheer et al. 2017, arXiv:1703.06114, theorem 2",
+    theorems=(
+        "argument.bag_of_words.mean_invariant",
+        "argument.bag_of_words.transformer_bag_of_words",
+    ),
     checks=(
         ClaimCheck(
             statement="permuting the words leaves the mean of the output unchanged",

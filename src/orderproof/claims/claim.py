@@ -85,6 +85,7 @@ class Claim:
     exact_statement: str
     conditions: tuple[str, ...]
     source: str
+    theorems: tuple[str, ...] = ()  # of proofs/: folder.file.name
     checks: tuple[ClaimCheck, ...]
 
     def run(self, audits: AuditCache) -> ClaimRecord:
@@ -96,7 +97,8 @@ class Claim:
             number=self.number, name=self.name, statement=self.statement, verdict=verdict,
             documented_verdict=self.expected_verdict, matches_documentation=verdict == self.expected_verdict and
             all(check.matches_expectation for check in checks), exact_statement=self.exact_statement,
-            conditions=self.conditions, source=self.source, checks=checks, seconds=round(time.perf_counter() - start,
+            conditions=self.conditions, source=self.source, theorems=self.theorems, checks=checks,
+            seconds=round(time.perf_counter() - start,
             3),
         )  # fmt: skip
 

@@ -65,6 +65,11 @@ CLAIM = Claim(
         "equal in real arithmetic; in floating point up to rounding",
     ),
     source="Kazemnejad et al. 2023, arXiv:2305.19466, theorem 1",
+    theorems=(
+        "argument.one_query.last_token_ignores_order",
+        "argument.one_query.prompt_invariant",
+        "argument.two_causal_layers.two_causal_layers_use_order",
+    ),
     checks=(
         ClaimCheck(
             statement=PROMPT_INVARIANT,

@@ -59,6 +59,7 @@ CLAIM = Claim(
         "for every X, every weight and every permutation P",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.5",
+    theorems=("argument.stack.transformer_equivariant",),
     checks=(
         ClaimCheck(
             statement="permuting the rows of X permutes the output rows in the same way, with unchanged content",

@@ -139,6 +139,11 @@ CLAIM = Claim(
         "on the graph for every number of tokens, permutation and weight; symbolically for 3 tokens and 2 features",
     ),
     source="Zaheer et al. 2017, arXiv:1703.06114; Lee et al. 2019, arXiv:1810.00825",
+    theorems=(
+        "argument.softmax.softmax_perm",
+        "argument.attention.scores_perm",
+        "argument.attention.attention_equivariant",
+    ),
     checks=(
         _graph_check("Q", "PQ"),
         _graph_check("K", "PK"),

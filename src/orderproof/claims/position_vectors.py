@@ -140,6 +140,11 @@ CLAIM = Claim(
         "the matrix depends on k and on the frequencies, not on the position",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.5",
+    theorems=(
+        "order.added_vectors.added_vectors_break_equivariance",
+        "order.added_vectors.added_vectors_separate_orders",
+        "order.sinusoid.sinusoid_shift_linear",
+    ),
     checks=(
         ClaimCheck(
             statement="permuting the tokens permutes the output rows in the same way",

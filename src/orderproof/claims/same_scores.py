@@ -134,6 +134,10 @@ CLAIM = Claim(
         "for every weight; equal in real arithmetic, in floating point up to rounding",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.5",
+    theorems=(
+        "argument.attention.scores_perm",
+        "argument.attention.attention_equivariant",
+    ),
     checks=(
         ClaimCheck(
             statement="permuting the words permutes rows and columns of the scores: S' = P S P^T",

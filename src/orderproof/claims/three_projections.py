@@ -94,6 +94,10 @@ CLAIM = Claim(
         "self-attention; in cross-attention K and V come from another sequence",
     ),
     source="Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3",
+    theorems=(
+        "argument.attention.attention_equivariant",
+        "argument.cross_attention.cross_attention_invariant",
+    ),
     checks=(
         ClaimCheck(
             statement="Q, K and V are linear maps of one tensor",

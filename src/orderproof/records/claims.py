@@ -61,6 +61,7 @@ class ClaimRecord(Record):
     exact_statement: str
     conditions: tuple[str, ...] = ()
     source: str = ""
+    theorems: tuple[str, ...] = ()  # machine-checked, in proofs/: "argument.attention.attention_equivariant"
     checks: tuple[ClaimCheckRecord, ...] = ()
     seconds: float = 0.0
 

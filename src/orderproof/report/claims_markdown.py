@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orderproof.records.claims import ClaimCheckRecord, ClaimRecord, ClaimsReport
-from orderproof.report.claims_terminal import CLAIM_VERDICT_LABELS, method_text, unexpected_text
+from orderproof.report.claims_terminal import CLAIM_VERDICT_LABELS, method_text, theorem_text, unexpected_text
 from orderproof.report.markdown import escape_markdown
 from orderproof.report.markdown_table import markdown_table
 
@@ -37,6 +37,8 @@ def _claim_section(claim: ClaimRecord) -> str:
     lines.append("\n".join(f"- {escape_markdown(each)}" for each in claim.conditions))
     lines.append("\n".join(map(_check_item, claim.checks)))
     lines.append(f"Source: {escape_markdown(claim.source)}")
+    if claim.theorems:
+        lines.append(f"Machine-checked: {', '.join(escape_markdown(theorem_text(each)) for each in claim.theorems)}")
     return "\n\n".join(line for line in lines if line)
 
 

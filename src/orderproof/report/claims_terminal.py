@@ -55,6 +55,12 @@ def method_text(check: ClaimCheckRecord) -> str:
     return check.law or METHOD_LABELS[check.method]
 
 
+def theorem_text(theorem: str) -> str:
+    """A machine-checked theorem with its file."""
+    file, _, name = theorem.rpartition(".")
+    return f"{name} (proofs/{file.replace('.', '/')}.v)"
+
+
 def unexpected_text(check: ClaimCheckRecord) -> str:
     """The expected answer, if the check has another one."""
     return "" if check.matches_expectation else f"expected: {check.expected_answer}"
@@ -71,6 +77,8 @@ def _print_claim(claim: ClaimRecord, console: Console) -> None:
     for check in claim.checks:
         _print_check(check, console)
     _print_pairs([("source", plain_text(claim.source))], console)
+    names = [("in Coq" if k == 0 else "", plain_text(theorem_text(name))) for k, name in enumerate(claim.theorems)]
+    _print_pairs(names, console)
 
 
 def _print_check(check: ClaimCheckRecord, console: Console) -> None:

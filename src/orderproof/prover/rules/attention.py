@@ -6,6 +6,8 @@ a contraction. So for a permutation P of the tokens with Q' = PQ, K' = PK, V' = 
 Proof. contraction_equivariant, pointwise_equivariant, softmax_equivariant, contraction_equivariant.
 A mask that is not symmetric under P breaks the relation at the second step; a mask that is symmetric on some rows
 keeps it on those rows. A row masked by -inf throughout gives zeros: this operator's softmax is a safe softmax.
+Machine-checked (proofs/rules/attention_lemma.v): attention_of_moved_operands, attention_of_moved_keys.
+Not machine-checked: a mask that is symmetric on some rows only; each step by itself is checked with its own lemma.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ and deviation.
 Proof. pointwise_equivariant: the statistics and weights broadcast along b and e.
 In training mode the statistics are those of the batch: no lemma.
 Arithmetic: exact in floating point too.
+Machine-checked (proofs/rules/batch_norm_lemma.v): channelwise_equivariant.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ Lemma (contraction_equivariant). Let C[b,i,k] = sum_j A[b,i,j] B[b,j,k].
 Proof. 1: i, k, b are free in the sum. 2: substitute j -> pi(j); a finite sum over all j does not depend on
 the order of its terms. 3: A = [1 2], B = [1 3]^T give 7; A = [2 1] gives 5. 4: the term is zero.
 Arithmetic: over the reals; in floating point case 2 may differ by the order of the sum. Case 4 needs finite B.
+Machine-checked (proofs/rules/contraction_lemma.v): contraction_equivariant, contraction_not_determined.
+Not machine-checked: floating point.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ stride 1 and no padding it is linear in the channels alone, and moves as its inp
 own bias and, neither grouped nor transposed, on its own weights.
 Along a wider window a moved dimension does not determine C: [1, 2] by the kernel [1, 3] is 7, [2, 1] is 5.
 Proof and arithmetic: as there.
+Machine-checked (proofs/rules/scan_lemma.v): scan_dependence, convolution_reads_window.
+Not machine-checked: the windows of transposed and grouped convolutions, which are found by arithmetic on positions.
 """
 
 from __future__ import annotations

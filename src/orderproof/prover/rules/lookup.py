@@ -3,6 +3,7 @@
 Lemma (lookup_equivariant). Let C[e, :] = W[I[e], :] with W the same in both runs. If I'[m(e)] = I[e], then
 C'[m(e), :] = C[e, :]. If the table moves too, C is not determined.
 Proof. C'[m(e), :] = W[I'[m(e)], :] = W[I[e], :] = C[e, :]. Arithmetic: none; exact.
+Machine-checked (proofs/rules/lookup_lemma.v): lookup_equivariant, lookup_not_determined.
 """
 
 from __future__ import annotations

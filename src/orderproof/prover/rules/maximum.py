@@ -6,6 +6,8 @@ if no other entry is large: max of [a, 1e9] is 1e9. A wholly masked row keeps al
 C[i] is then as negative as a mask itself, up to log n for log sum exp of n entries.
 Proof. max(a, m) = a, and exp(m) = 0 next to exp(a), for m below every a. If the mask is finite, that the scores are
 above it is an assumption. Everything else is reduction_invariant.
+Machine-checked (proofs/rules/maximum_lemma.v): maximum_of_visible, log_sum_exp_of_visible, maximum_all_masked.
+Not machine-checked: how negative the log sum exp of n masks is.
 """
 
 from __future__ import annotations

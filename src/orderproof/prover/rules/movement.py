@@ -9,6 +9,8 @@ Proof. C'[r(o)] = A'[s(r(o))] = A'[m(s(o))] = A[s(o)] = C[o]. Arithmetic: none; 
 Three forms, each applied without enumerating dimensions that are not permuted: dimensions permuted (transpose,
 permute, squeeze, unsqueeze, expand) and reshaped (view, reshape, flatten), here, and one dimension reindexed (slice,
 select, flip, cat, index by a constant), in reindexing.py.
+Machine-checked (proofs/rules/movement_lemma.v): movement_equivariant, movement_not_determined, fact_moved.
+Not machine-checked: that torch's view, transpose and the others read the index that the rule computes.
 """
 
 from __future__ import annotations

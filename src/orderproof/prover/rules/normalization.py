@@ -9,6 +9,8 @@ permutation P.
 Proof. 1: i is free. 2: the moments do not depend on the order of the elements; then pointwise_equivariant for w and b.
 3: every element of C[i, :] reads the moments.
 Arithmetic: over the reals; a floating-point sum depends on its order.
+Machine-checked (proofs/rules/normalization_lemma.v): normalization_equivariant, mean_symmetric, square_symmetric.
+Not machine-checked: floating point.
 """
 
 from __future__ import annotations

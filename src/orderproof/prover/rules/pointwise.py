@@ -9,6 +9,9 @@ Lemma (pointwise_equivariant). Let C[e] = h(A[e], B[e], ...) elementwise, with b
      True or x, and the branch that `where` does not take.
 Proof. 1: C'[m(e)] = h(A'[m(e)], B'[m(e)]) = h(A[e], B[e]). 2 is 1. 4: h is constant in the other operands.
 Arithmetic: exact in floating point too; case 4 needs finite x.
+Machine-checked (proofs/rules/pointwise_lemma.v): pointwise_equivariant, pointwise_constant, pointwise_not_determined,
+pointwise_decided.
+Not machine-checked: the ranges of values.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ Proof. 1 and 2: C[b, w] reads nothing else. The positions that a window reads ar
 ones: the result is not zero, because all weights have one sign. Weights of an interpolation may be zero (and zero times
 infinity is NaN), or of both signs with sum zero: there every position counts as read.
 Arithmetic: any. A dilated window may contain padding only: its maximum is -inf, and not an ordinary number.
+Machine-checked (proofs/rules/scan_lemma.v): scan_dependence.
+Not machine-checked: the windows, which are found by applying the operator to ones.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ arguments (sum, mean, product, maximum, norm, any, all, logsumexp, variance).
 The index of a maximum is not such an h: argmax of [1, 2] is 1, of [2, 1] it is 0. It is covered only if the
 reduced dimension does not move.
 Proof. By definition of h; 4: 0 + 0 = 0, exactly. Arithmetic: over the reals; a floating-point sum depends on its order.
+Machine-checked (proofs/rules/reduction_lemma.v): reduction_invariant, sum_symmetric, sum_of_zeros,
+argmax_not_symmetric.
+Not machine-checked: floating point.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ operands joined along that dimension. A permutation r of the result's positions 
 the move takes the positions that are read to positions that are read; then the result moves by r.
 If a token would have to come from outside, C is not determined: x[:, 0] of a sentence with permuted tokens.
 Proof and arithmetic: as there.
+Machine-checked (proofs/rules/movement_lemma.v): movement_equivariant, concatenation_fact.
+Not machine-checked: as for movement.py.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ a cumulative sum, all j for a sort, a range around i for a convolution (convolut
      of [2, 1] the first.
 Proof. 1 and 2: C[i] reads nothing else, and the other indices are free. 4: a visible entry is larger than every
 masked one, so fewer than k entries precede it. Arithmetic: any; for a finite mask, 4 rests on the assumption on scores.
+Machine-checked (proofs/rules/scan_lemma.v): scan_dependence, cumulative_sum_reads_prefix,
+cumulative_sum_not_determined, sorted_values_invariant, top_contains_visible, top_cuts_visible.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ row. The written dimension, the indices j and the source's dimension are read by
   5. A number v written at indices that certainly contain position e (scan_dependence, case 4): C[e] = v in both runs.
 Proof. As there; 4 and 5: C[e] is A[e], or the last element written at e.
 Arithmetic: exact; index_add and scatter_add over the reals.
+Machine-checked (proofs/rules/scatter_lemma.v): write_dependence, write_is_a_copy, write_covers.
+Machine-checked (proofs/rules/slicewise_lemma.v): dense_dependence.
+Not machine-checked: which of several values written at one place torch keeps.
 """
 
 from __future__ import annotations

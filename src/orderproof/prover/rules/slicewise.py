@@ -9,6 +9,7 @@ are read by position: a Fourier transform, a write at given positions of a row, 
      [1, -1]; 5 written at position 0 of [1, 2] gives [5, 2], of [2, 1] it gives [5, 1].
 Proof. 1: C'[m(b), e] = h(A'[m(b), :], B'[m(b), :]) = h(A[b, :], B[b, :]) = C[b, e]. 2: h reads nothing else.
 Arithmetic: any; nothing is rearranged.
+Machine-checked (proofs/rules/slicewise_lemma.v): dense_dependence, transform_not_determined.
 """
 
 from __future__ import annotations

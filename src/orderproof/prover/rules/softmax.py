@@ -12,6 +12,9 @@ Proof. 1: i is free. 2: sum_j exp(a_j) does not depend on the order of j. 3: eve
 4: exp(-inf) = 0.
 Arithmetic: over the reals; a floating-point sum depends on its order. An entry masked by a large finite number is zero
 in floating point only if the scores are small compared with that number: an assumption, which the proof lists.
+Machine-checked (proofs/rules/softmax_lemma.v): softmax_equivariant, softmax_hidden, softmax_hidden_is_zero,
+softmax_all_hidden.
+Not machine-checked: that a large finite mask underflows.
 """
 
 from __future__ import annotations

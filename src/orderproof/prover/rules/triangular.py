@@ -12,6 +12,9 @@ For an upper triangle, reverse the rows and columns of A and the rows of B; for 
 Proof. 1: by induction over i, X[b,j,k] with j < i reads only such elements. 2: b and k are free in the equation.
 Arithmetic: over the reals; in floating point the order of the sums may differ with k. A diagonal that is read may
 be zero: then X is infinite or NaN, so nothing is assumed about its size.
+Machine-checked (proofs/rules/triangular_lemma.v): triangular_solve_dependence, triangular_columns,
+triangular_not_determined.
+Not machine-checked: floating point.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A layer reads what the layer before it computed, its own parameters, and tensors that all layers share. Let F be the
 fact about the result of the last recorded layer. If what enters the first layer fulfils F, and each layer maps F to a
 fact that implies F, then F holds after any number of layers with the code of the recorded ones, in any order.
+
+Machine-checked (proofs/symbolic/depth.v): depth_induction, depth_induction_weaken.
+Not machine-checked: that layers have the same code, which is compared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Prove a law of a module for every number of tokens, every number of rows and every value of its fixed inputs."""
+"""Prove a law of a module for every number of tokens, every number of rows and every value of its fixed inputs.
+
+Machine-checked (proofs/symbolic/steps.v): implication_step, branch_step.
+Not machine-checked: the decisions of the solver, and that the recording is the model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Operators that put tensors or numbers together: concatenation, padding, triangles, replaced parts."""
+"""Operators that put tensors or numbers together: concatenation, padding, triangles, replaced parts.
+
+Machine-checked (proofs/symbolic/steps.v): piecewise_step.
+Not machine-checked: the arithmetic of positions.
+"""
 
 from __future__ import annotations
 

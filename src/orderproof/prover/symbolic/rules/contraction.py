@@ -2,6 +2,8 @@
 
 A sum agrees in both runs where each of its products does: where both factors agree, or one is zero in both runs and the
 other finite.
+
+Machine-checked (proofs/symbolic/steps.v): contraction_step, product_step.
 """
 
 from __future__ import annotations

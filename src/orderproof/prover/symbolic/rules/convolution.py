@@ -1,4 +1,8 @@
-"""Convolutions: each element of the result reads a window of places, at all channels of its group."""
+"""Convolutions: each element of the result reads a window of places, at all channels of its group.
+
+Machine-checked (proofs/rules/scan_lemma.v): scan_dependence, convolution_reads_window.
+Not machine-checked: the windows of transposed and grouped convolutions.
+"""
 
 from __future__ import annotations
 

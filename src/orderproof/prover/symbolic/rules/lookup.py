@@ -2,6 +2,8 @@
 
 Where the index is known as a term, the element is that of the operand at the term. Where it is not, all elements that
 it may choose have to agree.
+
+Machine-checked (proofs/symbolic/steps.v): lookup_known_step, lookup_any_step.
 """
 
 from __future__ import annotations

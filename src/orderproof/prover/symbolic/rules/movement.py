@@ -1,4 +1,8 @@
-"""Operators that reorder, merge, take apart or repeat dimensions: each element is one of the operand."""
+"""Operators that reorder, merge, take apart or repeat dimensions: each element is one of the operand.
+
+Machine-checked (proofs/rules/movement_lemma.v): fact_moved.
+Not machine-checked: the arithmetic of positions.
+"""
 
 from __future__ import annotations
 

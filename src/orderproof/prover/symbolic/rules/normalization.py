@@ -1,4 +1,7 @@
-"""Normalizations: each element of the result is computed from all elements along the normalized dimensions."""
+"""Normalizations: each element of the result is computed from all elements along the normalized dimensions.
+
+Machine-checked (proofs/symbolic/steps.v): normalization_step.
+"""
 
 from __future__ import annotations
 

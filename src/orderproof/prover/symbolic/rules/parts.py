@@ -1,4 +1,8 @@
-"""Operators that take parts of a tensor, or shift its elements along a dimension."""
+"""Operators that take parts of a tensor, or shift its elements along a dimension.
+
+Machine-checked (proofs/rules/movement_lemma.v): fact_moved.
+Not machine-checked: the arithmetic of positions.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 The result agrees in both runs where all operands do. A product agrees, too, where a factor is zero and the other
 finite; `where` agrees where the chosen operand does.
+
+Machine-checked (proofs/symbolic/steps.v): pointwise_step, product_step, where_step.
+Not machine-checked: values by cases, which torch computes, and ranges of values.
 """
 
 from __future__ import annotations

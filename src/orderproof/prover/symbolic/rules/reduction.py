@@ -2,6 +2,11 @@
 
 The result agrees in both runs where all elements that it reads do. A sum also agrees where those that differ are zero
 in both runs.
+
+Machine-checked (proofs/symbolic/steps.v): reduction_step, sum_step, whole_count_step.
+Machine-checked (proofs/rules/scan_lemma.v): cumulative_sum_reads_prefix.
+Machine-checked (proofs/rules/maximum_lemma.v): maximum_of_visible.
+Not machine-checked: values by cases.
 """
 
 from __future__ import annotations

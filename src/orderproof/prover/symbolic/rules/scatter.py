@@ -2,6 +2,8 @@
 
 Which element is written where is not followed: along the dimension of the indices, an element of the result agrees in
 both runs where the element that was there agrees, and all indices and written elements along that dimension do.
+
+Machine-checked (proofs/rules/scatter_lemma.v): write_dependence.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 A row agrees in both runs where each of its entries agrees or is hidden in both, if some entry of the row is visible:
 the entry of the token itself, or the first one. In a row without a visible entry nothing is claimed of hidden entries.
+
+Machine-checked (proofs/symbolic/hidden_scores.v): hidden_weight_is_zero, softmax_step, row_without_visible_entry.
+Not machine-checked: that scores are small next to the mask, which is assumed.
 """
 
 from __future__ import annotations

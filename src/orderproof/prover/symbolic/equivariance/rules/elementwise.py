@@ -1,4 +1,8 @@
-"""Operators that compute each element from one element of each operand, and tensors of one number."""
+"""Operators that compute each element from one element of each operand, and tensors of one number.
+
+Machine-checked (proofs/rules/pointwise_lemma.v): pointwise_equivariant.
+Machine-checked (proofs/symbolic/moved_axes.v): free_axis, still_meets_moved.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Operators that choose elements by integer indices: embedding, indexing, gather, scatter."""
+"""Operators that choose elements by integer indices: embedding, indexing, gather, scatter.
+
+Machine-checked (proofs/symbolic/moved_axes.v): moved_lookup.
+Machine-checked (proofs/rules/lookup_lemma.v): lookup_equivariant.
+"""
 
 from __future__ import annotations
 

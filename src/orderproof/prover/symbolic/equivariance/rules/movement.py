@@ -1,4 +1,8 @@
-"""Operators that reorder, merge, take apart or repeat dimensions, take parts of them, or join tensors along them."""
+"""Operators that reorder, merge, take apart or repeat dimensions, take parts of them, or join tensors along them.
+
+Machine-checked (proofs/rules/movement_lemma.v): movement_equivariant, concatenation_fact.
+Not machine-checked: the arithmetic of positions.
+"""
 
 from __future__ import annotations
 

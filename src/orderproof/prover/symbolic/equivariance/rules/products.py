@@ -2,6 +2,8 @@
 
 A sum over tokens has the same terms in both runs. That is the step `softmax(P S P^T) P V = P softmax(S) V` of the
 argument, one operator at a time.
+
+Machine-checked (proofs/symbolic/moved_axes.v): sum_over_moved_axis, scores_of_moved_tokens.
 """
 
 from __future__ import annotations

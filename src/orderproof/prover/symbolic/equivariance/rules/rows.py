@@ -1,4 +1,9 @@
-"""Operators on the elements along some dimensions: reductions, softmax, normalization, sums from the start, sorting."""
+"""Operators on the elements along some dimensions: reductions, softmax, normalization, sums from the start, sorting.
+
+Machine-checked (proofs/symbolic/moved_axes.v): softmax_of_moved_scores, whole_row_function.
+Machine-checked (proofs/rules/normalization_lemma.v): normalization_equivariant.
+Machine-checked (proofs/rules/scan_lemma.v): scan_dependence, sorted_values_invariant.
+"""
 
 from __future__ import annotations
 

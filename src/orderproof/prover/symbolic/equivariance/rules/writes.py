@@ -1,4 +1,8 @@
-"""Operators that write to a part of a tensor, and memory that was not written."""
+"""Operators that write to a part of a tensor, and memory that was not written.
+
+Machine-checked (proofs/rules/scatter_lemma.v): write_dependence.
+Not machine-checked: memory that was not written.
+"""
 
 from __future__ import annotations
 
