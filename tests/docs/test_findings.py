@@ -96,6 +96,14 @@ def test_llama_cast_is_less_accurate_than_llama_loaded() -> None:
     assert float(off["cast"]) > 2 * float(off["loaded"])
 
 
+def test_a_quantised_cache_has_the_length_of_before_the_crop() -> None:
+    made = re.findall(r"(\w+) length (\d) off by ([\d.e-]+)", printed(FOLDER / "quantised_cache_crop.py"))
+    lengths = {name: int(length) for name, length, _ in made}
+    off = {name: float(number) for name, _, number in made}
+    assert lengths == {"dynamic": 7, "quantised": 8}
+    assert off["dynamic"] < VISIBLE < off["quantised"]
+
+
 def test_phi4_vision_is_causal_with_one_backend_and_not_with_the_other() -> None:
     changes = dict(re.findall(r"(eager|sdpa): .* by ([\d.e-]+)", printed(FOLDER / "phi4_vision_causal.py")))
     assert float(changes["eager"]) > VISIBLE

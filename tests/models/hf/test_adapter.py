@@ -16,7 +16,12 @@ pytest.importorskip("transformers")
 
 @pytest.mark.parametrize(
     ("name", "kinds"),
-    [("llama", ("static",)), ("mistral", ("static", "full", "recording")), ("mamba", ()), ("bert", ())],
+    [
+        ("llama", ("static", "quantised")),
+        ("mistral", ("static", "full", "recording")),  # a quantised cache is for full attention only
+        ("mamba", ()),
+        ("bert", ()),
+    ],
 )
 def test_cache_kinds(name: str, kinds: tuple[str, ...]) -> None:
     assert tiny_adapter(name).cache_kinds() == kinds
@@ -30,6 +35,17 @@ def test_every_cache_kind_and_generation_hold(name: str, law: str) -> None:
     assert finding.verdict == "held"
     assert finding.measurement is not None
     assert all(comparison.float32 is not None for comparison in finding.measurement.comparisons)
+
+
+def test_a_quantised_cache_is_decoded_with_and_its_crop_is_reported() -> None:
+    decoding = measure(tiny_adapter("llama"), "cached_decoding")
+    assert decoding.verdict == "held"
+    assert decoding.measurement is not None
+    made = {each.description: each.float32 for each in decoding.measurement.comparisons}
+    assert made["token-by-token decoding into a quantised cache"] is not None
+    editing = measure(tiny_adapter("llama"), "cache_editing")
+    assert editing.verdict == "held"
+    assert "for information only: a decoded token cropped from a quantised cache" in editing.reason
 
 
 @pytest.mark.parametrize("law", ["cached_decoding", "left_padded_decoding"])

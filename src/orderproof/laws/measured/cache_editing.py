@@ -4,7 +4,8 @@
     reorder  decode y after C(X) with its rows permuted          =  decode y after C of the permuted rows
     reuse    two continuations of one prefix, each on a copy     =  each continuation of a prefix of its own
 
-Both sides decode with a cache, so that a defect of decoding itself (OP401) is not found here again.
+Both sides decode with a cache, so that a defect of decoding itself (OP401) is not found here again. A crop of a
+quantised cache is for information only: the class of the cache decides it, and not the model.
 Source: elementary; broken by ring buffers that are cropped by logical length, and by lengths that are not in a tensor.
 """
 
@@ -36,6 +37,9 @@ class CacheEditing(MeasuredLaw):
         yield Comparison("one prefix reused for two continuations", _reuse)
         if calls.adapter.repeats_cache:
             yield Comparison("the prefix of one row reused for two rows", _repeat)
+        if calls.base is None and "quantised" in calls.adapter.cache_kinds():
+            what = "a decoded token cropped from a quantised cache and others decoded"
+            yield Comparison(what, _crop_quantised, informational=True)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_first_token(calls)
@@ -49,6 +53,19 @@ def _crop(calls: CachedCalls) -> OutputPair:
     decoded, _ = calls.incremental_forward(other, [1] * CROPPED_TOKENS, cache)
     tokens = torch.cat([calls.default_tokens[:, :kept], other], dim=1)
     return _decoded(calls, tokens, _rollable_cache(calls)), decoded
+
+
+def _crop_quantised(calls: CachedCalls) -> OutputPair:
+    """As `_crop`, of a token in full precision: the other tokens of the cache are in its quantised part."""
+    kept = calls.default_length - CROPPED_TOKENS
+    other = calls.sample_tokens(other=1)[:, kept:]
+    outputs = []
+    for cropped in (0, 1):
+        cache = calls.adapter.new_cache("quantised", calls.adapter.batch_size, calls.default_length)
+        calls.incremental_forward(calls.default_tokens[:, : kept + cropped], [kept - 2, *[1] * (2 + cropped)], cache)
+        cache = calls.adapter.crop_cache(cache, cropped) if cropped else cache
+        outputs.append(calls.incremental_forward(other, [1] * CROPPED_TOKENS, cache)[0])
+    return outputs[0], outputs[1]
 
 
 def _rollable_cache(calls: CachedCalls) -> Any:

@@ -24,6 +24,7 @@ from orderproof.models.hf.flex_attention import eager_flex_attention
 from orderproof.models.hf.generation import causal_lm_class, greedy_tokens
 from orderproof.models.hf.mechanisms import single_tokens_are_real
 from orderproof.models.hf.outputs import audited_outputs, prefix_token_count
+from orderproof.models.hf.quantised_cache import exact_quantised_cache, has_quantised_cache
 from orderproof.models.hf.sequence_parallel import sequence_parallel_attention
 from orderproof.models.input_spec import InputSpec
 from orderproof.models.own_errors import raise_own_error
@@ -211,20 +212,23 @@ class HFAdapter(ModelAdapter):
         return self.causal and self.argument == "input_ids" and causal_lm_class(self.module) is not None
 
     def cache_kinds(self) -> tuple[str, ...]:
-        """Static; and with sliding layers, a cache that keeps every token and one that can be rolled back."""
+        """Static, quantised; and with sliding layers, one that keeps every token and one that can be rolled back."""
         if self.cache_argument != "past_key_values":
             return ()
         from transformers import DynamicCache
 
         slides = any(DynamicCache(config=self.module.config).is_sliding)
         static = ("static",) if getattr(self.module, "_can_compile_fullgraph", False) else ()
-        return (*static, "full", "recording") if slides else static
+        quantised = ("quantised",) if has_quantised_cache(self.module.config) else ()
+        return (*static, *quantised, *(("full", "recording") if slides else ()))
 
     def new_cache(self, kind: str, rows: int, tokens: int) -> Any:
         from transformers import DynamicCache, StaticCache
 
         if kind == "static":
             return set_prefill_length(StaticCache(config=self.module.config, max_cache_len=tokens), tokens)
+        if kind == "quantised":
+            return exact_quantised_cache(self.module.config)
         cache = DynamicCache(config=self.module.config if kind == "recording" else None)
         if kind == "recording":
             cache.activate_past_recording()
