@@ -24,9 +24,10 @@ LIBRARY = "Orderproof"
 # Coq's own library of algebra warns of its notations and coercions when it is loaded. No other warning is silenced.
 OPTIONS = ("-w", "-notation-overridden,-ambiguous-paths", "-Q", ".", LIBRARY)
 INSTALL = (
-    "The theorems need Coq 8.16 or later with Mathematical Components. Debian and Ubuntu:\n"
-    "  apt-get install coq libcoq-mathcomp-algebra\n"
-    "opam: opam install coq coq-mathcomp-algebra. Nothing else in orderproof needs Coq."
+    "The theorems need Coq with Mathematical Components; they are written with versions 8.16 and 1.15.\n"
+    "Debian 12: apt-get install coq libcoq-mathcomp-algebra\n"
+    "opam:      opam install coq.8.16.1 coq-mathcomp-algebra.1.15.0\n"
+    "Nothing else in orderproof needs Coq."
 )
 CLOSED = "Closed under the global context"
 WORKERS = 2
