@@ -44,21 +44,29 @@ def test_the_citation_agrees_with_the_package():
 
 
 def test_the_workflow_runs_both_commands_on_every_supported_python():
-    (job,) = data(".github/workflows/ci.yml")["jobs"].values()
+    job = data(".github/workflows/ci.yml")["jobs"]["test"]
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert commands[-2:] == ["make audit", "make test"]
     classified = re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["classifiers"]))
     assert job["strategy"]["matrix"]["python"] == classified
 
 
+def test_the_workflow_compiles_the_theorems():
+    job = data(".github/workflows/ci.yml")["jobs"]["theorems"]
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert "coq libcoq-mathcomp-algebra" in commands[0]
+    assert commands[-1] == "make theorems"
+    assert "coq libcoq-mathcomp-algebra" in text(".ci/run")
+
+
 def test_the_workflow_can_read_only_and_pins_majors_of_its_actions():
     workflow = data(".github/workflows/ci.yml")
     assert workflow["permissions"] == {"contents": "read"}
-    (job,) = workflow["jobs"].values()
-    assert "permissions" not in job
-    used = [step["uses"] for step in job["steps"] if "uses" in step]
-    assert used
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", action) for action in used)
+    for job in workflow["jobs"].values():
+        assert "permissions" not in job
+        used = [step["uses"] for step in job["steps"] if "uses" in step]
+        assert used
+        assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", action) for action in used)
 
 
 def test_the_hooks_are_the_checks_of_make_lint():
