@@ -99,14 +99,23 @@ def _axes_by_growth(context: AuditContext, name: str, shape: Shape, grown: list[
     if larger and len(larger) == len(grown):
         found = CalledShapes(shape, larger, None, context.token_count, None).axes(name)
         return replace(found, row=row, unknown_rows=found.unknown_rows or no_row)
-    if context.subject.patch_embedding_path is None:
-        found = unknown_axes(name, shape, "it cannot be called with more tokens")
-        return replace(found, row=row, unknown_rows=no_row)
+    found = unknown_axes(name, shape, "it cannot be called with more tokens")
+    found = replace(found, row=row, unknown_rows=no_row, fixed=True)
+    if context.subject.patch_embedding_path is not None:
+        found = _axes_by_graph(context, name, found)
+        if found.fixed and context.subject.model_kind == "vision":
+            return _axes_by_size(context, name, found)
+    return found
+
+
+def _axes_by_size(context: AuditContext, name: str, found: OutputAxes) -> OutputAxes:
+    """The axes of an output of an image model of transformers, whose output has one entry for each patch."""
+    shape = found.shape
     dims = [d for d, size in enumerate(shape) if 0 <= size - context.token_count <= MAX_PREFIX]
     for d in dims:
         context.note(f"dimension {d} of output {name!r} is taken to run over tokens because of its size")
     tokens = tuple(TokenRun(d, shape[d] - context.token_count) for d in dims)
-    return OutputAxes(shape, row, tokens, "by their sizes", unknown_rows=no_row)
+    return replace(found, tokens=tokens, source="by their sizes", unknown_tokens="", fixed=False)
 
 
 def _grown_shapes(context: AuditContext) -> list[dict[str, Shape]]:

@@ -25,6 +25,7 @@ from orderproof.models.subject import (
     Subject,
 )
 from orderproof.models.token_axes import axis_notes, resolve_token_axes
+from orderproof.models.vision.plain_image import image_subject, is_image
 from orderproof.subject_spec import Layout, StatedAxes
 
 PLAIN_MODULE_KINDS = ("module", "encoder", "causal_lm")
@@ -94,6 +95,9 @@ def from_module(
         token_axis = default_axis if token_axis is None else token_axis
     else:
         module, examples = _as_positional(module, inputs, name)
+    if is_image(examples) and token_axis is None:
+        refuse_layout(name, Layout(None, outputs, together), "an image, whose patches are its tokens")
+        return _with_assumptions(image_subject(module.eval(), examples[0], name), assume or {})
     axes = resolve_token_axes(examples, token_axis, name)
     layout = Layout(token_axis if is_stated else None, outputs, together)
     module, rest, mask_notes = _without_masks(module, ExampleInputs(examples, axes, name))

@@ -95,11 +95,11 @@ def _find_input_shape(
     failed: Exception | None = None
     for shape in model.shapes if isinstance(model, FixedGridModel) else candidate_image_shapes(model.config):
         try:
-            calls = _record_submodule_calls(model, call, draw(shape))
+            calls = record_submodule_calls(model, call, draw(shape))
             if calls[-1].out.shape[0] != 1 or isinstance(model, FixedGridModel):
                 return shape, calls
             single = (1, *shape[1:])
-            return single, _record_submodule_calls(model, call, draw(single))
+            return single, record_submodule_calls(model, call, draw(single))
         except Exception as error:  # noqa: BLE001 - third-party code: anything may come, and another shape may do
             failed = failed or error
     raise SubjectError(
@@ -107,7 +107,8 @@ def _find_input_shape(
     ) from failed
 
 
-def _record_submodule_calls(model: Any, call: Callable[[Tensor], Any], pixels: Tensor) -> list[SubmoduleCall]:
+def record_submodule_calls(model: Any, call: Callable[[Tensor], Any], pixels: Tensor) -> list[SubmoduleCall]:
+    """The calls of submodules in a call with an image, in the order in which they return."""
     calls: list[SubmoduleCall] = []
     paths = {part: path for path, part in model.named_modules()}
 
