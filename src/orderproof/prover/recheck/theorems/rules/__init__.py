@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from orderproof.prover.recheck.theorems.expressions import FALSE
 from orderproof.prover.recheck.theorems.facts import Fact
 from orderproof.prover.recheck.theorems.rules.creation import CREATION
 from orderproof.prover.recheck.theorems.rules.lookup import LOOKUP
@@ -12,7 +13,7 @@ from orderproof.prover.recheck.theorems.rules.parts import PARTS
 from orderproof.prover.recheck.theorems.rules.pieces import PIECES
 from orderproof.prover.recheck.theorems.rules.pointwise import POINTWISE, pointwise
 from orderproof.prover.recheck.theorems.rules.rows import ROWS, extreme
-from orderproof.prover.recheck.theorems.rules.softmax import SOFTMAX
+from orderproof.prover.recheck.theorems.rules.softmax import SOFTMAX, largest_score
 from orderproof.prover.recheck.theorems.rules.sums import SUMS
 from orderproof.prover.recheck.theorems.steps import Derived, Step
 
@@ -22,8 +23,10 @@ Rule = Callable[[Step], list[Derived]]
 def largest(step: Step) -> list[Derived]:
     """`max` and `min` of two tensors, or along a dimension."""
     second = step.argument(1, "dim")
-    two = isinstance(second, Fact) or "other" in step.kwargs
-    return pointwise(step) if two else extreme(step)
+    if isinstance(second, Fact) or "other" in step.kwargs:
+        return pointwise(step)
+    masked = step.name == "max" and type(second) is int and step.fact(0).hidden is not FALSE
+    return largest_score(step) if masked else extreme(step)
 
 
 RULES: dict[str, Rule] = {

@@ -169,7 +169,7 @@ _NUMBERS: dict[str, Callable[..., Any]] = {
     "logical_or": lambda a, b: bool(a) or bool(b), "__or__": lambda a, b: a or b, "bitwise_not": operator.not_,
     "bitwise_and": lambda a, b: a and b, "bitwise_or": lambda a, b: a or b,
     **dict.fromkeys(CONVERSIONS, lambda a: a), "square": lambda a: a * a, "relu": lambda a: max(a, 0.0),
-    "exp": math.exp, "reciprocal": lambda a: 1 / a,
+    "exp": math.exp, "sqrt": math.sqrt, "reciprocal": lambda a: 1 / a,
 }  # fmt: skip
 
 

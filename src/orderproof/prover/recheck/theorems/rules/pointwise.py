@@ -20,6 +20,7 @@ from orderproof.prover.recheck.theorems.expressions import (
 )
 from orderproof.prover.recheck.theorems.facts import (
     FLOATS,
+    ORDINARY_LIMIT,
     Cases,
     Fact,
     Predicates,
@@ -150,7 +151,8 @@ def _clamped(step: Step) -> Derived:
     if step.name == "clamp_max":
         low, high = None, step.argument(1, "max")
     bounds = [x for x in (low, high) if x is not None]
-    require(not any(isinstance(x, Fact) for x in bounds), "a bound is a tensor")
+    if any(isinstance(x, Fact) for x in bounds):
+        return _clamped_by_tensors(step, [step.fact(0), *(x for x in bounds if isinstance(x, Fact))])
     if fact.value is not None and all(type(x) is int for x in bounds) and isinstance(fact.value, Term):
         value: Value | None = fact.value
         for name, bound in (("maximum", low), ("minimum", high)):
@@ -158,7 +160,22 @@ def _clamped(step: Step) -> Derived:
                 value = value_of_operator(name, [value, _element(step, bound).value or TRUE], step.claim.dtype, {})
         if value is not None:
             return Derived.of_value(value, step.claim.dtype)
-    return Derived(Predicates(same=fact.same, ordinary=fact.ordinary))
+    inside = all(_is_small(x, sign) for x, sign in ((low, 1), (high, -1)))
+    return Derived(Predicates(same=fact.same, ordinary=fact.ordinary if inside else FALSE))
+
+
+def _is_small(bound: Any, sign: int) -> bool:
+    """True if a bound from below (sign 1), or from above (-1), leaves an ordinary number ordinary."""
+    if isinstance(bound, Term):
+        return False
+    return bound is None or (isinstance(bound, int | float) and bound * sign < ORDINARY_LIMIT)
+
+
+def _clamped_by_tensors(step: Step, operands: Sequence[Fact]) -> Derived:
+    _check_shape(step, operands)
+    elements = [broadcast_element(step, x) for x in operands]
+    same, ordinary = every(*(x.same for x in elements)), every(*(x.ordinary for x in elements))
+    return Derived(Predicates(same=same, ordinary=ordinary))
 
 
 def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> Predicates:

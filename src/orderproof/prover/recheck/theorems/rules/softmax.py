@@ -92,6 +92,26 @@ def _other_places(step: Step, dim: int) -> list[tuple[Term, Term]]:
     return [digit for d in range(len(step.shape)) if d != dim for digit in step.digits(d)]
 
 
+def largest_score(step: Step) -> list[Derived]:
+    """The greatest score of a row, and where it is. A hidden score is not, if some score of its row is visible."""
+    fact = step.fact(0)
+    rank, keep = len(fact.axes), len(step.shape) == len(fact.axes)
+    dim = step.dim(step.argument(1, "dim"), rank)
+    require(keep or len(step.shape) == rank - 1, "the result has another number of dimensions")
+    require(not keep or all(shape[dim] is ONE for shape in step.shapes), "the result has another shape")
+    own = [() if d == dim else step.digits(d if keep or d < dim else d - 1) for d in range(rank)]
+
+    def score(at: Digits) -> Predicates:
+        return read(fact, [at if d == dim else own[d] for d in range(rank)], step.equal).predicates
+
+    row = row_of(step, score, fact.axes[dim], [digit for digits in own for digit in digits])
+    return [Derived(Predicates(same=row.agrees, ordinary=row.counts)), *_places(step, row)]
+
+
+def _places(step: Step, row: Row) -> list[Derived]:
+    return [Derived(Predicates(same=row.agrees)) for _ in step.claims[1:]]
+
+
 def attention(step: Step) -> list[Derived]:
     """Scaled dot-product attention of queries [..., row, width] to keys and values [..., column, width]."""
     query, key, value = (step.fact(k) for k in range(3))
