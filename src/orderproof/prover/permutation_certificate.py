@@ -52,7 +52,7 @@ def moved_recording_record(
         "everywhere": [one.name for one in constants],
         "entries": [_entry(graph, one) for one in done.entries if one in needed],
         "steps": [
-            {**operation_data(graph, one, by_input), "fact": _facts_data(done.facts[one]), "needs": []}
+            {**operation_data(graph, one, by_input), "fact": _facts_data(done.facts[one]), "needs": [], "reordered": []}
             for one in graph.graph.nodes
             if one in needed
         ],

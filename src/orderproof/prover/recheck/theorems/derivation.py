@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderproof.prover.recheck.theorems.facts import read_number
-from orderproof.prover.recheck.theorems.notation import read_formula, read_term, term_text, text
+from orderproof.prover.recheck.theorems.notation import text
+from orderproof.prover.recheck.theorems.permutations.derivation import moved_lines
 from orderproof.prover.recheck.theorems.statements import find_statement, for_inputs
+from orderproof.prover.recheck.theorems.steps_text import fact_lines, need_text, step_line
 
 _UNIFORM_WORDS = {"everything_real": "every token is real", "one_document": "each row is one document"}
 
@@ -24,6 +25,10 @@ def derivation_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
             for recording in one["recordings"]:
                 answers = ", ".join(f"{node} is {str(answer).lower()}" for node, answer in recording["questions"])
                 yield f"recording in which {answers}" if answers else "the recording"
+                if statement.permuted:
+                    yield from moved_lines(recording)
+                    yield from _depth_lines(recording["depth"])
+                    continue
                 if not recording["steps"]:
                     yield "  cannot be: its answers contradict the derivation"
                     yield from _step_lines(recording["asked"])
@@ -43,60 +48,11 @@ def _step_lines(steps: list[Mapping[str, Any]]) -> Iterator[str]:
         if step["operator"] == "parameter":
             continue  # the same in both runs
         facts = step["fact"] if isinstance(step["fact"], list) else [step["fact"]]
-        call = f"{step['operator']}({', '.join(map(_argument, step['args']))})"
         for fact in facts:
-            axes = ", ".join(" * ".join(term_text(read_term(t)) for t in dim) or "1" for dim in fact["axes"])
-            yield f"  {number:3} {step['node']} [{axes}] = {call}"
+            yield step_line(number, step, fact)
             yield from (f"        {line}" for line in fact_lines(fact))
         indices = max(sum(map(len, fact["axes"])) for fact in facts)
-        yield from (f"        because {_need(need, indices)}" for need in step["needs"])
-
-
-def _argument(argument: Any) -> str:
-    match argument:
-        case {"node": name}:
-            return str(name)
-        case {"size": term}:
-            return term_text(read_term(term))
-        case {"dtype": name} | {"other": name} | {"float": name}:
-            return str(name)
-        case list():
-            return f"[{', '.join(map(_argument, argument))}]"
-    return str(argument)
-
-
-def fact_lines(fact: Mapping[str, Any]) -> Iterator[str]:
-    """The content of a fact about an element, in lines."""
-    if "value" not in fact:
-        for name, default in (("same", True), ("zero", False), ("hidden", False), ("ordinary", True)):
-            formula = fact.get(name, default)
-            if name == "same" or formula != default:
-                yield f"{name} {_where(formula)}"
-        return
-    ((kind, content),) = fact["value"].items()
-    if kind == "integer":
-        yield f"is {term_text(read_term(content))}"
-    elif kind == "boolean":
-        yield f"is true {_where(content)}"
-    else:
-        for condition, number in content:
-            yield f"is {read_number(number):g} {_where(condition)}"
-
-
-def _where(formula: Any) -> str:
-    return (
-        "everywhere" if formula is True else "nowhere" if formula is False else f"where {text(read_formula(formula))}"
-    )
-
-
-def _need(need: Any, indices: int) -> str:
-    """An obligation; the indices after those of the result are further ones."""
-    sizes, given, shown = need
-    formula = read_formula(shown)
-    names = {str(v.fields[0]) for v in formula.variables}
-    further = [f"x{k} < {term_text(read_term(s))}" for k, s in enumerate(sizes) if k >= indices and f"x{k}" in names]
-    quantified = f"for all {', '.join(further)}: {text(formula)}" if further else text(formula)
-    return quantified if given is True else f"{text(read_formula(given))} implies {quantified}"
+        yield from (f"        because {need_text(need, indices)}" for need in step["needs"])
 
 
 def _depth_lines(depth: Mapping[str, Any] | None) -> Iterator[str]:

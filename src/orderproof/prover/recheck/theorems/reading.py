@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from orderproof.prover.recheck.theorems.dtypes import expected_dtype
 from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, Fact, read_fact
 from orderproof.prover.recheck.theorems.notation import is_integer, read_term, require
 from orderproof.prover.recheck.theorems.steps import Setting, Step
@@ -95,6 +96,8 @@ def _check_dtype(step: Step, dtype: str, place: int) -> None:
     if stated and place == 0:
         require(dtype == stated[0], "its dtype is not the one among its arguments")
         return
+    expected = expected_dtype(step.name, step.args, step.kwargs) if step.operator.startswith("aten.") else None
+    require(expected in (None, dtype), "its dtype is another than that of its operands")
     own = [f.dtype for f in _facts([*step.args, *step.kwargs.values()])]
     if step.name in BOOLEAN:
         require(dtype == "bool", "its dtype is not bool")

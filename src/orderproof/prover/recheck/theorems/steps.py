@@ -133,6 +133,7 @@ class Step:
     claims: Sequence[Fact]
     obligations: list[Obligation] = field(default_factory=list)
     bound: list[Term] = field(default_factory=list)  # sizes of the further indices
+    reordered: list[Term] = field(default_factory=list)  # sizes of rows that run 2 takes in the order of a permutation
     read: set[int | str] = field(default_factory=set)  # places and names of arguments that the rule has read
 
     @property

@@ -100,6 +100,8 @@ def _runs(step: Step, number: int, claim: MovedFact, read: Formula, operands: Op
     first = len(sizes) - len(step.bound)
     for k in range(first, len(sizes)) if in_any_order else ():
         motions[k] = _order_of(k, sizes[k], read, operands, step)
+        if isinstance(motions[k], Moved) and sizes[k] not in step.reordered:
+            step.reordered.append(sizes[k])
     second: dict[Atom, Term] = {axis(k): second_index(motion, size, index(k), k) for k, (motion, size) in
               enumerate(zip(motions, sizes, strict=True)) if motion is not STILL}  # fmt: skip
     free = [second_index(FREE, sizes[k], index(k), k) for k, motion in enumerate(motions) if motion is FREE]

@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orderproof.prover.recheck.theorems.derivation import fact_lines
 from orderproof.prover.recheck.theorems.expressions import TRUE, Formula, opposite
 from orderproof.prover.recheck.theorems.facts import Fact
-from orderproof.prover.recheck.theorems.notation import require
+from orderproof.prover.recheck.theorems.notation import require, written_term
 from orderproof.prover.recheck.theorems.permutations.ends import check_given, check_output, check_questions
 from orderproof.prover.recheck.theorems.permutations.forms import FORMS, Form
 from orderproof.prover.recheck.theorems.permutations.moved_fact import (
@@ -39,6 +38,7 @@ from orderproof.prover.recheck.theorems.recording import (
 from orderproof.prover.recheck.theorems.rules import RULES
 from orderproof.prover.recheck.theorems.statements import TOKENS
 from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Step
+from orderproof.prover.recheck.theorems.steps_text import fact_lines
 
 
 def check_moved_recording(data: dict[str, Any], shared: Range) -> MovedRecording:
@@ -95,7 +95,7 @@ def _stored(data: Mapping[str, Any]) -> list[str]:
 
 
 def _check_step(data: dict[str, Any], recording: MovedRecording, *, fill: bool) -> MovedFacts:
-    require(set(data) == STEP_FIELDS, "a step has other fields")
+    require(set(data) == {*STEP_FIELDS, "reordered"}, "a step has other fields")
     several = isinstance(data["fact"], list)
     listed = data["fact"] if several else [data["fact"]]
     claims = [read_moved_fact(claim, dtype) for claim, dtype in zip(listed, data["dtype"], strict=True)]
@@ -113,6 +113,10 @@ def _check_step(data: dict[str, Any], recording: MovedRecording, *, fill: bool) 
     for claim, shape in zip(step.claims, step.shapes, strict=True):
         step.check_form(claim, shape)
     check_needs(data, step, recording.setting, fill=fill)
+    reordered = list(map(written_term, step.reordered))
+    if fill:
+        data["reordered"] = reordered
+    require(data["reordered"] == reordered, "run 2 takes other rows in another order")
     return claims if several else claims[0]
 
 
@@ -135,7 +139,7 @@ def _decoded(
         marked = [fact.marked(mark) for fact, mark in zip(listed, names, strict=True)]
         facts[name] = marked if isinstance(own, list) else marked[0]
     forms = [{"axes": claim} for claim in _written_axes(data)]
-    plain = {**data, "fact": forms if isinstance(data["fact"], list) else forms[0]}
+    plain = {key: data[key] for key in STEP_FIELDS} | {"fact": forms if isinstance(data["fact"], list) else forms[0]}
     step = read_step(plain, facts, recording.setting)
     require(len(step.claims) == len(claims), "it has another number of results")
     if entry is not None:

@@ -146,9 +146,27 @@ def view(step: Step) -> list[Derived]:
     require(fact.dtype == step.claim.dtype, "the bits of a tensor are read as another dtype")
     if step.name in ("view", "reshape", "_unsafe_view"):
         has_sizes(step, step.argument(1, "size", step.argument(1, "shape")))
+    elif step.name in ("flatten", "unflatten", "ravel"):
+        _check_merged(step, fact)
+    elif step.name in ("view_as", "reshape_as"):
+        other = step.fact(1)
+        has_sizes(step, [size_of(other, d) for d in range(len(other.axes))])
     step.need(_same_count(step, fact), "it has another number of elements")
     digits = tuple(digit for dim in step.all_digits() for digit in dim)
     return [Derived.of_element(read_flat(fact, digits, step.equal))]
+
+
+def _check_merged(step: Step, fact: Fact) -> None:
+    """Some dimensions become one, or one becomes several."""
+    sizes, rank = [size_of(fact, d) for d in range(len(fact.axes))], len(fact.axes)
+    if step.name == "unflatten":
+        dim, parts = step.dim(step.argument(1, "dim"), rank), step.argument(2, "sizes")
+        has_sizes(step, [*sizes[:dim], *parts, *sizes[dim + 1 :]])
+        return
+    first = 0 if step.name == "ravel" else step.dim(step.argument(1, "start_dim", 0), rank)
+    last = rank - 1 if step.name == "ravel" else step.dim(step.argument(2, "end_dim", -1), rank)
+    require(first <= last, "a dimension is flattened backwards")
+    has_sizes(step, [*sizes[:first], product_of(sizes[first : last + 1]), *sizes[last + 1 :]])
 
 
 def _same_count(step: Step, fact: Fact) -> Formula:
