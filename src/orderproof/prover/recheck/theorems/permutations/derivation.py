@@ -34,21 +34,21 @@ def _fact_text(fact: Mapping[str, Any]) -> str:
     if fact.get("where") is False:
         return "nothing is claimed"
     first = ", ".join(f"x{k}" for k in range(len(fact["motions"])))
-    second = ", ".join(_index(k, motion) for k, motion in enumerate(fact["motions"]))
+    sizes = [size for axes in fact["axes"] for size in axes]
+    second = ", ".join(_index(k, *pair) for k, pair in enumerate(zip(fact["motions"], sizes, strict=True)))
     where = f" where {text(read_formula(fact['where']))}" if "where" in fact else ""
     if not fact["motions"]:
         return f"is the same number in both runs{where}"
     return f"element [{first}] of run 1 is element [{second}] of run 2{where}"
 
 
-def _index(k: int, motion: Any) -> str:
+def _index(k: int, motion: Any, size: Any) -> str:
     match motion:
         case "free":
             return "any"
-        case ["moved", 0]:
-            return f"p(x{k})"
         case ["moved", before]:
-            return f"p(x{k} - {before}) + {before}"
+            moved = f"p(x{k} - {before}) + {before}" if before else f"p(x{k})"
+            return moved if size == "tokens" else f"{moved} if that is a token, else x{k}"
     return f"x{k}"
 
 
@@ -60,4 +60,4 @@ def _reasons(step: Mapping[str, Any], recording: Mapping[str, Any], entries: Map
     if step["node"] in recording["everywhere"]:
         yield "it is true everywhere, or false everywhere, by its value"
     for size in step["reordered"]:
-        yield f"each row of {term_text(read_term(size))} elements is taken by run 2 in the order of p"
+        yield f"each row has {term_text(read_term(size))} elements, which run 2 takes in the order of p"
