@@ -6,22 +6,8 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
-from orderproof.prover.recheck.theorems.expressions import (
-    TRUE,
-    Apply,
-    AtMostZero,
-    Every,
-    Expression,
-    Floor,
-    Holds,
-    If,
-    IsZero,
-    Not,
-    Product,
-    Some,
-    Term,
-    Variable,
-)
+from orderproof.prover.recheck.theorems.formulas import TRUE, AtMostZero, Every, Holds, IsZero, Not, Some
+from orderproof.prover.recheck.theorems.terms import Apply, Expression, Floor, If, Product, Term, Variable
 
 
 def value_of(  # noqa: C901

@@ -9,37 +9,39 @@ import pytest
 import z3
 
 from orderproof.prover.recheck.theorems.decision import Decision
-from orderproof.prover.recheck.theorems.expressions import (
+from orderproof.prover.recheck.theorems.formulas import (
     FALSE,
     TRUE,
-    Apply,
     AtMostZero,
     Every,
-    Expression,
-    Floor,
     Formula,
     Holds,
-    If,
     IsZero,
     Not,
     Some,
-    Term,
-    Variable,
-    apply,
     at_most,
     equal,
     every,
-    floor_of,
     holds,
     if_else,
-    integer,
     less,
     opposite,
-    remainder_of,
     some,
-    variable,
 )
 from orderproof.prover.recheck.theorems.notation import read_formula, written
+from orderproof.prover.recheck.theorems.terms import (
+    Apply,
+    Expression,
+    Floor,
+    If,
+    Term,
+    Variable,
+    apply,
+    floor_of,
+    integer,
+    remainder_of,
+    variable,
+)
 
 X, Y, Z, N = map(variable, "xyzn")
 

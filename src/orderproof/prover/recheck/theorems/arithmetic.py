@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gcd
 
-from orderproof.prover.recheck.theorems.expressions import Atom, Term
+from orderproof.prover.recheck.theorems.terms import Atom, Term
 
 MAX_INEQUALITIES = 600
 

@@ -16,30 +16,24 @@ from itertools import combinations, product
 from typing import Any, TypeVar
 
 from orderproof.prover.recheck.theorems.arithmetic import contradict
-from orderproof.prover.recheck.theorems.expressions import (
+from orderproof.prover.recheck.theorems.formulas import (
     FALSE,
     TRUE,
-    Apply,
     AtMostZero,
-    Atom,
     Every,
-    Expression,
-    Floor,
     Formula,
     Holds,
-    If,
     IsZero,
     Not,
-    Replacement,
     Some,
-    Term,
     equal,
     every,
     less,
-    of_atom,
     opposite,
     some,
 )
+from orderproof.prover.recheck.theorems.replacement import Replacement
+from orderproof.prover.recheck.theorems.terms import Apply, Atom, Expression, Floor, If, Term, of_atom
 
 MAX_BRANCHES = 4000
 

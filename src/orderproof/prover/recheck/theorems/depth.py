@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from orderproof.errors import CertificateError
-from orderproof.prover.recheck.theorems.expressions import FALSE, TRUE
 from orderproof.prover.recheck.theorems.facts import Fact
+from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.reading import Facts, step_nodes
 from orderproof.prover.recheck.theorems.recording import Recording, check_step
-from orderproof.prover.recheck.theorems.steps import Obligation
+from orderproof.prover.recheck.theorems.setting import Obligation
 
 
 def check_depth(data: Mapping[str, Any], recording: Recording, *, fill: bool) -> None:

@@ -20,22 +20,10 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from orderproof.errors import CertificateError
-from orderproof.prover.recheck.theorems.expressions import (
-    FALSE,
-    TRUE,
-    Formula,
-    If,
-    Replacement,
-    Term,
-    Variable,
-    every,
-    integer,
-    of_atom,
-    opposite,
-    some,
-    variable,
-)
+from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, every, opposite, some
 from orderproof.prover.recheck.theorems.notation import is_integer, read_formula, read_term, require
+from orderproof.prover.recheck.theorems.replacement import Replacement
+from orderproof.prover.recheck.theorems.terms import If, Term, Variable, integer, of_atom, variable
 
 Axes: TypeAlias = tuple[Term, ...]
 Number: TypeAlias = float | int | bool

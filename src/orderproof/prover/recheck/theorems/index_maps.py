@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from orderproof.errors import CertificateError
-from orderproof.prover.recheck.theorems.expressions import Term, floor_of, integer, remainder_of
 from orderproof.prover.recheck.theorems.facts import Axes, Fact, axis, product_of
+from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer, remainder_of
 
 Digits: TypeAlias = tuple[tuple[Term, Term], ...]  # (size, index) of each
 Equal: TypeAlias = Callable[[Term, Term], bool]  # of two sizes, for all open sizes

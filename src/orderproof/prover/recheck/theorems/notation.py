@@ -12,34 +12,36 @@ from functools import reduce
 from typing import Any
 
 from orderproof.errors import CertificateError
-from orderproof.prover.recheck.theorems.expressions import (
+from orderproof.prover.recheck.theorems.formulas import (
     FALSE,
     TRUE,
-    Apply,
     AtMostZero,
-    Atom,
     Every,
-    Floor,
     Formula,
     Holds,
-    If,
     IsZero,
     Not,
-    Product,
     Some,
-    Term,
-    Variable,
-    apply,
     at_most,
     equal,
     every,
-    floor_of,
     holds,
     if_else,
-    integer,
-    linear,
     opposite,
     some,
+)
+from orderproof.prover.recheck.theorems.terms import (
+    Apply,
+    Atom,
+    Floor,
+    If,
+    Product,
+    Term,
+    Variable,
+    apply,
+    floor_of,
+    integer,
+    linear,
     variable,
 )
 

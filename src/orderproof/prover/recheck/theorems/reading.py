@@ -8,9 +8,12 @@ from typing import Any
 from orderproof.prover.recheck.theorems.dtypes import expected_dtype
 from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, Fact, read_fact
 from orderproof.prover.recheck.theorems.notation import is_integer, read_term, require
-from orderproof.prover.recheck.theorems.steps import Setting, Step
+from orderproof.prover.recheck.theorems.setting import Setting
+from orderproof.prover.recheck.theorems.statements import BATCH, TOKENS
+from orderproof.prover.recheck.theorems.steps import Step
 
 Facts = Fact | list[Fact]
+OPEN = BATCH.variables | TOKENS.variables  # in the sizes of tensors
 STEP_FIELDS = {"node", "operator", "args", "kwargs", "shape", "dtype", "fact", "needs"}
 BOOLEAN = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor", "all", "any",
@@ -59,7 +62,9 @@ def decoded(argument: Any, facts: Mapping[str, Facts]) -> Any:
             require(content in facts, "it reads a node that no earlier step has")
             return facts[content]
         if kind == "size":
-            return read_term(content)
+            size = read_term(content)
+            require(size.variables <= OPEN and not size.functions, "a size is no number of rows or tokens")
+            return size
         if kind == "float":
             return float(content)
         require(kind in ("dtype", "other") and isinstance(content, str), "an argument is of an unknown kind")

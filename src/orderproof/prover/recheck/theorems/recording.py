@@ -9,21 +9,13 @@ from typing import Any
 
 from orderproof.errors import CertificateError
 from orderproof.prover.recheck.theorems.decision import Decision
-from orderproof.prover.recheck.theorems.expressions import (
-    FALSE,
-    TRUE,
-    Formula,
-    Replacement,
-    Term,
-    at_most,
-    every,
-    holds,
-    integer,
-)
 from orderproof.prover.recheck.theorems.facts import Fact, Predicates, axis, index
+from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, at_most, every, holds
 from orderproof.prover.recheck.theorems.notation import read_formula, require, written, written_term
 from orderproof.prover.recheck.theorems.reading import Facts, read_step
+from orderproof.prover.recheck.theorems.replacement import Replacement
 from orderproof.prover.recheck.theorems.rules import RULES
+from orderproof.prover.recheck.theorems.setting import Obligation, Setting
 from orderproof.prover.recheck.theorems.statements import (
     BATCH,
     FUNCTIONS,
@@ -34,7 +26,8 @@ from orderproof.prover.recheck.theorems.statements import (
     for_inputs,
     input_fact,
 )
-from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Setting, Step
+from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term, integer
 
 
 @dataclass

@@ -8,25 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orderproof.prover.recheck.theorems.expressions import (
+from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, Axes, Cases, Fact, Predicates, index, known
+from orderproof.prover.recheck.theorems.formulas import (
     TRUE,
     Every,
     Formula,
-    Term,
-    apply,
     at_most,
     equal,
     every,
     holds,
     if_else,
-    integer,
     less,
     opposite,
     some,
-    variable,
 )
-from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, Axes, Cases, Fact, Predicates, index, known
 from orderproof.prover.recheck.theorems.notation import require
+from orderproof.prover.recheck.theorems.terms import Term, apply, integer, variable
 
 TOKENS, BATCH = variable("tokens"), variable("batch")
 MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"

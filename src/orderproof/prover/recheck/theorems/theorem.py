@@ -24,7 +24,7 @@ from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.result import RecheckResult
 from orderproof.prover.recheck.theorems.decision import Decision
 from orderproof.prover.recheck.theorems.depth import check_depth
-from orderproof.prover.recheck.theorems.expressions import Formula
+from orderproof.prover.recheck.theorems.formulas import Formula
 from orderproof.prover.recheck.theorems.notation import read_formula, require, text
 from orderproof.prover.recheck.theorems.permutations.depth import check_moved_depth
 from orderproof.prover.recheck.theorems.permutations.moved_recording import MovedRecording

@@ -144,9 +144,13 @@ SEALED_ONLY = (change_obligation, change_claim)
 
 
 def _claims_more(made: Certificate, whole: Certificate) -> bool:
-    """A claim with fewer steps at which order is taken out claims more, as does one about another output."""
+    """A claim for more lengths or calls, or with fewer steps at which order is taken out.
+
+    Layers are what a certificate says they are: if it calls the halves of a graph layers, and both keep one fact, then
+    the claim for every number of such layers is true.
+    """
     fewer = set(whole["claim"]["entries"]) - set(made["claim"]["entries"])
-    return is_stronger(made["claim"], whole["claim"]) or bool(fewer)
+    return is_stronger({**made["claim"], "every_depth": False}, whole["claim"]) or bool(fewer)
 
 
 def mutated(whole: Certificate, chance: random.Random, tried: Counter[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orderproof.prover.recheck.theorems.depth import check_structure
-from orderproof.prover.recheck.theorems.expressions import TRUE
+from orderproof.prover.recheck.theorems.formulas import TRUE
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.permutations.moved_fact import MovedFact
 from orderproof.prover.recheck.theorems.permutations.moved_recording import MovedRecording

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orderproof.prover.recheck.theorems.expressions import TRUE
 from orderproof.prover.recheck.theorems.facts import Fact, axis
+from orderproof.prover.recheck.theorems.formulas import TRUE
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.permutations.moved_fact import FREE, STILL, Moved, MovedFact
 from orderproof.prover.recheck.theorems.permutations.moved_recording import MovedRecording

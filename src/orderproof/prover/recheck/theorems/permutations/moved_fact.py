@@ -18,25 +18,14 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from orderproof.errors import CertificateError
-from orderproof.prover.recheck.theorems.expressions import (
-    FALSE,
-    TRUE,
-    Formula,
-    Term,
-    apply,
-    at_most,
-    every,
-    holds,
-    if_else,
-    less,
-    variable,
-)
 from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, OTHERS, Axes, Fact, Predicates, index
+from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, at_most, every, holds, if_else, less
 from orderproof.prover.recheck.theorems.notation import is_integer, read_formula, read_term, require
-from orderproof.prover.recheck.theorems.statements import BATCH, TOKENS
+from orderproof.prover.recheck.theorems.reading import OPEN
+from orderproof.prover.recheck.theorems.statements import TOKENS
+from orderproof.prover.recheck.theorems.terms import Term, apply, variable
 
 PERMUTATION = "p"  # the function of the statement
-OPEN = BATCH.variables | TOKENS.variables
 
 
 class Fixed(Enum):

@@ -7,7 +7,7 @@ from typing import Any
 
 from orderproof.prover.recheck.theorems.permutations.moved_fact import MovedFact
 from orderproof.prover.recheck.theorems.reading import Facts
-from orderproof.prover.recheck.theorems.steps import Setting
+from orderproof.prover.recheck.theorems.setting import Setting
 
 MovedFacts = MovedFact | list[MovedFact]
 

@@ -12,28 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from orderproof.prover.recheck.theorems.expressions import (
+from orderproof.prover.recheck.theorems.facts import Axes, Cases, Value, axis, index
+from orderproof.prover.recheck.theorems.formulas import (
     FALSE,
     TRUE,
-    Apply,
-    Atom,
     Every,
-    Expression,
     Formula,
     Holds,
     Not,
-    Replacement,
     Some,
-    Term,
     at_most,
     equal,
     every,
     implies,
     less,
-    of_atom,
     some,
 )
-from orderproof.prover.recheck.theorems.facts import Axes, Cases, Value, axis, index
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.permutations.forms import Form
 from orderproof.prover.recheck.theorems.permutations.moved_fact import (
@@ -46,8 +40,11 @@ from orderproof.prover.recheck.theorems.permutations.moved_fact import (
     moved_index,
     second_index,
 )
+from orderproof.prover.recheck.theorems.replacement import Replacement
+from orderproof.prover.recheck.theorems.setting import Obligation
 from orderproof.prover.recheck.theorems.statements import TOKENS
-from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Step
+from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Apply, Atom, Expression, Term, of_atom
 
 Operands = Mapping[str, MovedFact]  # by the name that marks what is read of them
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from orderproof.prover.recheck.theorems.expressions import Formula, Term, every, floor_of, integer, less, some
 from orderproof.prover.recheck.theorems.facts import Fact, Predicates, axis
+from orderproof.prover.recheck.theorems.formulas import Formula, every, less, some
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.lookup import LOOKUP
 from orderproof.prover.recheck.theorems.rules.movement import ONE, single, size_of
 from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer
 
 
 def _derived(*reads: Formula) -> Derived:

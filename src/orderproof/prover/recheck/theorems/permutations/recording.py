@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orderproof.prover.recheck.theorems.expressions import TRUE, Formula, opposite
 from orderproof.prover.recheck.theorems.facts import Fact
+from orderproof.prover.recheck.theorems.formulas import TRUE, Formula, opposite
 from orderproof.prover.recheck.theorems.notation import require, written_term
 from orderproof.prover.recheck.theorems.permutations.ends import check_given, check_output, check_questions
 from orderproof.prover.recheck.theorems.permutations.forms import FORMS, Form
@@ -36,8 +36,9 @@ from orderproof.prover.recheck.theorems.recording import (
     naming_the_step,
 )
 from orderproof.prover.recheck.theorems.rules import RULES
+from orderproof.prover.recheck.theorems.setting import Obligation
 from orderproof.prover.recheck.theorems.statements import TOKENS
-from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Step
+from orderproof.prover.recheck.theorems.steps import Derived, Step
 from orderproof.prover.recheck.theorems.steps_text import fact_lines
 
 

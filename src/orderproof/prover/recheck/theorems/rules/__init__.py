@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from orderproof.prover.recheck.theorems.expressions import FALSE
 from orderproof.prover.recheck.theorems.facts import Fact
+from orderproof.prover.recheck.theorems.formulas import FALSE
 from orderproof.prover.recheck.theorems.rules.creation import CREATION
 from orderproof.prover.recheck.theorems.rules.lookup import LOOKUP
 from orderproof.prover.recheck.theorems.rules.movement import MOVEMENT

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from orderproof.prover.recheck.theorems.expressions import (
-    FALSE,
-    TRUE,
-    Formula,
-    Term,
-    at_most,
-    every,
-    floor_of,
-    implies,
-    integer,
-    less,
-)
 from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, Cases, Fact, Predicates
+from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, at_most, every, implies, less
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import (
@@ -29,6 +18,7 @@ from orderproof.prover.recheck.theorems.rules.movement import (
 )
 from orderproof.prover.recheck.theorems.rules.numbers import rounded
 from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer
 
 
 def arange(step: Step) -> list[Derived]:

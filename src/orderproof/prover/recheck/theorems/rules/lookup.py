@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from orderproof.prover.recheck.theorems.expressions import TRUE, Term, at_most, every, if_else
 from orderproof.prover.recheck.theorems.facts import Fact, Predicates
+from orderproof.prover.recheck.theorems.formulas import TRUE, at_most, every, if_else
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import ONE, size_of
-from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Step
+from orderproof.prover.recheck.theorems.setting import Obligation
+from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term
 
 
 def chosen_element(

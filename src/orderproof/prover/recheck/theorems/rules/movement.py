@@ -8,19 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from orderproof.prover.recheck.theorems.expressions import (
-    TRUE,
-    Formula,
-    Term,
-    equal,
-    floor_of,
-    integer,
-    remainder_of,
-)
 from orderproof.prover.recheck.theorems.facts import Fact, product_of
+from orderproof.prover.recheck.theorems.formulas import TRUE, Formula, equal
 from orderproof.prover.recheck.theorems.index_maps import Digits, read, read_flat
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer, remainder_of
 
 ONE = integer(1)
 NO_END = (1 << 63) - 1

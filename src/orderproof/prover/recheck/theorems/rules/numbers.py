@@ -9,21 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from orderproof.prover.recheck.theorems.expressions import (
-    FALSE,
-    Formula,
-    Term,
-    at_most,
-    equal,
-    every,
-    floor_of,
-    if_else,
-    integer,
-    less,
-    opposite,
-    remainder_of,
-    some,
-)
 from orderproof.prover.recheck.theorems.facts import (
     FLOATS,
     INTEGER_LIMITS,
@@ -33,6 +18,18 @@ from orderproof.prover.recheck.theorems.facts import (
     cases_of,
     joined_cases,
 )
+from orderproof.prover.recheck.theorems.formulas import (
+    FALSE,
+    Formula,
+    at_most,
+    equal,
+    every,
+    if_else,
+    less,
+    opposite,
+    some,
+)
+from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer, remainder_of
 
 MAX_COMBINATIONS = 256
 CONVERSIONS = {"to", "_to_copy", "type_as"}

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from orderproof.prover.recheck.theorems.expressions import (
-    TRUE,
-    Term,
-    at_most,
-    every,
-    floor_of,
-    if_else,
-    integer,
-    less,
-    remainder_of,
-)
 from orderproof.prover.recheck.theorems.facts import Fact, Predicates
+from orderproof.prover.recheck.theorems.formulas import TRUE, at_most, every, if_else, less
 from orderproof.prover.recheck.theorems.index_maps import Digits
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import copied, single, size_of
-from orderproof.prover.recheck.theorems.steps import Derived, Obligation, Step
+from orderproof.prover.recheck.theorems.setting import Obligation
+from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer, remainder_of
 
 NO_END = (1 << 63) - 1
 

@@ -5,22 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from orderproof.prover.recheck.theorems.expressions import (
-    TRUE,
-    Formula,
-    Term,
-    at_most,
-    equal,
-    every,
-    floor_of,
-    if_else,
-    implies,
-    integer,
-    less,
-    opposite,
-    remainder_of,
-    some,
-)
 from orderproof.prover.recheck.theorems.facts import (
     INTEGER_LIMITS,
     Cases,
@@ -31,10 +15,23 @@ from orderproof.prover.recheck.theorems.facts import (
     joined_cases,
     known,
 )
+from orderproof.prover.recheck.theorems.formulas import (
+    TRUE,
+    Formula,
+    at_most,
+    equal,
+    every,
+    if_else,
+    implies,
+    less,
+    opposite,
+    some,
+)
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import ONE, single, size_of
 from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer, remainder_of
 
 Part = tuple[Formula, Fact]  # a condition, and the element under it
 

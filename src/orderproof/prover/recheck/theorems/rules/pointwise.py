@@ -6,18 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
-from orderproof.prover.recheck.theorems.expressions import (
-    FALSE,
-    TRUE,
-    Formula,
-    Term,
-    apply,
-    every,
-    holds,
-    implies,
-    opposite,
-    some,
-)
 from orderproof.prover.recheck.theorems.facts import (
     FLOATS,
     ORDINARY_LIMIT,
@@ -27,12 +15,14 @@ from orderproof.prover.recheck.theorems.facts import (
     Value,
     product_of,
 )
+from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import broadcast_element, size_of
 from orderproof.prover.recheck.theorems.rules.numbers import CONVERSIONS, value_of_operator
 from orderproof.prover.recheck.theorems.rules.pieces import number_fact
 from orderproof.prover.recheck.theorems.rules.sums import added
 from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term, apply
 
 MAX_SCALE = 64.0
 ZERO_TO_ZERO = frozenset({

@@ -7,28 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from orderproof.prover.recheck.theorems.expressions import (
+from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, Fact, Predicates, axis, index
+from orderproof.prover.recheck.theorems.formulas import (
     FALSE,
     TRUE,
     Formula,
-    Replacement,
-    Term,
-    apply,
     equal,
-    floor_of,
     holds,
     if_else,
-    integer,
     less,
     opposite,
     some,
 )
-from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, Fact, Predicates, axis, index
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
+from orderproof.prover.recheck.theorems.replacement import Replacement
 from orderproof.prover.recheck.theorems.rules.movement import ONE, single, size_of
+from orderproof.prover.recheck.theorems.setting import Count, Obligation
 from orderproof.prover.recheck.theorems.statements import BATCH, TOKENS
-from orderproof.prover.recheck.theorems.steps import Count, Derived, Obligation, Step
+from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term, apply, floor_of, integer
 
 
 def row_dims(step: Step, given: object, rank: int) -> list[int]:

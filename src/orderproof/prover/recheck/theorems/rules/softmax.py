@@ -10,23 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
-from orderproof.prover.recheck.theorems.expressions import (
-    FALSE,
-    Formula,
-    Term,
-    at_most,
-    every,
-    integer,
-    less,
-    opposite,
-    some,
-)
 from orderproof.prover.recheck.theorems.facts import Fact, Predicates, axis
+from orderproof.prover.recheck.theorems.formulas import FALSE, Formula, at_most, every, less, opposite, some
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import ONE, size_of
 from orderproof.prover.recheck.theorems.rules.sums import added, product_sum
 from orderproof.prover.recheck.theorems.steps import Derived, Step
+from orderproof.prover.recheck.theorems.terms import Term, integer
 
 Score = Callable[[Digits], Predicates]  # of the row of an element, at an index along it
 

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
-from orderproof.prover.recheck.theorems.expressions import (
-    FALSE,
-    every,
-    some,
-)
 from orderproof.prover.recheck.theorems.facts import Axes, Fact, Predicates
+from orderproof.prover.recheck.theorems.formulas import FALSE, every, some
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import ONE, broadcast_element, size_of
