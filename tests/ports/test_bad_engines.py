@@ -12,7 +12,7 @@ import torch
 from orderproof import audit
 from orderproof.errors import SubjectError, UsageError
 from orderproof.ports.load import load_reference
-from orderproof.ports.tokenizer import has_own_words, write_sentencepiece_model, write_tokenizer
+from orderproof.ports.tokenizer import write_tokenizer
 from tests.ports.planted_engine import MisbehavingEngine, PlantedEngine
 
 LAWS = ["loads_checkpoint", "same_prefill", "same_cached_decoding"]
@@ -104,11 +104,9 @@ def test_llama_cpp_with_a_wrong_converter_says_what_it_expects(monkeypatch: pyte
     )
 
 
-def test_the_sentencepiece_model_of_a_tiny_checkpoint_has_its_words(tmp_path: Path) -> None:
-    import sentencepiece
+def test_every_text_of_its_words_has_one_token_for_each(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
 
-    write_tokenizer(tmp_path, 9)
-    assert has_own_words(tmp_path)
-    write_sentencepiece_model(tmp_path, 9)
-    words = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
-    assert [words.id_to_piece(index) for index in range(9)] == [f"t{index}" for index in range(9)]
+    write_tokenizer(tmp_path, 99, special_words=False)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    assert tokenizer("t1 t12 t0 t98 t2")["input_ids"] == [1, 12, 0, 98, 2]

@@ -46,6 +46,12 @@ class Profile:
             return None
         return next(index for index, value in enumerate(self.by_token) if value > self.tolerance)
 
+    @property
+    def share(self) -> float:
+        """The share of the compared tokens that differ."""
+        compared = self.by_token[self.start :]
+        return sum(value > self.tolerance for value in compared) / max(1, len(compared))
+
     def growth(self) -> tuple[tuple[int, float], ...]:
         """The largest difference of the tokens up to 1, 2, 4, 8, ... tokens: (tokens, difference)."""
         count, steps = len(self.by_token), []

@@ -2,6 +2,8 @@
 
 A candidate is accepted if the changed reference equals the engine, or if it removes the difference of some tokens (by
 `REMOVED` times) and enlarges none. The search goes on from there, so that several causes at once are found one by one.
+A change that rounds, as a table in float16 does, need not make every token equal: a value next to a boundary is rounded
+up by one program and down by another, and the tokens after it see that. It explains a difference of most tokens.
 If no candidate alone removes anything, the likely ones are tried together: keys that an engine does not read hide each
 other. A set that does not reach equality is reported as a part of the explanation.
 """
@@ -21,6 +23,7 @@ from orderproof.ports.reference import Change
 MAX_CAUSES = 4
 REMOVED = 100.0  # a difference that shrinks by this factor is removed
 ENLARGED = 10.0
+MAX_ROUNDED = 0.25  # the share of the tokens that may differ with a change that rounds
 TIME_LIMIT = 120.0  # [s] of one search
 
 ProfileOf = Callable[[Sequence[Change]], Profile]
@@ -42,8 +45,8 @@ class Explanation:
 
     @property
     def is_complete(self) -> bool:
-        """True if the changed reference equals the engine."""
-        return bool(self.causes) and self.causes[-1].remaining.first is None
+        """True if the changed reference equals the engine, up to the boundaries of a change that rounds."""
+        return bool(self.causes) and _reached(self.causes[-1].remaining, [each.candidate for each in self.causes])
 
 
 def explain(
@@ -53,8 +56,7 @@ def explain(
     search = _Search(profile_of, [*known, *candidates], time.monotonic() + TIME_LIMIT)
     found: list[FoundCause] = []
     current = start
-    while current.first is not None and len(found) < MAX_CAUSES:
-        accepted = [each.candidate for each in found]
+    while len(found) < MAX_CAUSES and not _reached(current, accepted := [each.candidate for each in found]):
         step = search.best(current, accepted, known) or search.best(current, accepted, search.candidates)
         step = step or search.best_together(current, accepted)
         if not step:
@@ -97,12 +99,18 @@ class _Search:
             except Exception:  # noqa: BLE001 - third-party code: a model may refuse a changed configuration
                 continue
             found = [FoundCause(each, remaining) for each in group]
-            if remaining.first is None:
+            if _reached(remaining, [*accepted, *group]):
                 return found
             improves = _removes_some(current, remaining)
             if improves and (not best or misfit(remaining) < misfit(best[-1].remaining)):
                 best = found
         return best
+
+
+def _reached(remaining: Profile, accepted: Sequence[Candidate]) -> bool:
+    """True if nothing is left to explain."""
+    share = MAX_ROUNDED if any(each.rounds for each in accepted) else 0.0
+    return remaining.share <= share
 
 
 def _removes_some(before: Profile, after: Profile) -> bool:

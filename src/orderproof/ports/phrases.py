@@ -59,8 +59,11 @@ def _conclusion(run: PortRun, result: PortResult) -> str:
     explanation = result.explanation
     if not explanation.causes:
         return "no setting was found that explains it" if run.explains else "not explained"
-    left = explanation.causes[-1].remaining.largest
-    change = _changes(len(explanation.causes))
+    remaining, change = explanation.causes[-1].remaining, _changes(len(explanation.causes))
+    left = remaining.largest
+    if explanation.is_complete and remaining.first is not None:
+        equal = f"{1 - remaining.share:.0%} of the tokens equal those of {run.engine.name}"
+        return f"with {change} {equal}; a value at a boundary of rounding changes the others by up to {left:.1e}"
     if explanation.is_complete:
         return f"with {change} the reference equals {run.engine.name} to {left:.1e}"
     return f"with {change} {left:.2g} is left, unexplained"

@@ -17,6 +17,7 @@ from orderproof.atlas.ports.page import page
 from orderproof.atlas.ports.row import PortLawResult, PortRow
 from orderproof.atlas.ports.runner import PortStore, RowRequest, requests, update_store
 from orderproof.atlas.ports.script import has_script, literal, script
+from orderproof.atlas.ports.trial import FAMILIES, trial
 from orderproof.atlas.ports.variants import variants
 from orderproof.cli.application import app
 from orderproof.errors import UsageError
@@ -141,6 +142,19 @@ def test_a_published_script_shows_the_difference(published: PortsDocument, engin
     assert all(float(size) > 1e-5 for _, size, _ in found)
     if setting == "sliding_window":
         assert {first for _, _, first in found} == {"6"}
+
+
+def test_the_published_table_of_families_has_each_with_its_command(published: PortsDocument) -> None:
+    title, text, table = trial(published.rows)
+    lines = table.splitlines()[2:]
+    assert [line.split(" | ")[0].strip("| ") for line in lines] == list(FAMILIES)
+    assert all(
+        f"`orderproof audit arch:{name} --against mlx`" in line for name, line in zip(FAMILIES, lines, strict=True)
+    )
+    assert not [line for line in lines if "not explained" in line]
+    assert "| mistral | yes | 0.94 | 6 | `sliding_window`: 6, no window |" in table
+    assert f"{title}\n\n{text}\n\n{table}" in page(published)
+    assert trial([row for row in published.rows if row.name != "llama"]) == []
 
 
 def test_the_published_page_and_scripts_are_those_of_the_published_rows(published: PortsDocument) -> None:

@@ -9,6 +9,7 @@ from orderproof.atlas.ports.document import PortsDocument
 from orderproof.atlas.ports.groups import DifferenceGroup, difference_groups
 from orderproof.atlas.ports.row import PortLawResult, PortRow
 from orderproof.atlas.ports.script import has_script
+from orderproof.atlas.ports.trial import trial
 from orderproof.atlas.ports.variants import PLAIN
 from orderproof.laws import port_laws
 from orderproof.ports.engines.registry import engines
@@ -45,7 +46,7 @@ def page(document: PortsDocument) -> str:
     """The page of a document."""
     names = sorted({row.engine for row in document.rows})
     parts = [INTRODUCTION, _facts(document), "## Summary", _summary(document.rows, names)]
-    parts += ["## Differences", _differences(document.rows)]
+    parts += ["## Differences", _differences(document.rows), *trial(document.rows)]
     for name in names:
         rows = [row for row in document.rows if row.engine == name]
         parts += [f"## {engines()[name].title}", *_engine_sections(rows)]

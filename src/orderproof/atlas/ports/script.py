@@ -9,6 +9,7 @@ from typing import Any
 
 from orderproof.atlas.ports.groups import DifferenceGroup
 from orderproof.models.tiny.fixed_sizes import WEIGHT_NOISE_STD
+from orderproof.ports.engines.llama_cpp import WITHOUT_VOCABULARY
 
 MOST_CONFIGS = 4  # in one script
 _WIDTH = 110  # characters of a line
@@ -21,6 +22,7 @@ class _Steps:
     imports: tuple[str, ...]
     steps: tuple[str, ...]
     before: tuple[str, ...] = ()  # the loop
+    standard: tuple[str, ...] = ()  # imports of the standard library
 
 
 _ENGINES = {
@@ -45,6 +47,24 @@ _ENGINES = {
             'port = ctranslate2.Generator(f"{folder}/port", compute_type="float32")',
             'actual = np.array(port.forward_batch([[f"t{k}" for k in tokens[0].tolist()]]))[0]',
         ),
+    ),
+    "llamacpp": _Steps(
+        ("from llama_cpp import Llama",),
+        (
+            'command = [sys.executable, "-c", WITHOUT_VOCABULARY, CONVERTER, folder, "--outtype", "f32"]',
+            'subprocess.run([*command, "--outfile", f"{folder}/port.gguf"], check=True, capture_output=True)',
+            'lengths = {"n_ctx": 8192, "n_batch": 8192, "n_ubatch": 8192}',
+            'options = {"logits_all": True, "type_k": 0, "type_v": 0, "verbose": False, **lengths}',
+            'port = Llama(f"{folder}/port.gguf", **options)',
+            "port.eval(tokens[0].tolist())",
+            "actual = np.array(port.scores[: tokens.shape[1]])",
+        ),
+        (
+            "CONVERTER = sys.argv[1]  # convert_hf_to_gguf.py of llama.cpp",
+            f'WITHOUT_VOCABULARY = """{WITHOUT_VOCABULARY}"""',
+            "",
+        ),
+        ("import subprocess", "import sys"),
     ),
     "onnx": _Steps(
         ("import onnxruntime",),
@@ -99,6 +119,7 @@ def script(group: DifferenceGroup) -> str:
         *about,
         '"""',
         "",
+        *engine.standard,
         *["from pathlib import Path"] * ("Path(" in steps),
         "from tempfile import TemporaryDirectory",
         "",

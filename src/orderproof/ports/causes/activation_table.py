@@ -22,12 +22,14 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
     del defaults
     if _activations(reference.model):
         change = Change(prepare=_use_tables)
-        yield Candidate("norm or constant precision", "activation", "in float32", "from a table in float16", change)
+        assumed = "from a table in float16"
+        yield Candidate("norm or constant precision", "activation", "in float32", assumed, change, rounds=True)
 
 
 def _activations(model: Any) -> list[Any]:
     """The activation functions, each once."""
-    return [part for part in model.modules() if type(part).__module__ in MODULES]
+    parts = [part for part in model.modules() if not list(part.children())]
+    return [part for part in parts if type(part).__module__ in MODULES or "gelu" in type(part).__name__.lower()]
 
 
 def _use_tables(model: Any) -> None:

@@ -27,6 +27,7 @@ class Candidate:
     assumed: str  # the value that the port seems to have
     change: Change
     likely: bool = False  # a key that is not read: tried together with others
+    rounds: bool = False  # values next to a boundary of its rounding are rounded up by one program, and down by another
 
 
 @dataclass(frozen=True)

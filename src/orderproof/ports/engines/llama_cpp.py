@@ -2,18 +2,20 @@
 
 The converter (`convert_hf_to_gguf.py`) is part of the source package of llama-cpp-python, and not of the wheel that is
 built from it: it is taken from the source package of the installed version, once. `LLAMA_CPP_CONVERTER`, the path of
-another one, replaces it. It is run in a process of its own.
+another one, replaces it. It is run in a process of its own, and writes no vocabulary: it recognises tokenizers by their
+text, and token ids are compared.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,28 @@ import numpy as np
 
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel, Row, Scores
 from orderproof.ports.source_package import source_folder
-from orderproof.ports.tokenizer import copy_without_tokenizer, has_own_words, write_sentencepiece_model
 
 DISTRIBUTION = "llama_cpp_python"
 CONVERTER_VARIABLE = "LLAMA_CPP_CONVERTER"
 CONVERTER = "convert_hf_to_gguf.py"
 SOURCES = "vendor/llama.cpp"  # in the source package
 _CLASS_NAME = re.compile(r'"(\w+)"')  # of transformers, in the converter's table of architectures
+WITHOUT_VOCABULARY = """
+import pathlib, sys
+sys.argv = sys.argv[1:]
+sys.path.insert(0, str(pathlib.Path(sys.argv[0]).parent))
+import convert_hf_to_gguf as converter
+choose = converter.get_model_class
+def set_vocab(model):
+    model._set_vocab_none()
+    model.gguf_writer.add_vocab_size(model.hparams["vocab_size"])
+def without_vocabulary(*arguments, **options):
+    chosen = choose(*arguments, **options)
+    chosen.set_vocab = set_vocab
+    return chosen
+converter.get_model_class = without_vocabulary
+converter.main()
+"""
 LONGEST = 8192  # [tokens] of a context
 
 
@@ -53,17 +70,6 @@ class _LlamaCppModel(LoadedModel):
             if len(tokens) == count:
                 break
         return tokens
-
-
-def _readable(folder: Path, place: Path) -> Path:
-    """The folder, or a copy by links whose tokenizer the converter knows."""
-    if not has_own_words(folder):
-        return folder
-    copy = place / "checkpoint"
-    copy_without_tokenizer(folder, copy)
-    vocabulary = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
-    write_sentencepiece_model(copy, vocabulary)
-    return copy
 
 
 def _converter() -> Path:
@@ -98,23 +104,45 @@ class LlamaCppEngine(InferenceEngine):
 
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "model.gguf"
-            command = [
-                sys.executable,
-                str(_converter()),
-                str(_readable(folder, Path(place))),
-                "--outfile",
-                str(file),
-                "--outtype",
-                "f32",
-            ]
+            command = [sys.executable, "-c", WITHOUT_VOCABULARY, str(_converter()), str(folder), "--outfile", str(file)]
+            command += ["--outtype", "f32"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0 or not file.is_file():
                 raise RuntimeError((done.stderr.strip().splitlines() or ["the converter wrote no file"])[-1])
-            model = Llama(
-                str(file), n_ctx=LONGEST, n_batch=LONGEST, n_ubatch=LONGEST, n_threads=1, n_threads_batch=1,
-                logits_all=True, type_k=GGML_TYPE_F32, type_v=GGML_TYPE_F32, verbose=False,
-            )  # fmt: skip
+            with _log() as lines:
+                try:
+                    model = Llama(
+                        str(file), n_ctx=LONGEST, n_batch=LONGEST, n_ubatch=LONGEST, n_threads=1, n_threads_batch=1,
+                        logits_all=True, type_k=GGML_TYPE_F32, type_v=GGML_TYPE_F32, verbose=False,
+                    )  # fmt: skip
+                except ValueError as error:  # says only that it failed
+                    raise RuntimeError(next((line for line in lines if "error" in line), str(error))) from None
         return _LlamaCppModel(model)
+
+
+@contextmanager
+def _log() -> Iterator[list[str]]:
+    """The lines that llama.cpp logs meanwhile."""
+    import llama_cpp
+
+    lines: list[str] = []
+
+    def append(level: int, text: bytes, data: Any) -> None:
+        del level, data
+        lines.append(text.decode(errors="replace").strip())
+
+    keep = llama_cpp.llama_log_callback(append)
+    llama_cpp.llama_log_set(keep, None)
+    try:
+        yield lines
+    finally:
+        llama_cpp.llama_log_set(_silent(llama_cpp), None)
+
+
+@cache
+def _silent(library: Any) -> Any:
+    """A callback that drops every line; kept, because llama.cpp goes on calling it."""
+    return library.llama_log_callback(lambda level, text, data: None)
 
 
 ENGINE = LlamaCppEngine(
