@@ -186,3 +186,17 @@ def test_proofs_with_rows_moved_to_the_front_have_valid_certificates():
                 assert recheck(certificate).premises is not None
                 checked += 1
     assert checked >= 4
+
+
+def test_tokens_of_windows_are_found_at_multiples_of_the_length():
+    class Windows(nn.Module):
+        def forward(self, x):
+            return x.unflatten(1, (-1, 4)).cumsum(2).flatten(1, 2), x.unflatten(1, (-1, 4)).mean(2)
+
+    found, axes = verdicts(Windows(), EIGHT)
+    assert axes["output.0"].startswith("[batch, token, 16]")
+    assert found["causal", "output.0"].verdict == "proved"
+    assert found["causal", "output.1"].verdict == "undecided"
+    assert "axis 1 of output 'output.1' has 2 entries with 2 rows of 8 tokens, 4 with 16 tokens" in (
+        found["causal", "output.1"].reason
+    )

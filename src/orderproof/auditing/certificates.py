@@ -39,7 +39,7 @@ def certificates_of(context: AuditContext, finding: Finding) -> list[dict[str, A
 
 def certificate_of_walk(context: AuditContext, walk: LawWalk, output: str) -> dict[str, Any] | None:
     """The certificate that a walk gives for one output; None if it does not prove the law for it."""
-    law, captured, dims = walk.law, walk.captured, context.output_dims[output]
+    law, captured, dims = walk.law, walk.captured, context.dims_for(walk.law, output)
     fact = walk.walk.fact(captured.outputs[output])
     if law.missing_property(fact, dims, context.token_count, context.batch_size) is not None:
         return None

@@ -243,6 +243,11 @@ class AuditContext:
         """The dimensions of each output that run over tokens, as far as they are known."""
         return {name: tuple(token_dim(token) for token in axes.tokens) for name, axes in self.output_axes.items()}
 
+    def dims_for(self, law: ProvedLaw, output: str) -> tuple[TokenDim, ...]:
+        """The token dimensions as a law reads them: a row of attention weights [token, token] is one whole."""
+        dims = self.output_dims[output]
+        return () if law.replaces_whole_rows and len(dims) > 1 else dims
+
     def note(self, text: str) -> None:
         """Leave a note in the report: a guess that narrows what is decided, or an error that costs no verdict."""
         if text not in self.notes:

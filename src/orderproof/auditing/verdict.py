@@ -142,7 +142,8 @@ def _prove_relation(
         strict = walk_graph(context, law, captured, weights=options.weights)
     repaired: LawWalk | None = None
     results = []
-    for name, grown in context.output_dims.items():
+    for name in context.output_dims:
+        grown = context.dims_for(law, name)
         if no_meaning := _no_meaning(context, law, name):
             results.append(_without_result(law, name, expected, context, *no_meaning))
             continue
@@ -162,7 +163,7 @@ def _prove_relation(
 
 def _no_meaning(context: AuditContext, law: ProvedLaw, output: str) -> tuple[Verdict, str] | None:
     """The verdict for an output of which the law says nothing, or whose axes are not known, and why."""
-    axes, dims = context.output_axes[output], context.output_dims[output]
+    axes, dims = context.output_axes[output], context.dims_for(law, output)
     unknown = "" if law.replaces_whole_rows else axes.unknown_tokens
     if unknown := unknown or (axes.unknown_rows if law.reads_rows else ""):
         return "undecided", unknown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import pairwise
 
 from orderproof.errors import UsageError
@@ -99,12 +100,13 @@ class CalledShapes:
 
     Attributes:
         shape: With `tokens` tokens and `rows` rows.
-        more_tokens: With one token more each time; empty if the module could not be called so.
+        more_tokens: With more tokens each time; empty if the module could not be called so.
         more_rows: With one row more; None if it could not.
         tokens: The number of tokens.
         rows: The number of rows; None if the inputs have no axis of rows.
         no_tokens: Why it could not be called with more tokens.
         no_rows: Why it could not be called with more rows.
+        step: The number of tokens that each call of `more_tokens` has more than the one before it.
 
     """
 
@@ -115,6 +117,7 @@ class CalledShapes:
     rows: int | None
     no_tokens: str = ""
     no_rows: str = ""
+    step: int = 1
 
     def axes(self, name: str) -> OutputAxes:
         """The axes of the output with this name."""
@@ -162,9 +165,10 @@ class CalledShapes:
             return replace(found, unknown_rows=f"{text}; {_BY_HAND}")
         return replace(found, row=axis)
 
-    def _token_steps(self, axis: int) -> set[int]:
+    def _token_steps(self, axis: int) -> set[Fraction]:
+        """The numbers of entries more for each further token."""
         sizes = [shape[axis] for shape in (self.shape, *self.more_tokens)]
-        return {b - a for a, b in pairwise(sizes)}
+        return {Fraction(b - a, self.step) for a, b in pairwise(sizes)}
 
     def _row_step(self, axis: int) -> int:
         return 0 if self.more_rows is None else self.more_rows[axis] - self.shape[axis]
@@ -173,7 +177,7 @@ class CalledShapes:
         rows = self.rows or 1
         sizes = [f"{self.shape[axis]} entries with {rows} rows of {self.tokens} tokens"]
         if self.more_tokens and self.more_tokens[0][axis] != self.shape[axis]:
-            sizes.append(f"{self.more_tokens[0][axis]} with {self.tokens + 1} tokens")
+            sizes.append(f"{self.more_tokens[0][axis]} with {self.tokens + self.step} tokens")
         if self._row_step(axis):
             assert self.more_rows is not None
             sizes.append(f"{self.more_rows[axis]} with {rows + 1} rows")

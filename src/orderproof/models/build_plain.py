@@ -55,7 +55,8 @@ def build_plain_subject(
         notes += [_SEPARATE.format(places=place) for place in own]
     call, axes_of_outputs = calls.output_axes(call)
     axes_of_outputs |= _stated(layout, axes_of_outputs, call)
-    if notes and layout.token_axis is None and (why := _other_token_axis(calls, call)):
+    one_length = any(axes.fixed for axes in axes_of_outputs.values())
+    if one_length and layout.token_axis is None and (why := _other_token_axis(calls, call)):
         axes_of_outputs = {
             name: replace(axes, unknown_tokens=why, fixed=False) for name, axes in axes_of_outputs.items()
         }

@@ -97,22 +97,27 @@ class ModuleCalls:
     def output_axes(self, call: Call) -> tuple[Call, dict[str, OutputAxes]]:
         """The axes of each output, and the call with the axes of rows that were found."""
         base = self.shapes(call.inputs())
-        grown: list[dict[str, Shape]] = []
-        no_tokens = ""
-        for more in (1, 2):
-            _, shapes, no_tokens = self.with_more(call, tokens=more)
-            if no_tokens:
-                grown = []
-                break
-            grown.append(shapes)
+        step, grown, no_tokens = 1, *self._more_tokens(call, 1)
+        if no_tokens and (twice := self._more_tokens(call, call.tokens)[0]):  # windows may divide the length
+            step, grown, no_tokens = call.tokens, twice, ""
         call, more_rows, no_rows = self._more_rows(call)
         return call, {
             name: CalledShapes(
                 shape, tuple(g[name] for g in grown if name in g), more_rows.get(name), call.tokens, call.row_count,
-                no_tokens or "it is not an output of every call", no_rows or "it is not an output of every call",
+                no_tokens or "it is not an output of every call", no_rows or "it is not an output of every call", step,
             ).axes(name)
             for name, shape in base.items()
         }  # fmt: skip
+
+    def _more_tokens(self, call: Call, step: int) -> tuple[list[dict[str, Shape]], str]:
+        """The shapes of the outputs with more tokens, each time by a step; why there are none."""
+        grown = []
+        for count in (1, 2):
+            _, shapes, failure = self.with_more(call, tokens=count * step)
+            if failure:
+                return [], failure
+            grown.append(shapes)
+        return grown, ""
 
     def _more_rows(self, call: Call) -> tuple[Call, dict[str, Shape], str]:
         if call.row_count is None:

@@ -81,7 +81,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             shape = (args[0].new_empty(args[0].shape) + args[1].new_empty(args[1].shape)).shape
             with self:
                 return _ATEN.index.Tensor(args[0].expand(shape), [args[1].expand(shape)])
-        elif torch.Tag.dynamic_output_shape in func.tags:
+        elif torch.Tag.dynamic_output_shape in func.tags and not _has_classes(name, args):
             return constants.constant_of_its_own(recorded, func, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
             return writes.change_view(recorded, func, args, kwargs)
@@ -125,6 +125,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _decomposition(func: OpOverload) -> Any:
     """The decomposition of an operator that has no rule; None if it has one, or cannot be decomposed."""
     name = func.overloadpacket.__name__
+    if name == "one_hot":
+        return _one_hot
     if name in _USES_ONLY_SHAPE_OR_DTYPE or f"{name}.{func._overloadname}" in _USES_ONLY_SHAPE_OR_DTYPE:
         return func.decompose
     if find_rule(func) is not None:
@@ -135,6 +137,16 @@ def _decomposition(func: OpOverload) -> Any:
     if func in table:
         return table[func]
     return func.decompose if func._can_decompose() else None
+
+
+def _has_classes(name: str, args: tuple[Any, ...]) -> bool:
+    """True of a one-hot encoding with a number of classes, which is its size whatever the indices are."""
+    return name == "one_hot" and len(args) > 1 and args[1] > 0
+
+
+def _one_hot(index: Tensor, classes: int) -> Tensor:
+    """A one-hot encoding where no index is out of range, for which the operator raises."""
+    return (index.unsqueeze(-1) == torch.arange(classes, device=index.device)).to(torch.int64)
 
 
 def _has_kernel(func: OpOverload, key: str) -> bool:

@@ -1,0 +1,179 @@
+"""Audit modules of other packages, and compare each verdict with the truth that runs establish.
+
+    python tools/foreign.py --environment PATH             install the packages there, audit, write docs/foreign.md
+    python tools/foreign.py --environment PATH --only lin  the same for modules whose name contains "lin"
+
+The packages of `foreign_requirements.txt` are installed into an environment of their own, which uses the torch of this
+one. The truth is computed by `foreign_truth.py`, which does not import orderproof. It is no part of `make test`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import venv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+PAGE = ROOT / "docs/foreign.md"
+REQUIREMENTS = HERE / "foreign_requirements.txt"
+LAWS = ("causal", "permutation", "batch")
+TIMEOUT = 60.0  # [s] for each law
+INTRODUCTION = """# Modules of other packages
+
+Written by `python tools/foreign.py`; not edited by hand. Each law is decided by `audit` and compared with the truth,
+which runs in float64 establish without orderproof: a law that a run contradicts is false, any other counts as true. The
+first output of a module is judged."""
+RIGHT, UNDECIDED, WRONG, FALSE_PROOF, FAILED = "right", "undecided", "wrong", "false proof", "failed"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One law of one module."""
+
+    module: str
+    law: str
+    truth: bool | None
+    verdict: str
+    reason: str
+    seconds: float  # of processor time for all laws of the module, after imports
+
+    @property
+    def result(self) -> str:
+        """The verdict compared with the truth."""
+        if self.verdict == "error":
+            return FAILED
+        if self.verdict == "undecided":
+            return UNDECIDED
+        if self.verdict == "not_applicable":
+            return RIGHT if self.truth is None else WRONG
+        if self.verdict == "proved":
+            return RIGHT if self.truth else FALSE_PROOF
+        return RIGHT if self.truth is False else WRONG
+
+
+def install(environment: Path) -> Path:
+    """The interpreter of an environment with the packages, made if it does not exist."""
+    python = environment / "bin/python"
+    if not python.exists():
+        venv.create(environment, with_pip=True)
+        own = next(Path(p) for p in sys.path if p.endswith("site-packages"))
+        there = next((environment / "lib").glob("python*/site-packages"))
+        (there / "torch_of_this_environment.pth").write_text(f"{own}\n", encoding="utf-8")
+        subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "-r", REQUIREMENTS], check=True)
+    return python
+
+
+def judgements_of(python: Path, only: str) -> Iterator[Judgement]:
+    """The judgements, module by module."""
+    path = os.pathsep.join([str(ROOT / "src"), str(HERE)])
+    command = [python, "-W", "ignore", HERE / "foreign.py", "--worker", "--only", only]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("{"):
+                yield Judgement(**json.loads(line))
+
+
+def work(only: str) -> None:
+    """Write the judgements of each module as lines of JSON; each module is audited in a process of its own."""
+    import foreign_truth
+    from foreign_modules import CASES
+
+    import orderproof.auditing.api  # noqa: F401 - so that its time is not that of a module
+
+    for case in CASES:
+        if only not in case.key:
+            continue
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            continue
+        truth = foreign_truth.truths(case)
+        before = sum(os.times()[:4])
+        verdicts = _verdicts(case)
+        seconds = round(sum(os.times()[:4]) - before, 2)
+        for law in LAWS:
+            verdict, reason = verdicts.get(law, ("error", "no finding"))
+            print(json.dumps(asdict(Judgement(case.key, law, truth[law], verdict, reason, seconds))), flush=True)
+        os._exit(0)
+
+
+def _verdicts(case: Any) -> dict[str, tuple[str, str]]:
+    from orderproof import audit
+
+    try:
+        report = audit(case.module(), laws=LAWS, inputs=case.inputs(), token_axis=case.token_axis, timeout=TIMEOUT)
+    except Exception as error:  # noqa: BLE001 - what a stranger would see is the result
+        return dict.fromkeys(LAWS, ("error", f"{type(error).__name__}: {error}"[:300]))
+    found: dict[str, tuple[str, str]] = {}
+    for finding in report.findings:
+        found.setdefault(finding.law, (finding.verdict, finding.reason))
+    return found
+
+
+def page(found: Sequence[Judgement]) -> str:
+    """The page about the judgements."""
+    counts = Counter(one.result for one in found)
+    modules = list(dict.fromkeys(one.module for one in found))
+    packages = {line.partition("==")[0].lower() for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines()}
+    seconds = median({one.module: one.seconds for one in found}.values())
+    summary = (
+        f"{len(modules)} modules, {len(packages)} installed packages and torch; {len(found)} judgements: "
+        f"{counts[RIGHT]} right, {counts[UNDECIDED]} undecided, {counts[WRONG]} wrong, {counts[FALSE_PROOF]} false "
+        f"proofs, {counts[FAILED]} that could not be made. Median processor time of a module after imports, all laws: "
+        f"{seconds:.1f} s."
+    )
+    head = f"| module | {' | '.join(LAWS)} | seconds |"
+    lines = [INTRODUCTION, "", summary, "", head, f"| --- | {'--- | ' * len(LAWS)}--- |"]
+    for module in modules:
+        own = {one.law: one for one in found if one.module == module}
+        cells = [_cell(own[law]) if law in own else "" for law in LAWS]
+        lines.append(f"| `{module}` | {' | '.join(cells)} | {next(iter(own.values())).seconds:.1f} |")
+    lines += ["", "## Reasons of judgements that are not right", ""]
+    lines += [
+        f"- `{one.module}`, {one.law}, {one.result}: {' '.join(one.reason.split())[:300].replace('|', '/')}"
+        for one in found if one.result != RIGHT
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _cell(one: Judgement) -> str:
+    truth = {True: "holds", False: "fails", None: "has no meaning"}[one.truth]
+    text = f"{one.verdict.replace('_', ' ')}, {truth}"
+    return text if one.result == RIGHT else f"**{text}**"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--environment", type=Path, default=ROOT / ".foreign")
+    parser.add_argument("--only", default="", help="modules whose name contains this text; prints, writes no page")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.worker:
+        work(options.only)
+        return
+    found = []
+    for one in judgements_of(install(options.environment), options.only):
+        found.append(one)
+        print(f"{one.result:12} {one.module} {one.law}: {one.verdict} {one.reason[:120]}", flush=True)
+    if options.only:
+        return
+    PAGE.write_text(page(found), encoding="utf-8")
+    print(f"written: {PAGE}")
+
+
+if __name__ == "__main__":
+    main()
