@@ -11,8 +11,10 @@ import pytest
 
 from orderproof.cli import main
 from orderproof.prover.recheck import certificate_file
+from orderproof.prover.recheck.theorems.theorem import digest_of
 from tests.cli.conftest import STAGE
 from tests.prover.recheck.certificates import example, sealed
+from tests.prover.recheck.theorems.permutations.examples import example as permuted_example
 
 ERASE_LINE, RIGHT_TO_LEFT, LONE_SURROGATE = "\x1b[2K\r", "\u202e", "\ud800"
 CONTROL = ERASE_LINE + RIGHT_TO_LEFT + "\n" + LONE_SURROGATE
@@ -81,3 +83,25 @@ def test_a_file_over_the_size_limit_is_refused_in_one_line(
     assert not acts(err)
     assert len(err.splitlines()) == 1
     assert "expected certificates of at most 2 MB" in err
+
+
+def test_a_theorem_about_permuted_tokens_is_printed_or_refused_by_its_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.json"
+    made = permuted_example("table of one number")
+    path.write_text(json.dumps(made))
+    code, out, err = run(monkeypatch, capsys, path)
+    assert (code, err) == (0, "")
+    assert out.startswith("accepted: theorem about output in a small program")
+    assert "the output moves with the tokens along dimension 1" in out
+    assert "given triangle: stored, " in out
+    recording = made["calls"][0]["ranges"][0]["recordings"][0]
+    step = next(s for s in recording["steps"] if s["operator"].startswith("aten.softmax"))
+    step["fact"]["motions"][-1] = "still"
+    made["digest"] = digest_of(made)
+    path.write_text(json.dumps(made))
+    code, out, err = run(monkeypatch, capsys, path)
+    assert (code, out) == (1, "")
+    assert f"({step['node']}, {step['operator']}) does not follow: it reads other elements in run 2" in err
+    assert len(err.splitlines()) == 1

@@ -135,6 +135,12 @@ def _case(
     return Case(name, function, frozenset(laws), masked, greatest)
 
 
+def less_largest(m: Program, x: Tensor) -> Tensor:
+    """Causal attention whose softmax is taken of scores less the largest of their row."""
+    scores = (m.first(x) @ m.second(x).mT).masked_fill(~lower(x), torch.finfo(x.dtype).min)
+    return (scores - scores.max(-1, keepdim=True).values).softmax(-1) @ m.third(x)
+
+
 CASES = [
     _case("token by token", lambda m, x: F.gelu(m.first(F.layer_norm(x, (WIDTH,)))) + x, "causal", "batch"),
     _case("causal attention", lambda m, x: attend(m, x, lower(x)), "causal", "batch"),
@@ -154,6 +160,13 @@ CASES = [
     _case("window of five", lambda m, x: attend(m, x, lower(x) & (index(x)[1] > index(x)[0] - 5)), "causal", "batch"),
     _case(
         "window in reverse", lambda m, x: attend(m, x, lower(x) & (index(x)[1] <= index(x)[0] - 5), fill=-1e9), "batch"
+    ),
+    _case("scores less their largest", less_largest, "causal", "batch"),
+    _case(
+        "clamped by tensors",
+        lambda m, x: x.clamp(m.sink - 1, m.sink.exp() + (m.sink * 0 + 4).sqrt()),
+        "causal",
+        "batch",
     ),
     _case("chunks", chunked, "causal", "batch"),
     _case("sink", with_sink, "causal", "batch"),

@@ -60,7 +60,9 @@ def promoted(operands: Iterable[Any]) -> str | None:
         for dtype in group:
             own = dtype if own is None else _together(own, dtype)
         if own is not None and (found is None or _KINDS[own] > _KINDS[found]):
-            found = own
+            if found in ("float16", "bfloat16") and own in _COMPLEX:
+                return None
+            found = own if found is None or own not in _COMPLEX else _together(own, found)
     return found
 
 
