@@ -17,6 +17,8 @@ from tests.models.hf.adapters import tiny_adapter
         ("jamba", set(), False),
         ("zamba2", set(), False),  # rotary positions switched off
         ("bamba?attn_layer_indices=[]", set(), False),  # rotary positions, no layer of attention
+        ("granitemoehybrid", set(), False),  # rope_parameters, and no rotary module
+        ("granitemoehybrid?position_embedding_type=rope", set(), True),
         ("vit", set(), True),
     ],
 )

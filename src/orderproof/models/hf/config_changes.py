@@ -95,8 +95,13 @@ def _rope_changes(rope: dict[str, Any], *, several: bool) -> Iterator[tuple[str,
 def uses_rotary(model: Any) -> bool:
     """True if a model has attention, and its configuration does not switch rotary positions off."""
     config = model.config
-    if not any("Attention" in type(part).__name__ for part in model.modules()):
+    parts = list(model.modules())
+    if not any("Attention" in type(part).__name__ for part in parts):
         return False
+    if any(vars(part).get("rotary_emb", part) is None for part in parts) and not any(
+        "Rotary" in type(part).__name__ for part in parts
+    ):
+        return False  # Granite hybrid builds no rotary module unless its configuration asks for one
     chosen = config_value(config, "position_embedding_type")
     off = any(config_value(config, name) is False for name in ("use_mem_rope", "use_rope", "rotary"))
     return chosen in (None, "rope", "rotary") and not config_value(config, "alibi") and not off
