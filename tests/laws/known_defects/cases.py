@@ -78,6 +78,7 @@ LIBRARY_CASES = (
     LibraryCase(f"{TRANSFORMERS}#46032", CHUNK, "chunked_prefill", "mamba2"),
     LibraryCase(f"{TRANSFORMERS}#46032", STATELESS, "chunked_prefill", "mamba"),
     LibraryCase(f"{TRANSFORMERS}#46032", STATELESS, "chunked_prefill", "falcon_mamba"),
+    LibraryCase(f"{TRANSFORMERS}#46032", STATELESS, "chunked_prefill", "jamba"),
     LibraryCase(f"{TRANSFORMERS}#46741", CHUNK, "chunked_prefill", "zamba2"),
     LibraryCase(f"{TRANSFORMERS}#46741", CHUNK, "chunked_prefill", "falcon_h1"),
     LibraryCase(f"{TRANSFORMERS}#46741", CHUNK, "chunked_prefill", f"nemotron_h?layers_block_type={MIXED}"),
@@ -92,7 +93,7 @@ LIBRARY_CASES = (
         f"{TRANSFORMERS}#22416",
         "the same as in RoFormer: default positions restart on a cache",
         "default_position_ids",
-        "bamba?attn_layer_indices=[1]",
+        "bamba",
     ),
     LibraryCase(
         f"{TRANSFORMERS}#45513", "a chunk starts its recurrence from nothing", "chunked_prefill", "qwen3_5_text"
