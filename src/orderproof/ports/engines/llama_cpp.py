@@ -152,6 +152,5 @@ ENGINE = LlamaCppEngine(
     distribution=DISTRIBUTION,
     extra="llamacpp",
     abilities=frozenset({"prefill", "chunks", "greedy"}),
-    reads_config=False,
     note="pip install 'orderproof[llamacpp]', which builds it with a C++ compiler",
 )
