@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -88,6 +89,26 @@ def test_weak_control_is_held_against_float64(gap: float, moved: float, verdict:
 def test_difference_where_there_must_be_none_decides_before_the_want_of_one() -> None:
     found = judged((0.0, 0.0), agreeing=(0.5,), moved=0.0)
     assert (found.verdict, found.reason) == ("refuted", "may not 0: a note")
+
+
+@dataclasses.dataclass(frozen=True)
+class Warns(Stub):
+    """A law whose comparison warns."""
+
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        def run(_: CachedCalls) -> NotedOutputs:
+            warnings.warn("an old argument", DeprecationWarning, stacklevel=1)
+            return NotedOutputs(ONES, 2 * ONES, "")
+
+        yield Comparison("warns", run)
+
+
+def test_a_warning_that_the_caller_turns_into_an_error_leaves_no_comparison_out() -> None:
+    adapter = tiny_decoder()
+    law = Warns(code="OP000", name="warns", statement="", trait="", expectation={}, remedy="")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert measure_law(adapter, law, CachedCalls(adapter), kind="causal_lm").verdict == "refuted"
 
 
 def test_outputs_of_other_shapes_differ() -> None:
