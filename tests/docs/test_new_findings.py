@@ -1,0 +1,122 @@
+"""A second check of the findings that are newer than the atlas: other sizes and weights, in float64, by the library.
+
+Each compares the call with a defect and the nearest call without it, so that the cause in the table is tested too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+SEEN = 1e-5  # a difference above float32 rounding: some models compute in float32 inside
+SIZES = {
+    "vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+ROWS, TOKENS = 2, 10
+
+
+def model(name: str, **values: Any) -> Any:
+    """A small model in float64; its parameters are moved off their initial values."""
+    torch.manual_seed(5)
+    config = getattr(transformers, f"{name}Config")(**{**SIZES, **values})
+    built = getattr(transformers, f"{name}Model")(config).eval()
+    for parameter in built.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    return built.double()
+
+
+def token_ids() -> Tensor:
+    """Token ids [row, token]."""
+    return torch.randint(1, 50, (ROWS, TOKENS), generator=torch.Generator().manual_seed(6))
+
+
+def decoded(built: Any, sizes: Sequence[int], *, positions: bool = False) -> Tensor:
+    """The outputs of calls of these sizes on one cache."""
+    ids, outputs, past, start = token_ids(), [], None, 0
+    for size in sizes:
+        more = {"position_ids": torch.arange(start, start + size).expand(ROWS, size)} if positions else {}
+        with torch.no_grad():
+            answer = built(ids[:, start : start + size], past_key_values=past, use_cache=True, **more)
+        outputs.append(answer.last_hidden_state)
+        past, start = answer.past_key_values, start + size
+    return torch.cat(outputs, 1)
+
+
+def difference(built: Any, actual: Tensor) -> float:
+    """The largest difference to one forward without a cache, relative to its largest output."""
+    with torch.no_grad():
+        expected = built(token_ids()[:, : actual.shape[1]], use_cache=False).last_hidden_state
+    return float((actual - expected).abs().max() / expected.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("Bamba", {"num_hidden_layers": 3, "attn_layer_indices": [1], "mamba_n_heads": 4, "mamba_d_head": 16}),
+        (
+            "MiniMax",
+            {
+                "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"], "block_size": 4,
+                "num_local_experts": 2, "head_dim": 8, "experts_implementation": "eager",
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_default_positions_restart_on_a_cache(name: str, values: dict[str, Any]) -> None:
+    built = model(name, **values)
+    assert difference(built, decoded(built, [1] * TOKENS)) > SEEN
+    assert difference(built, decoded(built, [1] * TOKENS, positions=True)) < SEEN
+
+
+def test_jamba_starts_the_second_chunk_from_zero() -> None:
+    values = {"num_hidden_layers": 2, "attn_layer_period": 2, "attn_layer_offset": 1, "mamba_dt_rank": 4}
+    built = model("Jamba", **values, num_experts=1, num_experts_per_tok=1)
+    assert difference(built, decoded(built, [5, 5])) > SEEN
+    assert difference(built, decoded(built, [9, 1])) < SEEN
+    assert difference(built, decoded(built, [1] * TOKENS)) < SEEN
+
+
+@pytest.mark.parametrize(("least", "seen"), [(1e-3, True), (1e-30, False)])
+def test_zamba2_clamps_the_time_step_in_the_scan_only(least: float, seen: bool) -> None:
+    values = {"num_hidden_layers": 2, "layers_block_type": ["linear_attention", "hybrid"], "attention_head_dim": 16}
+    built = model("Zamba2", **values, chunk_size=4, time_step_min=least)
+    assert (difference(built, decoded(built, [1] * TOKENS)) > SEEN) is seen
+
+
+@pytest.mark.parametrize(("tokens", "seen"), [(8, True), (7, False)])
+def test_dynamic_frequencies_stay_for_a_text_of_the_original_length(tokens: int, seen: bool) -> None:
+    rope = {"rope_theta": 1e4, "rope_type": "dynamic", "factor": 4.0}
+    built = model("Llama", num_hidden_layers=2, rope_parameters=rope, max_position_embeddings=8)
+    ids = token_ids()[:, :tokens]
+    call: Callable[[Tensor], Tensor] = lambda x: built(x).last_hidden_state  # noqa: E731
+    with torch.no_grad():
+        before, _, after = call(ids), call(token_ids().repeat(1, 2)), call(ids)
+    assert (float((after - before).abs().max()) > SEEN) is seen
+
+
+@pytest.mark.parametrize(("removed", "seen"), [(1, True), (0, False)])
+def test_a_crop_of_a_quantised_cache_leaves_its_length(removed: int, seen: bool) -> None:
+    from transformers.cache_utils import Cache, QuantizedLayer
+
+    class Exact(QuantizedLayer):
+        def _quantize(self, tensor: Tensor, axis: int) -> Tensor:
+            return tensor.clone()
+
+        def _dequantize(self, q_tensor: Tensor) -> Tensor:
+            return q_tensor
+
+    built = model("Qwen2", num_hidden_layers=2)
+    cache, ids = Cache(layers=[Exact(residual_length=32) for _ in range(2)]), token_ids()
+    with torch.no_grad():
+        for part in (ids[:, :6], *([ids[:, :1]] * removed)):
+            built(part, past_key_values=cache, use_cache=True)
+        cache.crop(-removed)
+        actual = built(ids[:, 6:7], past_key_values=cache, use_cache=True).last_hidden_state
+        expected = built(ids[:, :7]).last_hidden_state[:, 6:]
+    assert (float((actual - expected).abs().max()) > SEEN) is seen
