@@ -25,6 +25,32 @@ CONFIGS = {
         "sliding_window": 6,
         "vocab_size": 99,
     },
+    "mixtral": {
+        "head_dim": 16,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "max_position_embeddings": 128,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 2,
+        "num_local_experts": 4,
+        "pad_token_id": 0,
+        "sliding_window": 6,
+        "vocab_size": 99,
+    },
+    "phi3": {
+        "eos_token_id": 2,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "max_position_embeddings": 128,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 2,
+        "original_max_position_embeddings": 16,
+        "pad_token_id": 0,
+        "sliding_window": 6,
+        "vocab_size": 99,
+    },
 }
 
 

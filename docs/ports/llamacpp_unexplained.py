@@ -13,18 +13,26 @@ from llama_cpp import Llama
 from transformers import AutoConfig, AutoModelForCausalLM
 
 CONFIGS = {
-    "gemma2": {
+    "afmoe": {
         "bos_token_id": 1,
         "eos_token_id": 2,
         "head_dim": 16,
         "hidden_size": 64,
         "intermediate_size": 128,
-        "layer_types": ["sliding_attention", "full_attention"],
+        "layer_types": [
+            "sliding_attention",
+            "sliding_attention",
+            "sliding_attention",
+            "full_attention",
+        ],
         "max_position_embeddings": 128,
+        "moe_intermediate_size": 64,
         "num_attention_heads": 4,
-        "num_hidden_layers": 2,
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "num_hidden_layers": 4,
         "num_key_value_heads": 2,
-        "query_pre_attn_scalar": 16,
+        "pad_token_id": 0,
         "sliding_window": 6,
         "vocab_size": 99,
     },

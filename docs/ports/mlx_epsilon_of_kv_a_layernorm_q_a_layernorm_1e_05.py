@@ -1,6 +1,6 @@
 """mlx and transformers compute other logits from the same checkpoint and tokens.
 
-Not explained.
+epsilon of kv_a_layernorm, q_a_layernorm: 1e-06 in the model, 1e-05 in the port.
 """
 
 from pathlib import Path
@@ -13,20 +13,26 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM
 
 CONFIGS = {
-    "nemotron_h": {
-        "chunk_size": 4,
-        "head_dim": 16,
+    "glm4_moe_lite": {
+        "bos_token_id": 1,
+        "eos_token_id": 2,
         "hidden_size": 64,
         "intermediate_size": 128,
-        "mamba_head_dim": 16,
+        "kv_lora_rank": 32,
         "max_position_embeddings": 128,
+        "mlp_layer_types": ["dense", "sparse"],
         "moe_intermediate_size": 64,
-        "moe_shared_expert_intermediate_size": 64,
         "n_routed_experts": 4,
         "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "sliding_window": 6,
-        "ssm_state_size": 16,
+        "num_experts_per_tok": 2,
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 4,
+        "pad_token_id": 0,
+        "q_lora_rank": 32,
+        "qk_head_dim": 24,
+        "qk_nope_head_dim": 16,
+        "qk_rope_head_dim": 8,
+        "v_head_dim": 16,
         "vocab_size": 99,
     },
 }
