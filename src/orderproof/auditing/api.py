@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from torch import nn
+from torch.export import ExportedProgram
 
 from orderproof.adapter import ModelAdapter
 from orderproof.auditing.context import AuditContext
@@ -27,7 +28,7 @@ from orderproof.subject_spec import Layout, StatedAxes, check_length, kind_assum
 
 
 def as_subject(
-    subject: Subject | ModelAdapter | nn.Module | str | None,
+    subject: Subject | ModelAdapter | nn.Module | ExportedProgram | str | None,
     *,
     inputs: Inputs | None = None,
     token_axis: int | Sequence[int | None] | None = None,
@@ -35,7 +36,9 @@ def as_subject(
     together: bool = False,
     kind: str | None = None,
 ) -> Subject:
-    """The subject for a subject, an adapter, a module, a text as on the command line, or None (the bundled model).
+    """The subject for a subject, an adapter, a module or exported program, a text as on the command line, or None.
+
+    None is the bundled model.
 
     `inputs`, `token_axis`, `outputs` and `together` are for a module or the text of one, as in `from_module`. `kind` is
     "decoder" or "encoder", which decides what is expected of it; by default it is read from the model. Raises
@@ -45,7 +48,7 @@ def as_subject(
     layout = Layout(token_axis, outputs, together)
     if isinstance(subject, str):
         return load(subject, inputs=inputs, layout=layout, assume=assume)
-    if isinstance(subject, nn.Module):
+    if isinstance(subject, nn.Module | ExportedProgram):
         return from_module(subject, inputs, token_axis=token_axis, outputs=outputs, together=together, assume=assume)
     what = "the bundled model" if subject is None else f"a {type(subject).__name__}, which states its inputs itself"
     refuse_layout("subject", layout, what)
@@ -72,7 +75,7 @@ def validate_length(subject: Subject, length: int | None) -> int:
 
 
 def prove(
-    subject: Subject | ModelAdapter | nn.Module | str | None,
+    subject: Subject | ModelAdapter | nn.Module | ExportedProgram | str | None,
     law: str,
     *,
     inputs: Inputs | None = None,
@@ -150,7 +153,7 @@ def _findings(
 
 
 def audit(
-    subject: Subject | ModelAdapter | nn.Module | str | None = None,
+    subject: Subject | ModelAdapter | nn.Module | ExportedProgram | str | None = None,
     *,
     laws: Sequence[str] | None = None,
     inputs: Inputs | None = None,

@@ -54,9 +54,10 @@ def build_plain_subject(
         call = replace(call, examples=next(row_layouts(call.examples)))
         notes += [_SEPARATE.format(places=place) for place in own]
     call, axes_of_outputs = calls.output_axes(call)
-    axes_of_outputs |= _stated(layout, axes_of_outputs, call)
     one_length = any(axes.fixed for axes in axes_of_outputs.values())
-    if one_length and layout.token_axis is None and (why := _other_token_axis(calls, call)):
+    axes_of_outputs |= _stated(layout, axes_of_outputs, call)
+    is_open = layout.token_axis is None and layout.outputs is None
+    if one_length and is_open and (why := _other_token_axis(calls, call)):
         axes_of_outputs = {
             name: replace(axes, unknown_tokens=why, fixed=False) for name, axes in axes_of_outputs.items()
         }
@@ -70,7 +71,7 @@ def build_plain_subject(
         parameter_count=count_parameters(module),
         layer_count=None,
         default_length=call.tokens,
-        max_length=None if call.tokens == (length or prime) else call.tokens,
+        max_length=call.tokens if one_length or call.tokens != (length or prime) else None,
         device="cpu",
         draw=partial(call.examples.draw, call.rows),
         load_summary=f"{str(examples.tensors[0].dtype).removeprefix('torch.')}, as given",

@@ -12,10 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
 from orderproof.models.call_arguments import WithMasks, template_call, triangular_mask
+from orderproof.models.exported_program import exported_module
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
 from orderproof.models.process_state import is_compiled
@@ -36,7 +38,7 @@ EXAMPLE_INPUTS_HINT = (
 
 
 def from_module(
-    module: nn.Module,
+    module: nn.Module | ExportedProgram,
     inputs: Inputs | None = None,
     *,
     token_axis: int | Sequence[int | None] | None = None,
@@ -49,7 +51,7 @@ def from_module(
     """The subject of a module, which is switched to eval mode.
 
     Args:
-        module: Any module; a model of transformers needs no inputs.
+        module: Any module, or a program of torch.export; a model of transformers and a program need no inputs.
         inputs: Example inputs: a tensor, a sequence of positional arguments or a mapping of keyword arguments, which
             may have tensors in containers and dataclasses, and numbers and flags that every call gets. Tensors of
             other lengths are drawn from their type and range.
@@ -69,6 +71,9 @@ def from_module(
         UsageError: An argument does not fit.
 
     """
+    if isinstance(module, ExportedProgram):
+        name = name or "exported program"
+        module, inputs = exported_module(module, inputs, name)
     if not isinstance(module, nn.Module):
         raise SubjectError(f"a subject must be a torch.nn.Module; got {type(module).__name__}")
     name = name or type(module).__name__

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 
 from orderproof.adapter import ModelAdapter
 from orderproof.errors import OrderproofError, SubjectError, UsageError, first_line
@@ -59,7 +60,7 @@ def load_object(
         if assume:
             raise SubjectError(f"{spec} makes an adapter, which states its kind itself; got {dict(assume)!r}")
         return from_adapter(model, name)
-    if not isinstance(model, nn.Module):
+    if not isinstance(model, nn.Module | ExportedProgram):
         raise SubjectError(
             f"{spec}: it returned {_type_name(result)}; expected a torch.nn.Module, or one with example inputs"
         )
