@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.proof import LawWalk, walk_graph
 from orderproof.laws import ProvedLaw
 from orderproof.models import from_module
+from orderproof.models.axes import OutputAxes, TokenRun
 from orderproof.prover.domain.fact import Fact
 from orderproof.prover.node_check import Violation, check_nodes
 
@@ -38,7 +40,18 @@ class Program(nn.Module):
 
 def examine(module: nn.Module, tokens: int = TOKENS, width: int = WIDTH) -> AuditContext:
     """The examination of a module that takes [batch, token, width]."""
-    return AuditContext(from_module(module, (torch.zeros(2, tokens, width),), token_axis=1, length=tokens), tokens)
+    subject = from_module(module, (torch.zeros(2, tokens, width),), token_axis=1, length=tokens)
+    assert subject.output_axes is not None
+    subject.output_axes = {name: _read_by_size(axes, tokens) for name, axes in subject.output_axes.items()}
+    return AuditContext(subject, tokens)
+
+
+def _read_by_size(axes: OutputAxes, tokens: int) -> OutputAxes:
+    """The axes of an output of a program of one length: here an axis with as many entries as tokens runs over them."""
+    if not axes.fixed:
+        return axes
+    runs = tuple(TokenRun(axis) for axis, size in enumerate(axes.shape) if size == tokens)
+    return replace(axes, tokens=runs, unknown_tokens="", fixed=False)
 
 
 def shortfall(context: AuditContext, done: LawWalk) -> str | None:
