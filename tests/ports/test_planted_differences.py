@@ -158,3 +158,9 @@ def test_a_difference_without_a_known_setting_is_not_explained() -> None:
     assert finding.port is not None
     assert not finding.port.explained
     assert "no setting was found that explains it" in finding.reason
+
+
+def test_a_reference_whose_own_cached_calls_differ_decides_nothing() -> None:
+    finding = audit("arch:jamba", against=PlantedEngine(), laws=["same_chunked_prefill"]).findings[0]
+    assert finding.verdict == "undecided"
+    assert "the reference itself differs between calls with a cache and one call" in finding.reason
