@@ -207,6 +207,30 @@ def without_common_factors(first: Term, second: Term) -> tuple[Term, Term, Term]
     return first, second, common
 
 
+def divided(term: Term, divisor: int) -> Term | None:
+    """A term divided by a positive integer; None if its coefficients are not multiples of it."""
+    if any(n % divisor for n in (term.constant, *(factor for _, factor in term.summands))):
+        return None
+    return _term(term.constant // divisor, {atom: factor // divisor for atom, factor in term.summands})
+
+
+def product(factors: Iterable[Term]) -> Term:
+    """The product of terms."""
+    result = as_term(1)
+    for factor in factors:
+        result = result.times(factor)
+    return result
+
+
+def constant_quotient(dividend: Term, divisor: Term) -> int | None:
+    """The integer by which a divisor that is not constant is multiplied in a dividend; None if there is none."""
+    if not divisor.summands:
+        return None
+    atom, factor = divisor.summands[0]
+    found = dict(dividend.summands).get(atom, 0) // factor
+    return found if (dividend - divisor * found) is as_term(0) else None
+
+
 def _without_factor(term: Term, atom: Atom) -> Term:
     total = as_term(0)
     for product, coefficient in term.summands:

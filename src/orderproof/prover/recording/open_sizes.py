@@ -27,6 +27,7 @@ from orderproof.prover.logic.terms import (
     as_term,
     at_most,
     conjunction,
+    constant_quotient,
     disjunction,
     equal,
     floor_division,
@@ -35,11 +36,13 @@ from orderproof.prover.logic.terms import (
     maximum,
     minimum,
     negation,
+    product,
     remainder,
     variable,
     without_common_factors,
 )
 
+MAX_POWER = 4
 LEAST_SIZE = 2  # of an open size: torch treats 0 and 1 apart
 
 
@@ -120,11 +123,13 @@ class OpenSizes:
                 total = total + part
             return total
         if isinstance(e, sympy.Mul):
-            result = as_term(1)
-            for part in parts:
-                result = result.times(part)
-            return result
+            return product(parts)
+        if isinstance(e, sympy.Pow) and parts[1].is_constant and 0 <= parts[1].constant <= MAX_POWER:
+            return product([parts[0]] * parts[1].constant)
         if isinstance(e, FloorDiv | CleanDiv | Mod | PythonMod):
+            quotient = constant_quotient(*parts)
+            if quotient is not None:
+                return as_term(quotient if isinstance(e, FloorDiv | CleanDiv) else 0)
             dividend, divisor, common = without_common_factors(*parts)
             if divisor.is_constant and divisor.constant > 0:
                 if isinstance(e, FloorDiv | CleanDiv):

@@ -16,6 +16,7 @@ from orderproof.prover.logic.terms import (
     as_term,
     at_most,
     conjunction,
+    divided,
     floor_division,
     less,
     remainder,
@@ -139,10 +140,11 @@ def converted(
             if not total.is_constant:
                 raise NotCovered("the index of a merged dimension is not linear")
             step, grown = place.times(total), total.times(extent)
-            if size.is_constant and grown.is_constant and grown.constant > size.constant:
-                needed = size.constant // total.constant  # a part of this axis
+            needed = size.constant // total.constant if size.is_constant else 0  # of this axis
+            outer = divided(extent, needed) if needed else None
+            if outer is not None and not (grown.is_constant and grown.constant <= size.constant):
                 value = value + remainder(place, needed) * total.constant
-                rest.append((as_term(extent.constant // needed), floor_division(place, needed)))
+                rest.append((outer, floor_division(place, needed)))
                 total = size
                 break
             value, total = value + step, grown

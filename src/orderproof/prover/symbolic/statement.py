@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from orderproof.prover.logic.terms import Formula, Term, apply, at_most, conjunction, equal, holds, negation, variable
+from orderproof.prover.logic.terms import (
+    FloorDivision,
+    Formula,
+    Term,
+    apply,
+    at_most,
+    conjunction,
+    equal,
+    holds,
+    negation,
+    variable,
+)
 
 TOKENS, BATCH = variable("tokens"), variable("batch")  # the open sizes
 MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"  # roles of inputs that both runs share
@@ -96,11 +107,40 @@ class Statement:
         """Formulas over indices (index, size of its axis), of which those of facts are made."""
         no_row, no_token = variable("no row"), variable("no token")
         rows = [i for i, size in indices if size is BATCH] or [no_row]
-        longer = [(i, (size - TOKENS).constant) for i, size in indices if (size - TOKENS).is_constant]
-        tokens = list(dict.fromkeys(place for i, more in longer for place in (i, i - more))) or [no_token]
+        tokens = list(dict.fromkeys(token_places(indices))) or [no_token]
         found = dict.fromkeys(part for token in tokens for row in rows for part in self.parts(row, token))
         unknown = no_row.variables | no_token.variables
         return [formula for formula in found if formula.variables.isdisjoint(unknown)]
+
+
+def token_places(indices: Sequence[tuple[Term, Term]]) -> Iterator[Term]:
+    """The tokens that indices (index, size of its axis) may stand for.
+
+    An axis may be longer than the tokens by a constant, its first elements or its last. Chunks of tokens have an axis
+    of chunks and one within a chunk; without the second, a chunk stands for its last token, or for the one before it.
+    Those that come first are the least, so that the formulas made of them are the weakest.
+    """
+    for place, size in indices:
+        more = size - TOKENS
+        if more.is_constant:
+            yield from (place, place - more.constant)
+        chunks = chunk_axis(size)
+        if chunks is not None:
+            width, more_chunks = chunks
+            within = [inner for inner, own in indices if own.is_constant and own.constant == width]
+            for first in ((place - more_chunks) * width, place * width):
+                yield from (first - 1, *(first + inner for inner in within), first + (width - 1))
+
+
+def chunk_axis(size: Term) -> tuple[int, int] | None:
+    """The width of the chunks of tokens that an axis of this size counts, and how many more it has; None without."""
+    if len(size.summands) != 1:
+        return None
+    atom, factor = size.summands[0]
+    if not isinstance(atom, FloorDivision):
+        return None
+    divided, width = atom.parts
+    return (width, size.constant) if (divided - TOKENS * factor).is_constant and abs(factor) == 1 else None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ Not machine-checked: values by cases, which torch computes, and ranges of values
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -43,8 +44,9 @@ _KEEPS_ZERO = {
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf",
     "hardswish", "mish", "elu", "real", "conj",
 }  # fmt: skip
+_EXPONENTIAL = {"exp", "exp2"}  # of a masking value: it underflows to zero
 _FINITE_AT_ZERO = {
-    "exp", "sigmoid", "cos", "softplus", "add", "sub", "rsub", "hardsigmoid", "expm1", "log1p", "hardtanh",
+    "sigmoid", "cos", "softplus", "add", "sub", "rsub", "hardsigmoid", "expm1", "log1p", "hardtanh",
 }  # fmt: skip
 
 
@@ -210,13 +212,16 @@ def _ranges(call: Application, known: Sequence[Ranges], operands: _Operands) -> 
         if name in _RELIES_ON_ASSUMPTION and any(r.hidden is not FALSE for r in own):
             call.context.assume(FINITE_SCORES_ASSUMPTION)
         return combine(own[0], own[1])
+    if name in _EXPONENTIAL:
+        if own[0].hidden is not FALSE:
+            call.context.assume(FINITE_SCORES_ASSUMPTION)
+        return Ranges(zero=own[0].hidden, unbounded=own[0].unbounded)
     unbounded = _anything(own[:1] if name in _KEEPS_ZERO else own)
-    if name in _KEEPS_ZERO:
+    power = call.node.args[1] if name == "pow" else None
+    if name in _KEEPS_ZERO or (isinstance(power, int | float) and power > 0):
         return Ranges(zero=own[0].zero, unbounded=unbounded)
     if name == "clamp" and not isinstance(operands.arguments[-1], Node):
         return _clamped(own[0], call.argument(1, "min"), call.argument(2, "max"), operands)
-    if name == "pow" and isinstance(call.node.args[1], int | float) and call.node.args[1] > 0:
-        return Ranges(zero=own[0].zero, unbounded=unbounded)
     if name not in _FINITE_AT_ZERO:
         unbounded = disjunction(unbounded, *(r.zero for r in known))
     return Ranges(unbounded=unbounded)
@@ -236,7 +241,7 @@ def _clamped(own: Ranges, low: Any, high: Any, operands: _Operands) -> Ranges:
     if low is None or isinstance(low, Term) or isinstance(high, Term):
         return Ranges(unbounded=_anything([own]))
     result = _larger(own, operands.fact(low).ranges())
-    if high is None:
+    if high is None or high == math.inf:
         return result
     if not isinstance(high, int | float) or not abs(high) < ORDINARY_LIMIT:
         return Ranges(unbounded=TRUE)

@@ -29,14 +29,15 @@ ZERO_TO_ZERO = frozenset({
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf", "hardswish",
     "mish", "elu", "real", "conj",
 })  # fmt: skip
+EXPONENTIAL = frozenset({"exp", "exp2"})
 FINITE_AT_ZERO = frozenset({
-    "exp", "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh",
+    "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh",
 })  # fmt: skip
 OTHERS = frozenset({
     "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
     "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
     "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
-    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "exp2", "erfc", "log_sigmoid", "logit", "sgn", "asin",
+    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "log_sigmoid", "logit", "sgn", "asin",
     "acos", "atan", "tan", "sinh", "cosh",
 })  # fmt: skip
 
@@ -192,6 +193,10 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
     ):
         require(len(elements) == 2 and step.kwargs.get("alpha", 1) == 1, "a scaled operand")
         return _combined(step, arguments, elements)
+    if name in EXPONENTIAL:  # of a masking value, it underflows to zero
+        if first.hidden is not FALSE:
+            step.assume(FINITE_SCORES_ASSUMPTION)
+        return Predicates(zero=first.hidden, ordinary=some(first.ordinary, first.hidden))
     if name in ZERO_TO_ZERO:
         return Predicates(zero=first.zero, ordinary=first.ordinary)
     if name == "pow" and isinstance(arguments[1], int | float) and arguments[1] > 0:
@@ -235,6 +240,6 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
 
 
 POINTWISE: dict[str, Callable[[Step], list[Derived]]] = dict.fromkeys(
-    (*ZERO_TO_ZERO, *FINITE_AT_ZERO, *OTHERS, *CONVERSIONS, *TWO_OPERANDS - {"max", "min"}, "where", "masked_fill",
-     "clamp", "clip", "clamp_min", "clamp_max"), pointwise,
+    (*ZERO_TO_ZERO, *EXPONENTIAL, *FINITE_AT_ZERO, *OTHERS, *CONVERSIONS, *TWO_OPERANDS - {"max", "min"}, "where",
+     "masked_fill", "clamp", "clip", "clamp_min", "clamp_max"), pointwise,
 )  # fmt: skip
