@@ -28,7 +28,8 @@ from torch import Tensor, nn
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.execution import fixed_rng, named_tensors
-from orderproof.auditing.theorems import NoTheorem, OpenCalls, Piece, joined_pieces, restarting_positions
+from orderproof.auditing.length_ranges import Piece
+from orderproof.auditing.theorems import NoTheorem, OpenCalls, proved_lengths, restarting_positions
 from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import proved_laws
 from orderproof.laws.proved.proved_law import ProvedLaw
@@ -69,11 +70,7 @@ def lengths(subject: Subject, pieces: Sequence[Piece]) -> list[int]:
     constants |= {bound for piece in pieces for bound in (piece.least, piece.greatest) if bound is not None}
     near = {n + step for n in constants for step in (-1, 0, 1)}
     longest = min(LONGEST, subject.max_length or LONGEST)
-    return [n for n in sorted(near) if 2 <= n <= longest and any(_covers(piece, n) for piece in pieces)]
-
-
-def _covers(piece: Piece, tokens: int) -> bool:
-    return piece.least <= tokens and (piece.greatest is None or tokens <= piece.greatest) and piece.has(tokens)
+    return [n for n in sorted(near) if 2 <= n <= longest and any(piece.has(n) for piece in pieces)]
 
 
 def random_mask(rows: int, tokens: int, generator: torch.Generator) -> Tensor:
@@ -168,7 +165,7 @@ class Attack:
             raise NoTheorem(wrong)
         found = calls.proofs(law, call_mode)
         self.module, _, self.roles = calls.call(call_mode)
-        self.pieces = {name: joined_pieces(name, found) for name in self.proved}
+        self.pieces = {name: proved_lengths(name, found, calls.solver).pieces for name in self.proved}
 
     def run(self, comparisons: int, seed: int) -> Iterator[dict[str, Any]]:
         """One result for each comparison."""

@@ -8,7 +8,7 @@ from torch.fx import Node
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import operator_name, source_of
-from orderproof.auditing.theorems import NoTheorem, OpenCalls, join_theorem, joined_pieces, without_theorem
+from orderproof.auditing.theorems import NoTheorem, OpenCalls, join_theorem, proved_lengths, without_theorem
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
@@ -41,10 +41,10 @@ def _completeness(calls: OpenCalls, law: ProvedLaw, finding: Finding) -> Theorem
     proofs = [(piece, {name: one.proof for name, one in found.items()}) for piece, found in maps]
     if finding.output not in proofs[0][1]:
         raise NoTheorem("it has no output of this name")
-    theorem = join_theorem(finding.output, proofs, statement)
+    theorem = join_theorem(finding.output, proofs, statement, calls.solver)
     if not theorem.proved:
         return theorem
-    covered = joined_pieces(finding.output, proofs)
+    covered = proved_lengths(finding.output, proofs, calls.solver).pieces
     entries = [
         n for piece, found in maps if any(piece is one for one in covered) for n in found[finding.output].entries
     ]

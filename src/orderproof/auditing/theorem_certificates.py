@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.theorems import NoTheorem, OpenCalls, Piece, joined_pieces
+from orderproof.auditing.length_ranges import Piece
+from orderproof.auditing.theorems import NoTheorem, OpenCalls, proved_lengths
 from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.permutation_certificate import moved_recording_record
 from orderproof.prover.recheck.certificate_file import VERSION
-from orderproof.prover.recheck.theorems.theorem import KIND, check_theorem
+from orderproof.prover.recheck.theorems.theorem import KIND, check_theorem, range_order
 from orderproof.prover.symbolic.statement import Equivariance, Statement
 from orderproof.prover.symbolic.theorem import walk_branch
 from orderproof.prover.theorem_certificate import recording_record
@@ -89,18 +90,18 @@ def _call_record(calls: OpenCalls, law: ProvedLaw, mode: str, output: str, *, wi
     statement, roles = calls.statement(law, mode), calls.roles(mode)
     proofs = calls.map_proofs(mode) if without_order else calls.proofs(law, mode)
     ranges = []
-    for piece in joined_pieces(output, proofs):
+    for piece in proved_lengths(output, proofs, calls.solver).pieces:
         recordings = _recordings(piece, calls, statement, roles, output, without_order=without_order)
         ranges.append(
             {
                 "least_length": piece.least,
                 "greatest_length": piece.greatest,
-                "conditions": [formula_data(c) for c in _other_conditions(piece)],
+                "conditions": [formula_data(c) for c in piece.others],
                 "recordings": recordings,
             }
         )
     shared = [role for role in roles if role not in ("tokens", "fixed")]
-    return {"shared": shared, "ranges": sorted(ranges, key=lambda one: one["least_length"])}
+    return {"shared": shared, "ranges": sorted(ranges, key=range_order)}
 
 
 def _recordings(
@@ -114,12 +115,6 @@ def _recordings(
         ]
     branches = [walk_branch(graph, roles, statement, calls.solver) for graph in piece.graphs]
     return [recording_record(branch, roles, output) for branch in branches]
-
-
-def _other_conditions(piece: Piece) -> list[Any]:
-    """The conditions of the recordings that are no bound of the length."""
-    conditions = dict.fromkeys(c for graph in piece.graphs for c in graph.conditions)
-    return [c for c in conditions if str(c) in piece.others]
 
 
 def _compare(claim: dict[str, Any], theorem: Theorem) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.execution import fixed_rng, named_tensors
-from orderproof.auditing.proof import SHOWN_CHANGES
+from orderproof.auditing.length_ranges import EXAMPLE_ROWS, Coverage, Piece, covered_lengths, length_bounds
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.laws import ProvedLaw
@@ -28,11 +28,10 @@ from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.prover.captured_graph import module_path
 from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.execution import relative_difference
-from orderproof.prover.logic.rewriting import evaluate
 from orderproof.prover.logic.solver import Solver
-from orderproof.prover.logic.terms import TRUE, AtMostZero, Formula, Term
+from orderproof.prover.logic.terms import Term
 from orderproof.prover.recording.module_state import preserved_state
-from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
+from orderproof.prover.recording.open_recording import OpenInput, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.equivariance.theorem import FIXED, EntryMap, map_entries, prove_equivariance
 from orderproof.prover.symbolic.open_execution import execute_open
@@ -42,47 +41,13 @@ from orderproof.records.audit import OPEN_CALL_ASSUMPTION, Finding, Theorem
 from orderproof.tolerances import SAME_GRAPH
 
 EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
-EXAMPLE_ROWS = 3
-MAX_PIECES = 4  # recordings for different ranges of lengths
+MAX_PIECES = 6  # recordings for different lengths
 MAX_NODES = 10_000  # of recordings, after which no recording is made that only widens a theorem
-COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls
 OPEN_MODES = (DEFAULT_SETTING, "padded", "packed", "blocked", "labelled")  # in which the inputs of a setting are open
 
 
 class NoTheorem(Exception):
     """Nothing is proved for every length; the message says why."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """The recordings for a range of lengths [tokens], both ends included; no greatest length means no end."""
-
-    graphs: tuple[OpenGraph, ...]
-    least: int
-    greatest: int | None
-    others: tuple[str, ...]  # conditions that are not a bound of the number of tokens
-    patched_because: str  # why parts of the model were replaced; empty if they were not
-
-    @property
-    def compared_lengths(self) -> list[int]:
-        """The lengths [tokens] of the eager calls with which the recordings are compared."""
-        lengths = sorted({self.least, *COMPARED_LENGTHS})
-        return [n for n in lengths if n >= self.least and (self.greatest is None or n <= self.greatest) and self.has(n)]
-
-    def has(self, tokens: int) -> bool:
-        """True if this number of tokens fulfils the conditions."""
-        conditions = dict.fromkeys(c for graph in self.graphs for c in graph.conditions if not c.functions)
-        return all(evaluate(c, {"batch": EXAMPLE_ROWS, "tokens": tokens}, {}) for c in conditions)
-
-    @property
-    def assumptions(self) -> list[str]:
-        """The assumptions of every claim about these recordings."""
-        changed = dict.fromkeys(name for graph in self.graphs for name in graph.changed_state)
-        found = [f"of one call: the call changes {', '.join(list(changed)[:SHOWN_CHANGES])}"] if changed else []
-        found += dict.fromkeys(text for graph in self.graphs for text in graph.assumptions)
-        if self.patched_because:
-            found.append(f"as traced: parts of the model were replaced, because {self.patched_because}")
-        return found
 
 
 Proofs = list[tuple[Piece, dict[str, OutputProof]]]
@@ -107,7 +72,7 @@ class OpenCalls:
         first = found[0][1]
         held = [f"input_{k}" for k, role in enumerate(self._roles[call_mode]) if role == FIXED]
         same = (f"the same in both runs: {', '.join(held)}",) if held else ()
-        theorems = {name: join_theorem(name, found, statement) for name in first}
+        theorems = {name: join_theorem(name, found, statement, self.solver) for name in first}
         return {
             name: theorem.model_copy(update={"assumptions": (*theorem.assumptions, *same)})
             if theorem.proved
@@ -181,22 +146,30 @@ class OpenCalls:
         example = prime_length(EXAMPLE_LENGTH, avoided)
         limit = self.subject.max_length
         example = example if limit is None else min(example, limit)
-        first = self._piece(module, inputs, example)
-        yield first
-        below, above, count = first.least - 1, first.greatest, 1
-        while below >= LEAST_SIZE and count < MAX_PIECES and self.may_widen(call_mode):
-            piece = self._piece(module, inputs, below)
-            yield piece
-            below, count = piece.least - 1, count + 1
-        while above is not None and (limit is None or above < limit) and count < MAX_PIECES:
-            if not self.may_widen(call_mode):
+        pieces: list[Piece] = []
+        tried: set[int] = set()
+        while len(tried) < MAX_PIECES and (not tried or self.may_widen(call_mode)):
+            tokens = next((n for n in self._uncovered(pieces, example) if n not in tried), None)
+            if tokens is None:
                 break
+            tried.add(tokens)
             try:
-                piece = self._piece(module, inputs, above + 1)
-            except Exception:  # noqa: BLE001 - the model takes no more tokens
-                break
+                piece = self._piece(module, inputs, tokens)
+            except Exception:
+                if pieces:  # the model does not take so few or so many tokens
+                    continue
+                raise
+            pieces.append(piece)
             yield piece
-            above, count = piece.greatest, count + 1
+
+    def _uncovered(self, pieces: Sequence[Piece], example: int) -> Iterator[int]:
+        """The lengths next to those of the recordings, the nearest to the example first and shorter ones before."""
+        limit = self.subject.max_length
+        ends = [example, *(piece.least for piece in pieces), *(p.greatest for p in pieces if p.greatest is not None)]
+        last = max(ends) + EXAMPLE_LENGTH
+        for n in [*range(example, LEAST_SIZE - 1, -1), *range(example + 1, min(last, limit or last) + 1)]:
+            if not any(piece.has(n) for piece in pieces):
+                yield n
 
     def _piece(self, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> Piece:
         sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
@@ -210,7 +183,7 @@ class OpenCalls:
             with self.subject.export_context():
                 graphs = record_open(module, inputs, sizes)
         self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
-        least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions])
+        least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions], self.solver)
         limit = self.subject.max_length
         if limit is not None:
             greatest = limit if greatest is None else min(greatest, limit)
@@ -404,53 +377,26 @@ def without_theorem(reason: str) -> Theorem:
     return Theorem(proved=False, reason=reason)
 
 
-def joined_pieces(name: str, found: Proofs) -> list[Piece]:
-    """The ranges of lengths that a theorem about an output covers: the first, and those that adjoin and are proved."""
-    first, _ = found[0]
-    joined, least, greatest = [first], first.least, first.greatest
-    for piece, own in found[1:]:
-        if name not in own or not own[name].proved:
-            continue
-        if piece.greatest is not None and piece.greatest + 1 == least:
-            least = piece.least
-        elif greatest is not None and piece.least == greatest + 1:
-            greatest = piece.greatest
-        else:
-            continue
-        joined.append(piece)
-    return joined
+def proved_lengths(name: str, found: Proofs, solver: Solver) -> Coverage:
+    """The lengths that a theorem about an output covers."""
+    return covered_lengths([piece for piece, own in found if name in own and own[name].proved], solver)
 
 
-def join_theorem(name: str, found: Proofs, statement: Statement | Equivariance) -> Theorem:
+def join_theorem(name: str, found: Proofs, statement: Statement | Equivariance, solver: Solver) -> Theorem:
     """The theorem about one output from the results for adjoining ranges of lengths."""
     result = found[0][1][name]
     if not result.proved:
         where = "" if result.node is None else f"{result.node.target} ({module_path(result.node)}): "
         return without_theorem(f"{where}{result.reason}")
-    pieces = joined_pieces(name, found)
+    covered = proved_lengths(name, found, solver)
+    pieces = covered.pieces
     results = [own[name] for piece, own in found if any(piece is one for one in pieces)]
-    ends = [piece.greatest for piece in pieces]
     assumptions = [text for piece in pieces for text in piece.assumptions]
     assumptions += [text for one in results for text in one.assumptions]
     return Theorem(
-        proved=True, least_length=min(piece.least for piece in pieces),
-        greatest_length=None if None in ends else max(end for end in ends if end is not None),
+        proved=True, least_length=covered.least, greatest_length=covered.greatest,
         every_depth=all(one.every_depth for one in results),
         covers=statement.covers,
-        conditions=tuple(dict.fromkeys(text for piece in pieces for text in piece.others)),
+        conditions=tuple(map(str, covered.conditions)),
         assumptions=(OPEN_CALL_ASSUMPTION, *dict.fromkeys(assumptions)),
     )  # fmt: skip
-
-
-def length_bounds(conditions: Sequence[Formula]) -> tuple[int, int | None, tuple[str, ...]]:
-    """The least and the greatest number of tokens that fulfil conditions, and the conditions that are no such bound."""
-    least, greatest, others = LEAST_SIZE, None, []
-    for condition in dict.fromkeys(conditions):
-        match condition:
-            case AtMostZero(parts=(term,)) if (term - TOKENS).is_constant:
-                greatest = -term.constant if greatest is None else min(greatest, -term.constant)
-            case AtMostZero(parts=(term,)) if (term + TOKENS).is_constant:
-                least = max(least, term.constant)
-            case _ if condition is not TRUE:
-                others.append(str(condition))
-    return least, greatest, tuple(others)

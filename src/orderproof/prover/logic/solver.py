@@ -6,7 +6,9 @@ there is none is the proof. *unknown* counts as no proof. Answers are kept by qu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+import math
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -26,7 +28,11 @@ from orderproof.prover.logic.terms import (
     Product,
     Term,
     Variable,
+    as_term,
+    at_most,
     conjunction,
+    flat,
+    implication,
     negation,
 )
 
@@ -64,6 +70,8 @@ class Solver:
         self.queries += 1
         self._z3.push()
         self._z3.add(self._translate(counterexample))
+        for product in dict.fromkeys(_products(counterexample)):
+            self._z3.add(*map(self._translate, _product_bounds(product)))
         answer = self._z3.check()
         self._z3.pop()
         return bool(answer == z3.unsat)
@@ -101,6 +109,25 @@ class Solver:
             case Or(parts=(operands,)):
                 return z3.Or(*map(to, operands))
         return z3.BoolVal(e is TRUE)
+
+
+def _products(e: Expression) -> Iterator[Product]:
+    """The products inside an expression."""
+    if isinstance(e, Product):
+        yield e
+    for part in flat(e.parts):
+        if isinstance(part, Expression):
+            yield from _products(part)
+
+
+def _product_bounds(product: Product) -> Iterator[Formula]:
+    """What holds of every product of integers, none of which is zero: it is at least as large as each factor."""
+    factors = [as_term(factor) for factor in product.parts[0]]
+    for signs in itertools.product((1, -1), repeat=len(factors)):
+        sizes = [factor * sign for factor, sign in zip(factors, signs, strict=True)]
+        size = as_term(product) * math.prod(signs)
+        known = conjunction(*(at_most(1, one) for one in sizes))
+        yield from (implication(known, at_most(one, size)) for one in sizes)
 
 
 @cache

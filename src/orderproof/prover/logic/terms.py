@@ -35,7 +35,7 @@ class Expression:
     def variables(self) -> frozenset[Variable]:
         """The variables that occur."""
         found: set[Variable] = set()
-        for part in _flat(self.parts):
+        for part in flat(self.parts):
             if isinstance(part, Expression):
                 found |= part.variables
         return frozenset(found)
@@ -43,20 +43,21 @@ class Expression:
     @cached_property
     def magnitude(self) -> int:
         """The largest absolute value of the integers that occur."""
-        parts = (p for p in _flat(self.parts) if isinstance(p, int | Expression))
+        parts = (p for p in flat(self.parts) if isinstance(p, int | Expression))
         return max((abs(p) if isinstance(p, int) else p.magnitude for p in parts), default=0)
 
     @cached_property
     def functions(self) -> frozenset[str]:
         """Names of the functions that occur."""
         own = {self.name} if isinstance(self, Apply | Holds) else set()
-        return frozenset(own.union(*(p.functions for p in _flat(self.parts) if isinstance(p, Expression))))
+        return frozenset(own.union(*(p.functions for p in flat(self.parts) if isinstance(p, Expression))))
 
 
-def _flat(parts: Iterable[Any]) -> Iterable[Any]:
+def flat(parts: Iterable[Any]) -> Iterable[Any]:
+    """The parts of an expression, with those of tuples in place of the tuples."""
     for part in parts:
         if isinstance(part, tuple):
-            yield from _flat(part)
+            yield from flat(part)
         else:
             yield part
 
@@ -199,11 +200,13 @@ def without_common_factors(first: Term, second: Term) -> tuple[Term, Term, Term]
     if first.constant or second.constant or not second.summands:
         return first, second, common
     for atom in _factors(second.summands[0][0]):
+        if first.constant or second.constant:
+            break
         if all(atom in _factors(a) for term in (first, second) for a, _ in term.summands):
             first, second = (_without_factor(term, atom) for term in (first, second))
             common = common.times(as_term(atom))
-            if second.is_constant:
-                break
+    if second.is_constant and second.constant < 0:
+        return -first, -second, -common
     return first, second, common
 
 

@@ -26,6 +26,7 @@ from orderproof.prover.logic.terms import (
     apply,
     as_term,
     at_most,
+    conditional,
     conjunction,
     constant_quotient,
     disjunction,
@@ -135,6 +136,9 @@ class OpenSizes:
                 if isinstance(e, FloorDiv | CleanDiv):
                     return floor_division(dividend, divisor.constant)
                 return remainder(dividend, divisor.constant).times(common)
+            if isinstance(e, Mod | PythonMod) and dividend.is_constant and dividend.constant >= 0:
+                smaller = less(dividend, divisor)
+                return conditional(smaller, dividend.times(common), apply(self._text(e)))
         if isinstance(e, Max | Min):
             result = parts[0]
             for part in parts[1:]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from orderproof.auditing.theorems import length_bounds
+from orderproof.auditing.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.recheck.certificate_file import VERSION
@@ -55,8 +55,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
     if not results[output].proved:
         return None
     branches = [walk_branch(graph, roles, statement, solver) for graph in graphs]
-    least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions])
-    conditions = dict.fromkeys(c for graph in graphs for c in graph.conditions if str(c) in others)
+    least, greatest, conditions = length_bounds([c for graph in graphs for c in graph.conditions], Solver())
     return {
         "certificate": VERSION,
         "kind": KIND,

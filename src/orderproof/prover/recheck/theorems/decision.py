@@ -10,7 +10,7 @@ This procedure is written for the recheck and shares nothing with the prover, wh
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any, TypeVar
@@ -33,7 +33,7 @@ from orderproof.prover.recheck.theorems.formulas import (
     some,
 )
 from orderproof.prover.recheck.theorems.replacement import Replacement
-from orderproof.prover.recheck.theorems.terms import Apply, Atom, Expression, Floor, If, Term, of_atom
+from orderproof.prover.recheck.theorems.terms import Apply, Atom, Expression, Floor, If, Product, Term, of_atom
 
 MAX_BRANCHES = 4000
 
@@ -117,15 +117,17 @@ class _Branch:
         zero: list[Term] = []
         floors: dict[Floor, None] = {}
         for fact in (*self.facts, *more):
+            floors |= dict.fromkeys(_atoms(fact, Floor))
             if isinstance(fact, AtMostZero):
                 below.append(fact.fields[0])
             elif isinstance(fact, IsZero):
                 zero.append(fact.fields[0])
-            floors |= dict.fromkeys(_atoms(fact, Floor))
         for floor in floors:
             term, divisor = floor.fields
             rest = term - of_atom(floor) * divisor
             below += [rest * -1, rest - (divisor - 1)]
+        for one in dict.fromkeys(p for t in (*below, *zero) for p, _ in t.summands if isinstance(p, Product)):
+            below += _product_bounds(one, below, zero)
         return contradict(below, zero)
 
     def next_choice(self) -> tuple[_Branch, list[Formula]] | None:
@@ -173,6 +175,20 @@ def _cases(fact: Formula) -> Formula | None:
         yes, no = (Replacement({atom: term}).formula(fact) for term in (first, second))
         return some(every(condition, yes), every(opposite(condition), no))
     return None
+
+
+def _product_bounds(product: Product, below: Sequence[Term], zero: Sequence[Term]) -> list[Term]:
+    """What follows for a product of integers none of which is zero: it is at least as large as each of them."""
+    sizes, sign = [], 1
+    for factor in map(of_atom, product.fields[0]):
+        if contradict([*below, factor], zero):  # it is positive
+            sizes.append(factor)
+        elif contradict([*below, factor * -1], zero):  # it is negative
+            sizes.append(factor * -1)
+            sign = -sign
+        else:
+            return []
+    return [size - of_atom(product) * sign for size in sizes]
 
 
 def _parts(formula: Formula) -> tuple[Formula, ...]:

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,13 +25,13 @@ from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.result import RecheckResult
 from orderproof.prover.recheck.theorems.decision import Decision
 from orderproof.prover.recheck.theorems.depth import check_depth
-from orderproof.prover.recheck.theorems.formulas import Formula
+from orderproof.prover.recheck.theorems.formulas import Formula, at_most, every, some
 from orderproof.prover.recheck.theorems.notation import read_formula, require, text
 from orderproof.prover.recheck.theorems.permutations.depth import check_moved_depth
 from orderproof.prover.recheck.theorems.permutations.moved_recording import MovedRecording
 from orderproof.prover.recheck.theorems.permutations.recording import check_moved_recording
 from orderproof.prover.recheck.theorems.recording import Range, Recording, check_recording
-from orderproof.prover.recheck.theorems.statements import LEAST_SIZE, find_statement
+from orderproof.prover.recheck.theorems.statements import BATCH, LEAST_SIZE, TOKENS, find_statement
 
 KIND = "theorem"
 FIELDS = {"certificate", "kind", "law", "code", "output", "subject", "claim", "assumptions", "calls", "digest"}
@@ -116,27 +117,46 @@ def _check_call(
 ) -> None:  # fmt: skip
     require(set(call) == {"shared", "ranges"}, "a call has other fields")
     statement = find_statement(certificate["law"], certificate["code"], shared)
-    ranges = sorted(call["ranges"], key=lambda r: r["least_length"])
+    ranges, wholes = sorted(call["ranges"], key=range_order), []
     require(ranges and ranges == call["ranges"], "the ranges of lengths are not in order")
-    least, greatest = ranges[0]["least_length"], ranges[-1]["greatest_length"]
-    for one, following in zip(ranges, [*ranges[1:], None], strict=True):
+    for one in ranges:
         fields = {"least_length", "greatest_length", "conditions", "recordings"}
         require(set(one) == fields and type(one["least_length"]) is int, "a range of lengths has other fields")
         end = one["greatest_length"]
         require(one["least_length"] >= LEAST_SIZE, "a range begins before 2 tokens")
         require(end is None or (type(end) is int and end >= one["least_length"]), "a range of lengths is empty")
-        adjoins = following is None or (end is not None and following["least_length"] == end + 1)
-        require(adjoins, "the ranges of lengths do not adjoin")
         conditions = tuple(map(read_formula, one["conditions"]))
         whole = Range(
             statement, one["least_length"], end, conditions, frozenset(certificate["assumptions"]), decision, fill
         )
         _check_range(one["recordings"], whole, shared, found)
-        found.conditions = tuple(dict.fromkeys([*found.conditions, *conditions]))
+        wholes.append(whole)
+    greatest = None if any(w.greatest is None for w in wholes) else max(w.greatest or 0 for w in wholes)
+    if not _cover(wholes, wholes[0].least, greatest, decision):
+        pairs = itertools.pairwise(wholes)
+        adjoin = all(one.greatest is not None and after.least == one.greatest + 1 for one, after in pairs)
+        require(adjoin, "the ranges of lengths leave lengths out")
+        found.conditions = tuple(dict.fromkeys([*found.conditions, *(c for whole in wholes for c in whole.conditions)]))
     ends = [e for e in (found.greatest, greatest) if e is not None]
-    found.least, found.greatest = max(found.least, least), min(ends, default=None)
+    found.least, found.greatest = max(found.least, wholes[0].least), min(ends, default=None)
     require(found.greatest is None or found.least <= found.greatest, "its calls have no length in common")
     found.covers = (*found.covers, *statement.covers)
+
+
+def range_order(one: Mapping[str, Any]) -> tuple[int, bool, int]:
+    """The order of the ranges of lengths in a call: by their first and their last length."""
+    end = one["greatest_length"]
+    return one["least_length"], end is None, end or 0
+
+
+def _cover(ranges: Sequence[Range], least: int, greatest: int | None, decision: Decision) -> bool:
+    """True if each length between these, with any number of rows, is in a range and fulfils its conditions."""
+
+    def between(first: int, last: int | None) -> tuple[Formula, ...]:
+        return at_most(first, TOKENS), *([] if last is None else [at_most(TOKENS, last)])
+
+    whole = every(at_most(LEAST_SIZE, BATCH), *between(least, greatest))
+    return decision.implies(whole, some(*(every(*between(r.least, r.greatest), *r.conditions) for r in ranges)))
 
 
 def _check_range(recordings: Sequence[dict[str, Any]], whole: Range, shared: tuple[str, ...], found: _Found) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orderproof.auditing.theorems import length_bounds
+from orderproof.auditing.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.permutation_certificate import moved_recording_record
@@ -87,8 +87,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, *, 
     (output,) = results
     if not results[output].proved:
         return None
-    least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions])
-    conditions = dict.fromkeys(c for graph in graphs for c in graph.conditions if str(c) in others)
+    least, greatest, conditions = length_bounds([c for graph in graphs for c in graph.conditions], Solver())
     return {
         "certificate": VERSION,
         "kind": KIND,

@@ -1,0 +1,154 @@
+"""Recordings with open sizes, the lengths that each is about, and the lengths that several cover together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from orderproof.auditing.proof import SHOWN_CHANGES
+from orderproof.prover.logic.rewriting import evaluate
+from orderproof.prover.logic.solver import Solver
+from orderproof.prover.logic.terms import (
+    TRUE,
+    AtMostZero,
+    EqualsZero,
+    FloorDivision,
+    Formula,
+    at_most,
+    conjunction,
+    disjunction,
+)
+from orderproof.prover.recording.open_recording import OpenGraph
+from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.symbolic.statement import BATCH, TOKENS
+
+EXAMPLE_ROWS = 3
+COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The recordings for a range of lengths [tokens], both ends included; no greatest length means no end."""
+
+    graphs: tuple[OpenGraph, ...]
+    least: int
+    greatest: int | None
+    others: tuple[Formula, ...]  # conditions besides the bounds of the number of tokens
+    patched_because: str  # why parts of the model were replaced; empty if they were not
+
+    @property
+    def compared_lengths(self) -> list[int]:
+        """The lengths [tokens] of the eager calls with which the recordings are compared."""
+        found = [n for n in sorted({self.least, *COMPARED_LENGTHS}) if self.has(n)]
+        near = range(self.least, self.least + 2 * max(COMPARED_LENGTHS))
+        return found or [n for n in near if self.has(n)][:2]
+
+    def has(self, tokens: int) -> bool:
+        """True if this number of tokens fulfils the conditions."""
+        if tokens < self.least or (self.greatest is not None and tokens > self.greatest):
+            return False
+        conditions = dict.fromkeys(c for graph in self.graphs for c in graph.conditions if not c.functions)
+        return all(evaluate(c, {"batch": EXAMPLE_ROWS, "tokens": tokens}, {}) for c in conditions)
+
+    @property
+    def lengths(self) -> Formula:
+        """The lengths, as a formula over the open sizes."""
+        return conjunction(*_between(self.least, self.greatest), *self.others)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """The assumptions of every claim about these recordings."""
+        changed = dict.fromkeys(name for graph in self.graphs for name in graph.changed_state)
+        found = [f"of one call: the call changes {', '.join(list(changed)[:SHOWN_CHANGES])}"] if changed else []
+        found += dict.fromkeys(text for graph in self.graphs for text in graph.assumptions)
+        if self.patched_because:
+            found.append(f"as traced: parts of the model were replaced, because {self.patched_because}")
+        return found
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The lengths [tokens] that pieces cover together, and the conditions that are left."""
+
+    pieces: tuple[Piece, ...]
+    least: int
+    greatest: int | None
+    conditions: tuple[Formula, ...] = ()
+
+
+def covered_lengths(pieces: Sequence[Piece], solver: Solver) -> Coverage:
+    """The longest range without conditions around the first piece; if there is none, the pieces that adjoin."""
+    if any(piece.others for piece in pieces):
+        for least, greatest in _ranges(pieces):
+            inside = tuple(p for p in pieces if p.least >= least and _ends_by(p.greatest, greatest))
+            premises = (at_most(LEAST_SIZE, BATCH), *_between(least, greatest))
+            if solver.implies(premises, disjunction(*(piece.lengths for piece in inside))):
+                return Coverage(inside, least, greatest)
+    joined, least, greatest = [pieces[0]], pieces[0].least, pieces[0].greatest
+    for piece in pieces[1:]:
+        if piece.greatest is not None and piece.greatest + 1 == least:
+            least = piece.least
+        elif greatest is not None and piece.least == greatest + 1:
+            greatest = piece.greatest
+        else:
+            continue
+        joined.append(piece)
+    conditions = dict.fromkeys(c for piece in joined for c in piece.others)
+    return Coverage(tuple(joined), least, greatest, tuple(conditions))
+
+
+def _ranges(pieces: Sequence[Piece]) -> Iterator[tuple[int, int | None]]:
+    """The ranges that begin and end with pieces and contain the first one, longer ones first."""
+    ends = sorted({p.greatest for p in pieces if p.greatest is not None}, reverse=True)
+    endless = [None] if any(p.greatest is None for p in pieces) else []
+    for least in sorted({p.least for p in pieces}):
+        for greatest in [*endless, *ends]:
+            if least <= pieces[0].least and _ends_by(pieces[0].greatest, greatest):
+                yield least, greatest
+
+
+def _ends_by(one: int | None, end: int | None) -> bool:
+    return end is None or (one is not None and one <= end)
+
+
+def _between(least: int, greatest: int | None) -> list[Formula]:
+    return [at_most(least, TOKENS), *([] if greatest is None else [at_most(TOKENS, greatest)])]
+
+
+def length_bounds(conditions: Sequence[Formula], solver: Solver) -> tuple[int, int | None, tuple[Formula, ...]]:
+    """The least and the greatest number of tokens that fulfil conditions, and those that do not follow from these."""
+    least, greatest, others = LEAST_SIZE, None, []
+    for condition in dict.fromkeys(conditions):
+        if condition is TRUE:
+            continue
+        bounds = list(_bounds(condition))
+        if not bounds:
+            others.append(condition)
+        for low, high in bounds:
+            least = least if low is None else max(least, low)
+            greatest = high if greatest is None else greatest if high is None else min(greatest, high)
+    left: list[Formula] = []
+    for condition in others:
+        if not solver.implies((at_most(LEAST_SIZE, BATCH), *_between(least, greatest), *left), condition):
+            left.append(condition)
+    return least, greatest, tuple(left)
+
+
+def _bounds(condition: Formula) -> Iterator[tuple[int | None, int | None]]:
+    """A condition as least and greatest numbers of tokens; nothing if it is not that."""
+    match condition:
+        case AtMostZero(parts=(term,)) if (term - TOKENS).is_constant:
+            yield None, -term.constant
+        case AtMostZero(parts=(term,)) if (term + TOKENS).is_constant:
+            yield term.constant, None
+        case AtMostZero(parts=(term,)) if len(term.summands) == 1 and isinstance(term.summands[0][0], FloorDivision):
+            (floor, factor), more = term.summands[0], term.constant
+            divided, divisor = floor.parts
+            if factor == 1:  # floor(t / d) <= -more
+                yield from _bounds(at_most(divided, divisor * (1 - more) - 1))
+            elif factor == -1:  # floor(t / d) >= more
+                yield from _bounds(at_most(divisor * more, divided))
+        case EqualsZero(parts=(term,)):
+            sides = [list(_bounds(at_most(side, 0))) for side in (term, -term)]
+            if all(sides):
+                yield from (*sides[0], *sides[1])
