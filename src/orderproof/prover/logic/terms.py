@@ -200,11 +200,11 @@ def without_common_factors(first: Term, second: Term) -> tuple[Term, Term, Term]
     if first.constant or second.constant or not second.summands:
         return first, second, common
     for atom in _factors(second.summands[0][0]):
-        if first.constant or second.constant:
-            break
         if all(atom in _factors(a) for term in (first, second) for a, _ in term.summands):
             first, second = (_without_factor(term, atom) for term in (first, second))
             common = common.times(as_term(atom))
+            if first.constant or second.constant:
+                break
     if second.is_constant and second.constant < 0:
         return -first, -second, -common
     return first, second, common

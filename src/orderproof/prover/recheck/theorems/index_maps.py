@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from orderproof.errors import CertificateError
 from orderproof.prover.recheck.theorems.facts import Axes, Fact, axis, product_of
-from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer, remainder_of
+from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer, of_atom, remainder_of
 
 Digits: TypeAlias = tuple[tuple[Term, Term], ...]  # (size, index) of each
 Equal: TypeAlias = Callable[[Term, Term], bool]  # of two sizes, for all open sizes
@@ -31,12 +31,13 @@ def regrouped(digits: Digits, axes: Axes, equal: Equal) -> list[Term]:
                 raise NoMap("the axes of a dimension do not fit")
             extent, place = rest.pop()
             grown = total.times(extent)
-            if grown.is_integer and size.is_integer and grown.constant > size.constant:
+            if size.is_integer and not (grown.is_integer and grown.constant <= size.constant):
                 needed, uneven = divmod(size.constant, total.constant)
-                if uneven or extent.constant % needed:
+                outer = None if uneven else _quotient(extent, needed)
+                if outer is None:
                     raise NoMap("the axes of a dimension do not fit")
                 value = value + remainder_of(place, needed) * total.constant
-                rest.append((integer(extent.constant // needed), floor_of(place, needed)))
+                rest.append((outer, floor_of(place, needed)))
                 break
             if not total.is_integer:
                 raise NoMap("the index of a merged dimension is not linear")
@@ -45,6 +46,16 @@ def regrouped(digits: Digits, axes: Axes, equal: Equal) -> list[Term]:
     if any(not equal(size, integer(1)) for size, _ in rest):
         raise NoMap("the axes of a dimension do not fit")
     return found[::-1]
+
+
+def _quotient(term: Term, divisor: int) -> Term | None:
+    """A term divided by an integer; None if some coefficient is no multiple of it."""
+    if divisor < 1 or any(n % divisor for n in (term.constant, *(factor for _, factor in term.summands))):
+        return None
+    found = integer(term.constant // divisor)
+    for atom, factor in term.summands:
+        found = found + of_atom(atom) * (factor // divisor)
+    return found
 
 
 def read(fact: Fact, dims: Sequence[Digits], equal: Equal) -> Fact:

@@ -40,7 +40,7 @@ def slice_(step: Step) -> list[Derived]:
     stride = 1 if step.name == "narrow" else step.integer(step.argument(4, "step", 1))
     given, size = step.argument(2, "start"), size_of(fact, dim)
     start = step.term(0 if given is None else given)
-    if start.is_integer and start.constant < 0:
+    if step.setting.discharge(Obligation((), TRUE, less(start, 0))):  # it counts from the end
         start = start + size
         if step.setting.discharge(Obligation((), TRUE, at_most(start, 0))):
             start = integer(0)  # torch moves a start before the first element
