@@ -16,7 +16,9 @@ from orderproof.prover.logic.terms import (
     at_most,
     conditional,
     conjunction,
+    constant_quotient,
     disjunction,
+    divided,
     equal,
     floor_division,
     holds,
@@ -147,6 +149,31 @@ def test_common_factors_of_two_sizes_are_divided_out() -> None:
     rows, tokens = variable("rows"), variable("tokens")
     first, second, common = without_common_factors((rows * 8).times(tokens), rows * 4)
     assert (first, second, common) == (tokens * 8, as_term(4), rows)
+
+
+def test_no_factor_is_divided_out_of_a_constant() -> None:
+    rows, chunks = variable("rows"), floor_division(variable("tokens") * -1, 4)
+    first, second, common = without_common_factors(rows, (rows * -128).times(chunks))
+    assert (first, second, common) == (as_term(1), chunks * -128, rows)
+    first, second, common = without_common_factors(chunks * -1, chunks * -4)
+    assert (first, second, common) == (as_term(1), as_term(4), chunks * -1)
+
+
+def test_a_term_is_divided_by_its_factors() -> None:
+    chunks = floor_division(variable("tokens") * -1, 4)
+    assert divided(chunks * -4 + 8, 4) is chunks * -1 + 2
+    assert divided(chunks * -4 + 6, 4) is None
+    assert constant_quotient(chunks * -4, chunks * -1) == 4
+    assert constant_quotient(chunks * -4 + 1, chunks * -1) is None
+    assert constant_quotient(chunks * -1, chunks * -4) is None
+
+
+@pytest.mark.parametrize(("chunks", "implied"), [(1, True), (0, False)])
+def test_a_product_of_positive_sizes_is_at_least_each_of_them(chunks: int, *, implied: bool) -> None:
+    rows, n = variable("rows"), variable("n")
+    premises = (at_most(2, rows), at_most(chunks, n))
+    assert Solver().implies(premises, at_most(rows, rows.times(n))) is implied
+    assert Solver().implies(premises, at_most(n, rows.times(n))) is implied
 
 
 @pytest.mark.parametrize(

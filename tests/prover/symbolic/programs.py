@@ -63,6 +63,40 @@ def chunked(m: Program, x: Tensor) -> Tensor:
     return attend(m, x, (j <= i) & (i // 4 == j // 4), fill=torch.finfo(x.dtype).min)
 
 
+def in_chunks(x: Tensor) -> Tensor:
+    """Tokens in chunks of four [batch, chunk, place, WIDTH], the last one filled with zeros."""
+    b, n, width = x.shape
+    return F.pad(x, (0, 0, 0, (4 - n % 4) % 4)).reshape(b, -1, 4, width)
+
+
+def from_chunks(x: Tensor, n: int) -> Tensor:
+    """The first n tokens of chunks."""
+    return x.reshape(x.shape[0], -1, x.shape[-1])[:, :n]
+
+
+def chunked_scan(m: Program, x: Tensor) -> Tensor:
+    """A running sum in chunks: within each, plus the totals of the chunks before it."""
+    chunks = in_chunks(m.first(x))
+    within = chunks.cumsum(2)
+    totals = within[:, :, -1]
+    before = torch.cat([torch.zeros_like(totals[:, :1]), totals.cumsum(1)], 1)[:, :-1]
+    return from_chunks(within + before[:, :, None], x.shape[1])
+
+
+def inclusive_chunk_totals(m: Program, x: Tensor) -> Tensor:
+    """The faulty scan: each token gets the total of its own chunk too."""
+    within = in_chunks(m.first(x)).cumsum(2)
+    return from_chunks(within + within[:, :, -1].cumsum(1)[:, :, None], x.shape[1])
+
+
+def decayed_chunks(m: Program, x: Tensor, diagonal: int = 0) -> Tensor:
+    """Products of decays within chunks, as exponentials of sums that are masked above a diagonal."""
+    sums = in_chunks(m.first(x)).cumsum(2)[..., 0]
+    segments = sums[..., :, None] - sums[..., None, :]
+    decay = segments.masked_fill(~torch.ones(4, 4, dtype=torch.bool).tril(diagonal), float("-inf")).exp()
+    return from_chunks(decay @ in_chunks(x), x.shape[1])
+
+
 def heads(m: Program, x: Tensor) -> Tensor:
     """Two heads by torch's fused attention."""
     b, n, _ = x.shape
@@ -130,9 +164,10 @@ class Case:
 
 
 def _case(
-    name: str, function: Callable[..., Tensor], *laws: str, masked: bool = False, greatest: int | None = None
-) -> Case:
-    return Case(name, function, frozenset(laws), masked, greatest)
+    name: str, function: Callable[..., Tensor], *laws: str, masked: bool = False, greatest: int | None = None,
+    least: int = 2,
+) -> Case:  # fmt: skip
+    return Case(name, function, frozenset(laws), masked, greatest, least)
 
 
 def less_largest(m: Program, x: Tensor) -> Tensor:
@@ -162,6 +197,10 @@ CASES = [
         "window in reverse", lambda m, x: attend(m, x, lower(x) & (index(x)[1] <= index(x)[0] - 5), fill=-1e9), "batch"
     ),
     _case("scores less their largest", less_largest, "causal", "batch"),
+    _case("scan in chunks", chunked_scan, "causal", "batch", least=5),
+    _case("scan with the totals of the own chunk", inclusive_chunk_totals, "batch", least=5),
+    _case("decays in chunks", decayed_chunks, "causal", "batch", least=5),
+    _case("decays in chunks with the next token", lambda m, x: decayed_chunks(m, x, 1), "batch", least=5),
     _case(
         "clamped by tensors",
         lambda m, x: x.clamp(m.sink - 1, m.sink.exp() + (m.sink * 0 + 4).sqrt()),
