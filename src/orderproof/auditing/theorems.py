@@ -156,7 +156,7 @@ class OpenCalls:
             try:
                 piece = self._piece(module, inputs, tokens)
             except Exception:
-                if pieces:  # the model does not take so few or so many tokens
+                if pieces:  # the model refuses this number of tokens
                     continue
                 raise
             pieces.append(piece)

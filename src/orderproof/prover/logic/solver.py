@@ -121,7 +121,7 @@ def _products(e: Expression) -> Iterator[Product]:
 
 
 def _product_bounds(product: Product) -> Iterator[Formula]:
-    """What holds of every product of integers, none of which is zero: it is at least as large as each factor."""
+    """The bounds of every product of integers, none of which is zero: it is at least as large as each factor."""
     factors = [as_term(factor) for factor in product.parts[0]]
     for signs in itertools.product((1, -1), repeat=len(factors)):
         sizes = [factor * sign for factor, sign in zip(factors, signs, strict=True)]

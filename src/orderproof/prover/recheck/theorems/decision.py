@@ -178,7 +178,7 @@ def _cases(fact: Formula) -> Formula | None:
 
 
 def _product_bounds(product: Product, below: Sequence[Term], zero: Sequence[Term]) -> list[Term]:
-    """What follows for a product of integers none of which is zero: it is at least as large as each of them."""
+    """The bounds of a product of integers none of which is zero: it is at least as large as each of them."""
     sizes, sign = [], 1
     for factor in map(of_atom, product.fields[0]):
         if contradict([*below, factor], zero):  # it is positive
