@@ -6,7 +6,7 @@ in both runs.
 Machine-checked (proofs/symbolic/steps.v): reduction_step, sum_step, whole_count_step.
 Machine-checked (proofs/rules/scan_lemma.v): cumulative_sum_reads_prefix.
 Machine-checked (proofs/rules/maximum_lemma.v): maximum_of_visible.
-Not machine-checked: values by cases.
+Not machine-checked: values by cases; that a sum over the tokens that begin a document is its number, by definition.
 """
 
 from __future__ import annotations
