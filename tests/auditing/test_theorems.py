@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from orderproof import prove
+from orderproof.auditing import theorems
+from orderproof.auditing.api import as_subject, audit_context, report_on_law
+from orderproof.auditing.theorem_certificates import theorem_certificate
+from orderproof.prover.logic.terms import FALSE
+from orderproof.prover.recheck.theorems.theorem import check_theorem
+from orderproof.records.audit import Theorem
 
 TURN = 40  # [tokens] up to which the module keeps the order
 
@@ -39,3 +47,80 @@ def test_the_range_of_lengths_is_that_of_the_calls_with_and_without_a_mask(maske
     assert (theorem.least_length, theorem.greatest_length) == (2, TURN)
     assert theorem.covers[0] == "no attention mask"
     assert theorem.covers[1].startswith("every attention mask")
+
+
+def test_nothing_follows_from_conditions_that_contradict_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = theorems.record_open
+    monkeypatch.setattr(
+        theorems, "record_open", lambda *a: [dataclasses.replace(g, conditions=(FALSE,)) for g in original(*a)]
+    )
+    theorem = prove(nn.Linear(8, 8).eval(), "causal", inputs=torch.randn(2, 7, 8)).theorem
+    assert theorem is not None
+    assert not theorem.proved
+    assert "do not hold for the length at which it was made" in theorem.reason
+
+
+class ScansInChunks(nn.Module):
+    """A running sum in chunks of four. The last chunk is filled with zeros if the length is no multiple of four."""
+
+    def __init__(self, *, own: bool) -> None:
+        super().__init__()
+        self.own = own
+        self.map = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs; with `own`, each token also gets the total of its own chunk."""
+        filled = nn.functional.pad(self.map(x), (0, 0, 0, -x.shape[1] % 4))
+        within = filled.reshape(x.shape[0], -1, 4, 8).cumsum(2)
+        totals = within[:, :, -1].cumsum(1)
+        before = totals if self.own else torch.cat([torch.zeros_like(totals[:, :1]), totals], 1)[:, :-1]
+        return (within + before[:, :, None]).reshape(x.shape[0], -1, 8)[:, : x.shape[1]]
+
+
+class DoublesOddLengths(nn.Module):
+    """A map of each token, and twice that if their number is odd; with `flips`, their order reversed then too."""
+
+    def __init__(self, *, flips: bool) -> None:
+        super().__init__()
+        self.flips = flips
+        self.map = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs."""
+        if x.shape[1] % 2 == 0:
+            return self.map(x)
+        return 2 * self.map(x.flip(1) if self.flips else x)
+
+
+def causal_theorem(module: nn.Module, tokens: int) -> tuple[Theorem | None, str]:
+    """The theorem about causality, and the sentence of its certificate."""
+    context = audit_context(as_subject(module.eval(), inputs=torch.randn(2, tokens, 8)), length=tokens)
+    (finding,) = report_on_law(context, "causal").findings
+    made = theorem_certificate(context, finding)
+    return finding.theorem, "" if made is None else check_theorem(made).theorem
+
+
+def test_a_scan_in_chunks_is_causal_at_every_length_from_its_second_chunk_on() -> None:
+    theorem, sentence = causal_theorem(ScansInChunks(own=False), 7)
+    assert theorem is not None
+    assert theorem.proved
+    assert (theorem.least_length, theorem.greatest_length, theorem.conditions) == (5, None, ())
+    assert sentence == "causal: for every length from 5 on, every batch size of at least 2 and every weight"
+
+
+def test_a_scan_that_adds_the_total_of_the_own_chunk_is_not_causal() -> None:
+    assert prove(ScansInChunks(own=True).eval(), "causal", inputs=torch.randn(2, 7, 8)).verdict == "refuted"
+
+
+def test_recordings_with_conditions_are_joined_where_they_cover_every_length() -> None:
+    theorem, sentence = causal_theorem(DoublesOddLengths(flips=False), 7)
+    assert theorem is not None
+    assert (theorem.least_length, theorem.greatest_length, theorem.conditions) == (2, None, ())
+    assert sentence == "causal: for every length from 2 on, every batch size of at least 2 and every weight"
+
+
+def test_lengths_at_which_a_law_fails_are_not_covered() -> None:
+    theorem, sentence = causal_theorem(DoublesOddLengths(flips=True), 8)
+    assert theorem is not None
+    assert not theorem.proved
+    assert not sentence

@@ -14,9 +14,11 @@ from orderproof.prover.logic.terms import (
     EqualsZero,
     FloorDivision,
     Formula,
+    Not,
     at_most,
     conjunction,
     disjunction,
+    less,
 )
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
@@ -117,21 +119,31 @@ def _between(least: int, greatest: int | None) -> list[Formula]:
 
 def length_bounds(conditions: Sequence[Formula], solver: Solver) -> tuple[int, int | None, tuple[Formula, ...]]:
     """The least and the greatest number of tokens that fulfil conditions, and those that do not follow from these."""
-    least, greatest, others = LEAST_SIZE, None, []
-    for condition in dict.fromkeys(conditions):
-        if condition is TRUE:
-            continue
-        bounds = list(_bounds(condition))
-        if not bounds:
-            others.append(condition)
-        for low, high in bounds:
-            least = least if low is None else max(least, low)
-            greatest = high if greatest is None else greatest if high is None else min(greatest, high)
-    left: list[Formula] = []
-    for condition in others:
-        if not solver.implies((at_most(LEAST_SIZE, BATCH), *_between(least, greatest), *left), condition):
-            left.append(condition)
-    return least, greatest, tuple(left)
+    least, greatest, left = LEAST_SIZE, None, [c for c in dict.fromkeys(conditions) if c is not TRUE]
+    # A bound may make another one of an inequation: n > 4 of n != 4, if n > 3 is known.
+    for _ in range(2):
+        known = (at_most(LEAST_SIZE, BATCH), *_between(least, greatest))
+        others: list[Formula] = []
+        for condition in left:
+            bounds = list(_bounds(_without_equality(condition, known, solver)))
+            if not bounds and not solver.implies((*known, *others), condition):
+                others.append(condition)
+            for low, high in bounds:
+                least = least if low is None else max(least, low)
+                greatest = high if greatest is None else greatest if high is None else min(greatest, high)
+        left = others
+    known = (at_most(LEAST_SIZE, BATCH), *_between(least, greatest))
+    return least, greatest, tuple(condition for condition in left if not solver.implies(known, condition))
+
+
+def _without_equality(condition: Formula, known: Sequence[Formula], solver: Solver) -> Formula:
+    """An inequation as a comparison, if only one side of it is possible."""
+    if isinstance(condition, Not) and isinstance(condition.parts[0], EqualsZero):
+        (term,) = condition.parts[0].parts
+        for side in (term, -term):
+            if solver.implies(known, at_most(side, 0)):
+                return less(side, 0)
+    return condition
 
 
 def _bounds(condition: Formula) -> Iterator[tuple[int | None, int | None]]:

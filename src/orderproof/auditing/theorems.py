@@ -187,7 +187,10 @@ class OpenCalls:
         limit = self.subject.max_length
         if limit is not None:
             greatest = limit if greatest is None else min(greatest, limit)
-        return Piece(tuple(graphs), least, greatest, others, patched)
+        piece = Piece(tuple(graphs), least, greatest, others, patched)
+        if not piece.has(tokens):  # from conditions that contradict each other everything would follow
+            raise NoTheorem("the conditions of the recording do not hold for the length at which it was made")
+        return piece
 
     def _inputs(self, call_mode: str) -> tuple[str, ...]:
         """The inputs of a call mode besides the tokens, the first that the module takes."""
