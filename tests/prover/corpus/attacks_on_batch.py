@@ -38,7 +38,7 @@ BATCH = [
         "rows_averaged_by_twos",
         "batch",
         lambda x: x.view(2, 2, TOKENS, WIDTH).mean(1),
-        lambda x: x.view(2, 2, TOKENS, WIDTH).mean(3).view(4, TOKENS),
+        lambda x: x.view(-1, 1, TOKENS, WIDTH).mean(3).view(-1, TOKENS),
         batch=4,
     ),
     Attack(

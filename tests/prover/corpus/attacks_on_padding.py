@@ -121,7 +121,7 @@ PADDING = [
         "pads_sorted_to_the_end",
         "padding",
         lambda x, m: rows_of(x, m.argsort(1, descending=True)),
-        lambda x, m: attend(x[:, torch.arange(TOKENS)], keys(m)),
+        lambda x, m: attend(x[:, torch.arange(x.shape[1])], keys(m)),
     ),
     Attack(
         "rows_and_tokens_together",
