@@ -222,7 +222,7 @@ class Endless(torch.nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         call = next(self.calls)
         if x.shape[1] != 7 or (self.quick is not None and call > self.quick):
-            time.sleep(20)
+            time.sleep(8)
         return x
 
 
