@@ -18,11 +18,11 @@ from torch import Tensor
 from orderproof import audit, forked_process
 from orderproof.adapter import ModelOutput
 from orderproof.auditing.sandbox import MeasurementRun
-from orderproof.auditing.time_limit import TimeLimitExceeded, time_limit
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder
 from orderproof.laws import find_law, measured_laws
 from orderproof.models import from_adapter
 from orderproof.records.audit import Finding, Report
+from orderproof.time_limit import TimeLimitExceeded, time_limit
 from tests.interruptible import start_interruptible
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,6 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.findings import finding_without_result, with_cause, with_law
 from orderproof.auditing.sandbox import LAW_TIMEOUT, MeasurementRun
 from orderproof.auditing.sentence_pair import compare_sentence_pair
-from orderproof.auditing.time_limit import TimeLimitExceeded, time_limit
 from orderproof.auditing.verdict import ProofOptions, prove_law
 from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
 from orderproof.laws import ProvedLaw, find_model_law, measured_laws, proved_laws
@@ -23,6 +22,7 @@ from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.rule import lemma_summaries
 from orderproof.records.audit import AttentionMap, Expectation, Finding, Report, Scope, SentencePair, SubjectRecord
 from orderproof.records.document import versions
+from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 Progress = Callable[[str, int, int], None]  # a text, the steps done, the steps in all
 

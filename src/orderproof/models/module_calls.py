@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
@@ -17,7 +18,10 @@ from orderproof.models.sample import BATCH_SIZE
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.reachable_state import ReachableState
+from orderproof.time_limit import TimeLimitExceeded, time_limit
 
+FURTHER_SECONDS = 30.0  # for all calls of other sizes together
+LEAST_SECONDS = 0.1  # for each of them
 MAX_ROW_LAYOUTS = 8  # assignments of axes to rows that are tried
 
 
@@ -47,6 +51,7 @@ class ModuleCalls:
     module: nn.Module
     name: str
     reached: ReachableState | None = field(default=None, repr=False)
+    seconds_left: float = FURTHER_SECONDS
 
     def first(self, calls: Sequence[Call]) -> tuple[Call, Exception | None]:
         """The first call that the module accepts, and what the one before it raised. Raises `SubjectError`."""
@@ -70,16 +75,27 @@ class ModuleCalls:
             f"{self.name}: calling it with {shapes} raised {type(failure).__name__}: {text}"
         ) from failure
 
-    def shapes(self, inputs: tuple[Tensor, ...]) -> dict[str, Shape]:
-        """The shapes of the outputs by name. Raises what the module raises."""
-        with torch.no_grad(), preserved_state(self.module, self.reached):
-            found = self.module(*[x.clone() for x in inputs])
+    def shapes(self, inputs: tuple[Tensor, ...], seconds: float | None = None) -> dict[str, Shape]:
+        """The shapes of the outputs by name. Raises what the module raises, and `TimeoutError`."""
+        try:
+            with torch.no_grad(), preserved_state(self.module, self.reached), time_limit(seconds):
+                found = self.module(*[x.clone() for x in inputs])
+        except TimeLimitExceeded:
+            raise TimeoutError(f"further calls took more than {FURTHER_SECONDS:g} s") from None
         return {name: tuple(leaf.shape) for name, leaf in leaves_by_name(found).items() if isinstance(leaf, Tensor)}
+
+    def further_shapes(self, inputs: tuple[Tensor, ...]) -> dict[str, Shape]:
+        """The same for a call of another size: all of them together have `FURTHER_SECONDS`."""
+        began = time.monotonic()
+        try:
+            return self.shapes(inputs, max(self.seconds_left, LEAST_SECONDS))
+        finally:
+            self.seconds_left -= time.monotonic() - began
 
     def accepts(self, call: Call | tuple[Tensor, ...]) -> bool:
         """True if the module can be called so."""
         try:
-            self.shapes(call.inputs() if isinstance(call, Call) else call)
+            self.further_shapes(call.inputs() if isinstance(call, Call) else call)
         except Exception:  # noqa: BLE001 - the user's forward: anything may come
             return False
         return True
@@ -89,7 +105,7 @@ class ModuleCalls:
         count = call.rows if not rows or call.row_count is None else call.row_count + rows
         larger = replace(call, tokens=call.tokens + tokens, rows=count)
         try:
-            return larger, self.shapes(larger.inputs()), ""
+            return larger, self.further_shapes(larger.inputs()), ""
         except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
             size = f"{larger.row_count} rows" if rows else f"{larger.tokens} tokens"
             return larger, {}, f"a call with {size} failed ({failure_reason(error)})"

@@ -118,7 +118,7 @@ def summed_over_rows(m: Program, x: Tensor, positions: Tensor) -> Tensor:
 
 
 def averaged(m: Program, x: Tensor, positions: Tensor) -> Tensor:
-    """A mean over the row beside attention within documents."""
+    """A mean over the row added to attention within documents."""
     return causal_within(m, x, positions) + x.mean(1, keepdim=True)
 
 
