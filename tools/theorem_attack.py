@@ -29,7 +29,9 @@ from torch import Tensor, nn
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.execution import fixed_rng, named_tensors
 from orderproof.auditing.length_ranges import Piece
-from orderproof.auditing.theorems import NoTheorem, OpenCalls, proved_lengths, restarting_positions
+from orderproof.auditing.open_calls import NoTheorem, OpenCalls
+from orderproof.auditing.open_examples import restarting_positions
+from orderproof.auditing.theorems import prove_theorems, proved_lengths
 from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import proved_laws
 from orderproof.laws.proved.proved_law import ProvedLaw
@@ -159,7 +161,7 @@ class Attack:
     def __init__(self, subject: Subject, calls: OpenCalls, law: ProvedLaw, call_mode: str) -> None:
         self.subject, self.law, self.call_mode = subject, law, call_mode
         self.statement = calls.statement(law, call_mode)
-        theorems = calls.prove(law, call_mode)
+        theorems = prove_theorems(calls, law, call_mode)
         self.proved = [name for name, theorem in theorems.items() if theorem.proved]
         if self.proved and (wrong := calls.difference(call_mode)):
             raise NoTheorem(wrong)

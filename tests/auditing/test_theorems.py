@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import prove
-from orderproof.auditing import theorems
+from orderproof.auditing import open_calls
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
 from orderproof.auditing.theorem_certificates import theorem_certificate
 from orderproof.prover.logic.terms import FALSE
@@ -50,9 +50,9 @@ def test_the_range_of_lengths_is_that_of_the_calls_with_and_without_a_mask(maske
 
 
 def test_nothing_follows_from_conditions_that_contradict_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = theorems.record_open
+    original = open_calls.record_open
     monkeypatch.setattr(
-        theorems, "record_open", lambda *a: [dataclasses.replace(g, conditions=(FALSE,)) for g in original(*a)]
+        open_calls, "record_open", lambda *a: [dataclasses.replace(g, conditions=(FALSE,)) for g in original(*a)]
     )
     theorem = prove(nn.Linear(8, 8).eval(), "causal", inputs=torch.randn(2, 7, 8)).theorem
     assert theorem is not None

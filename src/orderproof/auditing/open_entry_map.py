@@ -8,7 +8,8 @@ from torch.fx import Node
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import operator_name, source_of
-from orderproof.auditing.theorems import NoTheorem, OpenCalls, join_theorem, proved_lengths, without_theorem
+from orderproof.auditing.open_calls import NoTheorem, OpenCalls
+from orderproof.auditing.theorems import join_theorem, proved_lengths, without_theorem
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING

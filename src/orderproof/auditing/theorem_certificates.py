@@ -7,7 +7,8 @@ from typing import Any
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.length_ranges import Piece
-from orderproof.auditing.theorems import NoTheorem, OpenCalls, proved_lengths
+from orderproof.auditing.open_calls import NoTheorem, OpenCalls
+from orderproof.auditing.theorems import proved_lengths
 from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from orderproof.auditing.theorems import restarting_positions
+from orderproof.auditing.open_examples import restarting_positions
 from orderproof.errors import CertificateError
 from orderproof.laws import find_law
 from orderproof.prover.logic.solver import Solver

@@ -1,0 +1,236 @@
+"""The recordings of a subject with open sizes, by call mode, and what is proved on them.
+
+Where a call asks about the number of tokens, further recordings extend the lengths for which something is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from orderproof.auditing.length_ranges import EXAMPLE_ROWS, Piece, length_bounds
+from orderproof.auditing.open_comparison import difference
+from orderproof.auditing.open_examples import open_examples
+from orderproof.errors import CaptureError, first_line
+from orderproof.laws import ProvedLaw
+from orderproof.models import Subject
+from orderproof.models.axes import OutputAxes
+from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_dtype
+from orderproof.models.subject import prime_length, tensor_sizes
+from orderproof.prover.logic.solver import Solver
+from orderproof.prover.logic.terms import Term
+from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.open_recording import OpenInput, record_open
+from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.symbolic.equivariance.theorem import FIXED, EntryMap, map_entries, prove_equivariance
+from orderproof.prover.symbolic.statement import BATCH, BLOCKS, TOKENS, Equivariance, Statement
+from orderproof.prover.symbolic.theorem import TOKEN_INPUT, OutputProof, prove
+
+EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
+MAX_PIECES = 6  # recordings for different lengths
+MAX_NODES = 10_000  # of recordings, after which no recording is made that only widens a theorem
+OPEN_MODES = (DEFAULT_SETTING, "padded", "packed", "blocked", "labelled")  # in which the inputs of a setting are open
+
+
+class NoTheorem(Exception):
+    """Nothing is proved for every length; the message says why."""
+
+
+Proofs = list[tuple[Piece, dict[str, OutputProof]]]
+
+
+@dataclass
+class OpenCalls:
+    """The open recordings of a subject, by call mode; each is made once."""
+
+    subject: Subject
+    solver: Solver = field(default_factory=Solver)
+    _pieces: dict[str, list[Piece] | str] = field(default_factory=dict)
+    _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _shared: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inputs besides the tokens
+    _nodes: int = 0  # of all recordings
+    _differences: dict[str, str] = field(default_factory=dict)
+
+    def may_widen(self, call_mode: str) -> bool:
+        """True if a recording of a call mode that only widens a theorem was made, or is worth its time."""
+        return self._nodes < MAX_NODES or call_mode in self._pieces
+
+    def statement(self, law: ProvedLaw, call_mode: str) -> Statement | Equivariance:
+        """The statement of a law for a call mode. Raises `NoTheorem`."""
+        if call_mode not in OPEN_MODES:
+            raise NoTheorem("its inputs are not open yet in this call mode")
+        statement = law.open_statement(frozenset(self._inputs(call_mode)))
+        if statement is None:
+            raise NoTheorem("the law has no statement for every length yet")
+        return statement
+
+    def proofs(self, law: ProvedLaw, call_mode: str) -> Proofs:
+        """The proofs on the recordings of a call mode, which come for each range of lengths. Raises `NoTheorem`."""
+        statement, pieces = self.statement(law, call_mode), self.recorded(call_mode)
+        roles = self._roles[call_mode]
+        if isinstance(statement, Equivariance):
+            return [(piece, prove_equivariance(piece.graphs, roles, self.solver)) for piece in pieces]
+        return [(piece, prove(piece.graphs, roles, statement, self.solver)) for piece in pieces]
+
+    def entry_maps(self, call_mode: str) -> list[tuple[Piece, dict[str, EntryMap]]]:
+        """Where order enters the recordings of a call mode. Raises `NoTheorem`."""
+        roles = self.roles(call_mode)
+        return [(piece, map_entries(piece.graphs, roles, self.solver)) for piece in self.recorded(call_mode)]
+
+    def map_proofs(self, call_mode: str) -> Proofs:
+        """The proofs that order enters a call mode at constants only. Raises `NoTheorem`."""
+        maps = self.entry_maps(call_mode)
+        return [(piece, {name: one.proof for name, one in found.items()}) for piece, found in maps]
+
+    def roles(self, call_mode: str) -> tuple[str, ...]:
+        """The roles of the inputs of a call mode. Raises `NoTheorem`."""
+        self.recorded(call_mode)
+        return self._roles[call_mode]
+
+    def recorded(self, call_mode: str) -> list[Piece]:
+        """The recordings of a call mode. Raises `NoTheorem`."""
+        if call_mode not in self._pieces:
+            try:
+                self._pieces[call_mode] = list(self._record(call_mode))
+            except (CaptureError, NoTheorem) as error:
+                self._pieces[call_mode] = str(error)
+            except Exception as error:  # noqa: BLE001 - third-party code: a call with open sizes may fail in any way
+                self._pieces[call_mode] = f"it cannot be recorded with open sizes: {first_line(error)}"
+        found = self._pieces[call_mode]
+        if isinstance(found, str):
+            raise NoTheorem(found)
+        return found
+
+    def has_axes(self, call_mode: str, output: str, axes: OutputAxes | None) -> bool:
+        """True if an output of the recordings runs over rows and tokens along these axes."""
+        if axes is None or axes.unknown_rows or axes.unknown_tokens:
+            return axes is not None and not axes.unknown_tokens
+        shapes = [g.shape(g.outputs[output]) for piece in self.recorded(call_mode) for g in piece.graphs]
+        tokens = [run.axis for run in axes.tokens]
+        rows = [] if axes.row is None else [axes.row]
+        return all(_places(shape, TOKENS) == tokens and _places(shape, BATCH) == rows for shape in shapes)
+
+    def _record(self, call_mode: str) -> Iterator[Piece]:
+        module, inputs, roles = self.call(call_mode)
+        self._roles[call_mode] = roles
+        avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
+        example = prime_length(EXAMPLE_LENGTH, avoided)
+        limit = self.subject.max_length
+        example = example if limit is None else min(example, limit)
+        pieces: list[Piece] = []
+        tried: set[int] = set()
+        while len(tried) < MAX_PIECES and (not tried or self.may_widen(call_mode)):
+            tokens = next((n for n in self._uncovered(pieces, example) if n not in tried), None)
+            if tokens is None:
+                break
+            tried.add(tokens)
+            try:
+                piece = self._piece(module, inputs, tokens)
+            except Exception:
+                if pieces:  # the model refuses this number of tokens
+                    continue
+                raise
+            pieces.append(piece)
+            yield piece
+
+    def _uncovered(self, pieces: Sequence[Piece], example: int) -> Iterator[int]:
+        """The lengths next to those of the recordings, the nearest to the example first and shorter ones before."""
+        limit = self.subject.max_length
+        ends = [example, *(piece.least for piece in pieces), *(p.greatest for p in pieces if p.greatest is not None)]
+        last = max(ends) + EXAMPLE_LENGTH
+        for n in [*range(example, LEAST_SIZE - 1, -1), *range(example + 1, min(last, limit or last) + 1)]:
+            if not any(piece.has(n) for piece in pieces):
+                yield n
+
+    def _piece(self, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> Piece:
+        sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
+        patched = ""
+        try:
+            graphs = record_open(module, inputs, sizes)
+        except Exception as error:
+            if self.subject.export_context is nullcontext:
+                raise
+            patched = first_line(error)
+            with self.subject.export_context():
+                graphs = record_open(module, inputs, sizes)
+        self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
+        least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions], self.solver)
+        limit = self.subject.max_length
+        if limit is not None:
+            greatest = limit if greatest is None else min(greatest, limit)
+        piece = Piece(tuple(graphs), least, greatest, others, patched)
+        if not piece.has(tokens):  # from conditions that contradict each other everything would follow
+            raise NoTheorem("the conditions of the recording do not hold for the length at which it was made")
+        return piece
+
+    def _inputs(self, call_mode: str) -> tuple[str, ...]:
+        """The inputs of a call mode besides the tokens, the first that the module takes."""
+        if call_mode not in self._shared:
+            self._shared[call_mode] = self._accepted(call_mode)
+        return self._shared[call_mode]
+
+    def _accepted(self, call_mode: str) -> tuple[str, ...]:
+        if call_mode == DEFAULT_SETTING:
+            return ()
+        candidates = candidate_inputs(self.subject, call_mode)
+        for names in candidates[:-1]:
+            setting = self.subject.bind_inputs and self.subject.bind_inputs(names, call_mode)
+            if setting and (self.subject.device == "meta" or not self._call_fails(setting[0].eval(), call_mode, names)):
+                return names
+        return candidates[-1]
+
+    def _call_fails(self, module: nn.Module, call_mode: str, names: tuple[str, ...]) -> bool:
+        try:
+            with torch.no_grad(), preserved_state(module):
+                module(*next(open_examples(self.subject, names, call_mode, EXAMPLE_LENGTH)))
+        except Exception:  # noqa: BLE001 - third-party code: it does not take these inputs
+            return True
+        return False
+
+    def call(self, call_mode: str) -> tuple[nn.Module, list[OpenInput], tuple[str, ...]]:
+        """The module of a call mode, its open inputs, and their roles."""
+        subject, shared = self.subject, self._inputs(call_mode)
+        samples = subject.sample(subject.default_length, 0).inputs
+        inputs, roles = [], []
+        for k, (x, axis) in enumerate(zip(samples, subject.token_axes, strict=True)):
+            sizes: list[int | str] = list(x.shape)
+            if isinstance(axis, int):
+                sizes[axis] = "tokens"
+                if axis:
+                    sizes[0] = "batch"
+            elif axis is not None:
+                raise NoTheorem("an input has several token axes")
+            inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype, fixed=axis is None))
+            roles.append(FIXED if axis is None else TOKEN_INPUT)
+        if TOKEN_INPUT not in roles:
+            raise NoTheorem("no input has a token axis")
+        module: nn.Module = subject.module
+        if shared:
+            bound = None if subject.bind_inputs is None else subject.bind_inputs(shared, call_mode)
+            if bound is None:
+                raise NoTheorem("it does not take the inputs of this call mode")
+            module = bound[0].eval()
+        dtype = mask_dtype(module, samples[0])
+        for name in shared:
+            sizes = ["batch", 1, "tokens", "tokens"] if name == BLOCKS else ["batch", "tokens"]
+            inputs.append(OpenInput(name, tuple(sizes), dtype if name == BLOCKS else torch.int64, fixed=True))
+        return module, inputs, (*roles, *shared)
+
+    def difference(self, call_mode: str) -> str:
+        """How the recordings of a call mode differ from eager calls; empty if they agree."""
+        if call_mode not in self._differences:
+            module, _, _ = self.call(call_mode)
+            shared = self._inputs(call_mode)
+            self._differences[call_mode] = difference(
+                module, self.recorded(call_mode), lambda tokens: open_examples(self.subject, shared, call_mode, tokens)
+            )
+        return self._differences[call_mode]
+
+
+def _places(shape: Sequence[Term], size: Term) -> list[int]:
+    """The axes whose size depends on an open one."""
+    return [axis for axis, term in enumerate(shape) if size.variables & term.variables]

@@ -1,0 +1,65 @@
+"""Comparison of recordings with open sizes and eager calls of several lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.auditing.execution import fixed_rng, named_tensors
+from orderproof.auditing.length_ranges import Piece
+from orderproof.errors import first_line
+from orderproof.kernel_switch import without_compiled_kernels
+from orderproof.prover.compiled_code import without_compilation
+from orderproof.prover.execution import relative_difference
+from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.symbolic.open_execution import execute_open
+from orderproof.tolerances import SAME_GRAPH
+
+
+def difference(
+    module: nn.Module, pieces: Sequence[Piece], examples: Callable[[int], Iterator[tuple[Tensor, ...]]]
+) -> str:
+    """How recordings differ from eager calls of a module; empty if they agree.
+
+    Args:
+        module: The module that was recorded.
+        pieces: Its recordings, each for a range of lengths.
+        examples: The inputs of calls, by their number of tokens.
+
+    """
+    compared = 0
+    with preserved_state(module):
+        for piece in pieces:
+            for tokens in piece.compared_lengths:
+                for inputs in examples(tokens):
+                    if len(inputs[0]) < LEAST_SIZE:
+                        continue
+                    if found := _differs(module, piece, inputs, tokens):
+                        return f"with {len(inputs[0])} rows of {tokens} tokens {found}"
+                    compared += 1
+    return "" if compared else "no call of several rows could be compared with it"
+
+
+def _differs(module: nn.Module, piece: Piece, inputs: tuple[Tensor, ...], tokens: int) -> str:
+    sizes = {"batch": inputs[0].shape[0], "tokens": tokens}
+    try:
+        with torch.no_grad(), fixed_rng(), without_compilation(), without_compiled_kernels():
+            real = named_tensors(module(*(x.clone() for x in inputs)))
+    except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
+        return f"an eager call fails: {first_line(error)}"
+    try:
+        found = [execute_open(graph, inputs, sizes) for graph in piece.graphs]
+    except Exception as error:  # noqa: BLE001 - a recording that is not the call's may fail in any way
+        return f"the recording cannot be run: {first_line(error)}"
+    taken = [outputs for outputs in found if outputs is not None]
+    if len(taken) != 1:
+        return f"{len(taken)} of {len(piece.graphs)} recordings describe the call"
+    for name, expected in real.items():
+        if name not in taken[0] or taken[0][name].shape != expected.shape:
+            return f"the recording has no output {name} of this shape"
+        if relative_difference(expected, taken[0][name]) > SAME_GRAPH:
+            return f"the recording computes another {name}"
+    return ""

@@ -1,0 +1,55 @@
+"""Inputs of calls of any number of tokens, with the inputs of a call mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from orderproof.models import Subject
+from orderproof.models.sample import seeded_generator
+from orderproof.models.settings import mask_dtype
+from orderproof.prover.symbolic.statement import MASK, POSITIONS
+
+
+def open_examples(subject: Subject, shared: Sequence[str], call_mode: str, tokens: int) -> Iterator[tuple[Tensor, ...]]:
+    """The inputs of one call without masked tokens and, where a call mode has inputs of its own, of one with some.
+
+    Args:
+        subject: The model.
+        shared: The names of the inputs besides the tokens.
+        call_mode: The call mode, which decides what the position ids are.
+        tokens: The number of tokens.
+
+    """
+    sample = subject.sample(tokens, 1).inputs
+    rows = sample[0].shape[0]
+    generator = seeded_generator(tokens)
+    for kind in ("all", "random") if shared else ("all",):
+        extras: list[Tensor] = []
+        mask = torch.ones(rows, tokens, dtype=torch.int64)
+        if kind == "random":
+            mask = torch.randint(0, 2, (rows, tokens), generator=generator)
+            mask[:, tokens // 2] = 1
+        for name in shared:
+            if name == MASK:
+                extras.append(mask)
+            elif name == POSITIONS:
+                positions = torch.arange(tokens).repeat(rows, 1)
+                if kind == "random" and call_mode == "packed":
+                    positions = restarting_positions(mask.bool())
+                elif kind == "random":
+                    positions = torch.randperm(tokens, generator=generator).repeat(rows, 1)
+                extras.append(subject.first_position + positions)
+            else:
+                dtype = mask_dtype(subject.module, sample[0])
+                seen = (mask[:, None, :, None] == mask[:, None, None, :]) & torch.ones(tokens, tokens).tril().bool()
+                extras.append(torch.where(seen, 0.0, torch.finfo(dtype).min).to(dtype))
+        yield (*sample, *extras)
+
+
+def restarting_positions(begins: Tensor) -> Tensor:
+    """The position ids [row, token] of documents, by the tokens at which they begin; the first token does."""
+    place = torch.arange(begins.shape[1]).expand(begins.shape)
+    return place - torch.where(begins, place, 0).cummax(dim=1).values
