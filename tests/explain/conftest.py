@@ -43,7 +43,7 @@ def open_page(window: Seen, tmp_path: Path) -> Open:
         window.page.emulate_media(color_scheme="light", reduced_motion="no-preference" if motion else "reduce")
         window.page.set_viewport_size({"width": width, "height": 900})
         window.page.goto(f"{file.as_uri()}#{step}")
-        window.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+        window.page.locator("html[data-ready='true']").wait_for(state="attached")
         return window
 
     return open_page

@@ -30,7 +30,12 @@ def matrix(page: Page, selector: str) -> torch.Tensor:
 
 def go(page: Page, step: str) -> None:
     page.evaluate("step => { location.hash = step }", step)
-    page.wait_for_function("step => !document.getElementById(step).hidden", arg=step)
+    wait_for_step(page, step)
+
+
+def wait_for_step(page: Page, step: str) -> None:
+    # The page forbids `eval`, which `wait_for_function` needs if it has to wait.
+    page.locator(f"#{step}:not([hidden])").wait_for(state="attached")
 
 
 def choose(page: Page, name: str, value: Any) -> None:

@@ -197,7 +197,7 @@ def test_the_page_is_ready_within_a_second_and_is_small(open_page: Open, tmp_pat
     for _ in range(3):
         began = time.perf_counter()
         seen.page.reload()
-        seen.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+        seen.page.locator("html[data-ready='true']").wait_for(state="attached")
         times.append(time.perf_counter() - began)
     assert min(times) < 1
 

@@ -35,7 +35,7 @@ def load(page: Page, panel: str, text: str, tmp_path: Path, name: str = "given.j
     file.write_text(text, encoding="utf-8")
     page.evaluate("id => { document.getElementById(id).textContent = '' }", f"{panel}-note")  # of an earlier file
     page.locator(f"#{panel}-file").set_input_files(file)
-    page.wait_for_function("id => document.getElementById(id).textContent !== ''", arg=f"{panel}-note")
+    page.locator(f"#{panel}-note:not(:empty)").wait_for(state="attached")
     return page.inner_text(f"#{panel}-note")
 
 

@@ -213,10 +213,10 @@ def test_the_page_asks_its_server_and_shows_the_answer(running: Running):
     address = f"http://127.0.0.1:{running.port}/"
     with a_window(lambda url: url.startswith(address)) as seen:
         seen.page.goto(f"{address}#minilm")
-        seen.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+        seen.page.locator("html[data-ready='true']").wait_for(state="attached")
         assert seen.page.locator("#live-second").input_value() == "the dog chased the cat"
         seen.page.locator("#live-go").click()
-        seen.page.wait_for_function("() => /tiny/.test(document.querySelector('#live-result caption')?.textContent)")
+        seen.page.locator("#live-result caption", has_text="tiny").wait_for(state="attached")
         assert seen.page.locator("#live-result .cosine").all_text_contents() == ["cosine 0.9909", "cosine 1.0000"]
         assert seen.page.locator("#live-result .heat").count() == 4
         assert "only rounding is left" in seen.page.inner_text("#live-result")
@@ -234,7 +234,7 @@ def asking(running: Running) -> Iterator[Callable[[], str]]:
     address = f"http://127.0.0.1:{running.port}/"
     with a_window(lambda url: url.startswith(address)) as seen:
         seen.page.goto(f"{address}#minilm")
-        seen.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+        seen.page.locator("html[data-ready='true']").wait_for(state="attached")
 
         def ask() -> str:
             seen.page.locator("#live-go").click()

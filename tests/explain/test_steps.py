@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import pytest
 import torch
@@ -86,7 +87,7 @@ def test_the_number_of_outputs_of_all_orders_is_that_of_torch(open_page: Open, t
     type_words(page, text)
     words = text.split()
     orders = sorted(set(itertools.permutations(words)))
-    page.wait_for_function(f"document.getElementById('orders-result').textContent.includes('of {len(orders)} sent')")
+    page.locator("#orders-result", has_text=f"of {len(orders)} sent").wait_for()
     x = words_of(page, 8, words)
     weights = page.evaluate("window.orderproof.WEIGHTS")
     for encoding, name in (("none", "without"), ("sinusoidal", "with")):
@@ -105,9 +106,9 @@ def test_thousands_of_orders_wait_for_a_button_and_are_stopped_by_a_change(open_
     type_words(page, "a b c d e f g")
     assert page.inner_text("#orders-total") == "7 words: 7! = 5,040 orders"
     page.locator("#orders-go").click()
-    page.wait_for_function("/of 5,040/.test(document.getElementById('orders-progress').textContent)")
+    page.locator("#orders-progress", has_text="of 5,040").wait_for(state="attached")
     type_words(page, "a b c")
-    page.wait_for_function("document.querySelector('#orders-with strong')?.textContent === '6'")
+    page.locator("#orders-with strong").filter(has_text=re.compile("^6$")).wait_for()
     page.wait_for_timeout(300)
     assert page.inner_text("#orders-with strong") == "6"
     assert page.inner_text("#orders-progress") == ""

@@ -13,7 +13,7 @@ from orderproof.explain import render_page as render
 from tests.browser import CHROMIUM, CONTRAST, WHY_NOT, WIDE
 from tests.explain.conftest import Open
 from tests.explain.examples import everything
-from tests.explain.page_actions import STEPS, choose, go, type_words
+from tests.explain.page_actions import STEPS, choose, go, type_words, wait_for_step
 from tests.explain.page_checks import CUT_OFF, GRAPHICS_CONTRAST, MOVING, NAMES, TOO_WIDE
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
@@ -37,21 +37,21 @@ def test_next_and_back_go_through_every_step(open_page: Open):
         assert page.title().startswith(page.inner_text(f"#{step} h2"))
         if i + 1 < len(STEPS):
             page.locator("#next").click()
-            page.wait_for_function("step => !document.getElementById(step).hidden", arg=STEPS[i + 1])
+            wait_for_step(page, STEPS[i + 1])
     assert page.locator("#next").is_disabled()
     page.locator("#back").click()
-    page.wait_for_function("!document.getElementById('model').hidden")
+    wait_for_step(page, "model")
     page.go_back()
-    page.wait_for_function("!document.getElementById('claims').hidden")
+    wait_for_step(page, "claims")
     assert shown(page) == ["claims"]
 
 
 def test_arrow_keys_change_the_step_and_belong_to_controls_first(open_page: Open):
     page = open_page().page
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("!document.getElementById('qkv').hidden")
+    wait_for_step(page, "qkv")
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function("!document.getElementById('sentences').hidden")
+    wait_for_step(page, "sentences")
     page.locator("#typed").focus()
     page.keyboard.press("ArrowRight")
     page.locator("#moving button").first.focus()
@@ -65,7 +65,7 @@ def test_arrow_keys_change_the_step_and_belong_to_controls_first(open_page: Open
     assert shown(page) == ["positions"]
     page.locator("#next").focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("!document.getElementById('sinusoidal').hidden")
+    wait_for_step(page, "sinusoidal")
     assert page.inner_text("#announcement") == f"Step 8 of {len(STEPS)}: Sinusoidal: stripes"
 
 
@@ -77,7 +77,7 @@ def test_page_keys_read_a_long_step_before_they_change_it(open_page: Open):
     assert page.evaluate("document.documentElement.scrollTop") > 0
     page.evaluate("document.documentElement.scrollTop = 1e6")
     page.keyboard.press("PageDown")
-    page.wait_for_function("!document.getElementById('norm').hidden")
+    wait_for_step(page, "norm")
     assert page.evaluate("document.documentElement.scrollTop") == 0
 
 
@@ -106,7 +106,7 @@ def test_the_contents_name_every_step_and_lead_to_it(open_page: Open):
     assert not links.nth(9).is_visible()
     page.keyboard.press("Enter")  # the focus is on the list's heading
     links.nth(9).click()
-    page.wait_for_function("!document.getElementById('rope').hidden")
+    wait_for_step(page, "rope")
     assert page.evaluate("document.getElementById('contents').open") is False
 
 

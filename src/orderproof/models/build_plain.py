@@ -128,7 +128,7 @@ def _other_token_axis(calls: ModuleCalls, call: Call) -> str:
         larger = Call(replace(examples, axes=axes), tensor.shape[axis] + 1, call.rows)
         if axis != usual and calls.accepts(larger):
             found.append(axis)
-    if len(found) != 1:
+    if len(found) != 1 or calls.seconds_left <= 0:  # a call that ran out of time refuses nothing
         return ""
     return (
         f"the module takes other sizes of axis {found[0]} of input {first}, and not of axis {usual}; state which one "
