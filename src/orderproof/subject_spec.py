@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import sys
@@ -177,12 +178,31 @@ def check_folder(path: Path, label: str) -> None:
     if path.suffix.lower() in PICKLE_SUFFIXES:
         problem = "a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
     elif path.is_file() and path.suffix == ".py":
-        problem = f"expected {path}:NAME, a module in it or a function that returns one; got the file alone"
+        problem = (
+            f"expected {path}:NAME, a module in it or a function that returns one; got the file alone{_names_in(path)}"
+        )
     elif path.is_file():
         problem = f"expected a checkpoint folder with {CONFIG_FILE} and {WEIGHTS_FILE}; got a file"
     else:
         problem = "no such folder"
     raise CheckpointError(f"{path}: {problem}")
+
+
+def _names_in(path: Path) -> str:
+    """The functions of a file that need no arguments, for a message; empty if there are none."""
+    try:
+        statements = ast.parse(path.read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    names = [
+        s.name
+        for s in statements
+        if isinstance(s, ast.FunctionDef)
+        and len(s.args.posonlyargs) + len(s.args.args) == len(s.args.defaults)
+        and None not in s.args.kw_defaults
+        and not s.name.startswith("_")
+    ]
+    return f"; its functions without arguments: {', '.join(names[:6])}" if names else ""
 
 
 def _may_be_cached(name: str) -> bool:

@@ -20,6 +20,7 @@ class Decoder(nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.diagonal = 1
+        self.register_buffer("seen", torch.ones(16, 16).tril(1))
         self.qkv = nn.Linear(8, 24)
 
     def forward(self, x):
@@ -39,6 +40,8 @@ ADDED = "y = (q @ k.transpose(1, 2) + mask).softmax(-1) @ v"
 CHOSEN = "y = torch.where(mask, q @ k.transpose(1, 2), float('-inf')).softmax(-1) @ v"
 LATER_THAN_NEXT = "mask = torch.arange(n)[:, None] + 1 < torch.arange(n)[None, :]"
 NO_MASK = "pass"
+SCORED = "y = s.softmax(-1) @ v"
+LOGARITHM = "s = q @ k.transpose(1, 2) + self.seen[:n, :n].log()"
 OFF_BY_ONE = ("1!00000", "11!0000", "111!000", "1111!00", "11111!0", "111111!", "1111111")
 PROGRAMS = {  # name -> (line of the mask, line of the attention, the edited line or lines)
     "method": (
@@ -62,6 +65,38 @@ PROGRAMS = {  # name -> (line of the mask, line of the attention, the edited lin
     ),
     "added": (
         "mask = torch.full((n, n), float('-inf')).triu(2)", ADDED, "mask = torch.full((n, n), float('-inf')).triu(1)"
+    ),
+    "a buffer that fills": (
+        "s = (q @ k.transpose(1, 2)).masked_fill(self.seen[:n, :n] == 0, float('-inf'))", SCORED,
+        "s = (q @ k.transpose(1, 2)).masked_fill(self.seen[:n, :n].tril() == 0, float('-inf'))",
+    ),
+    "an inverted buffer": (
+        "s = torch.masked_fill(q @ k.transpose(1, 2), ~(self.seen[:n, :n] > 0), float('-inf'))", SCORED,
+        "s = torch.masked_fill(q @ k.transpose(1, 2), ~((self.seen[:n, :n] > 0).tril()), float('-inf'))",
+    ),
+    "a buffer that chooses": (
+        "s = torch.where(self.seen[:n, :n] == 1, q @ k.transpose(1, 2), float('-inf'))", SCORED,
+        "s = torch.where((self.seen[:n, :n] == 1).tril(), q @ k.transpose(1, 2), float('-inf'))",
+    ),
+    "a buffer that is added": (
+        LOGARITHM, SCORED,
+        f"{LOGARITHM}\n        s = s + torch.full_like(s, float('-inf')).triu(1)",
+    ),
+    "a buffer of fused attention": (
+        "y = scaled_dot_product_attention(q, k, v, attn_mask=self.seen[:n, :n] > 0)", "pass",
+        "y = scaled_dot_product_attention(q, k, v, attn_mask=(self.seen[:n, :n] > 0).tril())",
+    ),
+    "a triangle in the line that applies it": (
+        "s = (q @ k.transpose(1, 2)).masked_fill(torch.ones(n, n).tril(1) == 0, float('-inf'))", SCORED,
+        "s = (q @ k.transpose(1, 2)).masked_fill(torch.ones(n, n).tril(0) == 0, float('-inf'))",
+    ),
+    "a mask with more axes": (
+        "mask = torch.arange(n)[:, None] >= torch.arange(n)[None, :] - 1", FUSED.replace("mask)", "mask[None])"),
+        "mask = (torch.arange(n)[:, None] >= torch.arange(n)[None, :] - 1).tril()",
+    ),
+    "in brackets": (
+        "mask = (torch.arange(n)[:, None] >= torch.arange(n)[None, :] - 1)", FUSED,
+        "mask = ((torch.arange(n)[:, None] >= torch.arange(n)[None, :] - 1).tril())",
     ),
 }  # fmt: skip
 
@@ -89,6 +124,38 @@ def test_the_mask_is_drawn_and_the_edit_of_its_line_repairs_the_model(name: str,
     assert removed == f"-{mask}"
     assert "\n        ".join(text.removeprefix("+") for text in added) == edited
     assert causal(tmp_path, edited, attend).verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    ("before", "applies"),
+    [
+        (
+            "seen = self.seen[:n, :n]",
+            "y = (q @ k.transpose(1, 2)).masked_fill(seen == 0, float('-inf')).softmax(-1) @ v",
+        ),
+        ("s = q @ k.transpose(1, 2)", "y = s.masked_fill(self.seen[:n, :n] == 0, float('-inf')).softmax(-1) @ v"),
+    ],
+)
+def test_a_mask_in_the_line_of_the_attention_is_edited_there(before: str, applies: str, tmp_path: Path) -> None:
+    finding = causal(tmp_path, before, applies)
+    assert finding.fix_line == applies
+    edited = applies.replace(" == 0", ".tril() == 0")
+    assert finding.remedy_diff == f"-{applies}\n+{edited}"
+    assert causal(tmp_path, before, edited).verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    "applies",
+    [
+        "s = (q @ k.transpose(1, 2) + self.seen[:n, :n].log()) * 1.5",  # the sum is not what the line assigns
+        "s = (q @ k.transpose(1, 2)).masked_fill(self.seen[:n, :n] == 1 - 1, float('-inf'))",  # no constant
+    ],
+)
+def test_a_line_that_applies_a_mask_in_another_way_is_not_edited(applies: str, tmp_path: Path) -> None:
+    finding = causal(tmp_path, applies, SCORED)
+    assert finding.fix_line == applies
+    assert finding.entries[0].picture is not None
+    assert not finding.remedy_diff.startswith(f"-{applies}")
 
 
 def test_attention_without_a_mask_gets_one(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from torch import nn
 
 from orderproof import audit, prove
@@ -42,6 +43,17 @@ def good():
 
 def bad():
     return Decoder(1), torch.randn(2, 7, 8)
+
+
+def none():
+    return Decoder(6), torch.randn(2, 7, 8)
+
+
+def unseeded():
+    drawn = nn.Linear(8, 24)
+    model = Decoder(1)
+    model.qkv = drawn
+    return model, torch.randn(2, 7, 8)
 """
 PLACE = "model.py:16"
 Run = Callable[..., tuple[int, str, str]]
@@ -107,6 +119,26 @@ def test_the_kind_decides_what_is_checked(run: Run) -> None:
     assert "does not hold, as expected" in out
     code, out, _ = run("audit", "model.py:bad", "--law", "causal", "--law", "stateless", "--expect", "causal=any")
     assert (code, "to make this a gate: --as decoder" in unwrapped(out)) == (0, True)
+
+
+def test_a_mask_that_is_almost_causal_is_pointed_out(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("audit", "model.py:bad", "--html", str(tmp_path / "report.html"))
+    assert code == 0
+    expected = "hides all later tokens but the next one; if the model should be causal, --law causal shows the line"
+    assert expected in unwrapped(out)
+    assert expected in (tmp_path / "report.html").read_text()
+    for arguments in (("model.py:good",), ("model.py:bad", "--law", "causal"), ("model.py:none",)):
+        assert "Almost causal" not in run("audit", *arguments)[1]
+
+
+def test_the_seed_determines_the_weights_that_a_function_draws(run: Run) -> None:
+    def difference(seed: str) -> str:
+        out = run("audit", "model.py:unseeded", "--law", "causal", "--seed", seed)[1]
+        return next(line for line in out.splitlines() if "measured" in line)
+
+    state = torch.random.get_rng_state()
+    assert difference("3") == difference("3") != difference("4")
+    assert torch.equal(torch.random.get_rng_state(), state)
 
 
 def test_a_kind_that_does_not_exist_is_refused(run: Run) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
@@ -21,6 +20,10 @@ MAX_PICTURE_SIDE = 32  # [tokens]
 MAX_PICTURE_WIDTH = 48  # [features]
 _LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 MaskForm = Literal["visible", "hidden", "added"]  # what a true or a large value of a mask means
+_LAYOUT_OPERATORS = {  # their result means what their input means
+    "alias", "clone", "contiguous", "detach", "detach_", "expand", "lift_fresh_copy", "reshape", "select", "slice",
+    "squeeze", "to", "_to_copy", "unsqueeze", "view", "_unsafe_view",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class MaskView:
 
     visible: NDArray[np.bool_]  # [query, key]
     form: MaskForm
-    place: Frame  # empty if no line but that of the attention computes it
+    place: Frame  # the line that computes it
+    applied: bool  # that line applies it too
 
 
 def view_mask(leak: Node, mask: Node | None, constants: Constants, tokens: int) -> MaskView | None:
@@ -37,14 +41,17 @@ def view_mask(leak: Node, mask: Node | None, constants: Constants, tokens: int) 
     if mask is None:
         return None
     value = constants.array(mask)
-    form = next((form for user in mask.users if (form := _form(user, mask, constants)) is not None), None)
+    forms = ((user, _form(user, mask, constants)) for user in mask.users)
+    user, form = next(((user, form) for user, form in forms if form is not None), (leak, None))
     if value is None or form is None or value.ndim < 2 or value.shape[-2:] != (tokens, tokens):
         return None
     grid = value.reshape(-1, tokens, tokens)[0]
     if grid.dtype != np.bool_ and form == "hidden":
         return None
     visible = grid > HIDING_SCORE if form == "added" else ~grid if form == "hidden" else grid.astype(bool)
-    return MaskView(visible, form, _own_line(leak, mask))
+    use = frame_of(user)
+    place = _line_of(mask, use)
+    return MaskView(visible, form, place, applied=place.source == use.source)
 
 
 def mask_picture(view: MaskView, law: ProvedLaw, rows: int) -> Picture | None:
@@ -78,10 +85,9 @@ def change_of_line(law: ProvedLaw, leak: Node, view: MaskView | None) -> tuple[F
     place = view.place if view is not None and view.place.source else frame_of(leak)
     if not is_own_file(place.file):
         return Frame(), ""
-    computed = view is not None and view.place.source
-    if view is not None and not computed:
-        return place, ""
-    return place, law.line_change(place.text, view.visible if view is not None else None, view.form if view else "")
+    if view is None:
+        return place, law.line_change(place.text, None, "", applied=True)
+    return place, law.line_change(place.text, view.visible, view.form, applied=view.applied)
 
 
 def is_own_file(file: str) -> bool:
@@ -113,22 +119,16 @@ def _hides(argument: Any, constants: Constants) -> bool:
     return value is not None and not isinstance(value, Node) and bool(np.all(np.asarray(value) < HIDING_SCORE))
 
 
-def _own_line(leak: Node, mask: Node) -> Frame:
-    """The last line before that of the leak that computes the mask."""
-    at = frame_of(leak)
-    for node in _upstream(mask):
-        frame = frame_of(node)
-        if frame.source and frame.source != at.source:
-            return frame
-    return Frame()
+def _line_of(mask: Node, use: Frame) -> Frame:
+    """The line that computes a mask, and that of its use if only that line does.
 
-
-def _upstream(node: Node) -> Iterator[Node]:
-    """The node and those it is computed from, nearest first."""
-    queue, seen = [node], {node}
-    while queue:
-        here = queue.pop(0)
-        yield here
-        fresh = [n for n in here.all_input_nodes if n not in seen]
-        seen.update(fresh)
-        queue.extend(fresh)
+    A line of the mask before its use must have the mask's own meaning: only operators of layout are between them.
+    """
+    node = mask
+    while (frame := frame_of(node)).source in ("", use.source):
+        name = str(node.target).removeprefix("aten.").partition(".")[0]
+        before = node.all_input_nodes[0] if node.all_input_nodes and name in _LAYOUT_OPERATORS else None
+        if before is None or getattr(before.meta.get("val"), "ndim", 2) < 2:
+            return use
+        node = before
+    return frame

@@ -1,7 +1,8 @@
 """The change to a line of a model's own code that makes its attention causal: a diff of that line.
 
 The line is parsed, and only what is understood is changed: the diagonal of a triangular mask, the mask that a line
-assigns to a name, or a call of `scaled_dot_product_attention` without a mask. For any other line there is no diff.
+assigns to a name, the mask in a call that applies it to scores, or a call of `scaled_dot_product_attention` without a
+mask. For any other line there is no diff.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from numpy.typing import NDArray
 _TRIANGLES = ("tril", "triu", "tril_", "triu_")
 _ATTENTION = "scaled_dot_product_attention"
 _VALUES_BEFORE_MASK = 3  # query, key, value
+_FILLS = ("masked_fill", "masked_fill_")
+_MODULES = ("torch", "np", "numpy")
 
 
-def causal_line_change(line: str, visible: NDArray[np.bool_] | None, form: str) -> str:
+def causal_line_change(line: str, visible: NDArray[np.bool_] | None, form: str, *, applied: bool) -> str:
     """The diff that makes a mask causal; empty if the line is not understood.
 
     ``visible`` is the mask [query, key], and None for a line that should use one. ``form`` says how the mask is read:
-    true is "visible", true is "hidden", or it is "added" to the scores.
+    true is "visible", true is "hidden", or it is "added" to the scores. ``applied`` is true for a line that applies the
+    mask to scores: what it assigns is then not the mask.
     """
     line = line.strip()
     try:
@@ -34,7 +38,8 @@ def causal_line_change(line: str, visible: NDArray[np.bool_] | None, form: str) 
     else:
         shift = _diagonal(visible)
         edited = _with_diagonal(line, tree, shift) if shift is not None else ""
-        edited = edited or _with_causal_part(line, tree.body[0], form)
+        if not edited:
+            edited = _with_causal_use(line, tree, form) if applied else _with_causal_part(line, tree.body[0], form)
     return f"-{line}\n{edited}" if edited else ""
 
 
@@ -50,12 +55,7 @@ def _with_diagonal(line: str, tree: ast.Module, shift: int) -> str:
     if len(calls) != 1:
         return ""
     call = calls[0]
-    of_torch = isinstance(call.func, ast.Name) or (
-        isinstance(call.func, ast.Attribute)
-        and isinstance(call.func.value, ast.Name)
-        and call.func.value.id in ("torch", "np", "numpy")
-    )
-    places = [k.value for k in call.keywords if k.arg == "diagonal"] or list(call.args[int(of_torch) :][:1])
+    places = [k.value for k in call.keywords if k.arg == "diagonal"] or list(call.args[int(_is_function(call)) :][:1])
     if len(places) != 1 or not isinstance(places[0], ast.Constant) or type(places[0].value) is not int:
         return ""
     new = places[0].value - shift
@@ -71,12 +71,65 @@ def _with_causal_part(line: str, statement: ast.stmt, form: str) -> str:
         return ""
     name = ast.unparse(target)
     if form == "visible":
-        text = line[value.col_offset : value.end_col_offset]
-        simple = isinstance(value, ast.Call | ast.Name | ast.Attribute | ast.Subscript)
-        return f"+{line[: value.col_offset]}{text if simple else f'({text})'}.tril()"
+        return _with_triangle(line, value)
     if form == "hidden":
         return f"+{line}\n+{name} = {name} | torch.ones_like({name}).triu(1)"
     return f"+{line}\n+{name} = {name} + torch.full_like({name}, float('-inf')).triu(1)"
+
+
+def _with_causal_use(line: str, tree: ast.Module, form: str) -> str:
+    """The line with the causal part of the mask that it applies; empty if it applies it in another way."""
+    statement = tree.body[0]
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
+        operator = {"added": ast.Add, "visible": ast.Mult}.get(form)
+        if operator is not None and isinstance(statement.value.op, operator):
+            return _with_causal_part(line, statement, form)
+    masks = [mask for n in ast.walk(tree) if isinstance(n, ast.Call) and (mask := _mask_argument(n)) is not None]
+    if len(masks) != 1 or form == "added":
+        return ""
+    return _with_triangle(line, masks[0]) if form == "visible" else _with_hidden_part(line, masks[0])
+
+
+def _mask_argument(call: ast.Call) -> ast.expr | None:
+    """The mask in a call that fills or chooses scores, or that computes attention."""
+    name = _called_name(call)
+    if name in _FILLS:
+        place: int | None = int(_is_function(call))
+    else:
+        place = {"where": 0, _ATTENTION: _VALUES_BEFORE_MASK}.get(name)
+    if place is None:
+        return None
+    named = [k.value for k in call.keywords if k.arg in ("mask", "attn_mask", "condition")]
+    return next(iter([*named, *call.args[place : place + 1]]), None)
+
+
+def _with_hidden_part(line: str, mask: ast.expr) -> str:
+    """The line with later tokens hidden in a mask whose true values hide."""
+    if isinstance(mask, ast.Compare) and isinstance(mask.ops[0], ast.Eq) and len(mask.ops) == 1:
+        other = mask.comparators[0]
+        none_seen = isinstance(other, ast.Constant) and isinstance(other.value, int) and other.value == 0
+        return _with_triangle(line, mask.left) if none_seen else ""
+    if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert):
+        return _with_triangle(line, mask.operand)
+    if not isinstance(mask, ast.Name | ast.Attribute | ast.Subscript):
+        return ""
+    text = line[mask.col_offset : mask.end_col_offset]
+    return f"+{line[: mask.col_offset]}{text} | torch.ones_like({text}).triu(1){line[mask.end_col_offset :]}"
+
+
+def _with_triangle(line: str, value: ast.expr) -> str:
+    """The line with the lower triangle of a value in place of that value."""
+    text = line[value.col_offset : value.end_col_offset]
+    simple = isinstance(value, ast.Call | ast.Name | ast.Attribute | ast.Subscript)
+    return f"+{line[: value.col_offset]}{text if simple else f'({text})'}.tril(){line[value.end_col_offset :]}"
+
+
+def _is_function(call: ast.Call) -> bool:
+    """True for `torch.tril(x)` and `tril(x)`, false for `x.tril()`."""
+    called = call.func
+    return isinstance(called, ast.Name) or (
+        isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id in _MODULES
+    )
 
 
 def _with_causal_attention(line: str, tree: ast.Module) -> str:

@@ -31,7 +31,7 @@ def load(
         spec: One of these forms.
         tiny: Build a tiny random model of an architecture on the CPU, not one of full size without weights.
         attention: "sdpa" or "eager"; by default the best backend of the model.
-        seed: Of the random weights of a tiny model.
+        seed: Of the random weights of a tiny model, and of torch while a Python object is imported and called.
         allow_network: Download a hub id that is not in the local cache.
         inputs: Example inputs of a Python object, instead of those that it returns.
         layout: What the user states of the axes of a Python object.
@@ -53,5 +53,5 @@ def load(
     if form == "folder":
         return checkpoint.load_checkpoint(Path(spec).expanduser(), attention=attention, assume=assume)
     if form == "object":
-        return python_objects.load_object(spec, inputs=inputs, layout=layout, assume=assume)
+        return python_objects.load_object(spec, inputs=inputs, layout=layout, seed=seed, assume=assume)
     return hub.load_from_hub(spec, attention=attention, allow_network=allow_network, assume=assume)

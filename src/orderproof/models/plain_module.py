@@ -33,7 +33,7 @@ from orderproof.subject_spec import Layout, StatedAxes
 PLAIN_MODULE_KINDS = ("module", "encoder", "causal_lm")
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
 EXAMPLE_INPUTS_HINT = (
-    "give example inputs: from_module(module, (tensor, ...)), or return (module, inputs) from the function"
+    "give example inputs: name a function that returns (module, inputs), or call from_module(module, (tensor, ...))"
 )
 
 

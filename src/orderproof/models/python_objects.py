@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
@@ -32,17 +33,19 @@ def load_object(
     *,
     inputs: Inputs | None = None,
     layout: Layout = NO_LAYOUT,
+    seed: int = 0,
     assume: Mapping[str, Any] | None = None,
 ) -> Subject:
     """Import the object and build a subject from it, or from its result if it is a function or a class.
 
-    `inputs` replace example inputs that it returns.
+    `inputs` replace example inputs that it returns. The random numbers of torch that the code draws are determined by
+    the seed, so that a second audit has the same weights; the generator of this process stays as it is.
 
     Raises `SubjectError` if it cannot be imported or called or is no module, and errors of `from_module`.
     """
     place, name = object_location(spec)
     linecache.checkcache()  # the file may have changed since an earlier audit of this process
-    make = partial(_make, place, name, spec)
+    make = partial(_make, place, name, spec, seed)
     _import_transformers_for(Path(place).expanduser())
     check_trial_load(spec, make)
     result = make()
@@ -84,8 +87,14 @@ def _import_transformers_for(path: Path) -> None:
                 importlib.import_module("transformers.modeling_utils")
 
 
-def _make(place: str, name: str, spec: str) -> Any:
-    """The object, or its result if it is a function or a class."""
+def _make(place: str, name: str, spec: str, seed: int) -> Any:
+    """The object, or its result if it is a function or a class, with the random numbers of a seed."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        return _import_and_call(place, name, spec)
+
+
+def _import_and_call(place: str, name: str, spec: str) -> Any:
     module = _from_file(Path(place).expanduser(), spec) if place.endswith(".py") else _from_package(place, spec)
     target = _resolve_attribute(module, name, spec)
     if isinstance(target, nn.Module | ModelAdapter):

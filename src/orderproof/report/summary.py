@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from orderproof.records.audit import Finding, Outcome, Report
 from orderproof.report import entry_map_phrases, phrases
 from orderproof.report.law_groups import groups_with, law_groups
-from orderproof.report.place import shown_place
+from orderproof.report.place import finding_place, mask_of, shown_place
 from orderproof.report.theorem_phrases import lengths_text
 
 KINDS_WITHOUT_EXPECTATIONS = ("module", "encoding")  # the kinds whose laws of order are only described
@@ -133,6 +133,29 @@ def gate_hint(report: Report) -> str:
         f"{stated}--as decoder or --as encoder checks what such a model should do; "
         f"--expect {described[0]}=holds (or fails) checks one law"
     )
+
+
+def almost_causal(report: Report) -> str:
+    """The mask of a model of which nothing is expected, if it hides all later tokens but the next few; else empty."""
+    for finding in phrases.properties(report.findings):
+        picture = mask_of(finding)
+        further = _tokens_seen_ahead(picture.rows) if picture is not None and finding.outcome == "no" else 0
+        if further:
+            seen = "the next one" if further == 1 else f"the next {further}"
+            place = finding_place(finding).source
+            return (
+                f"Almost causal: the mask{f' used at {place}' if place else ''} hides all later tokens but {seen}; "
+                f"if the model should be causal, --law {finding.law} shows the line to change."
+            )
+    return ""
+
+
+def _tokens_seen_ahead(rows: Sequence[str]) -> int:
+    """The number k for which the query i sees the keys up to i + k, and no other; 0 for a mask of another form."""
+    tokens = len(rows)
+    seen = [[cell != "0" for cell in row] for row in rows]
+    shifted = ([[j <= i + k for j in range(tokens)] for i in range(tokens)] for k in range(1, tokens - 1))
+    return next((k for k, mask in enumerate(shifted, 1) if mask == seen), 0)
 
 
 def expectation_text(finding: Finding) -> str:

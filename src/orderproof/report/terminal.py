@@ -36,6 +36,8 @@ class _AuditPrinter(EvidencePrinter):
         self._line(_text(phrases.subject_line(report.subject)), indent=0)
         self.console.print()
         self._line(_text(summary.summary_sentence(report)), indent=0)
+        if near := summary.almost_causal(report):
+            self._line(_text(near), indent=0)
         self._failed(report)
         self._undecided(report)
         self._properties(report.findings)

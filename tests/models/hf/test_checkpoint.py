@@ -166,7 +166,10 @@ def test_a_folder_without_a_checkpoint_is_refused(folder, tmp_path):
     with pytest.raises(CheckpointError, match=r"expected a checkpoint folder .* got a file"):
         load(str(folder / "model.safetensors"))
     (tmp_path / "model.py").write_text("layer = 1")
-    with pytest.raises(CheckpointError, match=r"expected .*model\.py:NAME, a module in it .* got the file alone"):
+    with pytest.raises(CheckpointError, match=r"expected .*model\.py:NAME, a module in it .* got the file alone$"):
+        load(str(tmp_path / "model.py"))
+    (tmp_path / "model.py").write_text("def build(n=1): ...\ndef part(n): ...\ndef _own(): ...\ndef other(*, n): ...")
+    with pytest.raises(CheckpointError, match=r"the file alone; its functions without arguments: build$"):
         load(str(tmp_path / "model.py"))
     (folder / "model.safetensors").unlink()
     with pytest.raises(CheckpointError, match=r"no model\.safetensors in the folder"):

@@ -91,8 +91,8 @@ class CausalLaw(IndependenceLaw):
     def forbidden_pairs(self, tokens: int, rows: int = 1) -> NDArray[np.bool_]:
         return ~np.tri(tokens, dtype=bool)
 
-    def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str) -> str:
-        return causal_line_change(line, visible, form)
+    def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str, *, applied: bool) -> str:
+        return causal_line_change(line, visible, form, applied=applied)
 
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
         for k in evenly_spaced(tokens - 1):

@@ -171,13 +171,14 @@ class ProvedLaw(Law):
         del tokens, rows
         return None
 
-    def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str) -> str:
+    def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str, *, applied: bool) -> str:
         """The diff of a line of the model that repairs a violation; empty if there is none.
 
         ``visible`` is the mask [query, key] that the line computes, None if it computes none. ``form`` says how the
-        mask is read: true is "visible", true is "hidden", or it is "added" to the scores.
+        mask is read: true is "visible", true is "hidden", or it is "added" to the scores. ``applied`` says that the
+        line applies the mask to scores, and does not only compute it.
         """
-        del line, visible, form
+        del line, visible, form, applied
         return ""
 
     def proof_cases(self, tokens: int, rows: int = 1) -> Iterator[tuple[InputChange, int, int]]:
