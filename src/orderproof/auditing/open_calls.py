@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from orderproof.auditing.context import AuditContext
 from orderproof.auditing.length_ranges import EXAMPLE_ROWS, Piece, length_bounds
 from orderproof.auditing.open_comparison import difference
 from orderproof.auditing.open_examples import open_examples
@@ -28,11 +29,12 @@ from orderproof.prover.recording.open_recording import OpenInput, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.equivariance.theorem import FIXED, EntryMap, map_entries, prove_equivariance
 from orderproof.prover.symbolic.statement import BATCH, BLOCKS, TOKENS, Equivariance, Statement
-from orderproof.prover.symbolic.theorem import TOKEN_INPUT, OutputProof, prove
+from orderproof.prover.symbolic.theorem import ROW_INPUT, TOKEN_INPUT, OutputProof, prove
 
 EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
 MAX_PIECES = 6  # recordings for different lengths
 MAX_NODES = 10_000  # of recordings, after which no recording is made that only widens a theorem
+NO_TOKENS = "no input has a token axis"
 OPEN_MODES = (DEFAULT_SETTING, "padded", "packed", "blocked", "labelled")  # in which the inputs of a setting are open
 
 
@@ -45,9 +47,17 @@ Proofs = list[tuple[Piece, dict[str, OutputProof]]]
 
 @dataclass
 class OpenCalls:
-    """The open recordings of a subject, by call mode; each is made once."""
+    """The open recordings of a subject, by call mode; each is made once.
+
+    Attributes:
+        subject: The subject.
+        open_length: The number of tokens is open, and not only the number of rows.
+        solver: Decides implications.
+
+    """
 
     subject: Subject
+    open_length: bool = True
     solver: Solver = field(default_factory=Solver)
     _pieces: dict[str, list[Piece] | str] = field(default_factory=dict)
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -66,6 +76,8 @@ class OpenCalls:
         statement = law.open_statement(frozenset(self._inputs(call_mode)))
         if statement is None:
             raise NoTheorem("the law has no statement for every length yet")
+        if not self.open_length and (call_mode != DEFAULT_SETTING or not is_about_rows(statement)):
+            raise NoTheorem("the law is not about rows only")
         return statement
 
     def proofs(self, law: ProvedLaw, call_mode: str) -> Proofs:
@@ -107,16 +119,21 @@ class OpenCalls:
 
     def has_axes(self, call_mode: str, output: str, axes: OutputAxes | None) -> bool:
         """True if an output of the recordings runs over rows and tokens along these axes."""
-        if axes is None or axes.unknown_rows or axes.unknown_tokens:
-            return axes is not None and not axes.unknown_tokens
+        if axes is None or (axes.unknown_tokens and self.open_length):
+            return False
+        if axes.unknown_rows:
+            return self.open_length
         shapes = [g.shape(g.outputs[output]) for piece in self.recorded(call_mode) for g in piece.graphs]
-        tokens = [run.axis for run in axes.tokens]
+        tokens = [run.axis for run in axes.tokens] if self.open_length else []
         rows = [] if axes.row is None else [axes.row]
         return all(_places(shape, TOKENS) == tokens and _places(shape, BATCH) == rows for shape in shapes)
 
     def _record(self, call_mode: str) -> Iterator[Piece]:
         module, inputs, roles = self.call(call_mode)
         self._roles[call_mode] = roles
+        if not self.open_length:
+            yield self._piece(module, inputs, self.subject.default_length)
+            return
         avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
         example = prime_length(EXAMPLE_LENGTH, avoided)
         limit = self.subject.max_length
@@ -159,7 +176,7 @@ class OpenCalls:
                 graphs = record_open(module, inputs, sizes)
         self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
         least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions], self.solver)
-        limit = self.subject.max_length
+        limit = self.subject.max_length if self.open_length else None
         if limit is not None:
             greatest = limit if greatest is None else min(greatest, limit)
         piece = Piece(tuple(graphs), least, greatest, others, patched)
@@ -198,6 +215,13 @@ class OpenCalls:
         inputs, roles = [], []
         for k, (x, axis) in enumerate(zip(samples, subject.token_axes, strict=True)):
             sizes: list[int | str] = list(x.shape)
+            if not self.open_length:
+                if not (axis or (axis is None and subject.starts_with_rows)):
+                    raise NoTheorem("an input has no axis of rows")
+                sizes[0] = "batch"
+                inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype))
+                roles.append(ROW_INPUT)
+                continue
             if isinstance(axis, int):
                 sizes[axis] = "tokens"
                 if axis:
@@ -206,8 +230,8 @@ class OpenCalls:
                 raise NoTheorem("an input has several token axes")
             inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype, fixed=axis is None))
             roles.append(FIXED if axis is None else TOKEN_INPUT)
-        if TOKEN_INPUT not in roles:
-            raise NoTheorem("no input has a token axis")
+        if self.open_length and TOKEN_INPUT not in roles:
+            raise NoTheorem(NO_TOKENS)
         module: nn.Module = subject.module
         if shared:
             bound = None if subject.bind_inputs is None else subject.bind_inputs(shared, call_mode)
@@ -226,9 +250,24 @@ class OpenCalls:
             module, _, _ = self.call(call_mode)
             shared = self._inputs(call_mode)
             self._differences[call_mode] = difference(
-                module, self.recorded(call_mode), lambda tokens: open_examples(self.subject, shared, call_mode, tokens)
+                module,
+                self.recorded(call_mode),
+                lambda tokens: open_examples(self.subject, shared, call_mode, tokens),
+                None if self.open_length else [self.subject.default_length],
             )
         return self._differences[call_mode]
+
+
+def open_calls(context: AuditContext, *, open_length: bool = True) -> OpenCalls:
+    """The open recordings of the subject of an audit."""
+    name = "open calls" if open_length else "calls with open rows"
+    calls: OpenCalls = context.memo.setdefault(name, OpenCalls(context.subject, open_length))
+    return calls
+
+
+def is_about_rows(statement: Statement | Equivariance) -> bool:
+    """True if a statement does not speak of tokens."""
+    return isinstance(statement, Statement) and not statement.per_token
 
 
 def _places(shape: Sequence[Term], size: Term) -> list[int]:

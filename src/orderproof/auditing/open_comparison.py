@@ -20,20 +20,22 @@ from orderproof.tolerances import SAME_GRAPH
 
 
 def difference(
-    module: nn.Module, pieces: Sequence[Piece], examples: Callable[[int], Iterator[tuple[Tensor, ...]]]
-) -> str:
+    module: nn.Module, pieces: Sequence[Piece], examples: Callable[[int], Iterator[tuple[Tensor, ...]]],
+    lengths: Sequence[int] | None = None,
+) -> str:  # fmt: skip
     """How recordings differ from eager calls of a module; empty if they agree.
 
     Args:
         module: The module that was recorded.
         pieces: Its recordings, each for a range of lengths.
         examples: The inputs of calls, by their number of tokens.
+        lengths: The numbers of tokens of the calls, if the recordings have no open one.
 
     """
     compared = 0
     with preserved_state(module):
         for piece in pieces:
-            for tokens in piece.compared_lengths:
+            for tokens in piece.compared_lengths if lengths is None else lengths:
                 for inputs in examples(tokens):
                     if len(inputs[0]) < LEAST_SIZE:
                         continue

@@ -8,7 +8,7 @@ from torch.fx import Node
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import operator_name, source_of
-from orderproof.auditing.open_calls import NoTheorem, OpenCalls
+from orderproof.auditing.open_calls import NoTheorem, OpenCalls, open_calls
 from orderproof.auditing.theorems import join_theorem, proved_lengths, without_theorem
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.laws import ProvedLaw
@@ -22,7 +22,7 @@ def with_open_entry_map(context: AuditContext, law: ProvedLaw, finding: Finding)
     done = finding.completion
     if done is None or done.verdict != "proved" or finding.call_mode:
         return finding
-    calls = context.memo.setdefault("open calls", OpenCalls(context.subject))
+    calls = open_calls(context)
     try:
         theorem = _completeness(calls, law, finding)
         if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(DEFAULT_SETTING)):

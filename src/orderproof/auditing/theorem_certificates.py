@@ -7,7 +7,7 @@ from typing import Any
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.length_ranges import Piece
-from orderproof.auditing.open_calls import NoTheorem, OpenCalls
+from orderproof.auditing.open_calls import NoTheorem, OpenCalls, open_calls
 from orderproof.auditing.theorems import proved_lengths
 from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
@@ -51,7 +51,7 @@ def _certificate(
 ) -> dict[str, Any] | None:
     if not theorem.proved:
         return None
-    calls = context.memo.setdefault("open calls", OpenCalls(context.subject))
+    calls = open_calls(context, open_length=theorem.open_length)
     law = find_proved_law(finding.law)
     mode = finding.call_mode or DEFAULT_SETTING
     modes = [mode, "padded"] if NO_MASK in theorem.covers else [mode]
@@ -101,7 +101,7 @@ def _call_record(calls: OpenCalls, law: ProvedLaw, mode: str, output: str, *, wi
                 "recordings": recordings,
             }
         )
-    shared = [role for role in roles if role not in ("tokens", "fixed")]
+    shared = [role for role in roles if role not in ("tokens", "rows", "fixed")]
     return {"shared": shared, "ranges": sorted(ranges, key=range_order)}
 
 
@@ -121,11 +121,13 @@ def _recordings(
 def _compare(claim: dict[str, Any], theorem: Theorem) -> None:
     """The certificate proves what the report says. Raises `NotIncluded`."""
     reported = {
+        "open_length": theorem.open_length,
         "least_length": theorem.least_length,
         "greatest_length": theorem.greatest_length,
         "covers": list(theorem.covers),
     }
-    if any(claim[key] != value for key, value in reported.items()) or (
+    claimed = {"open_length": True, **claim}
+    if any(claimed[key] != value for key, value in reported.items()) or (
         theorem.every_depth and not claim["every_depth"]
     ):
         raise NotIncluded(f"it proves another claim than the report: {claim['sentence']}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.length_ranges import Coverage, covered_lengths
-from orderproof.auditing.open_calls import NoTheorem, OpenCalls, Proofs
+from orderproof.auditing.open_calls import NO_TOKENS, NoTheorem, OpenCalls, Proofs, open_calls
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
@@ -27,6 +27,8 @@ def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str
     held = [f"input_{k}" for k, role in enumerate(calls.roles(call_mode)) if role == FIXED]
     same = (f"the same in both runs: {', '.join(held)}",) if held else ()
     theorems = {name: join_theorem(name, found, statement, calls.solver) for name in first}
+    if not calls.open_length:
+        theorems = {name: theorem.model_copy(update={"open_length": False}) for name, theorem in theorems.items()}
     return {
         name: theorem.model_copy(update={"assumptions": (*theorem.assumptions, *same)}) if theorem.proved else theorem
         for name, theorem in theorems.items()
@@ -37,29 +39,36 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
     """The finding with what is proved for every length, if it is proved at the recorded one."""
     if finding.verdict != "proved":
         return finding
-    calls = context.memo.setdefault("open calls", OpenCalls(context.subject))
+    calls = open_calls(context)
     theorems: list[Theorem] = []
     modes = [call_mode] if call_mode != DEFAULT_SETTING else [DEFAULT_SETTING, "padded"]
     for mode in modes:
         if theorems and not calls.may_widen(mode):
             break
-        try:
-            theorem = prove_theorems(calls, law, mode).get(finding.output) or without_theorem(
-                "it has no output of this name"
-            )
-            if theorem.proved and not calls.has_axes(mode, finding.output, context.output_axes.get(finding.output)):
-                theorem = without_theorem("with open sizes the output has other axes than those that are stated")
-            if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(mode)):
-                theorem = without_theorem(f"the open recording is not the program that runs: {wrong}")
-        except (NoTheorem, CaptureError) as error:
-            theorem = without_theorem(str(error))
-        except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
-            theorem = without_theorem(f"{INTERNAL_ERROR}{first_line(error)}")
-        theorems.append(theorem)
+        theorems.append(_theorem(context, calls, law, mode, finding.output))
     chosen = theorems[0]
     if len(theorems) == 2 and chosen.proved and theorems[1].proved and theorems[1].covers:
         chosen = _with_and_without_mask(*theorems)
+    if not chosen.proved and law.replaces_whole_rows and call_mode == DEFAULT_SETTING:
+        of_rows = _theorem(context, open_calls(context, open_length=False), law, call_mode, finding.output)
+        if of_rows.proved:
+            chosen = of_rows.model_copy(update={"reason": "" if chosen.reason == NO_TOKENS else chosen.reason})
     return finding.model_copy(update={"theorem": chosen})
+
+
+def _theorem(context: AuditContext, calls: OpenCalls, law: ProvedLaw, call_mode: str, output: str) -> Theorem:
+    """The theorem about one output of a call mode; why there is none."""
+    try:
+        theorem = prove_theorems(calls, law, call_mode).get(output) or without_theorem("it has no output of this name")
+        if theorem.proved and not calls.has_axes(call_mode, output, context.output_axes.get(output)):
+            theorem = without_theorem("with open sizes the output has other axes than those that are stated")
+        if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(call_mode)):
+            theorem = without_theorem(f"the open recording is not the program that runs: {wrong}")
+    except (NoTheorem, CaptureError) as error:
+        theorem = without_theorem(str(error))
+    except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
+        theorem = without_theorem(f"{INTERNAL_ERROR}{first_line(error)}")
+    return theorem
 
 
 def _with_and_without_mask(without: Theorem, masked: Theorem) -> Theorem:

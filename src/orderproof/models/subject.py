@@ -97,6 +97,11 @@ class Subject:
     output_axes: Mapping[str, OutputAxes] | None = field(default=None, repr=False)
     axes_text: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def starts_with_rows(self) -> bool:
+        """True if its input has rows and no tokens: an image, or audio."""
+        return self.patch_embedding_path is not None or bool(self.whole_rows_reason)
+
     def sample(self, length: int, seed: int = 0) -> Sample:
         """Random inputs with this many tokens, determined by the seed. Raises `UsageError` for other lengths."""
         if length < 1:

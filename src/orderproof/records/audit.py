@@ -176,11 +176,12 @@ class Theorem(Record):
     proved: bool
     least_length: int = 2  # [tokens]
     greatest_length: int | None = None  # [tokens]; None: no limit in the program
+    open_length: bool = True  # False: for inputs of the recorded size, and every number of rows
     every_depth: bool = False  # for every number of layers with the code of the recorded ones
     covers: tuple[str, ...] = ()  # the inputs that both runs share: "every attention mask"
     conditions: tuple[str, ...] = ()  # on the sizes, besides the range of lengths
     assumptions: tuple[str, ...] = ()
-    reason: str = ""  # why it is not proved
+    reason: str = ""  # why it is not proved, or not for every length
 
 
 class Completion(Record):

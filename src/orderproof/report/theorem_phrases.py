@@ -20,7 +20,8 @@ def proof_scope_text(scope: Scope, theorem: Theorem | None) -> str:
     if theorem is None:
         return "for these weights" if these else "for every value of every parameter"
     if theorem.proved:
-        return theorem_text(theorem)
+        text = theorem_text(theorem)
+        return f"{text}; for every length not proved: {theorem.reason}" if theorem.reason else text
     tokens = f"{scope.length:,} token{'' if scope.length == 1 else 's'}"
     weights = "these weights" if these else "every weight"
     return f"at {tokens} for {weights}; for every length not proved: {theorem.reason or 'no reason is recorded'}"
@@ -37,7 +38,9 @@ def theorem_text(theorem: Theorem) -> str:
 
 
 def lengths_text(theorem: Theorem) -> str:
-    """``every length from 2 to 128``, or ``every length of at least 2``."""
+    """``every length from 2 to 128``, ``every length of at least 2``, or ``inputs of this size``."""
+    if not theorem.open_length:
+        return "inputs of this size"
     if theorem.greatest_length is None:
         return f"every length of at least {theorem.least_length:,}"
     return f"every length from {theorem.least_length:,} to {theorem.greatest_length:,}"

@@ -42,6 +42,7 @@ from orderproof.prover.symbolic.uniform_inputs import EVERYTHING_REAL, KINDS, Un
 from orderproof.prover.symbolic.walk import OpenWalk, walk
 
 TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
+ROW_INPUT = "rows"  # the same of inputs that have rows, and no open number of tokens
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,10 @@ def input_fact(graph: OpenGraph, node: Node, role: str, statement: Statement, fi
             return OpenFact(dims, tensor.dtype, same=FALSE)
         at_row, at_token = index(sizes.index(BATCH)), index(sizes.index(TOKENS))
         return OpenFact(dims, tensor.dtype, same=statement.given(at_row, at_token))
+    if role == ROW_INPUT:
+        if statement.per_token or dims[0] != (BATCH,):
+            return OpenFact(dims, tensor.dtype, same=FALSE)
+        return OpenFact(dims, tensor.dtype, same=statement.given(row, as_term(0)))
     if role == MASK:
         real = fixed.get(MASK, EVERYTHING_REAL.element)
         assert isinstance(real, Formula)

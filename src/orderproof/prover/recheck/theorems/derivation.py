@@ -21,7 +21,9 @@ def derivation_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
         for one in call["ranges"]:
             end = "on" if one["greatest_length"] is None else f"to {one['greatest_length']}"
             inputs = " and ".join(shared) or "tokens only"
-            yield f"call with {inputs}, from {one['least_length']} tokens {end}"
+            roles = {role for recording in one["recordings"] for _, role in recording["inputs"]}
+            lengths = f"from {one['least_length']} tokens {end}"
+            yield f"call with {inputs}, {'with inputs of the recorded size' if 'rows' in roles else lengths}"
             for recording in one["recordings"]:
                 answers = ", ".join(f"{node} is {str(answer).lower()}" for node, answer in recording["questions"])
                 yield f"recording in which {answers}" if answers else "the recording"

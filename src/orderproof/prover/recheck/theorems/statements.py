@@ -27,7 +27,7 @@ from orderproof.prover.recheck.theorems.terms import Term, apply, integer, varia
 
 TOKENS, BATCH = variable("tokens"), variable("batch")
 MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"
-TOKEN_INPUT, FIXED = "tokens", "fixed"
+TOKEN_INPUT, ROW_INPUT, FIXED = "tokens", "rows", "fixed"
 LEAST_SIZE = 2
 MOST_NEGATIVE = {
     "float16": -65504.0, "bfloat16": -3.3895313892515355e38, "float32": -3.4028234663852886e38,
@@ -137,6 +137,10 @@ def input_fact(claim: Fact, role: str, statement: Statement, uniform: str | None
     if role == FIXED:
         return Fact(axes, dtype, Predicates())
     least = 3 if role == BLOCKS else 2
+    if role == ROW_INPUT:
+        require(len(axes) >= 1 and axes[0] == (BATCH,), "an input has no dimension of rows")
+        require(not statement.per_token, "the law is not about rows only")
+        return Fact(axes, dtype, Predicates(same=for_inputs(statement.given, uniform)))
     require(len(axes) >= least and axes[0] == (BATCH,), "an input has no dimension of rows")
     if role != BLOCKS:
         require(axes[1] == (TOKENS,), "an input has no dimension of tokens")

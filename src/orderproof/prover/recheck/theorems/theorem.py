@@ -44,6 +44,7 @@ MAX_RECORDINGS = 64
 class _Found:
     """The claim that the calls of a certificate prove together."""
 
+    open_length: bool = True  # the inputs have an open number of tokens
     least: int = LEAST_SIZE
     greatest: int | None = None
     every_depth: bool = True
@@ -167,7 +168,7 @@ def _check_range(recordings: Sequence[dict[str, Any]], whole: Range, shared: tup
     for one in recordings:
         fields = MOVED_FIELDS if whole.statement.permuted else RECORDING_FIELDS
         require(set(one) == fields, "a recording has other fields")
-        _check_roles(one["inputs"], shared)
+        found.open_length &= _check_roles(one["inputs"], shared)
         fixed = ", ".join(node for node, role in one["inputs"] if role == "fixed")
         stated = not fixed or f"the same in both runs: {fixed}" in whole.assumptions
         require(stated, "an input is the same in both runs, and the assumptions do not say so")
@@ -206,13 +207,16 @@ def _check_depth(recording: Recording, found: _Found, *, fill: bool) -> None:
         check_depth(depth, recording, fill=fill)
 
 
-def _check_roles(inputs: Sequence[Sequence[str]], shared: tuple[str, ...]) -> None:
-    """Some inputs have tokens, and the shared ones are those of the statement."""
+def _check_roles(inputs: Sequence[Sequence[str]], shared: tuple[str, ...]) -> bool:
+    """Some inputs have tokens, or rows only, and the shared ones are those of the statement; True for tokens."""
     roles = [role for _, role in inputs]
     require(len({node for node, _ in inputs}) == len(inputs), "an input has several roles")
-    require("tokens" in roles, "no input has tokens")
-    rest = [role for role in roles if role not in ("tokens", "fixed")]
+    open_length = "rows" not in roles
+    require(("tokens" in roles) is open_length, "no input has tokens or rows, or some have both")
+    rest = [role for role in roles if role not in ("tokens", "rows", "fixed")]
     require(rest == list(shared), "the shared inputs are not those of the statement")
+    require(open_length or not shared, "inputs with rows only, and shared ones with tokens")
+    return open_length
 
 
 def _covers_all(answers: Sequence[Sequence[bool]]) -> bool:
@@ -226,7 +230,8 @@ def _covers_all(answers: Sequence[Sequence[bool]]) -> bool:
 def _claim(law: str, found: _Found) -> dict[str, Any]:
     conditions = [text(c) for c in found.conditions]
     end = "on" if found.greatest is None else f"to {found.greatest}"
-    parts = [f"every length from {found.least} {end}", "every batch size of at least 2", *found.covers]
+    lengths = f"every length from {found.least} {end}" if found.open_length else "inputs of the recorded size"
+    parts = [lengths, "every batch size of at least 2", *found.covers]
     parts += ["every number of layers"] if found.every_depth else []
     where = f", where {' and '.join(conditions)}" if conditions else ""
     claim = {
@@ -237,6 +242,8 @@ def _claim(law: str, found: _Found) -> dict[str, Any]:
         "conditions": conditions,
         "sentence": f"{law}: for {', '.join(parts)} and every weight{where}",
     }
+    if not found.open_length:
+        claim["open_length"] = False
     if found.moves is None:
         return claim
     dims = ", ".join(map(str, found.moves))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch.fx import Node
 
-from orderproof.prover.logic.terms import FALSE, as_term, conjunction
+from orderproof.prover.logic.terms import FALSE, TRUE, as_term, conjunction
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact
 from orderproof.prover.symbolic.rule import Application, open_rule
 from orderproof.prover.symbolic.rules.movement import reshaped
@@ -43,11 +43,13 @@ def group_norm(call: Application) -> OpenFact:
 
 @open_rule("batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm")
 def batch_norm(call: Application) -> OpenFact | tuple[OpenFact, ...]:
-    """Normalization with stored statistics: one element at a time."""
-    if call.name == "batch_norm" and call.argument(5, "training", False):
-        raise NotCovered("batch norm with the statistics of the batch")
+    """Normalization with stored statistics: one element at a time. With its own: of weights."""
     _require_same_parameters(call)
     fact = call.operand
+    if call.name == "batch_norm" and call.argument(5, "training", False):
+        stored = call.argument(3, "running_mean") is not None or call.argument(4, "running_var") is not None
+        if stored or fact.same is not TRUE or fact.unbounded is not FALSE or fact.hidden is not FALSE:
+            raise NotCovered("batch norm with the statistics of the batch")
     ranges = fact.ranges()
     result = OpenFact(fact.dims, fact.dtype, fact.same, unbounded=ranges.hidden | ranges.unbounded)
     return (result, *(OpenFact(((),), fact.dtype) for _ in call.shapes[1:])) if len(call.shapes) > 1 else result

@@ -189,8 +189,11 @@ def _each(step: Step, value: object, places: int) -> list[int]:
 
 
 def batch_norm(step: Step) -> list[Derived]:
-    """Normalization with stored statistics."""
-    require(step.name != "batch_norm" or not step.argument(5, "training", False), "batch norm with its own statistics")
+    """Normalization with stored statistics, or of a tensor that agrees everywhere with its own."""
+    if step.name == "batch_norm" and step.argument(5, "training", False):
+        stored = step.argument(3, "running_mean") is not None or step.argument(4, "running_var") is not None
+        whole = step.fact(0).same is TRUE and step.fact(0).ordinary is TRUE
+        require(whole and not stored, "batch norm with its own statistics")
     for other in step.arguments(1):
         if isinstance(other, Fact):
             require(other.same is TRUE and other.ordinary is TRUE, "a parameter of it differs")
