@@ -10,6 +10,7 @@ import pytest
 
 from orderproof import audit
 from orderproof.errors import UsageError
+from orderproof.optional_packages import install_command
 from orderproof.ports.engines.registry import engines, find_engine
 from orderproof.records.audit import Finding, Report
 
@@ -26,7 +27,7 @@ def causes(finding: Finding) -> list[tuple[str, str, str]]:
 def test_every_engine_is_listed_with_its_extra() -> None:
     assert {"mlx", "onnx", "ctranslate2", "llamacpp", "serve", "server"} == set(engines())
     for engine in engines().values():
-        assert engine.note or engine.how_to_install == f"pip install 'orderproof[{engine.extra}]'"
+        assert engine.needs_target or engine.how_to_install == install_command(engine.extra)
     with pytest.raises(UsageError, match="expected an engine, one of .*; did you mean 'mlx'"):
         find_engine("mxl")
 

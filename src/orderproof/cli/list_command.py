@@ -89,7 +89,8 @@ def _engines() -> Table:
     for engine in engines().values():
         installed = engine.version if engine.is_installed else "no"
         abilities = ", ".join(sorted(engine.abilities))
-        cells = (engine.name, engine.title, installed, abilities, engine.note or engine.how_to_install)
+        how = ", ".join(filter(None, (engine.how_to_install, engine.note)))
+        cells = (engine.name, engine.title, installed, abilities, how)
         table.add_row(*map(Text, cells))
     return table
 

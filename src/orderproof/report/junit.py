@@ -46,7 +46,7 @@ def render_junit(report: Report) -> str:
 
 def _case(suite: ET.Element, subject: str, finding: Finding, outcome: tuple[str, str] | None) -> None:
     name = phrases.escape_control_characters(
-        phrases.law_title(finding) + (f" [{finding.output}]" if finding.output else "")
+        phrases.law_title(finding) + (f" [{finding.output}]" if finding.output and finding.port is None else "")
     )
     case = ET.SubElement(suite, "testcase", {"classname": subject, "name": name, "time": _seconds(finding.seconds)})
     _properties(case, _finding_properties(finding))

@@ -14,7 +14,10 @@ _WORST_FIRST: tuple[Outcome, ...] = ("fail", "undecided", "pass", "yes", "no")
 
 @dataclass(frozen=True)
 class LawGroup:
-    """The findings of one law in one call mode, of one kind: one for each output to which the law applies."""
+    """The findings of one law in one call mode, of one kind: one for each output to which the law applies.
+
+    The output of a port is its engine, and each engine has a group of its own.
+    """
 
     findings: tuple[Finding, ...]
 
@@ -55,7 +58,8 @@ def law_groups(findings: Iterable[Finding]) -> list[LawGroup]:
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for f in findings:
         if f.outcome != "not_applicable":
-            groups.setdefault((f.code, f.law, f.call_mode, f.kind), []).append(f)
+            engine = f.output if f.port is not None else ""
+            groups.setdefault((f.code, f.law, f.call_mode, f.kind, engine), []).append(f)
     return [LawGroup(tuple(members)) for members in groups.values()]
 
 

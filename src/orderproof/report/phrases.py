@@ -96,8 +96,10 @@ def law_title(finding: Finding) -> str:
 
 
 def law_name(finding: Finding) -> str:
-    """The law's name, with the call mode where it has several."""
-    return f"{finding.law} ({finding.call_mode})" if finding.call_mode in NAMED_CALL_MODES else finding.law
+    """The law's name, with the call mode where it has several, and with the engine of a port."""
+    part = finding.output if finding.port is not None else finding.call_mode
+    named = finding.port is not None or finding.call_mode in NAMED_CALL_MODES
+    return f"{finding.law} ({part})" if named else finding.law
 
 
 def verdict_text(verdict: Verdict, scope: Scope, theorem: Theorem | None = None) -> str:

@@ -31,13 +31,20 @@ def summary_sentence(report: Report) -> str:
 
 
 def _failure_clause(findings: Iterable[Finding]) -> str:
-    """``fails OP201 causal at model.py:20``: each failed law, laws of one line together."""
+    """``fails OP201 causal at model.py:20``: each failed law, laws of one line together.
+
+    A port: ``mlx fails OP602 same_prefill``, or the engine after each law if there are several.
+    """
+    findings = tuple(findings)
+    engines = {f.output for f in findings if f.port is not None}
+    engine = next(iter(engines)) if len(engines) == 1 else ""
     by_place: dict[str, list[str]] = {}
     for group in groups_with(findings, "fail"):
         failed = next(f for f in group.findings if f.outcome == "fail")
-        by_place.setdefault(shown_place(failed).source, []).append(phrases.law_title(failed))
+        title = phrases.law_title(failed).removesuffix(f" ({engine})")
+        by_place.setdefault(shown_place(failed).source, []).append(title)
     texts = [join_words(titles) + (f" at {place}" if place else "") for place, titles in by_place.items()]
-    return f"fails {', '.join(texts)}" if texts else ""
+    return f"{engine} fails {', '.join(texts)}".strip() if texts else ""
 
 
 def _theorem_clause(findings: Iterable[Finding]) -> str:

@@ -40,7 +40,9 @@ def witness_origin(witness: Witness) -> str:
 
 def same_cause_text(finding: Finding) -> str:
     """One line for a violation whose cause is that of an earlier one; what was compared and by how much it differs."""
-    assert finding.witness is not None
+    if finding.witness is None:
+        compared = phrases.evidence_text(finding).partition("; ")[0]  # a port: the setting follows, as in the first one
+        return f"{compared}; the cause is that of {finding.same_cause_as}"
     difference = phrases.format_difference(finding.witness.relative_difference)
     place = finding.witness.first_violating_source
     text = f"{finding.witness.change}: {difference}; first differs at the line of {finding.same_cause_as}, {place}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orderproof.errors import OrderproofError, UsageError
+from orderproof.optional_packages import install_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +70,7 @@ class InferenceEngine(ABC):
     abilities: frozenset[str] = frozenset({"prefill"})  # calls that it takes: the methods of `LoadedModel`
     reads_config: bool = True  # False: it reads no config.json itself, so that its keys cannot be the cause
     note: str = ""  # on its installation or use, for `orderproof list engines`
+    target: str = ""  # of NAME:TARGET
     needs_target: bool = False  # it is named as NAME:TARGET
 
     def for_target(self, target: str) -> InferenceEngine:
@@ -108,4 +110,4 @@ class InferenceEngine(ABC):
     @property
     def how_to_install(self) -> str:
         """The command that installs it."""
-        return f"pip install 'orderproof[{self.extra}]'" if self.extra else ""
+        return install_command(self.extra) if self.extra else ""

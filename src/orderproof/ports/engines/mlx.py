@@ -6,11 +6,13 @@ import dataclasses
 import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel, Row, Scores
 
 
@@ -63,12 +65,21 @@ class _MlxModel(LoadedModel):
 class MlxEngine(InferenceEngine):
     """The engine of this module."""
 
+    def for_target(self, target: str) -> InferenceEngine:
+        folder = Path(target).expanduser()
+        if not (folder / "config.json").is_file():
+            raise UsageError(
+                f"expected engine {self.name} with a folder that mlx-lm wrote, {self.name}:FOLDER; "
+                f"no config.json in {target}"
+            )
+        return replace(self, name=f"{self.name}:{target}", target=str(folder), reads_config=False)
+
     def load(self, folder: Path) -> LoadedModel:
         import mlx.core as mx
         from mlx_lm.utils import load_model
 
         mx.set_default_device(mx.cpu)  # the reference runs on the CPU too
-        model, _ = load_model(folder)
+        model, _ = load_model(Path(self.target) if self.target else folder)
         return _MlxModel(model)
 
     def knows(self, model_type: str) -> bool:
@@ -99,4 +110,5 @@ ENGINE = MlxEngine(
     distribution="mlx-lm",
     extra="mlx",
     abilities=frozenset({"prefill", "chunks", "batch", "greedy"}),
+    note="mlx:FOLDER for a checkpoint that mlx-lm converted",
 )

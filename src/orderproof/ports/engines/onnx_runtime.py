@@ -1,16 +1,26 @@
-"""ONNX Runtime: the graph that `torch.onnx.export` writes, with dynamic batch and length."""
+"""ONNX Runtime: the graph that `torch.onnx.export` writes, with dynamic batch and length, or `onnx:FILE`.
+
+A file has the input `input_ids`, optionally `attention_mask` and `position_ids`, and the output `logits`, or one
+output. Inputs named `past_key_values...`, as Optimum writes them, get a cache without tokens.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from orderproof.ports.engines.engine import InferenceEngine, LoadedModel, Row, Scores
+from orderproof.errors import UsageError
+from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel, Row, Scores
 
+_DTYPES = {
+    "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32, "tensor(float16)": np.float16,
+}  # fmt: skip
 EXPORT_ROWS, EXPORT_LENGTH = 2, 5  # of the example inputs; both axes are dynamic
 
 
@@ -26,27 +36,56 @@ class _OnnxModel(LoadedModel):
         inputs = {
             "input_ids": tokens, "attention_mask": mask, "position_ids": np.maximum(mask.cumsum(-1) - 1, 0),
         }  # fmt: skip
-        wanted = {entry.name for entry in self.session.get_inputs()}
-        (output,) = self.session.run(None, {name: value for name, value in inputs.items() if name in wanted})
+        wanted = self.session.get_inputs()
+        if any(pads) and "attention_mask" not in {entry.name for entry in wanted}:
+            raise EngineError("its graph takes no attention_mask, so that rows of different lengths need no pads")
+        outputs = [entry.name for entry in self.session.get_outputs()]
+        name = "logits" if "logits" in outputs else outputs[0]
+        (output,) = self.session.run([name], {entry.name: _input(entry, inputs) for entry in wanted})
         return [Scores(each[pad:]) for pad, each in zip(pads, output, strict=True)]
 
     def prefill(self, row: Row) -> Scores:
         return self.batch([row])[0]
 
 
+def _input(entry: Any, inputs: Mapping[str, NDArray[np.int64]]) -> Any:
+    """The value of an input of the graph; a cache is empty."""
+    dtype = _DTYPES.get(entry.type)
+    if entry.name in inputs and dtype is not None:
+        return inputs[entry.name].astype(dtype)
+    if not entry.name.startswith("past_key_values") or dtype is None:
+        raise EngineError(
+            f"its graph has an input {entry.name} of {entry.type}; expected {', '.join(inputs)} and a cache"
+        )
+    rows = len(inputs["input_ids"])
+    sizes = [rows, *(size if isinstance(size, int) else 0 for size in entry.shape[1:])]
+    return np.zeros(sizes, dtype)
+
+
 class OnnxRuntimeEngine(InferenceEngine):
     """The engine of this module."""
 
-    def load(self, folder: Path) -> LoadedModel:
-        import onnxruntime
+    def for_target(self, target: str) -> InferenceEngine:
+        file = Path(target).expanduser()
+        if not file.is_file():
+            raise UsageError(f"expected engine {self.name} with a file, {self.name}:model.onnx; no file {target}")
+        return replace(self, name=f"{self.name}:{target}", target=str(file))
 
-        with tempfile.TemporaryDirectory() as target:
-            file = Path(target) / "model.onnx"
+    def load(self, folder: Path) -> LoadedModel:
+        if self.target:
+            return _OnnxModel(_session(Path(self.target)))
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place) / "model.onnx"
             _export(folder, file)
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = options.inter_op_num_threads = 1
-            session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-        return _OnnxModel(session)
+            return _OnnxModel(_session(file))
+
+
+def _session(file: Path) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
 
 def _export(folder: Path, file: Path) -> None:
@@ -109,4 +148,5 @@ ENGINE = OnnxRuntimeEngine(
     extra="onnx",
     abilities=frozenset({"prefill", "batch"}),
     reads_config=False,
+    note="onnx:FILE for a graph that you exported",
 )

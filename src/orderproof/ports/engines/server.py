@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -93,11 +93,8 @@ class _ServedModel(LoadedModel):
         return int(found[1]) if found else self.words[word]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServerEngine(InferenceEngine):
     """The engine of this module."""
-
-    address: str = ""
 
     def for_target(self, target: str) -> InferenceEngine:
         parts = urlsplit(target)
@@ -106,16 +103,16 @@ class ServerEngine(InferenceEngine):
                 f"expected engine {self.name} with a server on this machine, {self.name}:http://127.0.0.1:PORT; "
                 f"got {self.name}:{target}"
             )
-        return replace(self, address=target.rstrip("/").removesuffix("/v1"))
+        return replace(self, target=target.rstrip("/").removesuffix("/v1"))
 
     def load(self, folder: Path) -> LoadedModel:
-        models = request(f"{self.address}/v1/models", None).get("data") or [{}]
+        models = request(f"{self.target}/v1/models", None).get("data") or [{}]
         words: Mapping[str, int] = {}
         if (folder / "tokenizer.json").is_file():
             from transformers import AutoTokenizer
 
             words = AutoTokenizer.from_pretrained(folder, local_files_only=True).get_vocab()
-        return _ServedModel(self.address, str(models[0].get("id", "default")), words)
+        return _ServedModel(self.target, str(models[0].get("id", "default")), words)
 
 
 def _log_probabilities(choice: Any) -> dict[str, Any]:
