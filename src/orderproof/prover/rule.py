@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from orderproof.prover.domain.move import Move
 
 _NORM_ORDER_ARGUMENTS = {"p", "ord"}  # numbers that are not combined with the elements
+# Their results are infinite, or of any size, for a matrix that has no inverse or no root.
+_OF_INVERTIBLE_MATRICES = ("linalg_inv_ex", "linalg_solve_ex", "linalg_slogdet", "cholesky")
 Facts = Fact | tuple[Fact, ...]
 ArgumentRef = (
     int | str | tuple[int, int] | None
@@ -120,6 +122,8 @@ def has_large_literal(node: Node) -> bool:
         return True  # the maximum of a window that contains padding only is -inf
     if "solve_triangular" in str(node.target) and not values.get("unitriangular", False):
         return True  # the diagonal may be zero
+    if any(name in str(node.target) for name in _OF_INVERTIBLE_MATRICES):
+        return True
     numbers = [
         values.get(name)
         for name, kind in parameters

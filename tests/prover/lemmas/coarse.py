@@ -22,6 +22,7 @@ from tests.prover.lemmas.trial_conditions import (
     channels_move,
     constant_zeros,
     decides_in_vain,
+    equal_coefficients,
     frequencies_without_a_part,
     known_and_moved,
     known_there,
@@ -59,6 +60,11 @@ class Coarse:
         return self.where(tried, claim) if named and tried.kind() in self.kinds else False
 
 
+MATRIX_FUNCTIONS = (
+    "linalg_qr", "_linalg_svd", "_linalg_eigh", "linalg_cholesky_ex", "linalg_inv_ex", "_linalg_det", "_linalg_slogdet",
+    "linalg_matrix_exp", "linalg_lu_factor_ex", "_linalg_solve_ex", "cholesky_solve",
+    "bucketize.Tensor", "bucketize.Scalar", "searchsorted.Tensor", "searchsorted.Scalar",
+)  # fmt: skip
 SWALLOWED = Coarse(  # the one that is read off the runs
     "over the reals: what an infinite or huge number swallows by rounding is kept as a dependence",
     ("known",),
@@ -85,6 +91,17 @@ COARSE = [
         ("known", "cut"),
         ("linalg_solve_triangular",),
         lambda tried, claim: values_known(tried),
+    ),
+    Coarse(
+        "rows of a triangular system with the same coefficient throughout may cancel",
+        ("ordinary",),
+        ("linalg_solve_triangular",),
+        lambda tried, claim: equal_coefficients(tried),
+    ),
+    Coarse(
+        "a matrix is read whole, also where only its triangle or its singular values enter a result",
+        KINDS,
+        MATRIX_FUNCTIONS,
     ),
     Coarse(
         "only some elementwise operators are decided by one known operand; no other is known to be flat at a value",

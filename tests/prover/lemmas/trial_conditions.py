@@ -243,3 +243,11 @@ LINES = {
     PRODUCT, SOFTMAX, ATTENTION, "normalisation_equivariant", "reduction_invariant", "extreme_of_visible",
     "scan_dependence", "lookup_equivariant",
 }  # fmt: skip
+
+
+def equal_coefficients(tried: Trial) -> bool:
+    """True if the rows or columns of a system are uniform."""
+    system = tried.roles[0]
+    if system.buffer is not None:
+        return any(1 < n != size for n, size in zip(system.buffer.shape, compress(system.buffer).shape, strict=True))
+    return system.fact is not None and FREE in system.fact.moves

@@ -17,6 +17,7 @@ from orderproof.prover.recheck.forms.einsum import ALL, ALONG, OUTSIDE, READ, WR
 from orderproof.prover.recheck.forms.elementwise import Elementwise, Select
 from orderproof.prover.recheck.forms.form import Form
 from orderproof.prover.recheck.forms.index import SCATTER, Index, ScatterWrite
+from orderproof.prover.recheck.forms.matrix import Buckets, MatrixFunction
 from orderproof.prover.recheck.forms.movement import Movement
 from orderproof.prover.recheck.forms.softmax import MaskedMaximum, Softmax
 from orderproof.prover.recheck.forms.triangular import TriangularSolve
@@ -141,6 +142,16 @@ _add(DENSE, Einsum((ALL + "y",), ALL, by_position="y"), "view_as_complex")
 _add(DENSE, Einsum((ALL,), ALL + "y", by_position="y"), "view_as_real")
 _add(DENSE, Einsum((READ,), WRITTEN, by_position=READ + WRITTEN), "fft")  # every Fourier transform
 _add(DENSE, Einsum(("tuvw", "txyz"), "tuxy", by_position="vwz"), "grid_sampler", "grid_sampler_2d")
+
+_add(
+    DENSE, MatrixFunction(),
+    "linalg_cholesky_ex", "linalg_det", "linalg_eigh", "linalg_inv_ex", "linalg_lu_factor_ex", "linalg_matrix_exp",
+    "linalg_qr", "linalg_slogdet", "linalg_svd",
+)  # fmt: skip
+_add(DENSE, MatrixFunction((2, 2)), "cholesky_solve")
+_add(DENSE, MatrixFunction((2, 2), right_side_may_be_vectors=True), "linalg_solve_ex")
+_add(DENSE, Einsum((ALL + "xz", ALL + "yz"), ALL + "xy"), "cdist_forward")
+_add(DENSE, Buckets(), "bucketize", "searchsorted")
 
 _add(TRIANGULAR, TriangularSolve(), "linalg_solve_triangular")
 

@@ -112,4 +112,5 @@ def makes_large_numbers(
     dilation = tree_leaves([args[4:5], kwargs.get("dilation", 1)])
     has_windows_of_padding = "max_pool" in operator and not set(dilation) <= {1}
     divides_by_diagonal = "solve_triangular" in operator and not kwargs.get("unitriangular", False)
+    divides_by_diagonal |= any(name in operator for name in ("linalg_inv_ex", "solve_ex", "slogdet", "cholesky"))
     return has_windows_of_padding or divides_by_diagonal or any(not abs(x) < ORDINARY_LIMIT for x in literals)

@@ -128,7 +128,9 @@ class StepChecker:
             and all(f.is_ordinary.all() for f in facts_in([args, kwargs]))
             and not makes_large_numbers(operator, literals, args, kwargs)
         )
-        bounds = [1 if is_ordinary or (k > 0 and "int" in claim.dtype) else INF for k, claim in enumerate(claims)]
+        counts = operator.removeprefix("aten.").split(".")[0] in ("bucketize", "searchsorted")
+        indices = [(k > 0 or counts) and "int" in claim.dtype for k, claim in enumerate(claims)]
+        bounds = [1 if is_ordinary or is_index else INF for is_index in indices]
         return [self.algebra.derived(c, TOP, -bound, bound) for c, bound in zip(claims, bounds, strict=True)]
 
     def _input_fact(self, operator: str, node: str, claimed: Fact) -> Fact:

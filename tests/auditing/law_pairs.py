@@ -1,0 +1,39 @@
+"""Verdicts on a module and on a faulty twin, with the certificates of what was proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.auditing.api import audit_context
+from orderproof.auditing.certificates import certificates_of
+from orderproof.auditing.verdict import prove_law
+from orderproof.laws import find_proved_law
+from orderproof.models import from_module
+from orderproof.prover.recheck.check import recheck
+from orderproof.records.audit import Finding
+
+VECTORS = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(1))
+IDS = torch.randint(32, (3, 8), generator=torch.Generator().manual_seed(1))
+
+
+def checked_findings(
+    module: nn.Module, law: str, inputs: Tensor | Sequence[Tensor] = VECTORS, **options: object
+) -> list[Finding]:
+    """The findings about each output; every certificate is checked again, and each proof has one."""
+    context = audit_context(from_module(module.eval(), inputs, **options), keep_walks=True)  # type: ignore[arg-type]
+    findings = list(prove_law(context, find_proved_law(law)))
+    for finding in findings:
+        certificates = list(certificates_of(context, finding))
+        for certificate in certificates:
+            assert recheck(certificate).premises is not None
+        assert bool(certificates) == (finding.verdict == "proved")
+    return findings
+
+
+def verdicts(module: nn.Module, laws: Mapping[str, object] | Sequence[str], inputs: Tensor = VECTORS) -> dict[str, str]:
+    """The verdict of each law about the first output."""
+    torch.manual_seed(0)
+    return {law: checked_findings(module, law, inputs)[0].verdict for law in laws}
