@@ -189,7 +189,13 @@ COARSE = [
     ),
     Coarse("the functional form, as group_norm", ("ordinary", "known"), ("native_group_norm",)),
     Coarse("each group by itself, and groups of one channel, which may move", ("ordinary", "cut"), ("group_norm",)),
-    Coarse("in training mode, a reduction over the batch", ("ordinary", "known"), ("batch_norm",)),
+    Coarse("stored statistics that a call changes", ("ordinary", "known"), ("batch_norm",)),
+    Coarse(
+        "what is the same throughout a channel is zero after normalization",
+        ("cut",),
+        ("batch_norm",),
+        lambda tried, claim: level_line(tried),
+    ),
     Coarse("the moments depend on no weight", ("ordinary", "cut"), ("native_layer_norm", "_fused_rms_norm")),
     Coarse(
         "the values, where only their places depend on the order",

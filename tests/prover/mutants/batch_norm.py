@@ -12,4 +12,10 @@ MUTANTS = mutants_of(
         "False",
         "batch_norm",
     ),
+    M(
+        "moments_of_each_row",
+        "tuple(($d for $d in range(len($fact.shape)) if $d != 1))",
+        "tuple(($d for $d in range(len($fact.shape)) if $d > 1))",
+        "batch_norm",
+    ),
 )

@@ -13,6 +13,7 @@ import torch
 
 from orderproof.prover.recheck.binding import BoundCall
 from orderproof.prover.recheck.forms.attention import Attention
+from orderproof.prover.recheck.forms.batch_norm import BatchNorm
 from orderproof.prover.recheck.forms.einsum import ALL, ALONG, OUTSIDE, READ, WRITTEN, Einsum, Equation
 from orderproof.prover.recheck.forms.elementwise import Elementwise, Select
 from orderproof.prover.recheck.forms.form import Form
@@ -98,7 +99,7 @@ _add(
     Einsum((ALL, WRITTEN, "1"), ALL, by_position="1", first_operand_twice=True, default_dims="all but the first"),
     "group_norm",
 )
-_add(CHANNELWISE, Einsum((ALL, "1"), ALL), "batch_norm", "native_batch_norm_legit_no_training")
+_add(CHANNELWISE, BatchNorm(), "batch_norm", "native_batch_norm_legit_no_training")
 
 _add(REDUCTION, Einsum((ALL,), OUTSIDE, factors=1), "mean", "nansum", "sum")
 _add(

@@ -4,7 +4,8 @@ Lemma (contraction_equivariant). Let C[b,i,k] = sum_j A[b,i,j] B[b,j,k].
   1. A moved along i gives C moved along i (likewise k in B, and b in both).
   2. A and B moved along j by the same permutation give C unchanged.
   3. Only one of them moved along j: C is not determined.
-  4. Where A[b,i,j] is zero in both runs, C[b,i,k] does not depend on B[b,j,k].
+  4. Where A[b,i,j] is zero in both runs, C[b,i,k] does not depend on B[b,j,k]. Of a constant the zeros are used if it
+     is a mask: decay that is zero in the future.
 Proof. 1: i, k, b are free in the sum. 2: substitute j -> pi(j); a finite sum over all j does not depend on
 the order of its terms. 3: A = [1 2], B = [1 3]^T give 7; A = [2 1] gives 5. 4: the term is zero.
 Arithmetic: over the reals; in floating point case 2 may differ by the order of the sum. Case 4 needs finite B.
@@ -19,11 +20,12 @@ from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 from torch.fx import Node
 
 from orderproof.prover.domain.axis_labels import Labels, align_to_labels, broadcast_labels, join, project
-from orderproof.prover.domain.fact import NEVER, Fact, Shape, fact_with_ranges, with_ranges_widened
-from orderproof.prover.domain.move import STILL
+from orderproof.prover.domain.fact import NEVER, Fact, Shape, fact_with_ranges, with_ranges, with_ranges_widened
+from orderproof.prover.domain.move import STILL, Move
 from orderproof.prover.domain.values import ValueRanges, may_be_masking_or_infinite
 from orderproof.prover.operands import (
     Operand,
@@ -47,7 +49,7 @@ def contract(call: OperatorCall, operands: Sequence[Operand], output: Labels, sh
     if any(_may_be_nonfinite(call, o) for o in operands):  # 0 * inf is NaN, and the sum is not ordinary
         total = join([project(x, o.labels, output) for x, o in zip(dependences, operands, strict=True)])
         return with_ranges_widened(Fact(shape, out_moves, total))
-    zeros = [o.fact.zeros(required_moves(o, moves)) for o in operands]
+    zeros = [_zeros(call, o, required_moves(o, moves)) for o in operands]
     names = list(dict.fromkeys([*output, *(x for o in operands for x in o.labels if x)]))
     aligned = [align_to_labels(x, o.labels, names) for x, o in zip(dependences, operands, strict=True)]
     zero_terms = [align_to_labels(z, o.labels, names) for z, o in zip(zeros, operands, strict=True) if z is not None]
@@ -60,6 +62,19 @@ def contract(call: OperatorCall, operands: Sequence[Operand], output: Labels, sh
     summed = tuple(range(len(output), len(names)))
     dependence, all_zero = dependence.max(axis=summed), zero.all(axis=summed)
     return fact_with_ranges(shape, out_moves, dependence, ValueRanges.ordinary(len(output)).with_exact(all_zero, 0))
+
+
+def _zeros(call: OperatorCall, operand: Operand, moves: tuple[Move, ...]) -> NDArray[np.bool_] | None:
+    """Elements of an operand that are exactly zero in both runs: of a constant, if it is a mask to multiply with."""
+    fact, node = operand.fact, operand.node
+    if fact.ranges is None and node is not None and node in call.constants and _is_mask(call, node):
+        call.constants.mark_used(node)
+        fact = with_ranges(fact, ValueRanges.of_constant(call.constants.array(node)))
+    return fact.zeros(moves)
+
+
+def _is_mask(call: OperatorCall, node: Node) -> bool:
+    return not call.constants.is_opaque(node) and call.constants.is_multiplicative_mask(node)
 
 
 def _may_be_nonfinite(call: OperatorCall, operand: Operand) -> bool:

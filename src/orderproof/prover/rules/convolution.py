@@ -6,6 +6,7 @@ Lemma (scan_dependence), for convolutions: see scan.py. With stride s, padding p
 those inside the input. Padding "same" puts (width - 1) d / 2 in front, rounded down. Along a dimension of width 1,
 stride 1 and no padding it is linear in the channels alone, and moves as its input does. A channel of C depends on its
 own bias and, neither grouped nor transposed, on its own weights.
+A window of zeros in every channel gives zero, without a bias: talking heads mix the weights of masked attention.
 Along a wider window a moved dimension does not determine C: [1, 2] by the kernel [1, 3] is 7, [2, 1] is 5.
 Proof and arithmetic: as there.
 Machine-checked (proofs/rules/scan_lemma.v): scan_dependence, convolution_reads_window.
@@ -20,8 +21,9 @@ from typing import Any
 import numpy as np
 from torch.fx import Node
 
-from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact, compress
+from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact, Shape, fact_with_ranges
 from orderproof.prover.domain.move import STILL, Move, is_permuted
+from orderproof.prover.domain.values import ValueRanges
 from orderproof.prover.rule import OperatorCall, RuleNotApplicable, rule
 from orderproof.prover.rules.movement import permute_dims
 from orderproof.prover.rules.scan import LEMMA
@@ -83,8 +85,26 @@ def convolution(call: OperatorCall) -> Fact:
                 else weights.dependence.max()
             )
             dependence = np.maximum(dependence, channels.reshape(1, -1, *[1] * len(windows)))
-    result = Fact(shape, tuple(moves), compress(dependence))
+    ranges = None
+    if bias is None and not any(call.may_mask(n) for n in (call.args[0], weight)):
+        ranges = _zeros_of_windows(fact, shape, windows)
+    result = fact_with_ranges(shape, tuple(moves), dependence, ranges)
     return permute_dims(result, call.shape, list(range(1, rank))) if unbatched else result
+
+
+def _zeros_of_windows(fact: Fact, shape: Shape, windows: list[Window]) -> ValueRanges | None:
+    """Exact zeros at the outputs whose window holds zeros only, in every channel."""
+    if fact.ranges is None or len(windows) == 0:
+        return None
+    zero = fact.ranges.exactly(0).all(axis=1, keepdims=True)
+    if not zero.any():
+        return None
+    other = np.where(zero, NEVER, NEVER + 1)
+    for d, window in enumerate(windows, start=2):
+        if not window.is_pointwise:
+            other = np.broadcast_to(other, (*other.shape[:d], fact.shape[d], *other.shape[d + 1 :]))
+            other = _dependence_of_windows(other, d, shape[d], window)
+    return ValueRanges.ordinary(len(shape)).with_exact(other == NEVER, 0)
 
 
 def _spatial_windows(call: OperatorCall, widths: tuple[int, ...], *, transposed: bool) -> list[Window]:

@@ -26,11 +26,18 @@ ADDED = [  # at the end: the place of a sample is its seed
     ),
 ]
 
+EXTENDED = [  # further cases of operators that have samples above
+    S("batch_norm", (X(3, 3), X(3), X(3), None, None, True, 0.1, 1e-5, False)),
+    S("batch_norm", (X(1, 3, 3), X(3), None, None, None, True, 0.1, 1e-5, False)),
+    S("batch_norm", (X(2, 2), None, None, X(2), X(2, kind="positive"), True, 0.1, 1e-5, False)),
+]
+
 SAMPLES = [
     *(POINTWISE + CONTRACTION + FIBRE + MOVEMENT + ATTENTION + LOOKUP + REDUCTION + SCAN + ADDED + DENSE + VISIBLE),
     *FIXED,
     *WINDOWS,
     *defined_by_rule_tests("SAMPLES"),
+    *EXTENDED,
 ]
 
 OPERATORS = list(dict.fromkeys(sample.operator for sample in SAMPLES))

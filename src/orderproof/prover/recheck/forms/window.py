@@ -14,7 +14,7 @@ import torch
 
 from orderproof.prover.recheck.algebra import FactAlgebra
 from orderproof.prover.recheck.binding import BoundCall
-from orderproof.prover.recheck.fact import DIMENSION_LABELS, INDEPENDENT, INF, Array, Fact
+from orderproof.prover.recheck.fact import DIMENSION_LABELS, INDEPENDENT, INF, Array, BoolArray, Fact
 from orderproof.prover.recheck.labelled import labelled_fact
 
 
@@ -32,11 +32,8 @@ class Convolution:
         dependence = x.dependence.max(axis=first - 1, keepdims=True)
         dependence = np.broadcast_to(dependence, (*dependence.shape[:first], *x.shape[first:]))
         seen: Array = np.array(INDEPENDENT)
-        ones = torch.ones(1, 1, *kernel).double()
         for level in np.unique(dependence):
-            indicator = torch.from_numpy((dependence >= level) * 1.0)
-            (hit,) = call.run(lambda _: None, {"input": indicator, "weight": ones, "bias": None, "groups": 1})
-            seen = np.where(hit.numpy() > 0, level, seen)
+            seen = np.where(_windows_with(call, dependence >= level, kernel), level, seen)
         high = np.full((1,) * rank, 1 if x.is_ordinary.all() else INF)
         windows = replace(x, shape=(*x.shape[:first], *out.shape[first:]), dependence=seen, low=-high, high=high)
 
@@ -49,7 +46,23 @@ class Convolution:
         weight_labels = ("p" if call.flag("transposed") else channel) + "qrstuv"[: len(kernel) + 1]
         operands = [(windows, DIMENSION_LABELS[: first - 1] + "y" + DIMENSION_LABELS[first:rank])]
         operands += [(f, weight_labels if len(f.shape) > 1 else channel) for f in call.facts if f is not x]
-        return [labelled_fact(algebra, out, operands, DIMENSION_LABELS[:rank], by_position)]
+        fact = labelled_fact(algebra, out, operands, DIMENSION_LABELS[:rank], by_position)
+        if call.arguments["bias"] is None and all(f.is_ordinary.all() for f in call.facts):
+            other = ((x.low != 0) | (x.high != 0)).any(axis=first - 1, keepdims=True)
+            other = np.broadcast_to(other, (*other.shape[:first], *x.shape[first:]))
+            zero = ~_windows_with(call, other, kernel)
+            low, high = (np.where(zero, 0, bound) for bound in (fact.low, fact.high))
+            fact = algebra.derived(fact, fact.dependence, low, high)
+        return [fact]
+
+
+def _windows_with(call: BoundCall, marked: BoolArray, kernel: tuple[int, ...]) -> BoolArray:
+    """The windows of a convolution with a marked element."""
+    ones = torch.ones(1, 1, *kernel).double()
+    indicator = torch.from_numpy(marked * 1.0)
+    (hit,) = call.run(lambda _: None, {"input": indicator, "weight": ones, "bias": None, "groups": 1})
+    found: BoolArray = hit.numpy() > 0
+    return found
 
 
 @dataclass(frozen=True)
