@@ -19,6 +19,7 @@ from tests.prover.symbolic.moved_programs import CASES, Case
 from tests.prover.symbolic.programs import WIDTH, Program
 from tests.prover.symbolic.random_programs import random_program
 from tests.prover.symbolic.refuted import REFUTED
+from tests.prover.symbolic.sparse_attention import SPARSE
 
 LENGTHS = (2, 3, 6, 11, 17)
 EXAMPLE = 13
@@ -82,7 +83,7 @@ def test_every_rule_is_used_by_a_program_that_is_proved() -> None:
     assert rules - {function.__name__ for function in used if function is not None} == set()
 
 
-@pytest.mark.parametrize("case", [*programs.CASES, *REFUTED], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", [*programs.CASES, *REFUTED, *SPARSE], ids=lambda c: c.name)
 def test_programs_of_other_laws_are_not_proved_wrongly(case: programs.Case) -> None:
     second = MASK if case.masked else ""
     module = _module(case.function).float()

@@ -21,9 +21,10 @@ from orderproof.prover.theorem_notation import formula_data
 from tests.prover.symbolic import programs
 from tests.prover.symbolic.programs import WIDTH, Case, Program
 from tests.prover.symbolic.refuted import REFUTED
+from tests.prover.symbolic.sparse_attention import SPARSE
 
 Certificate = dict[str, Any]
-CASES = {case.name: case for case in [*programs.CASES, *REFUTED]}
+CASES = {case.name: case for case in [*programs.CASES, *REFUTED, *SPARSE]}
 LAWS = ("causal", "padding", "batch")
 
 

@@ -2,7 +2,8 @@
 
 Machine-checked (proofs/symbolic/steps.v): contraction_step.
 Machine-checked (proofs/symbolic/hidden_scores.v): softmax_step.
-Not machine-checked: the shapes of grouped heads.
+Not machine-checked: the shapes of grouped heads, and that what a mask of booleans excludes has weight zero, also in a
+row from which it excludes everything.
 """
 
 from __future__ import annotations
@@ -38,9 +39,15 @@ def attention(call: Application) -> OpenFact:
     )
     if causal:
         scores = _below_diagonal(call, scores)
+    weights = None
     if isinstance(mask, Node):
-        scores = _masked(call, scores, call.fact(mask))
-    weights = softmax_fact(call, scores, rank - 1)
+        known = call.fact(mask)
+        if known.dtype is torch.bool and known.value is None:
+            weights = _weights_under_unknown_mask(call, scores, known)
+        else:
+            scores = _masked(call, scores, known)
+    if weights is None:
+        weights = softmax_fact(call, scores, rank - 1)
     return contraction(
         call, [(weights, [*outer, "row", "column"]), (value, [*outer, "column", "out"])], [*outer, "row", "out"]
     )
@@ -73,9 +80,7 @@ def _masked(call: Application, scores: OpenFact, mask: OpenFact) -> OpenFact:
     own = range(rank - len(mask.dims), rank)
     common = frame([(scores, range(rank)), (mask, own)], range(rank))
     a, b = common.place(scores, range(rank)), common.place(mask, own)
-    if mask.dtype is torch.bool:
-        if not isinstance(b.value, Formula):
-            raise NotCovered("a mask depends on tokens")
+    if isinstance(b.value, Formula):
         hidden = ~b.value
         return replace(a, hidden=a.hidden | hidden, same=a.same | hidden, unbounded=a.unbounded & ~hidden)
     ranges = b.ranges()
@@ -85,3 +90,18 @@ def _masked(call: Application, scores: OpenFact, mask: OpenFact) -> OpenFact:
     return replace(
         a, same=a.same & b.same, hidden=(a.hidden | ranges.hidden) & ~unbounded, unbounded=unbounded, zero=FALSE
     )
+
+
+def _weights_under_unknown_mask(call: Application, scores: OpenFact, mask: OpenFact) -> OpenFact:
+    """Weights under booleans of which only some are known: where the mask is false in both runs, a weight is zero."""
+    rank = len(scores.dims)
+    own = range(rank - len(mask.dims), rank)
+    if scores.hidden is not FALSE:
+        raise NotCovered("a mask depends on tokens")
+    common = frame([(scores, range(rank)), (mask, own)], range(rank - 1))
+    a, b = common.place(scores, range(rank)), common.place(mask, own)
+    first = sum(len(common.axes[d]) for d in range(rank - 1))
+    bounded = call.context.for_all(~a.unbounded | b.zero, a.sizes, first)
+    agrees = call.context.for_all((a.same & b.same) | b.zero, a.sizes, first)
+    zero = b.zero & bounded
+    return OpenFact(a.dims, scores.dtype, agrees | zero, zero=zero, unbounded=~bounded)

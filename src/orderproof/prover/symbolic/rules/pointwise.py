@@ -277,7 +277,15 @@ def _smaller(a: Ranges, b: Ranges) -> Ranges:
 
 
 _RELIES_ON_ASSUMPTION = {"add", "sub", "minimum", "min"}
+
+
+def _both(a: Ranges, b: Ranges) -> Ranges:
+    """Of booleans, or the bits of integers: zero where one of them is."""
+    return Ranges(zero=a.zero | b.zero, unbounded=a.unbounded | b.unbounded)
+
+
 _COMBINED: dict[str, Callable[[Ranges, Ranges], Ranges]] = {
     "add": _sum, "sub": _difference, "rsub": lambda a, b: _difference(b, a), "mul": _product, "div": _quotient,
     "maximum": _larger, "max": _larger, "clamp_min": _larger, "minimum": _smaller, "min": _smaller,
+    "__and__": _both, "bitwise_and": _both, "logical_and": _both,
 }  # fmt: skip

@@ -30,6 +30,7 @@ ZERO_TO_ZERO = frozenset({
     "mish", "elu", "real", "conj",
 })  # fmt: skip
 EXPONENTIAL = frozenset({"exp", "exp2"})
+ANDS = frozenset({"__and__", "bitwise_and", "logical_and"})  # of booleans, or the bits of integers
 FINITE_AT_ZERO = frozenset({
     "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh",
 })  # fmt: skip
@@ -193,6 +194,8 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
     ):
         require(len(elements) == 2 and step.kwargs.get("alpha", 1) == 1, "a scaled operand")
         return _combined(step, arguments, elements)
+    if name in ANDS:
+        return Predicates(zero=some(*(x.zero for x in elements)), ordinary=ordinary)
     if name in EXPONENTIAL:  # of a masking value, it underflows to zero
         if first.hidden is not FALSE:
             step.assume(FINITE_SCORES_ASSUMPTION)

@@ -124,17 +124,30 @@ def attention(step: Step) -> list[Derived]:
             found = _hidden_where(step, found, less(_one_term(row), _one_term(column)))
         return found if mask is None else _masked(step, found, mask, [*outer, row, column])
 
+    excluded = _excluded(step, mask, causal)
     axes = key.axes[rank - 2]
     known = row_of(step, score, axes, [digit for digits in (*outer, row) for digit in digits])
     column = step.further(axes)
-    weight = Predicates(
-        same=some(known.agrees, every(score(column).hidden, known.counts)),
-        zero=every(score(column).hidden, known.counts),
-        ordinary=known.bounded,
-    )
+    zero = every(score(column).hidden, known.counts)
+    if excluded is not None:
+        zero = every(excluded([*outer, row, column]), known.bounded)
+    weight = Predicates(same=some(known.agrees, zero), zero=zero, ordinary=known.bounded)
     dims = [*_fitting(step, value, outer, repeats=repeats), column, step.digits(rank - 1)]
     element = read(value, dims, step.equal)
     return [Derived(product_sum([Fact((), step.claim.dtype, weight), element]))]
+
+
+def _excluded(step: Step, mask: object, causal: object) -> Callable[[Sequence[Digits]], Formula] | None:
+    """Where a mask of booleans without a value is false in both runs: a weight is zero, whatever its row has."""
+    if not isinstance(mask, Fact) or mask.dtype != "bool" or mask.value is not None:
+        return None
+    require(not causal, "a mask depends on tokens")
+
+    def found(dims: Sequence[Digits]) -> Formula:
+        own = list(dims[len(dims) - len(mask.axes) :])
+        return read(mask, [() if size_of(mask, d) is ONE else digits for d, digits in enumerate(own)], step.equal).zero
+
+    return found
 
 
 def _one_term(digits: Digits) -> Term:
@@ -174,10 +187,11 @@ def _masked(step: Step, scores: Predicates, mask: object, dims: Sequence[Digits]
     assert isinstance(mask, Fact)
     own = list(dims[len(dims) - len(mask.axes) :])
     element = read(mask, [() if size_of(mask, d) is ONE else digits for d, digits in enumerate(own)], step.equal)
-    if mask.dtype == "bool":
-        require(isinstance(element.value, Formula), "a mask depends on tokens")
-        assert isinstance(element.value, Formula)
+    if isinstance(element.value, Formula):
         return _hidden_where(step, scores, opposite(element.value))
+    if mask.dtype == "bool":
+        same = some(every(scores.same, element.same), element.zero)
+        return Predicates(same=same, ordinary=some(scores.ordinary, element.zero))
     return added(step, scores, element.predicates)
 
 
