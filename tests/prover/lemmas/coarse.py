@@ -99,6 +99,11 @@ COARSE = [
         lambda tried, claim: equal_coefficients(tried),
     ),
     Coarse(
+        "the sizes of bags are functions of all indices, and what a bag leaves out is looked up",
+        ("ordinary", "whole", "known", "cut"),
+        ("_embedding_bag", "_embedding_bag_forward_only"),
+    ),
+    Coarse(
         "a matrix is read whole, also where only its triangle or its singular values enter a result",
         KINDS,
         MATRIX_FUNCTIONS,

@@ -75,4 +75,10 @@ MUTANTS = mutants_of(
         "np.maximum($first.min(axis=$dim, keepdims=True), $second)",
         "gather",
     ),
+    M(
+        "entries_read_at_an_unknown_index",
+        "$fact.$dependence.max(axis=tuple($unknown), keepdims=True)[tuple($at)]",
+        "$fact.$dependence.min(axis=tuple($unknown), keepdims=True)[tuple($at)]",
+        "index.Tensor",
+    ),
 )

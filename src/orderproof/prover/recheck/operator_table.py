@@ -16,6 +16,7 @@ from orderproof.prover.recheck.forms.attention import Attention
 from orderproof.prover.recheck.forms.batch_norm import BatchNorm
 from orderproof.prover.recheck.forms.einsum import ALL, ALONG, OUTSIDE, READ, WRITTEN, Einsum, Equation
 from orderproof.prover.recheck.forms.elementwise import Elementwise, Select
+from orderproof.prover.recheck.forms.embedding_bag import EmbeddingBag
 from orderproof.prover.recheck.forms.form import Form
 from orderproof.prover.recheck.forms.index import SCATTER, Index, ScatterWrite
 from orderproof.prover.recheck.forms.matrix import Buckets, MatrixFunction
@@ -109,6 +110,7 @@ _add(
 )  # fmt: skip
 _add(REDUCTION, Einsum((ALL,), OUTSIDE, by_position=ALONG), "argmax", "argmin")
 _add(REDUCTION, Einsum((ALL,), OUTSIDE, later_by_position=ALONG), "median.dim", "min.dim", "mode")
+_add(REDUCTION, EmbeddingBag(), "embedding_bag", "embedding_bag_forward_only")
 _add(MAXIMUM, MaskedMaximum(), "amax", "max.dim")
 _add(MAXIMUM, MaskedMaximum(log_sum_exp=True), "logsumexp")
 

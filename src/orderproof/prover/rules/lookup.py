@@ -1,7 +1,8 @@
 """A table read at an index follows the index.
 
 Lemma (lookup_equivariant). Let C[e, :] = W[I[e], :] with W the same in both runs. If I'[m(e)] = I[e], then
-C'[m(e), :] = C[e, :]. If the table moves too, C is not determined.
+C'[m(e), :] = C[e, :]. If the table moves too, C is not determined. Read at several indices, some of them constant,
+C[e] = A[c[e], I[e]] depends on what I[e] and any A[c[e], :] depend on: x[arange, argmax] takes each row from itself.
 Proof. C'[m(e), :] = W[I'[m(e)], :] = W[I[e], :] = C[e, :]. Arithmetic: none; exact.
 Machine-checked (proofs/rules/lookup_lemma.v): lookup_equivariant, lookup_not_determined.
 """
@@ -25,7 +26,7 @@ from orderproof.prover.operands import (
     with_uniform_axes_of_constant,
 )
 from orderproof.prover.rule import OperatorCall, RuleNotApplicable, dtype_of, rule, shape_of
-from orderproof.prover.rules.movement import permute_dims, reshape_fact
+from orderproof.prover.rules.movement import reshape_fact
 from orderproof.prover.rules.reindexing import reindex
 
 LEMMA = "lookup_equivariant"
@@ -92,14 +93,32 @@ def _read_at_indices(call: OperatorCall, fact: Fact, indices: list[Any], indexed
     dependence = join([align_to_labels(dependence_under_moves(call, o, moves), o.labels, order) for o in operands])  # type: ignore[misc]
     head = tuple(moves.get(x, STILL if shape[d] == 1 else FREE) for d, x in enumerate(order))
     rest = [d for d in range(len(fact.shape)) if d not in indexed]
-    inner: DependenceArray = fact.dependence.max(axis=tuple(indexed), keepdims=True)
     adjacent = indexed == list(range(indexed[0], indexed[0] + len(indexed)))
     at = indexed[0] if adjacent else 0
-    kept = permute_dims(Fact(inner.shape, (STILL,) * inner.ndim, inner), inner.shape, rest).dependence
-    before = kept.reshape(kept.shape[:at] + (1,) * rank + kept.shape[at:])
+    before = _dependence_of_read(call, fact, indices, indexed, rank)
     after = dependence.reshape((1,) * at + dependence.shape + (1,) * (len(rest) - at))
     rest_moves = tuple(fact.moves[d] for d in rest)
     return Fact(call.shape, rest_moves[:at] + head + rest_moves[at:], np.maximum(before, after))
+
+
+def _dependence_of_read(
+    call: OperatorCall, fact: Fact, indices: list[Any], indexed: list[int], rank: int
+) -> DependenceArray:
+    """The dependence of what is read: at a constant index of that entry, at another one of every entry it may read."""
+    places: list[Any] = [slice(None)] * len(fact.shape)
+    unknown = []
+    for d in indexed:
+        places[d] = np.zeros((1,) * rank, dtype=np.int64)
+        array = None
+        if fact.dependence.shape[d] > 1:
+            array = call.constants.array(indices[d]) if indices[d] in call.constants else None
+            if array is None:
+                unknown.append(d)
+        if array is not None:
+            call.constants.mark_used(indices[d])
+            places[d] = (array.astype(np.int64) % fact.shape[d]).reshape((1,) * (rank - array.ndim) + array.shape)
+    found: DependenceArray = fact.dependence.max(axis=tuple(unknown), keepdims=True)[tuple(places)]
+    return found
 
 
 @rule(LEMMA, "index_select")

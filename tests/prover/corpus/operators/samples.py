@@ -30,6 +30,18 @@ EXTENDED = [  # further cases of operators that have samples above
     S("batch_norm", (X(3, 3), X(3), X(3), None, None, True, 0.1, 1e-5, False)),
     S("batch_norm", (X(1, 3, 3), X(3), None, None, None, True, 0.1, 1e-5, False)),
     S("batch_norm", (X(2, 2), None, None, X(2), X(2, kind="positive"), True, 0.1, 1e-5, False)),
+    S("index.Tensor", (X(3, 3), [X(3, kind="index", below=3, buffer=True), X(3, kind="index", below=3)]), dense=False),
+    S(
+        "index.Tensor",
+        (X(3, 3, 2), [X(3, 1, kind="index", below=3, buffer=True), X(2, kind="index", below=3)]),
+        dense=False,
+    ),
+    S(
+        "index.Tensor",
+        (X(3, 2, 3), [X(3, kind="index", below=3, buffer=True), None, X(3, kind="index", below=3)]),
+        dense=False,
+    ),
+    S("index.Tensor", (X(3, 3), [X(3, kind="index", below=3), X(1, kind="index", below=3, buffer=True)]), dense=False),
 ]
 
 SAMPLES = [

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from orderproof.prover.recheck.algebra import FactAlgebra
 from orderproof.prover.recheck.binding import BoundCall
-from orderproof.prover.recheck.fact import DIMENSION_LABELS, Fact
+from orderproof.prover.recheck.fact import DIMENSION_LABELS, INDEPENDENT, UNIFORM, Fact
 from orderproof.prover.recheck.forms.einsum import ALL, ALONG, READ, WRITTEN, Einsum
 from orderproof.prover.recheck.forms.movement import Movement
 from orderproof.prover.recheck.labelled import labelled_fact
@@ -42,8 +44,25 @@ class Index:
         indexed = kept[:first] + index_labels + kept[first:]
         by_position = "".join(labels[d] for d in read) + (index_labels if values else "")
         operands = [(x, labels), *((indices[d], index_labels) for d in read), *((f, indexed) for f in values)]
+        if not values:
+            operands[0] = (replace(x, dependence=np.full((1,) * len(labels), INDEPENDENT)), labels)
+            operands.append((_entries_read(x, indices, outputs[0]), indexed))
         operands = [(f, own[len(own) - len(f.shape) :]) for f, own in operands]
         return [labelled_fact(algebra, outputs[0], operands, labels if values else indexed, by_position)]
+
+
+def _entries_read(x: Fact, indices: dict[int, Fact], out: Fact) -> Fact:
+    """The fact about the entries that are read: a constant index reads one of them, another index any."""
+    unknown = tuple(d for d, f in indices.items() if f.constant_value is None)
+    dependence = torch.from_numpy(x.dependence.max(axis=unknown, keepdims=True).copy())
+    read: list[slice | Tensor] = [slice(None)] * len(x.shape)
+    for d, index in indices.items():
+        read[d] = torch.zeros((1,) * len(index.shape), dtype=torch.int64)
+        if index.constant_value is not None and dependence.shape[d] > 1:
+            read[d] = index.constant_value.long()
+    rank = (1,) * len(out.shape)
+    moves = (UNIFORM,) * len(out.shape)  # the operands themselves say how it moves
+    return replace(out, moves=moves, dependence=dependence[tuple(read)].numpy(), low=-np.ones(rank), high=np.ones(rank))
 
 
 def _indices(call: BoundCall, x: Fact) -> dict[int, Fact]:
