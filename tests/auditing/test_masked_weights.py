@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.auditing.law_pairs import verdicts
+from tests.auditing.law_pairs import checked_findings, verdicts
 
 HEADS = 4
 
@@ -105,3 +105,38 @@ def test_instance_norm_keeps_rows_apart():
         "permutation": "proved",
         "batch": "proved",
     }
+
+
+class Weights(nn.Module):
+    """nn.MultiheadAttention with its weights, masked from a diagonal on."""
+
+    def __init__(self, diagonal, average):
+        super().__init__()
+        self.diagonal, self.average = diagonal, average
+        self.inner = nn.MultiheadAttention(16, HEADS, batch_first=True)
+
+    def forward(self, x):
+        tokens = x.shape[1]
+        mask = torch.full((tokens, tokens), -torch.inf).triu(self.diagonal)
+        return self.inner(x, x, x, attn_mask=mask, average_attn_weights=self.average)
+
+
+@pytest.mark.parametrize(("diagonal", "verdict"), [(1, "proved"), (2, "refuted")])
+@pytest.mark.parametrize("average", [True, False])
+def test_both_outputs_of_attention_with_weights(diagonal, verdict, average):
+    torch.manual_seed(0)
+    findings = checked_findings(Weights(diagonal, average), "causal")
+    assert [f.verdict for f in findings] == [verdict] * 2
+
+
+def test_a_scaled_mask_proves_nothing():
+    """Beta multiplies the mask that is added to a product."""
+
+    def weights(query: Tensor, key: Tensor) -> Tensor:
+        tokens = key.shape[-2]
+        mask = torch.full((tokens, tokens), -1e9).triu(1)
+        query, key = query.flatten(0, 1), key.flatten(0, 1)
+        scores = torch.baddbmm(mask, query, key.mT, beta=1e-9)
+        return scores.softmax(-1).unflatten(0, (-1, HEADS))
+
+    assert verdicts(Attention(weights), ["causal"]) == {"causal": "refuted"}

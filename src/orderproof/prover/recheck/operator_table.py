@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from orderproof.prover.recheck.binding import BoundCall
+from orderproof.prover.recheck.forms.addition import AddedProduct
 from orderproof.prover.recheck.forms.attention import Attention
 from orderproof.prover.recheck.forms.batch_norm import BatchNorm
 from orderproof.prover.recheck.forms.einsum import ALL, ALONG, OUTSIDE, READ, WRITTEN, Einsum, Equation
@@ -83,7 +84,7 @@ _add(CONTRACTION, Einsum((ALL + "xy", "y"), ALL + "x", factors=2), "mv", "matmul
 _add(CONTRACTION, Einsum(("y", ALL + "yz"), ALL + "z", factors=2), "matmul.vm")
 _add(CONTRACTION, Einsum(("y", "y"), "", factors=2), "dot", "matmul.vv")
 _add(CONTRACTION, Einsum((ALL + "y", "zy", "z"), ALL + "z", factors=2), "linear")
-_add(CONTRACTION, Einsum((ALL + "xz", ALL + "xy", ALL + "yz"), ALL + "xz"), "addmm", "baddbmm")
+_add(CONTRACTION, AddedProduct(), "addmm", "baddbmm")
 _add(CONTRACTION, Equation(), "einsum")
 
 _add(SOFTMAX, Softmax(), "softmax")

@@ -34,8 +34,10 @@ from orderproof.prover.operands import (
     elementwise_dependence,
     labelled_operand,
     required_moves,
+    with_constant_values,
 )
-from orderproof.prover.rule import OperatorCall, RuleNotApplicable, rule, shape_of
+from orderproof.prover.rule import OperatorCall, RuleNotApplicable, dtype_of, rule, shape_of
+from orderproof.prover.value_transfer import add
 
 LEMMA = "contraction_equivariant"
 MAX_PRODUCT_ELEMENTS = 1 << 27  # elements of a product of dependence arrays; above it, exact zeros are not used
@@ -82,13 +84,20 @@ def _may_be_nonfinite(call: OperatorCall, operand: Operand) -> bool:
 
 
 def add_bias(call: OperatorCall, product: Fact, bias: Operand, shape: Shape) -> Fact:
-    """A bias added to a product."""
+    """A bias added to a product; a bias that masks entries gives masked entries."""
     rank = len(shape)
     operands = [Operand(product, broadcast_labels(product.shape, rank), is_intermediate=True), bias]
     moves, dependences = elementwise_dependence(call, operands, rank)
     result = Fact(shape, moves, join(dependences))
-    masking = may_be_masking_or_infinite(product.ranges) or _may_be_nonfinite(call, bias)
-    return with_ranges_widened(result) if masking else result
+    if not may_be_masking_or_infinite(product.ranges) and not _may_be_nonfinite(call, bias):
+        return result
+    known = None if bias.node is None else with_constant_values(call, bias.node).ranges
+    if known is None or {call.node.kwargs.get("beta", 1), call.node.kwargs.get("alpha", 1)} != {1}:
+        return with_ranges_widened(result)
+    order = [str(d) for d in range(rank)]
+    added = known.map(lambda x: align_to_labels(x, bias.labels, order))
+    ranges = add(product.ranges or ValueRanges.ordinary(rank), added, dtype_of(call.node))
+    return fact_with_ranges(shape, moves, result.dependence, ranges)
 
 
 @rule(LEMMA, "linear")
