@@ -7,6 +7,7 @@ import pytest
 from orderproof.auditing.api import audit_context, report_on_law
 from orderproof.auditing.certificates import certificate_for, certificates_of
 from orderproof.auditing.context import AuditContext
+from orderproof.errors import UsageError
 from orderproof.laws import find_proved_law
 from orderproof.models import load
 from orderproof.models.settings import DEFAULT_SETTING
@@ -52,3 +53,30 @@ def test_a_certificate_has_the_assumptions_of_its_finding() -> None:
     (finding,) = prove_law(context, find_proved_law("causal"))
     (certificate,) = certificates_of(context, finding)
     assert tuple(certificate["assumptions"]) == finding.scope.assumptions
+
+
+@pytest.mark.parametrize(("layers", "outcome"), [(1, "no"), (2, "yes")])
+def test_a_model_with_uniform_entries_is_named_as_another_model(layers: int, outcome: str) -> None:
+    context = audit_context(load(f"arch:gpt2?n_layer={layers}", tiny=True), keep_walks=True)
+    report = report_on_law(context, "prompt_permutation", uniform=("wpe",))
+    assert report.subject.name.endswith(" with wpe the same for every token")
+    (finding,) = report.findings
+    assert finding.outcome == outcome
+    assert "of another model: model.wpe.weight the same for every token" in finding.scope.assumptions
+    for certificate in certificates_of(context, finding):
+        assert certificate["subject"] == f"{context.subject.name} with model.wpe.weight the same for every token"
+
+
+def test_the_certificate_of_a_complete_entry_map_names_what_it_takes_out() -> None:
+    context = audit_context(load("arch:gpt2?n_layer=1", tiny=True), keep_walks=True)
+    (finding,) = report_on_law(context, "permutation").findings
+    assert finding.completion is not None
+    (certificate,) = certificates_of(context, finding)
+    assert " the same for every token" in certificate["subject"]
+    assert "model.wpe.weight" in certificate["subject"]
+    assert not any("another model" in text for text in finding.completion.scope.assumptions)  # the record says it
+
+
+def test_a_measured_law_has_no_uniform_entries() -> None:
+    with pytest.raises(UsageError, match="expected no uniform entries with stateless, which is measured"):
+        report_on_law(audit_context(load("arch:gpt2?n_layer=1", tiny=True)), "stateless", uniform=("wpe",))

@@ -135,7 +135,11 @@ def report_on_law(
     if check_nodes and isinstance(chosen, ProvedLaw) and context.export_failure is None:
         with preserved_settings(context.subject.name):
             notes.append(check_node_facts(context, chosen))
-    return build_report(context, findings, notes, began)
+    report = build_report(context, findings, notes, began)
+    if not uniform:
+        return report
+    name = f"{report.subject.name} with {', '.join(uniform)} the same for every token"
+    return report.model_copy(update={"subject": report.subject.model_copy(update={"name": name})})
 
 
 def _findings(
@@ -145,6 +149,8 @@ def _findings(
     if not uniform:  # with entries made uniform it is another model, of which nothing is expected
         named = expectations_of_named_laws([chosen], context.subject.model_kind, None)
         expect = expect or named.get(chosen.name)
+    if uniform and isinstance(chosen, MeasuredLaw):
+        raise UsageError(f"expected no uniform entries with {chosen.name}, which is measured on the model itself")
     if isinstance(chosen, MeasuredLaw):
         return list(measure_laws(context, [chosen], {chosen.name: expect} if expect else {}))
     options = ProofOptions(weights=weights, expect=expect, uniform_entries=tuple(uniform))

@@ -6,6 +6,7 @@ from typing import Any
 
 from orderproof.auditing.completion import MAX_ROUNDS, make_entries_uniform
 from orderproof.auditing.context import AuditContext
+from orderproof.auditing.entries import uniform_text
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, input_axes, proof_scope, walk_graph
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
@@ -43,11 +44,13 @@ def certificate_of_walk(context: AuditContext, walk: LawWalk, output: str) -> di
     fact = walk.walk.fact(captured.outputs[output])
     if law.missing_property(fact, dims, context.token_count, context.batch_size) is not None:
         return None
+    changed = uniform_text(captured, walk.constants)
+    subject = context.subject.name
     return build_certificate(
         captured, walk.walk, law=law.name, code=law.code, family=law.family,
         relation=law.relation(context.token_count, context.batch_size), output=output,
         dims=[(t.dim, t.prefix_length) for t in dims],
-        inputs=input_axes(context, captured), subject=context.subject.name,
+        inputs=input_axes(context, captured), subject=f"{subject} with {changed}" if changed else subject,
         weights=walk.weights, needed=ancestors(captured.outputs[output]),
         assumptions=proof_scope(context, walk, walk.weights).assumptions,
     )  # fmt: skip

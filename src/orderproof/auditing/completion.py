@@ -56,7 +56,7 @@ def complete_entry_map(
                 context.walks.append(ProvedOutput(output, completed=True, walk=strict))
             return Completion(
                 verdict="proved" if agrees else "undecided", uniform_operand_count=total,
-                scope=proof_scope(context, strict, covers),
+                scope=proof_scope(context, strict, covers, states_uniform=False),
                 proof=build_proof(strict, output), deviation=deviation,
                 reason="" if agrees else "two runs contradict the proof: an error in the prover; please report it",
             )  # fmt: skip

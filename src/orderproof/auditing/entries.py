@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from orderproof.prover.captured_graph import module_path
+from orderproof.prover.captured_graph import CapturedGraph, module_path
 from orderproof.prover.domain.constants import Constants
 from orderproof.prover.rule import RelationBreak
 from orderproof.records.audit import Entry, Picture
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+SHOWN_CONSTANTS = 3
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 
 
@@ -83,6 +84,19 @@ def origin_of(node: Node, constants: Constants) -> str:
     stored = sorted(x for x in leaves if "." in x or constants.is_parameter(x))
     chosen = [x for x in stored if constants.is_parameter(x)] or stored or sorted(leaves)
     return ", ".join(_NUMBER.sub("*", x) for x in dict.fromkeys(chosen))
+
+
+def uniform_text(captured: CapturedGraph, constants: Constants) -> str:
+    """``bias.table the same for every token``: how a graph differs from that of its model; empty if it does not."""
+    by_name = {n.name: n for n in captured.graph.nodes}
+    nodes = [by_name.get(name) for name in captured.uniform]
+    names = dict.fromkeys(
+        name if node is None else origin_of(node, constants) or name
+        for name, node in zip(captured.uniform, nodes, strict=True)
+    )
+    shown = list(names)[:SHOWN_CONSTANTS]
+    more = [f"{len(names) - len(shown)} more"] if len(names) > len(shown) else []
+    return f"{' and '.join([', '.join(shown), *more])} the same for every token" if shown else ""
 
 
 def constant_origin(node: Node) -> tuple[str, str]:

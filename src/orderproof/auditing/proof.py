@@ -9,7 +9,7 @@ from typing import Literal
 from torch.fx import Node
 
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.entries import source_of
+from orderproof.auditing.entries import source_of, uniform_text
 from orderproof.laws import ProvedLaw, TokenAxis
 from orderproof.prover.analysis import Analysis, analyze
 from orderproof.prover.captured_graph import CapturedGraph, module_path
@@ -58,13 +58,18 @@ def input_axes(context: AuditContext, captured: CapturedGraph) -> dict[Node, Tok
     return dict(zip(captured.inputs, context.subject.token_axes, strict=True))
 
 
-def proof_scope(context: AuditContext, done: LawWalk, weights: Weights) -> Scope:
-    """The scope of a proof, with everything that it assumes."""
+def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, states_uniform: bool = True) -> Scope:
+    """The scope of a proof, with everything that it assumes.
+
+    ``states_uniform``: also the constants that were made uniform, where the record does not state them itself.
+    """
     captured = done.captured
     assumptions = [RECORDED_CALL_ASSUMPTION, *done.walk.assumptions]
     fixed = [node.name for node, axis in input_axes(context, captured).items() if axis is None]
     if fixed:
         assumptions.append(f"the same in both runs: input {', '.join(fixed)}")
+    if states_uniform and (text := uniform_text(captured, done.constants)):
+        assumptions.append(f"of another model: {text}")
     if captured.changed_state:
         assumptions.append(f"of one call: the call changes {', '.join(captured.changed_state[:SHOWN_CHANGES])}")
     if captured.outside:

@@ -16,7 +16,7 @@ from torch.fx import Node
 
 from orderproof.auditing.completion import complete_entry_map, make_entries_uniform
 from orderproof.auditing.context import AuditContext, ProvedOutput
-from orderproof.auditing.entries import Frame, group_entries, operator_name, source_of
+from orderproof.auditing.entries import Frame, group_entries, operator_name, source_of, uniform_text
 from orderproof.auditing.findings import finding_without_result, is_met
 from orderproof.auditing.leaks import find_leaks
 from orderproof.auditing.mask_view import change_of_line, mask_picture, table_picture, view_mask
@@ -293,11 +293,19 @@ def _unproved_finding(
         assumptions = (twin, *assumptions)
     return Finding(
         code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
-        scope=Scope(length=context.token_count, weights=options.weights, assumptions=assumptions),
+        scope=Scope(
+            length=context.token_count, weights=options.weights, assumptions=(*assumptions, *_other_model(strict))
+        ),
         entries_complete=complete, output=output,
         entries=entries, witness=witness, deviation=deviation, completion=completion, reason=reason,
         fix_source=fix.source, fix_line=fix.text, remedy_diff=change,
     )  # fmt: skip
+
+
+def _other_model(strict: LawWalk | None) -> tuple[str, ...]:
+    """The assumption that constants were made uniform, if they were."""
+    text = uniform_text(strict.captured, strict.constants) if strict is not None else ""
+    return (f"of another model: {text}",) if text else ()
 
 
 def _reason(missing: str, breaks: list[RelationBreak], strict: LawWalk | None, needed: set[Node]) -> str:

@@ -51,26 +51,14 @@ def recheck(
         if isinstance(outcome, CertificateError):
             _show(f"refused: certificate {number}: {outcome}", error=True)
         elif not quiet:
-            _show_accepted(outcome)
+            for line in outcome.lines():
+                _show(line)
             if derivation and outcome.theorem:
                 from orderproof.prover.recheck.theorems.derivation import derivation_lines
 
                 for line in derivation_lines(each):
                     _show(f"  {line}")
     raise typer.Exit(any(isinstance(outcome, CertificateError) for outcome in outcomes))
-
-
-def _show_accepted(result: RecheckResult) -> None:
-    of = f"{result.output} in {result.subject}, {result.steps} steps"
-    if result.theorem:
-        _show(f"accepted: theorem about {of}, {result.obligations} implications")
-        _show(f"  {result.theorem}")
-    else:
-        _show(f"accepted: {result.law} of {of}, {result.weights} weights")
-    for text in result.premises:
-        _show(f"  given {text}")
-    for text in result.assumptions:
-        _show(f"  assuming {text}")
 
 
 def _show(text: str, *, error: bool = False) -> None:

@@ -28,6 +28,7 @@ class CapturedGraph:
     changed_state: tuple[str, ...] = ()  # attributes, buffers and generators that the call changes
     outside: tuple[str, ...] = ()  # functions that the call calls whose answers come from outside the program
     assumptions: tuple[str, ...] = ()  # what else the recording assumes of the program
+    uniform: tuple[str, ...] = ()  # constants that were made the same for every token: the graph is of another model
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
     exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
@@ -67,6 +68,7 @@ class CapturedGraph:
             changed_state=self.changed_state,
             outside=self.outside,
             assumptions=self.assumptions,
+            uniform=self.uniform,
             without=self.without,
             patched_because=self.patched_because,
             exported_because=self.exported_because,

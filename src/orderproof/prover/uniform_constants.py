@@ -39,6 +39,7 @@ def make_uniform(
         if not can_be_uniform(found):
             continue
         count += 1
+        result.uniform = (*result.uniform, "is_causal" if found.operand is None else found.operand.name)
         node = by_name[found.node.name]
         if found.operand is None:
             _disable_causal_flag(node)
