@@ -46,6 +46,8 @@ def certificate_of_walk(context: AuditContext, walk: LawWalk, output: str) -> di
         return None
     changed = uniform_text(captured, walk.constants)
     subject = context.subject.name
+    if law.family == "independence":
+        dims = dims[:1]  # of attention weights [token, token] the law is about the rows
     return build_certificate(
         captured, walk.walk, law=law.name, code=law.code, family=law.family,
         relation=law.relation(context.token_count, context.batch_size), output=output,
