@@ -207,6 +207,13 @@ CASES = [
         "causal",
         "batch",
     ),
+    _case("frequencies of features", lambda m, x: torch.fft.rfft(m.first(x)).abs(), "causal", "batch"),
+    _case("frequencies of tokens", lambda m, x: torch.fft.fftn(x, dim=(1, 2)).real, "batch"),
+    _case(
+        "frequencies of tokens and back",
+        lambda m, x: torch.fft.irfft(torch.fft.rfft(x, dim=1).square(), n=x.shape[1], dim=1),
+        "batch",
+    ),
     _case("chunks", chunked, "causal", "batch"),
     _case("sink", with_sink, "causal", "batch"),
     _case("fused heads", heads, "causal", "batch"),

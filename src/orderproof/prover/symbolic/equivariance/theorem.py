@@ -185,7 +185,7 @@ def _state_fact(graph: OpenGraph, node: Node) -> MovedFact:
     name = graph.state[node.name]
     values = None if name in graph.parameters else graph.values.get(name)
     for d, dim in enumerate(fact.dims):
-        if dim and values is not None and bool((values == values.narrow(d, 0, 1)).all()):
+        if dim and values is not None and values.numel() and bool((values == values.narrow(d, 0, 1)).all()):
             fact = fact.with_dim(d, tuple(Axis(axis.size, Motion.FREE) for axis in dim))
     return fact
 

@@ -27,6 +27,10 @@ from orderproof.prover.symbolic.rule import Application, open_rule
 from orderproof.prover.symbolic.rules.softmax import MaskedRows
 from orderproof.prover.symbolic.statement import BATCH, TOKENS
 
+FOURIER = (
+    "fft_fft", "fft_ifft", "fft_rfft", "fft_irfft", "fft_fft2", "fft_ifft2", "fft_fftn", "fft_ifftn", "fft_rfftn",
+    "fft_irfftn",
+)  # fmt: skip
 _SUMS = {"sum", "mean", "linalg_vector_norm", "norm"}
 
 
@@ -158,6 +162,17 @@ def order(call: Application) -> OpenFact | tuple[OpenFact, ...]:
     position, default = {"sort": (1, -1), "argsort": (1, -1)}.get(call.name, (2, -1))
     dim = call.dim(position, default=default)
     return from_whole_rows(call, call.operand, [dim])
+
+
+@open_rule(*FOURIER)
+def fourier(call: Application) -> OpenFact | tuple[OpenFact, ...]:
+    """Fourier transforms: each result is computed from all elements along the transformed dimensions."""
+    rank = len(call.operand.dims)
+    given = call.argument(2, "dim", [-2, -1] if call.name.endswith("2") else None if call.name.endswith("n") else -1)
+    if given is None:
+        raise NotCovered("a Fourier transform of dimensions that are not named")
+    dims = given if isinstance(given, list | tuple) else [given]
+    return from_whole_rows(call, call.operand, [int(d) % rank for d in dims])
 
 
 def from_whole_rows(call: Application, fact: OpenFact, dims: Sequence[int]) -> OpenFact | tuple[OpenFact, ...]:

@@ -28,6 +28,11 @@ from orderproof.prover.recheck.theorems.statements import BATCH, TOKENS
 from orderproof.prover.recheck.theorems.steps import Derived, Step
 from orderproof.prover.recheck.theorems.terms import Term, apply, floor_of, integer
 
+FOURIER = (
+    "fft_fft", "fft_ifft", "fft_rfft", "fft_irfft", "fft_fft2", "fft_ifft2", "fft_fftn", "fft_ifftn", "fft_rfftn",
+    "fft_irfftn",
+)  # fmt: skip
+
 
 def row_dims(step: Step, given: object, rank: int) -> list[int]:
     """The dimensions of an argument that is missing, a number or a list."""
@@ -141,6 +146,24 @@ def sort(step: Step) -> list[Derived]:
     return whole_rows(step, fact, [dim])
 
 
+def fourier(step: Step) -> list[Derived]:
+    """Fourier transforms along some dimensions. A real one has half the frequencies along the last of them."""
+    fact, several = step.fact(0), step.name[-1] in "2n"
+    sizes = step.argument(1, "s" if several else "n")
+    given = step.argument(2, "dim", [-2, -1] if step.name.endswith("2") else -1)
+    listed = [(x if isinstance(x, list) else [x]) for x in (given, sizes)]
+    dims = [step.dim(d, len(fact.axes)) for d in listed[0]]
+    wanted = [size_of(fact, d) for d in dims] if sizes is None else [step.term(n) for n in listed[1]]
+    require(len(dims) == len(wanted) == len(set(dims)) > 0, "it has other dimensions")
+    if "irfft" in step.name:
+        wanted[-1] = wanted[-1] if sizes is not None else (wanted[-1] - 1) * 2
+    elif "rfft" in step.name:
+        wanted[-1] = floor_of(wanted[-1], 2) + 1
+    same = all(step.equal(step.shape[d], size) for d, size in zip(dims, wanted, strict=True))
+    require(same, "its result has another shape")
+    return whole_rows(step, fact, dims)
+
+
 def extreme(step: Step) -> list[Derived]:
     """The greatest or least element of a row, and where it is."""
     fact = step.fact(0)
@@ -222,6 +245,7 @@ ROWS: dict[str, Callable[[Step], list[Derived]]] = {
          "_is_all_true", "count_nonzero", "logsumexp"), reduce,
     ),
     **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm"), layer_norm),
+    **dict.fromkeys(FOURIER, fourier),
     **dict.fromkeys(("sort", "topk", "argsort", "kthvalue"), sort),
     **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"), cumulative),
     "group_norm": group_norm,
