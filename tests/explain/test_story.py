@@ -254,3 +254,47 @@ def test_no_step_makes_a_request_or_complains(open_page: Open, tmp_path: Path):
         choose(seen.page, "break-encoding", encoding)
     assert [url.partition("#")[0] for url in seen.asked] == [(tmp_path / "page.html").as_uri()]
     assert (seen.complaints, seen.dialogs) == ([], [])
+
+
+def test_every_proof_in_the_table_says_for_what_it_holds(open_page: Open):
+    page = open_page("theorem").page
+    known = page.locator("#theorem table.proofs tbody td:last-child").all_text_contents()
+    assert len(known) >= 5
+    for text in known:
+        assert text.startswith("proved: ")
+        assert "every weight" in text or "every value of every parameter" in text, text
+
+
+def test_the_steps_of_the_proof_have_the_numbers_of_the_chain(open_page: Open):
+    page = open_page("theorem").page
+    page.locator("#proof summary").click()
+    steps = page.locator("#proof li").all_text_contents()
+    for number, part in ((1, "X′ = P X"), (2, "projection"), (3, "Scores"), (4, "Softmax"), (5, "Weighted sum")):
+        assert part in steps[number - 1]
+    assert "step 3 (rotations and biases)" in page.inner_text("#theorem")
+
+
+def test_on_a_phone_labels_keep_away_from_words_and_dots_stay_with_them(open_page: Open):
+    page = open_page("sentences", width=390).page
+    label, words = (page.locator(where).bounding_box() for where in ("#second-label", "#second-label + *"))
+    assert label is not None
+    assert words is not None
+    assert label["y"] + label["height"] <= words["y"]
+    page = open_page("mask", width=390).page
+    for row in page.locator("#mask .sees tr.changed").all():
+        heading, chip = (row.locator(where).first.bounding_box() for where in ("th", "th .chip"))
+        assert heading is not None
+        assert chip is not None
+        assert chip["x"] > heading["x"] + 4, "the dot is on a line of its own"
+
+
+@pytest.mark.parametrize("width", [PHONE, 1280])
+def test_a_long_word_ends_before_its_weight(open_page: Open, width: int):
+    page = open_page(width=width).page
+    type_words(page, "internationalization of antidisestablishmentarianism")
+    go(page, "attention")
+    for term in page.locator("#attention-terms li").all():
+        word, weight = (term.locator(where).bounding_box() for where in (".chip", ".weight"))
+        assert word is not None
+        assert weight is not None
+        assert word["x"] + word["width"] <= weight["x"]
