@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +32,16 @@ def checked_findings(
             assert recheck(certificate).premises is not None
         assert bool(certificates) == (finding.verdict == "proved")
     return findings
+
+
+def certificates_and_finding(module: nn.Module, law: str, inputs: Tensor) -> tuple[Finding, list[dict[str, Any]]]:
+    """The finding about the only output [row, token, width] at the length of the inputs, and its certificates."""
+    subject = from_module(module.eval(), inputs, outputs=f"batch,token,{inputs.shape[-1]}", token_axis=1)
+    context = audit_context(subject, keep_walks=True)
+    (finding,) = prove_law(context, find_proved_law(law))
+    certificates = list(certificates_of(context, finding))
+    assert all(recheck(certificate).premises is not None for certificate in certificates)
+    return finding, certificates
 
 
 def verdicts(module: nn.Module, laws: Mapping[str, object] | Sequence[str], inputs: Tensor = VECTORS) -> dict[str, str]:

@@ -39,6 +39,7 @@ from orderproof.prover.domain.move import STILL, Move, is_permuted
 from orderproof.prover.export.inlining import NOT_INLINED
 from orderproof.prover.memoization import StepMemo
 from orderproof.prover.rule import Facts, OperatorCall, RelationBreak, RuleNotApplicable, find_rule, has_large_literal
+from orderproof.prover.spectra import with_spectrum
 
 # Lemmas whose results are bounded, or which derive the ranges of results of masked operands themselves.
 _LEMMAS_THAT_HANDLE_MASKS = {
@@ -49,6 +50,7 @@ _LEMMAS_THAT_HANDLE_MASKS = {
     "attention_equivariant",
     "dense_dependence",
     "extreme_of_visible",
+    "convolution_theorem",
 }
 _RULE_ERRORS = (IndexError, KeyError, TypeError, ValueError, AttributeError)
 
@@ -125,9 +127,10 @@ def _analyze_node(
         return constant_fact(_shape(value)) if isinstance(value, Tensor) else None
     if not _has_tensor(value):
         return None
+    call = OperatorCall(node, analysis.facts, constants, continue_after_break, analysis.breaks, assume)
     if node in constants and not constants.is_opaque(node):
         analysis.lemmas[node] = "same_in_both_runs"
-        return _map_tensors(value, constant_fact)
+        return with_spectrum(call, _map_tensors(value, constant_fact))
     if node.target is operator.getitem:
         analysis.lemmas[node] = "part_of_a_tuple"
         parts = analysis.facts.get(node.args[0])  # type: ignore[arg-type]
@@ -137,10 +140,9 @@ def _analyze_node(
         first = analysis.first_occurrence[node] = memo.first_occurrence[key]
         analysis.lemmas[node] = analysis.lemmas[first]
         return analysis.shared_facts[first]
-    call = OperatorCall(node, analysis.facts, constants, continue_after_break, analysis.breaks, assume)
     break_count = len(analysis.breaks)
     try:
-        facts = _without_empty_arrays(_apply(call, analysis))
+        facts = with_spectrum(call, _without_empty_arrays(_apply(call, analysis)))
     except RuleNotApplicable as refusal:
         return _no_conclusion(call, analysis, str(refusal), break_count)
     except _RULE_ERRORS as error:

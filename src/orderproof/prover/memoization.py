@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from orderproof.prover.domain.constants import Constants
-from orderproof.prover.domain.fact import Fact
+from orderproof.prover.domain.fact import Fact, Spectrum
 from orderproof.prover.rule import Facts
 
 
@@ -65,6 +65,7 @@ class StepMemo:
                 fact.dependence.tobytes(),
                 ranges and (_array_key(ranges.low), ranges.low is ranges.high or _array_key(ranges.high)),
                 fact.index_coverage and (fact.index_coverage.dim, *_array_key(fact.index_coverage.covered)),
+                fact.spectrum and _spectrum_key(fact.spectrum),
             )
             found = self._facts_by_identity[id(fact)] = (fact, self._fact_ids.setdefault(content, len(self._fact_ids)))
         return found[1]
@@ -72,6 +73,10 @@ class StepMemo:
 
 def _array_key(value: Any) -> tuple[Hashable, ...]:
     return value.dtype.str, value.shape, value.tobytes()
+
+
+def _spectrum_key(spectrum: Spectrum) -> tuple[Hashable, ...]:
+    return spectrum.dim, spectrum.size, spectrum.half, *_array_key(spectrum.dependence)
 
 
 def _shape_and_dtype(node: Node) -> Hashable:

@@ -129,7 +129,7 @@ def has_large_literal(node: Node) -> bool:
         for name, kind in parameters
         if name not in _NORM_ORDER_ARGUMENTS and ("number" in kind or "float" in kind)
     ]
-    return any(isinstance(v, int | float) and not abs(v) < ORDINARY_LIMIT for v in numbers)
+    return any(isinstance(v, int | float | complex) and not abs(v) < ORDINARY_LIMIT for v in numbers)
 
 
 RuleFunction = Callable[[OperatorCall], Facts]

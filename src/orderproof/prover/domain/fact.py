@@ -29,6 +29,7 @@ Shape = tuple[int, ...]
 DependenceArray = NDArray[np.int64]
 
 NEVER: Final = -1  # no case changes the element
+ABSENT: Final = -2  # the element is zero in both runs, so that its products are too
 ALWAYS: Final = 2**40  # every case may change the element: top of the lattice
 
 
@@ -44,6 +45,20 @@ class IndexCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class Spectrum:
+    """Of a tensor that is, in both runs, the Fourier transform along `dim` of rows with `size` places: those rows.
+
+    `half`: only the frequencies that determine a real row. `dependence` is that of the rows' elements, with the rank of
+    the tensor, `size` or 1 along `dim`, and ABSENT for elements that are zero in both runs.
+    """
+
+    dim: int
+    size: int
+    half: bool
+    dependence: DependenceArray
+
+
+@dataclass(frozen=True, slots=True)
 class Fact:
     """A fact about one tensor, as the module's docstring defines it; no ranges: every element is ordinary."""
 
@@ -52,6 +67,7 @@ class Fact:
     dependence: DependenceArray
     ranges: ValueRanges | None = None
     index_coverage: IndexCoverage | None = None
+    spectrum: Spectrum | None = None
 
     @property
     def has_no_moves(self) -> bool:

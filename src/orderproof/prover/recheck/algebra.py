@@ -28,10 +28,11 @@ from orderproof.prover.recheck.reading import DTYPES, require
 
 @dataclass(frozen=True)
 class FactAlgebra:
-    """Consequences of facts, for one group and one assumption."""
+    """Consequences of facts, for one group and some assumptions."""
 
     group: tuple[Permutation, ...]  # the generators; empty for an independence law
     finite_scores_assumed: bool  # scores of visible tokens are small compared with a finite mask
+    exact_transforms_assumed: bool = False  # Fourier transforms do not round
 
     def pull_back(self, array: Array, moves: Sequence[Move], generator: int) -> Array:
         """The array read at the position that each element moves to: result[e] = array[move(e)]."""

@@ -15,7 +15,7 @@ from orderproof.prover.recheck.fact import Fact
 from orderproof.prover.recheck.reading import DTYPES, find_operator, require
 
 Argument: TypeAlias = (
-    "Fact | str | float | torch.dtype | torch.device | torch.layout | torch.memory_format | Sequence[Argument] | None"
+    "Fact | str | complex | torch.dtype | torch.device | torch.layout | torch.memory_format | Sequence[Argument] | None"
 )
 Substitution: TypeAlias = Callable[[Fact], Tensor | None]
 
@@ -83,8 +83,8 @@ class BoundCall:
     def numbers(self) -> Iterator[float]:
         """The numbers among its arguments that can enter a result: not a probability or the order of a norm."""
         for name, value in self.arguments.items():
-            if name not in ("p", "ord") and isinstance(value, int | float):
-                yield value
+            if name not in ("p", "ord") and isinstance(value, int | float | complex):
+                yield value if isinstance(value, int | float) else abs(value)
 
 
 def bind(operator: str, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> BoundCall:

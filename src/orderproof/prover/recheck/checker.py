@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from orderproof.errors import CertificateError
-from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
+from orderproof.prover.recheck.assumptions import EXACT_TRANSFORMS_ASSUMPTION, FINITE_SCORES_ASSUMPTION
 from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.fact import TOP, Fact
 from orderproof.prover.recheck.reading import digest_of, require
@@ -36,6 +36,7 @@ def _recheck(certificate: Mapping[str, Any]) -> RecheckResult:
     checker = StepChecker(
         relation,
         finite_scores_assumed=FINITE_SCORES_ASSUMPTION in certificate["assumptions"],
+        exact_transforms_assumed=EXACT_TRANSFORMS_ASSUMPTION in certificate["assumptions"],
         inputs=inputs,
         stored=certificate["values"],
         weights_are_opaque=certificate["weights"] == "all",

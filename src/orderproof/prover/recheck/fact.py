@@ -24,6 +24,7 @@ Move: TypeAlias = str | tuple[Permutation, ...]  # IDENTITY, UNIFORM, or one per
 IDENTITY = "identity"  # elements along this dimension stay where they are
 UNIFORM = "uniform"  # the tensor is constant along this dimension, so that any permutation leaves it unchanged
 INDEPENDENT = -1  # dependence of an element that no case changes
+ABSENT = -2  # of an element that is zero in both runs, in a row that is transformed
 TOP = 2**40  # dependence of an element that any case may change
 
 INF = math.inf
@@ -36,6 +37,15 @@ class IndexCoverage(NamedTuple):
 
     dim: int  # the dimension that it indexes
     covered: BoolArray
+
+
+class Spectrum(NamedTuple):
+    """A tensor is the Fourier transform, in both runs, of rows that are described here."""
+
+    dim: int
+    size: int  # places of a row
+    half: bool  # the rows are real, and half of the frequencies are kept
+    dependence: Array  # of the elements of the rows; ABSENT if an element is zero
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,7 @@ class Fact:
     constant_value: Tensor | None = None  # the value of a constant, if the certificate determines it
     key: str = ""  # a digest of everything claimed and derived
     index_coverage: IndexCoverage | None = None
+    spectrum: Spectrum | None = None
 
     @property
     def is_ordinary(self) -> BoolArray:
@@ -81,7 +92,11 @@ class Fact:
         if self.index_coverage is not None:
             dim, covered = self.index_coverage
             coverage = [dim, covered.shape, covered.tobytes().hex()]
-        return digest_of([claimed, self.moves, self.is_constant, self.constant_value is None, bounds, coverage])
+        rows = None
+        if self.spectrum is not None:
+            array = self.spectrum.dependence
+            rows = [*self.spectrum[:3], array.shape, array.astype(np.int64).tobytes().hex()]
+        return digest_of([claimed, self.moves, self.is_constant, self.constant_value is None, bounds, coverage, rows])
 
 
 def drop_constant_axes(array: Array) -> Array:

@@ -25,6 +25,7 @@ from orderproof.prover.recheck.forms.movement import Movement
 from orderproof.prover.recheck.forms.softmax import MaskedMaximum, Softmax
 from orderproof.prover.recheck.forms.triangular import TriangularSolve
 from orderproof.prover.recheck.forms.window import Convolution, Pool
+from orderproof.prover.recheck.spectra import InverseTransform
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ CONTRACTION, SOFTMAX, ATTENTION = "contraction_equivariant", "softmax_equivarian
 NORMALISATION, CHANNELWISE = "normalisation_equivariant", "channelwise_equivariant"
 REDUCTION, MAXIMUM, LOOKUP = "reduction_invariant", "extreme_of_visible", "lookup_equivariant"
 SCAN, DENSE, TRIANGULAR = "scan_dependence", "dense_dependence", "triangular_solve_dependence"
+TRANSFORM = "convolution_theorem"
 
 OPERATORS: dict[str, OperatorCheck] = {}
 
@@ -144,7 +146,8 @@ _add(
 _add(DENSE, Index(), "index_put", "index_put_impl", "unsafe_index_put")
 _add(DENSE, Einsum((ALL + "y",), ALL, by_position="y"), "view_as_complex")
 _add(DENSE, Einsum((ALL,), ALL + "y", by_position="y"), "view_as_real")
-_add(DENSE, Einsum((READ,), WRITTEN, by_position=READ + WRITTEN), "fft")  # every Fourier transform
+_add(DENSE, Einsum((READ,), WRITTEN, by_position=READ + WRITTEN), "fft")  # every other Fourier transform
+_add(TRANSFORM, InverseTransform(), "fft_irfft", "fft_ifft")
 _add(DENSE, Einsum(("tuvw", "txyz"), "tuxy", by_position="vwz"), "grid_sampler", "grid_sampler_2d")
 
 _add(
@@ -162,7 +165,8 @@ _add(TRIANGULAR, TriangularSolve(), "linalg_solve_triangular")
 
 def find_check(call: BoundCall) -> OperatorCheck | None:
     """The check of an operator; None if it has no form."""
-    name, overload = "fft" if "fft" in call.name else call.name, call.overload
+    is_other_transform = "fft" in call.name and call.name not in OPERATORS
+    name, overload = "fft" if is_other_transform else call.name, call.overload
     if name == "matmul":
         overload = "".join("v" if len(f.shape) == 1 else "m" for f in call.facts)
     listed = OPERATORS.get(f"{name}.{overload}") or OPERATORS.get(name)

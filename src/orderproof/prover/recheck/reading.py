@@ -79,7 +79,9 @@ def decode_array(data: Mapping[str, Any], shape: Sequence[int], kinds: str = "bi
     return np.repeat(values, np.array(counts, int)).reshape(sizes)
 
 
-def decode_literal(kind: str, text: object) -> float | torch.dtype | torch.device | torch.layout | torch.memory_format:
+def decode_literal(
+    kind: str, text: object
+) -> complex | torch.dtype | torch.device | torch.layout | torch.memory_format:
     """A literal that JSON cannot express, from its kind and text. Raises `CertificateError`."""
     if kind == "float":
         return float(str(text))
@@ -87,6 +89,8 @@ def decode_literal(kind: str, text: object) -> float | torch.dtype | torch.devic
         return torch.device("cpu")  # constants are computed on the CPU
     if kind == "dtype" and text in DTYPES:
         return DTYPES[str(text)]
+    if kind == "other" and str(text).strip("()").endswith("j"):
+        return complex(str(text))
     require(kind == "other" and text in LAYOUTS, f"expected a dtype, layout or memory format; got {str(text)[:60]}")
     return LAYOUTS[str(text)]
 

@@ -18,6 +18,7 @@ from orderproof.prover.recheck.fact import INF, TOP, UNIFORM, Fact, IndexCoverag
 from orderproof.prover.recheck.operators import CONSTANT_LEMMA, derive_operator, makes_large_numbers
 from orderproof.prover.recheck.reading import decode_array, decode_literal, digest_of, require
 from orderproof.prover.recheck.relations import Relation
+from orderproof.prover.recheck.spectra import spectrum_of
 
 INPUT_LEMMA, PART_LEMMA, NO_LEMMA = "given", "part_of_a_tuple", "nothing_follows"
 
@@ -39,6 +40,7 @@ class StepChecker:
     inputs: InputAxes
     stored: Mapping[str, Any]  # the arrays of the certificate, by name
     weights_are_opaque: bool  # the proof holds for all weights, and may use the values of none
+    exact_transforms_assumed: bool = False
     facts: dict[str, Value] = field(default_factory=dict)
     _keys: dict[str, str] = field(default_factory=dict)
     _checked: dict[str, Value] = field(default_factory=dict)
@@ -46,7 +48,7 @@ class StepChecker:
     @property
     def algebra(self) -> FactAlgebra:
         """Consequences under the relation's group."""
-        return FactAlgebra(self.relation.group, self.finite_scores_assumed)
+        return FactAlgebra(self.relation.group, self.finite_scores_assumed, self.exact_transforms_assumed)
 
     def check_all(self, steps: Sequence[Mapping[str, Any]]) -> None:
         """Check every step. Raises `CertificateError`, naming the first that does not follow."""
@@ -79,7 +81,9 @@ class StepChecker:
             facts = [check_claim(self.algebra, *pair) for pair in zip(claims, derived, strict=True)]
             # What the certificate gives as an input need not be what its operator computes.
             coverage = None if lemma == INPUT_LEMMA else self._index_coverage(operator, args, dict(kwargs))
-            facts[-1:] = [replace(f, index_coverage=coverage) for f in facts[-1:]]
+            spectrum = spectrum_of(operator, args, dict(kwargs)) if operator.startswith("aten.") else None
+            spectrum = None if lemma in (INPUT_LEMMA, NO_LEMMA) or several else spectrum
+            facts[-1:] = [replace(f, index_coverage=coverage, spectrum=spectrum) for f in facts[-1:]]
             facts = [replace(f, key=f.digest(part)) for f, part in zip(facts, parts, strict=True)]
             self._checked[key] = facts if several else facts[0]
         self._keys[node] = key
@@ -122,7 +126,8 @@ class StepChecker:
     ) -> list[Fact]:
         """Any operator: its results depend on everything, and are ordinary if it makes no large number."""
         require(all(UNIFORM not in claim.moves for claim in claims), "it is claimed to be uniform")
-        literals = [x for x in tree_leaves([args, kwargs]) if isinstance(x, int | float)]
+        numbers = tree_leaves([args, kwargs])
+        literals = [abs(x) if isinstance(x, complex) else x for x in numbers if isinstance(x, int | float | complex)]
         is_ordinary = (
             not reads_memory(operator.split(".")[1].strip("_"))
             and all(f.is_ordinary.all() for f in facts_in([args, kwargs]))

@@ -56,11 +56,16 @@ def _whole_rows(call: OperatorCall, rank: int, dims: Collection[int], shape: Sha
 
 
 @rule(
-    LEMMA, "_fft_r2c", "_fft_c2c", "_fft_c2r", "fft_fft", "fft_ifft", "fft_rfft", "fft_irfft", "fft_hfft", "fft_ihfft",
+    LEMMA, "_fft_r2c", "_fft_c2c", "_fft_c2r", "fft_fft", "fft_rfft", "fft_hfft", "fft_ihfft",
     "fft_fft2", "fft_ifft2", "fft_rfft2", "fft_irfft2", "fft_fftn", "fft_ifftn", "fft_rfftn", "fft_irfftn",
 )  # fmt: skip
 def fourier(call: OperatorCall) -> Fact:
     """A discrete Fourier transform: every frequency reads the whole row."""
+    return transform_of_whole_rows(call)
+
+
+def transform_of_whole_rows(call: OperatorCall) -> Fact:
+    """The fact about a transform each of whose results reads the whole row."""
     rank = len(call.fact(call.args[0]).shape)
     names = [x.name for x in call.node.target._schema.arguments]  # type: ignore[union-attr]
     default = next(x.default_value for x in call.node.target._schema.arguments if x.name == "dim")  # type: ignore[union-attr]
