@@ -28,6 +28,8 @@ class Coded(Protocol):
         """The name."""
 
 
+LONGEST_LIST = 12  # names in a message that also suggests one of them
+
 T = TypeVar("T")
 C = TypeVar("C", bound=Coded)
 
@@ -80,8 +82,9 @@ def lookup(
     """
     if name in known:
         return known[name]
-    names = ", ".join(known if listed is None else listed)
-    raise UsageError(f"expected {what}, one of {names}; got {name!r}{did_you_mean(name, known, aliases or {})}")
+    names, hint = list(known if listed is None else listed), did_you_mean(name, known, aliases or {})
+    choice = "" if hint and len(names) > LONGEST_LIST else f", one of {', '.join(names)}"
+    raise UsageError(f"expected {what}{choice}; got {name!r}{hint}")
 
 
 def check_numbers(numbers: Iterable[int], known: Sequence[int], what: str) -> None:

@@ -20,9 +20,7 @@ def test_a_name_is_registered_once() -> None:
 
 
 def test_an_unknown_name_is_rejected_with_the_nearest_and_all_names() -> None:
-    with pytest.raises(
-        UsageError, match=r"expected an encoding, one of alibi, .*; got 'rotory'; did you mean 'rotary'\?"
-    ):
+    with pytest.raises(UsageError, match=r"expected an encoding; got 'rotory'; did you mean 'rotary'\?"):
         encodings.get("rotory")
     with pytest.raises(UsageError, match=r"did you mean 't5'\?"):
         encodings.get("T5")

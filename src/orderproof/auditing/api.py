@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from torch import nn
 from torch.export import ExportedProgram
 
 from orderproof.adapter import ModelAdapter
 from orderproof.auditing.context import AuditContext
+from orderproof.auditing.expectations import check_expectation, checked_expectations
 from orderproof.auditing.findings import with_law
 from orderproof.auditing.port_audit import Against, audit_against
 from orderproof.auditing.proof import Weights
@@ -50,6 +52,10 @@ def as_subject(
         return load(subject, inputs=inputs, layout=layout, assume=assume)
     if isinstance(subject, nn.Module | ExportedProgram):
         return from_module(subject, inputs, token_axis=token_axis, outputs=outputs, together=together, assume=assume)
+    if subject is not None and not isinstance(subject, Subject | ModelAdapter):
+        raise UsageError(
+            f"expected a torch.nn.Module, a text such as arch:llama, or a subject; got {_described(subject)}"
+        )
     what = "the bundled model" if subject is None else f"a {type(subject).__name__}, which states its inputs itself"
     refuse_layout("subject", layout, what)
     if inputs is not None:
@@ -59,6 +65,17 @@ def as_subject(
     if assume is not None:
         raise UsageError(f"expected kind for a module or a text; got it for a {type(subject).__name__}")
     return subject if isinstance(subject, Subject) else from_adapter(subject)
+
+
+def _described(given: object) -> str:
+    """The kind of an object that is no subject, and what to do instead."""
+    if isinstance(given, type):
+        return f"the class {given.__name__}; make an instance: {given.__name__}(...)"
+    if isinstance(given, tuple | list):
+        return f"a {type(given).__name__}; pass the module alone, and the example inputs as inputs="
+    if callable(given):
+        return f"a {type(given).__name__}; call it, or name it as file.py:name"
+    return f"a {type(given).__name__}"
 
 
 def validate_length(subject: Subject, length: int | None) -> int:
@@ -97,6 +114,9 @@ def prove(
     hold, unless `expect` or the kind of the model (`kind`: "decoder", "encoder") says otherwise. Raises `UsageError`,
     `SubjectError`.
     """
+    check_expectation(expect, law)
+    if weights not in get_args(Weights):
+        raise UsageError(f"expected weights to be {' or '.join(get_args(Weights))}; got {weights!r}")
     chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, outputs=outputs, together=together, kind=kind)
     context = audit_context(chosen, length=length, seed=seed)
     results = _findings(context, law, expect, weights, uniform)
@@ -130,7 +150,8 @@ def report_on_law(
     """The report on one law: a finding for each output. Raises `UsageError`, `SubjectError`."""
     began = time.perf_counter()
     chosen = find_model_law(law)
-    findings = _findings(context, law, (expect or {}).get(chosen.name), weights, uniform)
+    expected = checked_expectations(expect, find_model_law).get(chosen.name)
+    findings = _findings(context, law, expected, weights, uniform)
     notes = list(context.notes)
     if check_nodes and isinstance(chosen, ProvedLaw) and context.export_failure is None:
         with preserved_settings(context.subject.name):
@@ -183,6 +204,7 @@ def audit(
     `from_module`. Raises `UsageError`, `SubjectError`.
     """
     report = None
+    laws = [laws] if isinstance(laws, str) else laws
     if against is not None:
         given = {"inputs": inputs, "length": length, "token_axis": token_axis, "outputs": outputs, "kind": kind}
         if unwanted := [n for n, value in given.items() if value is not None] + ["together"] * together:

@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import Any
 
 from orderproof._version import __version__
+from orderproof.auditing.expectations import checked_expectations
 from orderproof.auditing.findings import is_met, with_law
 from orderproof.auditing.run import Progress
 from orderproof.errors import OrderproofError, failure_reason
@@ -58,7 +59,7 @@ def audit_against(
     """
     engines = chosen_engines(against)
     chosen = [find_port_law(name) for name in laws] if laws else list(port_laws())
-    expected = {find_port_law(name).name: value for name, value in (expect or {}).items()}
+    expected = checked_expectations(expect, find_port_law)
     show = progress or (lambda text, done, total: None)
     began, findings = time.perf_counter(), list[Finding]()
     show("building the reference", 0, len(engines) + 1)

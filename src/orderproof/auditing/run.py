@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from orderproof._version import __version__
 from orderproof.auditing.context import AuditContext
+from orderproof.auditing.expectations import checked_expectations
 from orderproof.auditing.findings import finding_without_result, with_cause, with_law
 from orderproof.auditing.sandbox import LAW_TIMEOUT, MeasurementRun
 from orderproof.auditing.sentence_pair import compare_sentence_pair
@@ -36,8 +37,7 @@ def run_audit(
     progress: Progress | None = None,
 ) -> Iterator[Report]:
     """The report so far, after each step; `timeout` is for each law [s]. Raises `UsageError` for an unknown law."""
-    for name in expect or {}:
-        find_model_law(name)
+    expect = checked_expectations(expect, find_model_law)
     laws: list[ProvedLaw | MeasuredLaw] = (
         [find_model_law(name) for name in chosen] if chosen else [*proved_laws(), *measured_laws()]
     )
@@ -47,7 +47,7 @@ def run_audit(
     measured = [law for law in laws if isinstance(law, MeasuredLaw)]
     show = progress or (lambda text, done, total: None)
     total = len(laws) + 2
-    audit = _AuditRun(context, expect or {}, timeout)
+    audit = _AuditRun(context, expect, timeout)
     show("recording the graph", 0, total)
     audit.export_graph()
     yield audit.report()
@@ -58,7 +58,7 @@ def run_audit(
     if measured:
         show(f"{measured[0].code} {measured[0].name}", len(proved) + 1, total)
     order = [law.name for law in measured]
-    for finding in measure_laws(context, measured, expect or {}, timeout):
+    for finding in measure_laws(context, measured, expect, timeout):
         audit.findings.append(finding)
         following = min(order.index(finding.law) + 1, len(measured) - 1)
         show(f"{measured[following].code} {measured[following].name}", len(proved) + following + 1, total)

@@ -6,6 +6,7 @@ Unless it is stated, the token axis is axis 1 of a 3-D float input [batch, token
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -135,6 +136,8 @@ def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Mod
         inputs = (inputs,)
     if not isinstance(inputs, Sequence | Mapping):
         inputs = (inputs,)
+    if isinstance(inputs, Mapping):
+        _check_keywords(module, inputs, name)
     values = tuple(inputs.values()) if isinstance(inputs, Mapping) else tuple(inputs)
     if values and all(isinstance(value, Tensor) for value in values):
         return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), values
@@ -142,6 +145,21 @@ def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Mod
     if not tensors:
         raise SubjectError(f"{name}: no tensor among the example inputs; {EXAMPLE_INPUTS_HINT}")
     return call, tensors
+
+
+def _check_keywords(module: nn.Module, inputs: Mapping[str, Any], name: str) -> None:
+    """Raises `SubjectError` for an input that is no argument of the module."""
+    try:
+        parameters = inspect.signature(module.forward).parameters
+    except (TypeError, ValueError):  # code without a signature
+        return
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    unknown = [key for key in inputs if key not in parameters]
+    if unknown and not takes_any:
+        raise SubjectError(
+            f"{name}: a mapping of inputs gives keyword arguments, and forward({', '.join(parameters)}) has none "
+            f"named {unknown[0]!r}; if it takes one mapping, pass it in a tuple: inputs=(mapping,)"
+        )
 
 
 def _without_masks(module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs, tuple[str, ...]]:

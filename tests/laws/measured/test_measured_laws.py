@@ -63,5 +63,5 @@ def test_codes_and_names_are_unique() -> None:
 
 
 def test_unknown_law_is_refused_with_a_hint() -> None:
-    with pytest.raises(UsageError, match="expected a law, one of .*; did you mean 'chunked_prefill'\\?"):
+    with pytest.raises(UsageError, match="expected a law; got .*; did you mean 'chunked_prefill'\\?"):
         find_law("chunked_prefil")
