@@ -21,7 +21,7 @@ from orderproof.laws import ProvedLaw
 from orderproof.models import Subject
 from orderproof.models.axes import OutputAxes
 from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_dtype
-from orderproof.models.subject import prime_length, tensor_sizes
+from orderproof.models.subject import ExportContext, prime_length, tensor_sizes
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Term
 from orderproof.prover.recording.module_state import preserved_state
@@ -62,6 +62,7 @@ class OpenCalls:
     _pieces: dict[str, list[Piece] | str] = field(default_factory=dict)
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _shared: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inputs besides the tokens
+    _export_contexts: dict[str, ExportContext] = field(default_factory=dict)  # of calls with further inputs
     _nodes: int = 0  # of all recordings
     _differences: dict[str, str] = field(default_factory=dict)
 
@@ -132,7 +133,7 @@ class OpenCalls:
         module, inputs, roles = self.call(call_mode)
         self._roles[call_mode] = roles
         if not self.open_length:
-            yield self._piece(module, inputs, self.subject.default_length)
+            yield self._piece(call_mode, module, inputs, self.subject.default_length)
             return
         avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
         example = prime_length(EXAMPLE_LENGTH, avoided)
@@ -146,7 +147,7 @@ class OpenCalls:
                 break
             tried.add(tokens)
             try:
-                piece = self._piece(module, inputs, tokens)
+                piece = self._piece(call_mode, module, inputs, tokens)
             except Exception:
                 if pieces:  # the model refuses this number of tokens
                     continue
@@ -163,16 +164,17 @@ class OpenCalls:
             if not any(piece.has(n) for piece in pieces):
                 yield n
 
-    def _piece(self, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> Piece:
+    def _piece(self, call_mode: str, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> Piece:
         sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
         patched = ""
         try:
             graphs = record_open(module, inputs, sizes)
         except Exception as error:
-            if self.subject.export_context is nullcontext:
+            replaced = self._export_contexts.get(call_mode, self.subject.export_context)
+            if replaced is nullcontext:
                 raise
             patched = first_line(error)
-            with self.subject.export_context():
+            with replaced():
                 graphs = record_open(module, inputs, sizes)
         self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
         least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions], self.solver)
@@ -237,7 +239,7 @@ class OpenCalls:
             bound = None if subject.bind_inputs is None else subject.bind_inputs(shared, call_mode)
             if bound is None:
                 raise NoTheorem("it does not take the inputs of this call mode")
-            module = bound[0].eval()
+            module, self._export_contexts[call_mode] = bound[0].eval(), bound[1]
         dtype = mask_dtype(module, samples[0])
         for name in shared:
             sizes = ["batch", 1, "tokens", "tokens"] if name == BLOCKS else ["batch", "tokens"]
