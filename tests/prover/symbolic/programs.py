@@ -226,6 +226,14 @@ CASES = [
         "causal",
         "batch",
     ),
+    _case(
+        "scores scaled by the logarithm of the length so far",
+        lambda m, x: attend(
+            m, x * (((index(x)[0] + 1).float() / 128000).clamp(min=1.0).log() + 1) * F.logsigmoid(m.sink), lower(x)
+        ),
+        "causal",
+        "batch",
+    ),
     _case("two layers", lambda m, x: attend(m, attend(m, x, lower(x)) + x, lower(x)), "causal", "batch"),
     _case("cumulative sum", lambda m, x: x.cumsum(1), "causal", "batch"),
     _case("causal convolution", lambda m, x: m.depthwise(F.pad(x.mT, (2, 0))).mT, "causal", "batch"),

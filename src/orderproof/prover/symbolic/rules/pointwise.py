@@ -46,14 +46,14 @@ _KEEPS_ZERO = {
 }  # fmt: skip
 _EXPONENTIAL = {"exp", "exp2"}  # of a masking value: it underflows to zero
 _FINITE_AT_ZERO = {
-    "sigmoid", "cos", "softplus", "add", "sub", "rsub", "hardsigmoid", "expm1", "log1p", "hardtanh",
+    "sigmoid", "cos", "softplus", "add", "sub", "rsub", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
 }  # fmt: skip
 
 
 @open_rule(
     "<pointwise>", "to", "_to_copy", "type_as", "contiguous", "lift_fresh", "real", "imag", "alias", "detach", "clone",
-    "__and__", "__or__", "__xor__", "softplus", "polar", "prelu", "_prelu_kernel", "multiply", "divide", "subtract",
-    "where", "masked_fill", "clamp", "clip",
+    "__and__", "__or__", "__xor__", "softplus", "polar", "prelu", "_prelu_kernel", "log_sigmoid", "multiply", "divide",
+    "subtract", "where", "masked_fill", "clamp", "clip",
 )  # fmt: skip
 def pointwise(call: Application) -> OpenFact:
     """The fact about the result of a pointwise operator."""
@@ -203,15 +203,7 @@ def _ranges(call: Application, known: Sequence[Ranges], operands: _Operands) -> 
     own = [operands.fact(x).ranges() if isinstance(x, Node | int | float) else Ranges() for x in operands.arguments]
     combine = _COMBINED.get(name)
     if combine is not None and len(own) >= 2:
-        scale = call.node.kwargs.get("alpha", 1)
-        if name in ("add", "sub") and (scale != 1 or len(own) > 2):
-            return Ranges(unbounded=_anything(own))
-        if name in ("mul", "div") and own[0].hidden is not FALSE and _is_moderate(operands.arguments[1]):
-            call.context.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {operands.arguments[1]:g}")
-            return own[0]
-        if name in _RELIES_ON_ASSUMPTION and any(r.hidden is not FALSE for r in own):
-            call.context.assume(FINITE_SCORES_ASSUMPTION)
-        return combine(own[0], own[1])
+        return _combined(call, combine, own, operands)
     if name in _EXPONENTIAL:
         if own[0].hidden is not FALSE:
             call.context.assume(FINITE_SCORES_ASSUMPTION)
@@ -227,9 +219,32 @@ def _ranges(call: Application, known: Sequence[Ranges], operands: _Operands) -> 
     return Ranges(unbounded=unbounded)
 
 
+def _combined(
+    call: Application, combine: Callable[[Ranges, Ranges], Ranges], own: Sequence[Ranges], operands: _Operands
+) -> Ranges:
+    """The ranges of the result of an operator of two operands."""
+    name = call.name
+    scale = call.node.kwargs.get("alpha", 1)
+    if name in ("add", "sub") and (scale != 1 or len(own) > 2):
+        return Ranges(unbounded=_anything(own))
+    if name in ("mul", "div") and own[0].hidden is not FALSE and _is_moderate(operands.arguments[1]):
+        call.context.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {operands.arguments[1]:g}")
+        return own[0]
+    if name == "div" and _is_at_least_one(operands.arguments[1]):
+        return Ranges(zero=own[0].zero, unbounded=_anything(own[:1]))
+    if name in _RELIES_ON_ASSUMPTION and any(r.hidden is not FALSE for r in own):
+        call.context.assume(FINITE_SCORES_ASSUMPTION)
+    return combine(own[0], own[1])
+
+
 def _is_moderate(factor: Any) -> bool:
     """True for a positive number that leaves a masking value a masking value."""
     return isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE
+
+
+def _is_at_least_one(divisor: Any) -> bool:
+    """True for a number by which an ordinary number can be divided: it stays one."""
+    return isinstance(divisor, int | float) and 1 <= abs(divisor) < math.inf
 
 
 def _anything(ranges: Sequence[Ranges]) -> Formula:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,13 +33,13 @@ ZERO_TO_ZERO = frozenset({
 EXPONENTIAL = frozenset({"exp", "exp2"})
 ANDS = frozenset({"__and__", "bitwise_and", "logical_and"})  # of booleans, or the bits of integers
 FINITE_AT_ZERO = frozenset({
-    "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh",
+    "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
 })  # fmt: skip
 OTHERS = frozenset({
     "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
     "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
     "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
-    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "log_sigmoid", "logit", "sgn", "asin",
+    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin",
     "acos", "atan", "tan", "sinh", "cosh",
 })  # fmt: skip
 
@@ -230,6 +231,8 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
         if a.hidden is not FALSE and isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE:
             step.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {factor:g}")
             return a.predicates
+        if name in ("div", "divide") and isinstance(factor, int | float) and 1 <= abs(factor) < math.inf:
+            return Predicates(zero=a.zero, ordinary=a.ordinary)
         if name in ("div", "divide"):
             return Predicates(ordinary=every(ordinary, _not_zero(b)))
         return Predicates(zero=some(every(a.zero, b.ordinary), every(b.zero, a.ordinary)), ordinary=ordinary)
