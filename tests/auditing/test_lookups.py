@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.auditing.law_pairs import IDS, verdicts
+from tests.auditing.law_pairs import IDS, VECTORS, verdicts
 
 
 class Pooled(nn.Module):
@@ -85,3 +85,44 @@ def test_offsets_that_depend_on_tokens_prove_nothing():
             return self.bag(ids.flatten(), torch.cat([ids.new_zeros(1), ids[0, :2].sort().values]))
 
     assert "proved" not in verdicts(Ragged(0), ["permutation"], IDS).values()
+
+
+class Cached(nn.Module):
+    """Attention over a cache of keys, written at positions (gpt-fast, litgpt)."""
+
+    def __init__(self, shift=0, copy=False):
+        super().__init__()
+        self.shift, self.copy = shift, copy
+        self.inner = nn.Linear(16, 48)
+        self.register_buffer("keys", torch.zeros(2, 32, 16))
+        self.register_buffer("values", torch.zeros(2, 32, 16))
+        self.register_buffer("mask", torch.tril(torch.ones(32, 32, dtype=torch.bool)))
+
+    def forward(self, x):
+        positions = torch.arange(x.shape[1])
+        query, key, value = self.inner(x).chunk(3, -1)
+        places = (positions + x.shape[1] - self.shift) % x.shape[1]
+        if self.copy:
+            keys, values = (old.index_copy(1, places, new) for old, new in ((self.keys, key), (self.values, value)))
+        else:
+            keys, values = self.keys.clone(), self.values.clone()
+            keys[:, places], values[:, places] = key, value
+        return nn.functional.scaled_dot_product_attention(query, keys, values, attn_mask=self.mask[positions])
+
+
+@pytest.mark.parametrize("copy", [False, True])
+@pytest.mark.parametrize(("shift", "verdict"), [(0, "proved"), (1, "refuted")])
+def test_a_cache_that_is_written_at_constant_positions(shift, verdict, copy):
+    found = verdicts(Cached(shift, copy), ["causal", "batch"], VECTORS)
+    assert found == {"causal": verdict, "batch": "proved"}
+
+
+def test_a_cache_that_is_written_twice_at_one_position_proves_nothing():
+    class Twice(Cached):
+        def forward(self, x):
+            places = torch.arange(x.shape[1]) // 2
+            keys = self.keys.clone()
+            keys[:, places] = x
+            return x + keys[:, : x.shape[1]]
+
+    assert verdicts(Twice(), ["causal"], VECTORS)["causal"] != "proved"

@@ -19,7 +19,7 @@ from orderproof.prover.recheck.forms.einsum import ALL, ALONG, OUTSIDE, READ, WR
 from orderproof.prover.recheck.forms.elementwise import Elementwise, Select
 from orderproof.prover.recheck.forms.embedding_bag import EmbeddingBag
 from orderproof.prover.recheck.forms.form import Form
-from orderproof.prover.recheck.forms.index import SCATTER, Index, ScatterWrite
+from orderproof.prover.recheck.forms.index import INDEX_COPY, SCATTER, Index, IndexCopy, ScatterWrite
 from orderproof.prover.recheck.forms.matrix import Buckets, MatrixFunction
 from orderproof.prover.recheck.forms.movement import Movement
 from orderproof.prover.recheck.forms.softmax import MaskedMaximum, Softmax
@@ -140,9 +140,8 @@ _add(SCAN, Pool(2, signed_weights=True), "upsample_bicubic2d", "upsample_bilinea
 
 _add(DENSE, ScatterWrite(), "scatter.src", "scatter.value")
 _add(DENSE, SCATTER, "scatter", "scatter_add", "scatter_reduce")
-_add(
-    DENSE, Einsum((ALL, "y", WRITTEN), ALL, by_position=ALONG + "y" + WRITTEN), "index_add", "index_copy", "index_fill"
-)  # fmt: skip
+_add(DENSE, INDEX_COPY, "index_add", "index_fill")
+_add(DENSE, IndexCopy(), "index_copy")
 _add(DENSE, Index(), "index_put", "index_put_impl", "unsafe_index_put")
 _add(DENSE, Einsum((ALL + "y",), ALL, by_position="y"), "view_as_complex")
 _add(DENSE, Einsum((ALL,), ALL + "y", by_position="y"), "view_as_real")

@@ -4,15 +4,19 @@ Lemma (dense_dependence), for writes: see slicewise.py. C = A, and C[.., I[.., j
 row. The written dimension, the indices j and the source's dimension are read by position. Two further cases:
   4. A copy: every element of C is an element of A or B, so it is between the least and the greatest of them.
   5. A number v written at indices that certainly contain position e (scan_dependence, case 4): C[e] = v in both runs.
-Proof. As there; 4 and 5: C[e] is A[e], or the last element written at e.
+  6. At constant positions of one dimension, no two of them equal, every element is that of A or of B which is there:
+     as for slice_scatter (reindexing.py).
+Proof. As there; 6: movement_equivariant; 4 and 5: C[e] is A[e], or the last element written at e.
 Arithmetic: exact; index_add and scatter_add over the reals.
 Machine-checked (proofs/rules/scatter_lemma.v): write_dependence, write_is_a_copy, write_covers.
 Machine-checked (proofs/rules/slicewise_lemma.v): dense_dependence.
+Machine-checked (proofs/rules/movement_lemma.v): concatenation_fact.
 Not machine-checked: which of several values written at one place torch keeps.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +24,12 @@ import torch
 from torch.fx import Node
 
 from orderproof.prover.domain.fact import Fact, IndexCoverage, fact_with_ranges, with_ranges
+from orderproof.prover.domain.move import FREE
 from orderproof.prover.domain.values import ValueRanges, rounded
 from orderproof.prover.operands import labelled_operand, with_constant_values
 from orderproof.prover.rule import OperatorCall, RuleNotApplicable, dtype_of, rule, shape_of
+from orderproof.prover.rules.movement import permute_dims
+from orderproof.prover.rules.reindexing import reindex
 from orderproof.prover.rules.slicewise import LEMMA, dependence_on_slices
 
 
@@ -70,12 +77,42 @@ def _with_covered_writes(result: Fact, coverage: IndexCoverage | None, dim: int,
     return fact_with_ranges(result.shape, result.moves, result.dependence, ranges)
 
 
+def _written_at_constants(call: OperatorCall, dim: int, index: Node, source: Node) -> Fact | None:
+    """Case 6: one dimension written at constant positions, no two of them equal; None if the case does not apply."""
+    array = call.constants.array(index) if index in call.constants else None
+    fact, new = call.fact(call.args[0]), with_constant_values(call, source)
+    if array is None or array.ndim != 1 or not fact.shape or len(new.shape) > len(fact.shape) or 0 in new.shape:
+        return None
+    size, rank = fact.shape[dim], len(fact.shape)
+    positions = array.astype(np.int64) % size
+    if len(np.unique(positions)) != len(positions):
+        return None  # which of several elements stays is not determined
+    added = rank - len(new.shape)
+    new = permute_dims(new, (1,) * added + new.shape, [None] * added + list(range(len(new.shape))))
+    places = np.arange(size)
+    places[positions] = size + (np.arange(len(positions)) if new.shape[dim] > 1 else 0)
+    # Only dimensions along which both move in the same way can be joined; reindex refuses the others.
+    moves = [FREE if n == 1 and d != dim else m for d, (n, m) in enumerate(zip(new.shape, new.moves, strict=True))]
+    try:
+        result = reindex(
+            [with_constant_values(call, call.args[0]), replace(new, moves=tuple(moves))], dim, places, fact.shape
+        )
+    except RuleNotApplicable:
+        return None
+    call.constants.mark_used(index)
+    return result
+
+
 @rule(LEMMA, "index_add", "index_copy", "index_fill")
 def index_add(call: OperatorCall) -> Fact:
     """C = A, and C[.., I[j], ..] written over, or added to, for every j."""
     fact, index, source = call.fact(call.args[0]), call.args[2], call.args[3]
     rank, dim = len(fact.shape), int(call.args[1])
     dim %= max(rank, 1)
+    if "index_copy" in call.target and len(shape_of(source)) == rank:
+        result = _written_at_constants(call, dim, index, source)
+        if result is not None:
+            return result
     labels = [str(d) for d in range(rank)]
     operands = [
         labelled_operand(call, call.args[0], labels, 0),
@@ -99,6 +136,10 @@ def index_put(call: OperatorCall) -> Fact:
     indexed = [d for d, i in enumerate(indices) if i is not None]
     if any(dtype_of(indices[d]) in (torch.bool, torch.uint8) for d in indexed):
         return _masked_put(call, labels, indices, indexed, values)
+    if len(indexed) == 1 and not call.argument(3, "accumulate", False):
+        result = _written_at_constants(call, indexed[0], indices[indexed[0]], values)
+        if result is not None:
+            return result
     row_rank = max((len(shape_of(indices[d])) for d in indexed), default=0)
     first = indexed[0] if indexed and indexed == list(range(indexed[0], indexed[0] + len(indexed))) else 0
     rest = [x for d, x in enumerate(labels) if d not in indexed]

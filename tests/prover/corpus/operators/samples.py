@@ -42,6 +42,11 @@ EXTENDED = [  # further cases of operators that have samples above
         dense=False,
     ),
     S("index.Tensor", (X(3, 3), [X(3, kind="index", below=3), X(1, kind="index", below=3, buffer=True)]), dense=False),
+    S("index_put", (X(3, 2), [X(2, kind="index", below=3, buffer=True)], X(2, 2)), dense=False),
+    S("index_put", (X(2, 3), [None, X(2, kind="index", below=3, buffer=True)], X(2)), dense=False),
+    S("index_put", (X(3, 3), [X(1, kind="index", below=3, buffer=True)], X(1)), dense=False),
+    S("index_put", (X(3, 2), [X(2, kind="index", below=3, buffer=True)], X(2, 2), True), dense=False),
+    S("index_copy", (X(3, 3), 1, X(2, kind="index", below=3, buffer=True), X(3, 2)), dense=False),
     S("baddbmm", (X(3, 3, kind="mask", buffer=True), X(2, 3, 2), X(2, 2, 3)), dense=False),
     S("addmm", (X(3, kind="mask", buffer=True), X(3, 2), X(2, 3)), {"beta": 2}, dense=False),
 ]

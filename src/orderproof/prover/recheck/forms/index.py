@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from orderproof.prover.recheck.algebra import FactAlgebra
-from orderproof.prover.recheck.binding import BoundCall
+from orderproof.prover.recheck.binding import BoundCall, facts_in
 from orderproof.prover.recheck.fact import DIMENSION_LABELS, INDEPENDENT, UNIFORM, Fact
 from orderproof.prover.recheck.forms.einsum import ALL, ALONG, READ, WRITTEN, Einsum
-from orderproof.prover.recheck.forms.movement import Movement
+from orderproof.prover.recheck.forms.movement import Movement, movement_facts
 from orderproof.prover.recheck.labelled import labelled_fact
 from orderproof.prover.recheck.reading import require
 
@@ -31,6 +31,8 @@ class Index:
         values = [call.fact("values")] if "values" in call.arguments else []
         if not values and all(f.constant_value is not None for f in call.facts if f is not x):
             return Movement().derive(algebra, call, outputs)
+        if values and _writes_once(call, facts_in(call.arguments["indices"])):
+            return movement_facts(algebra, [x, *values], outputs, call.run)
         indices = _indices(call, x)
         labels = DIMENSION_LABELS[: len(x.shape)]
         if any(f.dtype in ("bool", "uint8") for f in indices.values()):
@@ -49,6 +51,33 @@ class Index:
             operands.append((_entries_read(x, indices, outputs[0]), indexed))
         operands = [(f, own[len(own) - len(f.shape) :]) for f, own in operands]
         return [labelled_fact(algebra, outputs[0], operands, labels if values else indexed, by_position)]
+
+
+def _writes_once(call: BoundCall, indices: Sequence[Fact]) -> bool:
+    """True if elements are replaced at constant positions, none of them twice."""
+    adds = call.flag("accumulate") or any(f.constant_value is None or f.dtype in ("bool", "uint8") for f in indices)
+    if adds:
+        return False
+    x = torch.zeros(call.fact("self").shape)
+    given = call.arguments["indices"]
+    assert isinstance(given, list | tuple)
+    known = [f.constant_value if isinstance(f, Fact) else None for f in given]
+    places = [None if value is None else value.long() for value in known]
+    return bool(torch.ops.aten.index_put(x, places, torch.ones(()), True).max() <= 1)
+
+
+@dataclass(frozen=True)
+class IndexCopy:
+    """One dimension written at positions that a tensor gives."""
+
+    bounds_include_literals: bool = False
+
+    def derive(self, algebra: FactAlgebra, call: BoundCall, outputs: Sequence[Fact]) -> list[Fact]:
+        """See `Form`."""
+        index, x = call.fact("index").constant_value, call.fact("self")
+        if index is not None and x.shape and len(set((index % x.shape[call.integer("dim")]).tolist())) == index.numel():
+            return movement_facts(algebra, [x, call.fact("source")], outputs, call.run)
+        return INDEX_COPY.derive(algebra, call, outputs)
 
 
 def _entries_read(x: Fact, indices: dict[int, Fact], out: Fact) -> Fact:
@@ -87,6 +116,7 @@ def _masked_write(algebra: FactAlgebra, out: Fact, x: Fact, indices: dict[int, F
     return labelled_fact(algebra, out, [(x, labels), (mask, mask_labels), (number, number_labels)], labels)
 
 
+INDEX_COPY = Einsum((ALL, "y", WRITTEN), ALL, by_position=ALONG + "y" + WRITTEN)
 SCATTER = Einsum((ALL, READ, WRITTEN), ALL, by_position=ALONG + READ + WRITTEN, equal_lines=True)
 
 
