@@ -12,12 +12,13 @@ from orderproof import audit
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.auditing.findings import with_cause
 from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.source_name import source_name
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
 from orderproof.records.audit import Finding
 
 WIDTH = 8
-THIS_FILE = Path(__file__).name
+THIS_FILE = source_name(__file__)
 
 
 class Mean(nn.Module):

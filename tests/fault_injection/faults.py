@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from orderproof.auditing.source_name import source_name
 from orderproof.batch_layout import padding_slots
 
 CHUNK = 4
@@ -369,7 +369,7 @@ class Site:
         """Whether this is the module of the fault and a line of its code."""
         inside = module == self.path or module.startswith(f"{self.path}.")
         file, _, number = source.partition(":")
-        return inside and file == Path(__file__).name and int(number) in self.lines
+        return inside and file == source_name(__file__) and int(number) in self.lines
 
 
 def inject(model: nn.Module, cls: type[Fault], place: int = -1, *, causal: bool = True) -> Site | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from orderproof.auditing.source_name import source_name
 from orderproof.cli import main
 from orderproof.records.audit import Entry, Finding, Report, Scope, SubjectRecord, Witness
 from orderproof.report import write_junit
@@ -274,7 +275,7 @@ def test_prove_writes_to_standard_output_and_the_text_to_standard_error(run):
     code, out, err = run(*arguments, "--sarif", "-", "--quiet")
     (result,) = json.loads(out)["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]
-    assert (code, err, place["artifactLocation"]["uri"]) == (1, "", "examples.py")
+    assert (code, err, place["artifactLocation"]["uri"]) == (1, "", source_name(MODELS))
     assert place["region"]["snippet"]["text"] in Path(MODELS).read_text()
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
+from orderproof.auditing.source_name import source_name
 from orderproof.prover.captured_graph import CapturedGraph, module_path
 from orderproof.prover.domain.constants import Constants
 from orderproof.prover.rule import RelationBreak
@@ -36,8 +37,7 @@ def frame_of(node: Node) -> Frame:
     if not own:
         return Frame()
     file, line = own[-1]["file"], own[-1]["line"]
-    name = file.replace("\\", "/").rsplit("/", 1)[-1]
-    return Frame(f"{name}:{line}", linecache.getline(file, int(line)).strip(), file)
+    return Frame(f"{source_name(file)}:{line}", linecache.getline(file, int(line)).strip(), file)
 
 
 def source_of(node: Node) -> tuple[str, str]:

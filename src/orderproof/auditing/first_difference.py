@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.adapter import ModelAdapter, ModelOutput
+from orderproof.auditing.source_name import source_name
 from orderproof.laws.measured import CachedCalls, Comparison
 from orderproof.tolerances import FLOAT32_TOLERANCE
 
@@ -191,4 +191,4 @@ def _calling_line() -> str:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and any(part in frame.f_code.co_filename for part in _CALL_MACHINERY):
         frame = frame.f_back
-    return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    return "" if frame is None else f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from torch.fx import Node
 
 from orderproof.auditing.entries import Frame, frame_of
+from orderproof.auditing.source_name import is_own_file
 from orderproof.laws import ProvedLaw
 from orderproof.prover.domain.constants import Constants
 from orderproof.records.audit import Picture
@@ -18,7 +18,6 @@ from orderproof.records.audit import Picture
 HIDING_SCORE = -1e3  # a number added to a score below this hides a key
 MAX_PICTURE_SIDE = 32  # [tokens]
 MAX_PICTURE_WIDTH = 48  # [features]
-_LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 MaskForm = Literal["visible", "hidden", "added"]  # what a true or a large value of a mask means
 _LAYOUT_OPERATORS = {  # their result means what their input means
     "alias", "clone", "contiguous", "detach", "detach_", "expand", "lift_fresh_copy", "reshape", "select", "slice",
@@ -88,11 +87,6 @@ def change_of_line(law: ProvedLaw, leak: Node, view: MaskView | None) -> tuple[F
     if view is None:
         return place, law.line_change(place.text, None, "", applied=True)
     return place, law.line_change(place.text, view.visible, view.form, applied=view.applied)
-
-
-def is_own_file(file: str) -> bool:
-    """True for a file that is not part of an installed library."""
-    return bool(file) and not file.startswith("<") and not _LIBRARY_FOLDERS & set(PurePath(file).parts)
 
 
 def _form(user: Node, mask: Node, constants: Constants) -> MaskForm | None:

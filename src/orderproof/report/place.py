@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 
 from orderproof.records.audit import Entry, Finding, Picture
 
@@ -56,6 +57,14 @@ def file_name(source: str) -> str:
     place, colon, line = source.rpartition(":")
     name = (place if colon and line.isdecimal() else source).replace("\\", "/").rpartition("/")[2]
     return "" if name in ("", ".", "..") or name.startswith("<") else name
+
+
+def relative_path(source: str) -> str:
+    """The file of a source as a path from the root of the repository; the name alone of any other path."""
+    place, colon, line = source.rpartition(":")
+    path = PurePosixPath((place if colon and line.isdecimal() else source).replace("\\", "/"))
+    is_relative = path.parts[:1] != ("/",) and not {"..", "~"} & set(path.parts) and not path.parts[0].endswith(":")
+    return path.as_posix() if is_relative else path.name
 
 
 def changes_own_line(finding: Finding) -> bool:

@@ -26,7 +26,7 @@ from urllib.parse import quote
 from orderproof.records.audit import Entry, Finding, Report
 from orderproof.report import file_output, phrases, summary
 from orderproof.report.evidence import align_rows, entry_line, evidence_rows, finding_headline
-from orderproof.report.place import file_name, finding_place
+from orderproof.report.place import file_name, finding_place, relative_path
 
 SARIF_SCHEMA_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 SOURCE_ROOT_ID = "%SRCROOT%"
@@ -130,10 +130,9 @@ def _result(subject: str, finding: Finding, rule: int) -> dict[str, Any]:
 
 def _physical(source: str, text: str) -> dict[str, Any]:
     """A physical location; empty where the file is not known."""
-    name = file_name(source)
-    if not name:
+    if not file_name(source):
         return {}
-    place: dict[str, Any] = {"artifactLocation": _artifact(name)}
+    place: dict[str, Any] = {"artifactLocation": _artifact(relative_path(source))}
     line = source.rpartition(":")[2]
     if line.isdecimal() and int(line) > 0:
         place["region"] = {"startLine": int(line)}
