@@ -159,3 +159,15 @@ def test_the_dependence_of_a_circular_convolution(size: int) -> None:
         assert found.tolist() == expected
         back = np.broadcast_to(Circle(1, size).reversed(a), (1, size))[0]
         assert back.tolist() == [a[0, -i % size] for i in range(size)]
+
+
+def test_complex_numbers_without_a_transform() -> None:
+    """A complex literal, a cast to complex numbers and a product of them have no spectrum."""
+
+    def rotated(x: Tensor, kernel: Tensor) -> Tensor:
+        angles = torch.arange(3.0).to(torch.complex64) * 1j
+        turned = x[:, :2].to(torch.complex64).conj() * angles[:2, None].exp()
+        return torch.view_as_real(turned).flatten(2)[..., :TOKENS].repeat(1, 2, 1) + x.cumsum(-1)
+
+    finding, _ = certificates_and_finding(Filtered(rotated), "batch", X)
+    assert finding.verdict == "proved"

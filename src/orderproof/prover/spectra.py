@@ -34,6 +34,9 @@ def with_spectrum(call: OperatorCall, facts: Facts) -> Facts:
     operands = call.node.all_input_nodes
     if derive is None or 0 in facts.shape or any(n not in call.facts or call.may_mask(n) for n in operands):
         return facts
+    known = [f for n in operands if isinstance(f := call.facts[n], Fact)]
+    if len(known) < len(operands) or not (operator in FORWARD or any(f.spectrum is not None for f in known)):
+        return facts
     spectrum = derive(call)
     return facts if spectrum is None else replace(facts, spectrum=spectrum)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orderproof.prover.recheck.algebra import FactAlgebra
-from orderproof.prover.recheck.binding import Argument, BoundCall, bind
+from orderproof.prover.recheck.binding import Argument, BoundCall, bind, facts_in
 from orderproof.prover.recheck.fact import ABSENT, INDEPENDENT, Array, Fact, Spectrum
 from orderproof.prover.recheck.forms.einsum import READ, WRITTEN, Einsum
 from orderproof.prover.recheck.reading import MAX_ARRAY_ELEMENTS
@@ -22,7 +22,8 @@ OF_WHOLE_ROWS = Einsum((READ,), WRITTEN, by_position=READ + WRITTEN)
 def spectrum_of(operator: str, args: Sequence[Argument], kwargs: Mapping[str, Argument]) -> Spectrum | None:
     """The spectrum of an operator's result; None if it has none."""
     derive = _DERIVED.get(operator.removeprefix("aten.").split(".")[0].strip("_"))
-    if derive is None:
+    has_spectrum = any(f.spectrum is not None for f in facts_in([args, kwargs]))
+    if derive is None or not (has_spectrum or derive is _forward):
         return None
     call = bind(operator, args, kwargs)
     usable = all(f.is_ordinary.all() and all(isinstance(m, str) for m in f.moves) for f in call.facts)
