@@ -31,6 +31,7 @@ from orderproof.prover.export.exporter import (
     skip_distribution_validation,
 )
 from orderproof.prover.export.inlining import inline_higher_order_ops
+from orderproof.prover.export.source_lines import origins_in_blocks, restore_origins
 from orderproof.prover.recording.recording import UnsupportedModel, record
 from orderproof.prover.recording.refusal import NOT_RECORDED
 from orderproof.prover.rule import find_rule
@@ -178,7 +179,10 @@ def export(
 def _decompose(program: Any) -> Any:
     """The functional graph with operators without a rule decomposed, in one pass: each pass traces the whole graph."""
     table = _decompositions_of_unsupported()
-    return inline_higher_order_ops(program.run_decompositions(table), table)
+    origins = origins_in_blocks(program.graph_module)
+    decomposed = inline_higher_order_ops(program.run_decompositions(table), table)
+    restore_origins(decomposed.graph, origins)
+    return decomposed
 
 
 @cache
