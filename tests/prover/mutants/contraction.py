@@ -38,14 +38,14 @@ MUTANTS = mutants_of(
     ),
     M(
         "zeros_under_the_own_move",
-        "$o.$fact.$zeros($target_moves($o, $moves))",
-        "$o.$fact.$zeros($o.$fact.$moves)",
+        "$zeros($call, $o, $target_moves($o, $moves))",
+        "$zeros($call, $o, $o.$fact.$moves)",
         program="known_zeros_of_an_operand_retargeted-permutation",
     ),
     M(
         "masked_bias",
-        "$unsure($result) if $masking else $result",
-        "$result",
+        "not $may_mask($product.$ranges) and (not $nonfinite($call, $bias))",
+        "True",
         "linear",
         "addmm",
         "baddbmm",

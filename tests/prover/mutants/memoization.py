@@ -58,14 +58,14 @@ MUTANTS = mutants_of(
     ),
     M(
         "shared_whatever_the_level",
-        "($_shape, $_moves, $_level_shape, $fact.$dependence.tobytes(), $_known, $_among)",
-        "($_shape, $_moves, $_level_shape, $_known, $_among)",
+        "($_shape, $_moves, $_level_shape, $fact.$dependence.tobytes(), $_known, $_among, $_rows)",
+        "($_shape, $_moves, $_level_shape, $_known, $_among, $_rows)",
         program="levels",
     ),
     M(
         "shared_whatever_the_moves",
-        "($_shape, tuple(map(id, $fact.$moves)), $_level_shape, $_level, $_known, $_among)",
-        "($_shape, $_level_shape, $_level, $_known, $_among)",
+        "($_shape, tuple(map(id, $fact.$moves)), $_level_shape, $_level, $_known, $_among, $_rows)",
+        "($_shape, $_level_shape, $_level, $_known, $_among, $_rows)",
         program="moves",
     ),
     M(

@@ -20,7 +20,7 @@ MUTANTS = mutants_of(
     ),
     M(
         "written_number_is_ordinary",
-        "any((isinstance($v, int | float) and (not abs($v) < $FLOAT16_LARGE) for $v in $numbers))",
+        "any((isinstance($v, int | float | complex) and (not abs($v) < $FLOAT16_LARGE) for $v in $numbers))",
         "False",
         "scatter.value",
         "index_fill.int_Scalar",
