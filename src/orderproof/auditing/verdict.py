@@ -152,8 +152,6 @@ def _prove_relation(
             dims, missing = _best_token_layout(strict, name, grown, context)
             missing = strict.walk.internal_error(ancestors(strict.captured.outputs[name])) or missing
         search = WitnessSearch(context, law, name, dims, captured if options.uniform_entries else None)
-        if strict is not None and not missing and strict.captured.branches and _is_broken(search, options):
-            missing = "it holds for inputs that take one branch on data, and not for all"
         if strict is not None and not missing:
             results.append(_proved_finding(context, strict, name, search, expected))
             continue
@@ -161,11 +159,6 @@ def _prove_relation(
             repaired = walk_graph(context, law, strict.captured, weights=options.weights, repairing=True)
         results.append(_unproved_finding(context, law, name, search, strict, repaired, missing, expected, options))
     return results
-
-
-def _is_broken(search: WitnessSearch, options: ProofOptions) -> bool:
-    """True if runs violate a law, whichever branches on data they take."""
-    return search.deviation()[1] or (options.search_witness and search.search(options.weights) is not None)
 
 
 def _no_meaning(context: AuditContext, law: ProvedLaw, output: str) -> tuple[Verdict, str] | None:
@@ -210,8 +203,6 @@ def _proved_finding(
         verdict = "undecided"
         difference = deviation.float64 if deviation.float64 is not None else deviation.float32
         reason = f"a proof was found, but two runs differ by {difference:.2g}: an error in the prover; please report it"
-    if verdict == "proved" and (condition := done.captured.condition):
-        verdict, reason = "undecided", f"it is proved {condition}, and not for all inputs"
     vacuous = verdict == "proved" and law.requires_token_mixing and bool(search.dims) and not search.mixes_tokens()
     if vacuous:
         reason = "vacuous: no token's output depends on another token"
@@ -266,7 +257,7 @@ def _unproved_finding(
         if repaired is not None:
             breaks = [b for b in repaired.walk.breaks if b.node in needed]
             entries = group_entries(breaks, repaired.constants, partial(_table_picture, repaired, context))
-            if law.maps_entries and not strict.captured.branches:  # order may enter through the other branch
+            if law.maps_entries:
                 completion = complete_entry_map(
                     context, law, strict.captured, output, search.dims, breaks, options.weights
                 )

@@ -28,8 +28,6 @@ class CapturedGraph:
     changed_state: tuple[str, ...] = ()  # attributes, buffers and generators that the call changes
     outside: tuple[str, ...] = ()  # functions that the call calls whose answers come from outside the program
     assumptions: tuple[str, ...] = ()  # what else the recording assumes of the program
-    branches: tuple[bool, ...] = ()  # answers to `if tensor:` on data, for which alone this is the graph
-    condition: str = ""  # on inputs: that they get these answers, in words
     uniform: tuple[str, ...] = ()  # constants that were made the same for every token: the graph is of another model
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
@@ -70,8 +68,6 @@ class CapturedGraph:
             changed_state=self.changed_state,
             outside=self.outside,
             assumptions=self.assumptions,
-            branches=self.branches,
-            condition=self.condition,
             uniform=self.uniform,
             without=self.without,
             patched_because=self.patched_because,

@@ -94,10 +94,7 @@ def _record_or_export(
         reason = str(error)
     except CaptureError:
         _output_names(module, inputs)  # a model that cannot be called at all is the caller's error
-        branch = _recorded_branch(module, inputs, values) if quiet is nullcontext else None
-        if branch is None:
-            raise
-        return branch
+        raise
     except Exception as error:  # noqa: BLE001 - the model's own error, or one that only recording raises
         reason = first_line(error)
     else:
@@ -108,16 +105,6 @@ def _record_or_export(
     captured = export(module, inputs, values=values, quiet=quiet, read=read)
     captured.exported_because = reason
     return captured
-
-
-def _recorded_branch(module: nn.Module, inputs: tuple[Tensor, ...], values: dict[str, Tensor]) -> CapturedGraph | None:
-    """The recording of the branches on data that these inputs take; None if there is none."""
-    try:
-        with suppress_warnings():
-            captured = record(module, inputs, values=values, branching=True)
-    except Exception:  # noqa: BLE001 - the reason of the first recording is the one to report
-        return None
-    return captured if captured.condition and captured.outputs else None
 
 
 def _record(

@@ -15,7 +15,6 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
-from orderproof.prover.recording.branches import is_question
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, tensors_in
 from orderproof.prover.recording.source import innermost_line
 
@@ -63,11 +62,6 @@ def read(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwarg
         tensor = operands[0]
         if recorded.is_fixed(tensor) and not is_constant(recorded, tensor):
             return recorded.open_call.ask(recorded.node_of(tensor), innermost_line())
-    if recorded.branches is not None and is_question(func.overloadpacket.__name__, operands):
-        answer = recorded.branches.next()
-        if answer is not None and not is_constant(recorded, operands[0]):
-            recorded.branches.taken.append((innermost_line(), answer))
-            return answer
     _require_constants(recorded, operands, "control flow depends on data (`if tensor:`, `.item()`, `nonzero`)")
     arguments, options = with_values(recorded, (args, kwargs))
     return func(*arguments, **options)

@@ -18,7 +18,6 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
-from orderproof.prover.recording.branches import Branches
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
 from orderproof.prover.recording.source import format_lines, innermost_line, model_lines
@@ -74,7 +73,6 @@ class RecordedGraph:
         self.storages: dict[int, Storage] = {}
         self.module_stack: dict[str, tuple[str, type]] = {}
         self.constants_read = False
-        self.branches: Branches | None = None
         self.refusals: list[str] = []
         self.unsupported: list[str] = []
         self.errors: list[str] = []

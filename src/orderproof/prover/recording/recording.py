@@ -25,8 +25,6 @@ from orderproof.prover.recording.assumptions import (
     refuse_shared_memory,
     state_assumptions,
 )
-from orderproof.prover.recording.branch_answers import answers_of
-from orderproof.prover.recording.branches import MAX_BRANCHES, Branches
 from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
 from orderproof.prover.recording.eager_program import compare_programs
 from orderproof.prover.recording.eager_view import EagerView
@@ -108,7 +106,6 @@ class Recording:
         open_call: Its open sizes and branches; None if every size is a number.
         reached: The state that the module reaches, if it is known.
         compared: The recording is compared with an eager call, for which its program is needed.
-        branches: The answers to questions about data; None if they are refused.
 
     """
 
@@ -120,7 +117,6 @@ class Recording:
         *,
         reached: ReachableState | None = None,
         compared: bool = False,
-        branches: Branches | None = None,
     ) -> None:
         self.module, self.inputs = module, inputs
         self.graph = Graph()
@@ -131,7 +127,6 @@ class Recording:
         self.constants: dict[str, Tensor] = {}
         self.device = inputs[0].device if inputs and open_call is None else torch.device("cpu")
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
-        self.recorded.branches = branches
         self.operators: list[str] = []  # those that the call called
         names = frozenset(self.tensors.real)
         self.program = Program(lambda x: name if (name := self.tensors.name_of(x)) in names else None)
@@ -338,26 +333,15 @@ class Recording:
 
 
 def record(
-    module: nn.Module,
-    inputs: tuple[Tensor, ...],
-    *,
-    values: Mapping[str, Tensor] | None = None,
-    branching: bool = False,
+    module: nn.Module, inputs: tuple[Tensor, ...], *, values: Mapping[str, Tensor] | None = None
 ) -> CapturedGraph:
     """Record the forward call of a module on these inputs, whose values do not matter.
 
-    `branching`: their values decide which branches are recorded, where control flow depends on data. Raises
-    `CaptureError` if it cannot be recorded, and whatever the module raises.
+    Raises `CaptureError` if it cannot be recorded, and whatever the module raises.
     """
     compared = can_compare(module, inputs)
-    branches = Branches(answers_of(module, inputs)) if branching else None
-    if branches is not None and (not compared or len(branches.answers) > MAX_BRANCHES):
-        raise CaptureError(f"{NOT_RECORDED}control flow depends on data, at {len(branches.answers)} places")
-    recording = Recording(module, inputs, compared=compared, branches=branches)
+    recording = Recording(module, inputs, compared=compared)
     captured = recording.run()
-    if branches is not None:
-        captured.branches = tuple(branches.answers)
-        captured.condition = branches.condition
     if compared:
         rest = recording.written(), recording.reached
         captured.without, captured.outside = compare_with_eager(module, inputs, recording.operators, *rest)
