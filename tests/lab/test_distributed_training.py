@@ -271,7 +271,7 @@ def test_one_process_checks_trains_and_saves(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["extrapolat"], "error: a run of 'extrapolat': question: expected a question, one of "),
+        (["extrapolat"], "error: a run of 'extrapolat': question: expected a question; got 'extrapolat'"),
         (["copy", "widht=8"], "error: a run of 'copy': no setting is named 'widht'; did you mean 'width'?"),
         (["copy", "encoding=alibi,rotary"], "error: a run of 'copy': encoding: Input should be a valid string, got"),
         (["copy", "--save", "/nowhere/at/all"], "error: --save: expected a file in a folder that exists, got"),

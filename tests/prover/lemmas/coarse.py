@@ -60,10 +60,13 @@ class Coarse:
         return self.where(tried, claim) if named and tried.kind() in self.kinds else False
 
 
+DECOMPOSITIONS = (
+    "linalg_qr", "_linalg_svd", "_linalg_eigh", "linalg_cholesky_ex", "linalg_inv_ex", "linalg_matrix_exp",
+    "cholesky_solve",
+)  # fmt: skip
 MATRIX_FUNCTIONS = (
-    "linalg_qr", "_linalg_svd", "_linalg_eigh", "linalg_cholesky_ex", "linalg_inv_ex", "_linalg_det", "_linalg_slogdet",
-    "linalg_matrix_exp", "linalg_lu_factor_ex", "_linalg_solve_ex", "cholesky_solve",
-    "bucketize.Tensor", "bucketize.Scalar", "searchsorted.Tensor", "searchsorted.Scalar",
+    "_linalg_det", "_linalg_slogdet", "linalg_lu_factor_ex", "_linalg_solve_ex", "bucketize.Tensor",
+    "bucketize.Scalar", "searchsorted.Tensor",
 )  # fmt: skip
 SWALLOWED = Coarse(  # the one that is read off the runs
     "over the reals: what an infinite or huge number swallows by rounding is kept as a dependence",
@@ -100,13 +103,18 @@ COARSE = [
     ),
     Coarse(
         "the sizes of bags are functions of all indices, and what a bag leaves out is looked up",
-        ("ordinary", "whole", "known", "cut"),
+        ("whole", "known", "cut"),
         ("_embedding_bag", "_embedding_bag_forward_only"),
     ),
     Coarse(
-        "a matrix is read whole, also where only its triangle or its singular values enter a result",
-        KINDS,
+        "a matrix or a row of boundaries is read whole, also where only a part of it enters a result",
+        ("whole", "known", "cut"),
         MATRIX_FUNCTIONS,
+    ),
+    Coarse(
+        "a decomposition reads a matrix whole, also where only its triangle or its singular values enter a result",
+        ("ordinary", "cut"),
+        DECOMPOSITIONS,
     ),
     Coarse(
         "only some elementwise operators are decided by one known operand; no other is known to be flat at a value",
