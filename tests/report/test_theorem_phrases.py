@@ -11,9 +11,11 @@ from orderproof.records.audit import RECORDED_CALL_ASSUMPTION, Report, Scope, Th
 from orderproof.report import phrases
 from orderproof.report.html_page import render_html
 from orderproof.report.junit import render_junit
+from orderproof.report.law_groups import LawGroup
 from orderproof.report.markdown import escape_markdown, render_markdown
 from orderproof.report.sarif import render_sarif
-from orderproof.report.theorem_phrases import proof_scope_text
+from orderproof.report.summary import summary_sentence
+from orderproof.report.theorem_phrases import lengths_text, proof_scope_text
 from tests.report import examples
 from tests.report.test_html_page import Page
 from tests.report.test_terminal import printed, unwrapped
@@ -95,8 +97,8 @@ def test_the_summary_starts_with_what_is_proved_for_every_length():
     text = unwrapped(printed(report, width=300))
     assert (
         "arch:toy: causal is proved for every length of at least 2; padding is proved for every length from 2 to "
-        "2,048; packing is proved for every length from 3 to 128; keeps packed documents apart; 3 checks "
-        "passed, none failed."
+        "2,048; packing is proved for every length from 3 to 128 where tokens - 2*batch <= 0 and 1 more; keeps packed "
+        "documents apart; 3 checks passed, none failed."
     ) in text
     causal, padding, batch, _ = report.findings
     other = padding.model_copy(update={"code": "OP299", "law": "other"})
@@ -125,3 +127,30 @@ def test_a_page_of_a_theorem_with_markup_shows_it_as_text():
     assert "<img" not in render_markdown(report)
     assert "\x1b" not in printed(report)
     assert ET.fromstring(render_junit(report).encode()).tag == "testsuites"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "end"),
+    [
+        ((), ""),
+        (("tokens >= 3",), " where tokens >= 3"),
+        (("batch <= 8", "tokens >= 3", "tokens <= 9"), " where batch <= 8 and 2 more"),
+    ],
+)
+def test_the_short_text_names_the_conditions(conditions: tuple[str, ...], end: str):
+    theorem = Theorem(proved=True, least_length=2, conditions=conditions)
+    assert lengths_text(theorem) == "every length of at least 2" + end
+
+
+def test_outputs_with_other_lengths_are_not_said_together():
+    (finding,) = one("OP201").findings
+    assert finding.theorem is not None
+    shorter = finding.model_copy(
+        update={"output": "hidden", "theorem": finding.theorem.model_copy(update={"greatest_length": 8})}
+    )
+    report = one("OP201").model_copy(update={"findings": (finding, shorter)})
+    assert "proved for" not in summary_sentence(report)
+    assert LawGroup((finding, shorter)).short_evidence == (
+        f"proved for every length of at least 2: {finding.output}; proved for every length from 2 to 8: hidden"
+    )
+    assert "proved for every length of at least 2" in summary_sentence(one("OP201"))

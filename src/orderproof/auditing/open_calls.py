@@ -77,7 +77,7 @@ class OpenCalls:
         statement = law.open_statement(frozenset(self._inputs(call_mode)))
         if statement is None:
             raise NoTheorem("the law has no statement for every length yet")
-        if not self.open_length and (call_mode != DEFAULT_SETTING or not is_about_rows(statement)):
+        if not self.open_length and (call_mode != DEFAULT_SETTING or not _is_about_rows(statement)):
             raise NoTheorem("the law is not about rows only")
         return statement
 
@@ -267,7 +267,7 @@ def open_calls(context: AuditContext, *, open_length: bool = True) -> OpenCalls:
     return calls
 
 
-def is_about_rows(statement: Statement | Equivariance) -> bool:
+def _is_about_rows(statement: Statement | Equivariance) -> bool:
     """True if a statement does not speak of tokens."""
     return isinstance(statement, Statement) and not statement.per_token
 

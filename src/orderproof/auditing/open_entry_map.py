@@ -9,8 +9,7 @@ from torch.fx import Node
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import operator_name, source_of
 from orderproof.auditing.open_calls import NoTheorem, OpenCalls, open_calls
-from orderproof.auditing.theorems import join_theorem, proved_lengths, without_theorem
-from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
+from orderproof.auditing.theorems import join_theorem, proved_lengths, theorem_of_the_program, without_theorem
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.symbolic.statement import Equivariance
@@ -23,14 +22,7 @@ def with_open_entry_map(context: AuditContext, law: ProvedLaw, finding: Finding)
     if done is None or done.verdict != "proved" or finding.call_mode:
         return finding
     calls = open_calls(context)
-    try:
-        theorem = _completeness(calls, law, finding)
-        if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(DEFAULT_SETTING)):
-            theorem = without_theorem(f"the open recording is not the program that runs: {wrong}")
-    except (NoTheorem, CaptureError) as error:
-        theorem = without_theorem(str(error))
-    except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
-        theorem = without_theorem(f"{INTERNAL_ERROR}{first_line(error)}")
+    theorem = theorem_of_the_program(context, calls, DEFAULT_SETTING, lambda: _completeness(calls, law, finding))
     return finding.model_copy(update={"completion": done.model_copy(update={"theorem": theorem})})
 
 

@@ -6,6 +6,8 @@ compared with eager calls at several lengths before anything is claimed of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.length_ranges import Coverage, covered_lengths
 from orderproof.auditing.open_calls import NO_TOKENS, NoTheorem, OpenCalls, Proofs, open_calls
@@ -56,12 +58,12 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
     return finding.model_copy(update={"theorem": chosen})
 
 
-def _theorem(context: AuditContext, calls: OpenCalls, law: ProvedLaw, call_mode: str, output: str) -> Theorem:
-    """The theorem about one output of a call mode; why there is none."""
+def theorem_of_the_program(
+    context: AuditContext, calls: OpenCalls, call_mode: str, proved: Callable[[], Theorem]
+) -> Theorem:
+    """The theorem of `proved`, if the recordings of the call mode agree with eager calls; else why there is none."""
     try:
-        theorem = prove_theorems(calls, law, call_mode).get(output) or without_theorem("it has no output of this name")
-        if theorem.proved and not calls.has_axes(call_mode, output, context.output_axes.get(output)):
-            theorem = without_theorem("with open sizes the output has other axes than those that are stated")
+        theorem = proved()
         if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(call_mode)):
             theorem = without_theorem(f"the open recording is not the program that runs: {wrong}")
     except (NoTheorem, CaptureError) as error:
@@ -69,6 +71,18 @@ def _theorem(context: AuditContext, calls: OpenCalls, law: ProvedLaw, call_mode:
     except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
         theorem = without_theorem(f"{INTERNAL_ERROR}{first_line(error)}")
     return theorem
+
+
+def _theorem(context: AuditContext, calls: OpenCalls, law: ProvedLaw, call_mode: str, output: str) -> Theorem:
+    """The theorem about one output of a call mode; why there is none."""
+
+    def proved() -> Theorem:
+        theorem = prove_theorems(calls, law, call_mode).get(output) or without_theorem("it has no output of this name")
+        if theorem.proved and not calls.has_axes(call_mode, output, context.output_axes.get(output)):
+            theorem = without_theorem("with open sizes the output has other axes than those that are stated")
+        return theorem
+
+    return theorem_of_the_program(context, calls, call_mode, proved)
 
 
 def _with_and_without_mask(without: Theorem, masked: Theorem) -> Theorem:

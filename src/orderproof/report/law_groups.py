@@ -47,10 +47,16 @@ class LawGroup:
     def short_evidence(self) -> str:
         """How the outcome is known, in a few words: ``proved for every length from 2 to 512``."""
         text = short_evidence(self.first)
-        if not self.outcomes_differ:
-            return text
-        others = [f"{phrases.OUTCOME_LABELS[f.outcome].lower()} for {f.output}" for f in self.findings[1:]]
-        return "; ".join([text, *others])
+        if self.outcomes_differ:
+            others = [f"{phrases.OUTCOME_LABELS[f.outcome].lower()} for {f.output}" for f in self.findings[1:]]
+            return "; ".join([text, *others])
+        proved = [f for f in self.findings if f.verdict == "proved" and not f.vacuous]
+        if len(proved) == len(self.findings) and len({lengths_of_theorem(f) for f in proved}) > 1:
+            outputs: dict[str, list[str]] = {}
+            for f in proved:
+                outputs.setdefault(short_evidence(f), []).append(f.output)
+            return "; ".join(f"{evidence}: {', '.join(names)}" for evidence, names in outputs.items())
+        return text
 
 
 def law_groups(findings: Iterable[Finding]) -> list[LawGroup]:
@@ -73,6 +79,13 @@ def property_groups(findings: Iterable[Finding]) -> list[LawGroup]:
     return [g for g in law_groups(findings) if g.first.kind == "property"]
 
 
+def lengths_of_theorem(finding: Finding) -> str:
+    """The lengths for which a law is proved; empty if it is proved at the recorded one at most."""
+    if finding.verdict != "proved" or finding.theorem is None or not finding.theorem.proved:
+        return ""
+    return lengths_text(finding.theorem)
+
+
 def short_evidence(finding: Finding) -> str:
     """How an outcome is known, without numbers of steps: the whole text is `phrases.evidence_text`."""
     if finding.kind == "check" and finding.expected == "fails" and finding.outcome == "pass":
@@ -80,8 +93,8 @@ def short_evidence(finding: Finding) -> str:
     if finding.vacuous:
         return "proved, vacuous: no token sees another"
     if finding.verdict == "proved":
-        if finding.theorem is not None and finding.theorem.proved:
-            return f"proved for {lengths_text(finding.theorem)}"
+        if lengths := lengths_of_theorem(finding):
+            return f"proved for {lengths}"
         return f"proved at {phrases.pluralize(finding.scope.length, 'token')}"
     if finding.verdict == "held" and finding.measurement is not None:
         completed = sum(c.float32 is not None for c in finding.measurement.comparisons)

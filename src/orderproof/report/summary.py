@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from orderproof.records.audit import Finding, Outcome, Report
 from orderproof.report import entry_map_phrases, phrases
-from orderproof.report.law_groups import groups_with, law_groups
+from orderproof.report.law_groups import groups_with, law_groups, lengths_of_theorem
 from orderproof.report.place import finding_place, mask_of, shown_place
-from orderproof.report.theorem_phrases import lengths_text
 
 KINDS_WITHOUT_EXPECTATIONS = ("module", "encoding")  # the kinds whose laws of order are only described
 _CHECK_OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "undecided")
@@ -48,12 +47,15 @@ def _failure_clause(findings: Iterable[Finding]) -> str:
 
 
 def _theorem_clause(findings: Iterable[Finding]) -> str:
-    """``padding and batch are proved for every length from 2 to 512``, by range of lengths; empty if none is."""
+    """``padding and batch are proved for every length from 2 to 512``, by range of lengths; empty if none is.
+
+    A law is named only if all its outputs are proved for the same lengths.
+    """
     names: dict[str, list[str]] = {}
     for group in law_groups(findings):
-        theorems = [f.theorem for f in group.findings if f.verdict == "proved" and f.theorem and f.theorem.proved]
-        if len(theorems) == len(group.findings) and group.first.outcome in ("pass", "yes"):
-            names.setdefault(lengths_text(theorems[0]), []).append(phrases.law_name(group.first))
+        lengths = {lengths_of_theorem(f) for f in group.findings}
+        if len(lengths) == 1 and "" not in lengths and group.outcome in ("pass", "yes"):
+            names.setdefault(lengths.pop(), []).append(phrases.law_name(group.first))
     texts = [
         f"{join_words(laws)} {'is' if len(laws) == 1 else 'are'} proved for {lengths}"
         for lengths, laws in sorted(names.items(), key=lambda item: -len(item[1]))

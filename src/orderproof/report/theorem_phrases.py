@@ -30,7 +30,7 @@ def proof_scope_text(scope: Scope, theorem: Theorem | None) -> str:
 def theorem_text(theorem: Theorem) -> str:
     """For what a theorem holds, with the conditions on the sizes."""
     held = [
-        lengths_text(theorem), f"every batch size of at least {LEAST_BATCH_SIZE}", *_shared_inputs(theorem.covers),
+        _sizes_text(theorem), f"every batch size of at least {LEAST_BATCH_SIZE}", *_shared_inputs(theorem.covers),
         *(["every number of layers"] if theorem.every_depth else []), "every weight",
     ]  # fmt: skip
     text = f"for {', '.join(held[:-1])} and {held[-1]}"
@@ -38,7 +38,19 @@ def theorem_text(theorem: Theorem) -> str:
 
 
 def lengths_text(theorem: Theorem) -> str:
-    """``every length from 2 to 128``, ``every length of at least 2``, or ``inputs of this size``."""
+    """``every length from 2 to 128``, ``every length of at least 2``, or ``inputs of this size``; with conditions.
+
+    The first condition on the sizes is named, and how many there are besides.
+    """
+    text, conditions = _sizes_text(theorem), theorem.conditions
+    if not conditions:
+        return text
+    more = f" and {len(conditions) - 1} more" if len(conditions) > 1 else ""
+    return f"{text} where {conditions[0]}{more}"
+
+
+def _sizes_text(theorem: Theorem) -> str:
+    """The lengths of a theorem without its conditions."""
     if not theorem.open_length:
         return "inputs of this size"
     if theorem.greatest_length is None:
