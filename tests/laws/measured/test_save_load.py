@@ -67,3 +67,25 @@ def test_frequencies_of_transformers_are_rounded_by_a_cast_and_kept_by_loading(n
     assert found.verdict == "held"
     assert ("for information only" in found.reason) == reported
     assert found.deviation.float32 == 0.0
+
+
+@pytest.mark.parametrize("initialised", [True, False])
+def test_buffer_of_another_dtype_keeps_it_when_built_on_meta(
+    initialised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    made = load("arch:recurrent_gemma", tiny=True).build_adapter
+    assert made is not None
+    driver = made()
+    initialise = transformers.RecurrentGemmaPreTrainedModel._init_weights
+
+    def without_the_scale(self: Any, module: torch.nn.Module) -> None:
+        if not hasattr(module, "normalizer"):
+            initialise(self, module)
+
+    if not initialised:
+        monkeypatch.setattr(transformers.RecurrentGemmaPreTrainedModel, "_init_weights", without_the_scale)
+    found = measured(driver)
+    assert driver.module.normalizer.dtype == torch.bfloat16
+    assert found.verdict == ("held" if initialised else "refuted")
+    assert (found.deviation.float32 == 0.0) == initialised

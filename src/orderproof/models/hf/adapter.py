@@ -331,18 +331,25 @@ class HFAdapter(ModelAdapter):
 def built_from_meta(model: Any) -> Any:
     """A model built on meta, given memory by `to_empty`, initialised, and given the weights by `load_state_dict`.
 
-    Buffers that are not saved get their values from `init_weights`, or keep what was in memory.
+    Buffers that are not saved get their values from `init_weights`, or keep what was in memory. Each tensor has the
+    dtype that it has in the model: RecurrentGemma rounds the scale of its embeddings by a buffer in bfloat16.
     """
     with suppress_warnings(), torch.random.fork_rng(devices=[]):
         with torch.device("meta"):
             built = type(model)(copy.deepcopy(model.config))
-        built = built.to_empty(device=model.device).to(model.dtype).eval()
+        built = built.to_empty(device=model.device).eval()
+        dtypes = {name: value.dtype for name, value in _named_tensors(model)}
         with torch.no_grad():
-            for value in (*built.parameters(), *built.buffers()):
-                value.fill_(MEMORY_BEFORE_LOADING)
+            for name, value in _named_tensors(built):
+                value.data = value.to(dtypes.get(name, value.dtype)).fill_(MEMORY_BEFORE_LOADING)
         built.init_weights()
         built.load_state_dict(model.state_dict())
     return built
+
+
+def _named_tensors(model: nn.Module) -> tuple[tuple[str, Tensor], ...]:
+    """The parameters and buffers, a shared one under each of its names."""
+    return (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
 
 
 def _full_mask(tokens: Tensor) -> Tensor:
