@@ -120,3 +120,23 @@ def test_a_crop_of_a_quantised_cache_leaves_its_length(removed: int, seen: bool)
         actual = built(ids[:, 6:7], past_key_values=cache, use_cache=True).last_hidden_state
         expected = built(ids[:, :7]).last_hidden_state[:, 6:]
     assert (float((actual - expected).abs().max()) > SEEN) is seen
+
+
+@pytest.mark.parametrize("version", ["Kosmos2", "Kosmos2_5"])
+@pytest.mark.parametrize(("pads", "seen"), [(3, True), (0, False)])
+def test_kosmos_generates_other_tokens_after_left_padding_with_a_cache(version: str, pads: int, seen: bool) -> None:
+    text = {"vocab_size": 50, "embed_dim": 24, "layers": 3, "ffn_dim": 48, "attention_heads": 3}
+    vision = {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    config = getattr(transformers, f"{version}Config")(text_config=text, vision_config=vision)
+    torch.manual_seed(5)
+    built = getattr(transformers, f"{version}ForConditionalGeneration")(
+        config
+    ).text_model.eval()  # its mask overflows in float64
+    ids = torch.tensor([[config.text_config.pad_token_id] * pads + [5, 6, 7, 8, 9]])
+    more = {"attention_mask": (torch.arange(pads + 5) >= pads).long().unsqueeze(0), "max_new_tokens": 3}
+    more |= {"do_sample": False, "output_logits": True, "return_dict_in_generate": True, "eos_token_id": None}
+    expected, actual = (torch.stack(built.generate(ids, use_cache=c, **more).logits) for c in (False, True))
+    change = (actual - expected).abs().amax((1, 2))
+    assert float(change[0]) < 1e-4  # the prefill
+    assert (float(change[1]) > 1e-2) is seen
+    assert seen or float(change[1]) < 1e-4
