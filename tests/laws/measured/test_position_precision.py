@@ -83,3 +83,17 @@ def test_llama_cast_to_bfloat16_has_rounded_frequencies_and_llama_loaded_in_it_h
         driver.loaded_in(torch.bfloat16) if how == "loaded" else driver.with_module(driver.module.to(torch.bfloat16))
     )
     assert precision(narrow).verdict == verdict
+
+
+@pytest.mark.parametrize(("rounded", "verdict"), [(False, "held"), (True, "refuted")])
+def test_frequencies_that_depend_on_the_longest_call_are_not_imprecise(rounded: bool, verdict: str) -> None:
+    rope = '{"rope_theta":10000.0,"rope_type":"dynamic","factor":4.0}'
+    made = load(f"arch:llama?rope_parameters={rope}", tiny=True).build_adapter
+    assert made is not None
+    driver = made()
+    if rounded:
+        driver.module.rotary_emb.register_forward_pre_hook(
+            lambda module, args, kwargs: (args, {**kwargs, "position_ids": kwargs["position_ids"].bfloat16().long()}),
+            with_kwargs=True,
+        )
+    assert precision(driver).verdict == verdict

@@ -58,7 +58,7 @@ class PositionPrecision(MeasuredLaw):
         places = shifts(reach, calls.default_length, calls.adapter.thresholds)
         for precision in dtype_modes(calls) if places else ():
             what = f"positions up to {reach - 1} {precision.description}"
-            yield Comparison(what, partial(_excess_error, places=places, precision=precision))
+            yield Comparison(what, partial(_excess_error, places=places, reach=reach, precision=precision))
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return move_second_half(calls)
@@ -74,12 +74,14 @@ def shifts(reach: int, tokens: int, thresholds: Sequence[Threshold] = ()) -> lis
     return sorted(past | {int(part * room) - 1 | 1 for part in SHIFT_FRACTIONS if part * room > NEAR_SHIFTS[-1] + 2})
 
 
-def _excess_error(calls: CachedCalls, *, places: list[int], precision: DtypeMode) -> OutputPair | NotedOutputs:
+def _excess_error(
+    calls: CachedCalls, *, places: list[int], reach: int, precision: DtypeMode
+) -> OutputPair | NotedOutputs:
     """For each shift: 1, and 1 plus the error beyond the bound, relative to a typical output."""
     wide = float64_reference(calls, precision)
     all_shifts = [*NEAR_SHIFTS, *places]
-    exact = outputs_at_shifts(wide, all_shifts, wide.forward_at)
-    used = outputs_at_shifts(calls, all_shifts, precision.forward)
+    exact = outputs_at_shifts(wide, all_shifts, reach, wide.forward_at)
+    used = outputs_at_shifts(calls, all_shifts, reach, precision.forward)
     if not bool(exact.isfinite().all()) or not bool(used.isfinite().all()):
         return exact, used  # the measurement reports which
     errors = median_relative_differences(exact, used)
@@ -87,7 +89,8 @@ def _excess_error(calls: CachedCalls, *, places: list[int], precision: DtypeMode
     bound = (
         MAX_ERROR_RATIO * max(float(near.max()), precision.eps) + ANGLE_ROUNDING_UNITS * torch.tensor(places) * 2.0**-24
     )
-    nearby = outputs_at_shifts(wide, [place + 1 + place // BFLOAT16_INTEGER_LIMIT for place in places], wide.forward_at)
+    next_shifts = [place + 1 + place // BFLOAT16_INTEGER_LIMIT for place in places]
+    nearby = outputs_at_shifts(wide, next_shifts, reach, wide.forward_at)
     judged = median_relative_differences(exact[len(NEAR_SHIFTS) :], nearby) > bound
     if not bool(judged.any()):
         raise UnsupportedCallError("positions rounded to bfloat16 would not change the output by more than rounding")
@@ -97,15 +100,20 @@ def _excess_error(calls: CachedCalls, *, places: list[int], precision: DtypeMode
     return NotedOutputs(torch.ones_like(excess), 1 + excess, note)
 
 
-def outputs_at_shifts(calls: CachedCalls, places: list[int], call: PositionedForward) -> Tensor:
-    """The outputs [shift, row and token, feature] of the second half of the tokens, shifted by each of these."""
+def outputs_at_shifts(calls: CachedCalls, places: list[int], reach: int, call: PositionedForward) -> Tensor:
+    """The outputs [shift, row and token, feature] of the second half of the tokens, shifted by each of these.
+
+    Every call also has rows that end at the last position: frequencies that depend on the largest position of a call,
+    or of all calls before it (dynamic scaling), are then the same in the calls that are compared.
+    """
     count = calls.default_length
-    tokens = torch.cat([calls.sample_tokens(count, rows=ROWS_FOR_MEDIAN)] * len(places))
+    all_places = torch.tensor([*places, reach - count])
+    tokens = torch.cat([calls.sample_tokens(count, rows=ROWS_FOR_MEDIAN)] * len(all_places))
     second_half = torch.arange(count) >= count // 2
-    moved = torch.tensor(places).repeat_interleave(ROWS_FOR_MEDIAN).unsqueeze(-1) * second_half
+    moved = all_places.repeat_interleave(ROWS_FOR_MEDIAN).unsqueeze(-1) * second_half
     output = call(tokens, calls.adapter.first_position_id + torch.arange(count) + moved).double()
     output = output[:, count // 2 :] if output.dim() == 3 else output
-    return output.reshape(len(places), -1, output.shape[-1])
+    return output.reshape(len(all_places), -1, output.shape[-1])[:-1]
 
 
 def median_relative_differences(first: Tensor, second: Tensor) -> Tensor:
