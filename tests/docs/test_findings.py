@@ -80,6 +80,15 @@ def test_blt_does_not_read_its_own_rope_parameters() -> None:
     assert float(printed(FOLDER / "blt_ignored_arguments.py").split()[-1]) == 0
 
 
+def test_generate_has_other_positions_than_roberta_and_those_of_bert() -> None:
+    found = re.findall(
+        r"(\w+): relative difference of the first logits .*: ([\d.e-]+)", printed(FOLDER / "roberta_generate.py")
+    )
+    seen = {name for name, change in found if float(change) > VISIBLE}
+    assert len(found) == 7
+    assert {name for name, _ in found} - seen == {"Bert"}
+
+
 def test_csm_raises_if_there_are_as_many_rows_as_tokens() -> None:
     made = dict(re.findall(r"(\d) rows of 4 tokens: (.*)", printed(FOLDER / "csm_rows.py")))
     assert made["3"] == made["5"] == "done"

@@ -140,3 +140,48 @@ def test_kosmos_generates_other_tokens_after_left_padding_with_a_cache(version: 
     assert float(change[0]) < 1e-4  # the prefill
     assert (float(change[1]) > 1e-2) is seen
     assert seen or float(change[1]) < 1e-4
+
+
+def roberta(layers: int) -> Any:
+    """RoBERTa as a decoder in float64."""
+    sizes = {**SIZES, "pad_token_id": 3, "is_decoder": True, "num_hidden_layers": layers}
+    sizes.pop("num_key_value_heads")
+    torch.manual_seed(5)
+    built = transformers.RobertaForCausalLM(transformers.RobertaConfig(**sizes)).eval()
+    for parameter in built.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    return built.double()
+
+
+@pytest.mark.parametrize(("first", "seen"), [(None, True), (4, False)])
+def test_generate_counts_the_positions_of_roberta_from_0(first: int | None, seen: bool) -> None:
+    built, ids = roberta(3), token_ids().clamp(min=4)
+    more = {} if first is None else {"position_ids": torch.arange(first, first + TOKENS).expand(ROWS, TOKENS)}
+    made = built.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=2, do_sample=False, eos_token_id=None,
+        output_logits=True, return_dict_in_generate=True, **more,
+    )  # fmt: skip
+    with torch.no_grad():
+        expected = built(made.sequences[:, :-1].clamp(min=4), use_cache=False).logits[:, TOKENS - 1]
+    assert (float((made.logits[0] - expected).abs().max()) > SEEN) is seen
+
+
+@pytest.mark.parametrize(("pads", "seen"), [(2, True), (0, False)])
+def test_the_cache_of_roberta_counts_left_padding(pads: int, seen: bool) -> None:
+    built, ids = roberta(1), token_ids().clamp(min=4)
+    ids[0, :pads] = 3
+    mask = ids.ne(3).long()
+    with torch.no_grad():
+        expected = built(ids, attention_mask=mask, use_cache=False).logits[:, 7:]
+        past = built(ids[:, :7], attention_mask=mask[:, :7], use_cache=True).past_key_values
+        actual = built(ids[:, 7:], attention_mask=mask, past_key_values=past, use_cache=True).logits
+    change = (actual - expected).abs().amax((1, 2))
+    assert (float(change[0]) > SEEN) is seen
+    assert float(change[1]) < SEEN  # the row without padding
+
+
+@pytest.mark.parametrize(("longest", "seen"), [(8, True), (64, False)])
+def test_dynamic_frequencies_differ_from_those_of_the_cache(longest: int, seen: bool) -> None:
+    rope = {"rope_theta": 1e4, "rope_type": "dynamic", "factor": 4.0}
+    built = model("Qwen2", num_hidden_layers=2, rope_parameters=rope, max_position_embeddings=longest)
+    assert (difference(built, decoded(built, [5, 4, 1])) > SEEN) is seen
