@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)  # the tensors here are so small that a second thread only waits
+gc.set_threshold(100_000, 20, 20)
 
 settings.register_profile("orderproof", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("orderproof")

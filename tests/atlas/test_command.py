@@ -21,7 +21,7 @@ def test_architectures_are_audited_and_listed_on_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def call(*more: str) -> str:
-        arguments = ["atlas", "gemma3", "bert", "bark", "--store", str(tmp_path / "store"), "--workers", "2", *more]
+        arguments = ["atlas", "qwen2_audio", "bert", "bark", "--store", str(tmp_path / "store"), "--workers", "2", *more]
         monkeypatch.setattr(sys, "argv", ["orderproof", *arguments])
         with pytest.raises(SystemExit) as left:
             main()
@@ -30,10 +30,10 @@ def test_architectures_are_audited_and_listed_on_the_page(
 
     shown = call("--json", str(tmp_path / "rows"), "--markdown", str(tmp_path / "page"))
     assert "4 of 4 architectures finished" in shown
-    assert sorted(rows_in(tmp_path / "store")) == ["bark", "bert", "gemma3", "gemma3_text"]
+    assert sorted(rows_in(tmp_path / "store")) == ["bark", "bert", "qwen2", "qwen2_audio"]
 
     made = json.loads((tmp_path / "rows").read_text())
-    bark, bert, gemma, text = (AtlasRow.model_validate(each) for each in made["rows"])
+    bark, bert, text, audio = (AtlasRow.model_validate(each) for each in made["rows"])
     verdicts = {each.law: each.verdict for each in bert.laws}
     assert {verdicts[name] for name in ("permutation", "prompt_permutation", "reversal", "causal")} == {"refuted"}
     assert bert.laws[0].entries_complete is True
@@ -41,7 +41,7 @@ def test_architectures_are_audited_and_listed_on_the_page(
         ("aten.add.Tensor", "model.embeddings.position_embeddings.weight")
     ]
     assert {each.output for each in bert.other_output_laws} == {"pooler_output"}
-    assert (gemma.alias_of, gemma.laws) == ("gemma3_text", ())
+    assert (audio.alias_of, audio.laws) == ("qwen2", ())
     causal = next(each for each in text.laws if each.code == "OP201")
     assert (text.model_kind, causal.verdict, causal.expected, causal.expectation_met) == (
         "causal_lm",
@@ -59,7 +59,7 @@ def test_architectures_are_audited_and_listed_on_the_page(
     before = (tmp_path / "store").read_bytes()
     first = (tmp_path / "page").read_text()
     assert "| bert | encoder | yes | yes | yes | yes | pass |" in first
-    assert "| gemma3 | gemma3_text |" in first
+    assert "| qwen2_audio | qwen2 |" in first
     monkeypatch.setattr(atlas_row, "make_row", None)  # no row may be repeated
     call("--json", str(tmp_path / "again.json"), "--markdown", str(tmp_path / "again"))
     assert (tmp_path / "store").read_bytes() == before
