@@ -33,8 +33,9 @@ DEV := $(VENV)/.installed-dev-$(KEY)
 DEMO := $(VENV)/.installed-demo-$(KEY)
 ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))
 
-# One torch thread a worker: the workers are the parallelism. Nothing is fetched at run time.
-TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 HF_HUB_OFFLINE=1
+# One torch thread a worker: the workers are the parallelism. Nothing is fetched at run time. Bytecode is kept, because
+# the tests start the command many times.
+TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 HF_HUB_OFFLINE=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: help audit test soak theorems docs lint format coverage release clean
 
@@ -46,7 +47,7 @@ audit: $(ENOUGH_FOR_DEMO) ## audit the bundled model, or ARGS="SUBJECT --law cau
 	@$(BIN)/orderproof audit --html $(HTML) --json $(JSON) $(ARGS)
 
 test: lint ## linters, types, import directions, then the test suite; ARGS="-k causal" goes to pytest
-	@$(TEST_ENV) $(RUN) pytest -q -n $(WORKERS) -m "not slow" $(ARGS)
+	@$(TEST_ENV) $(RUN) pytest -q -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
 soak: $(DEV) ## the long runs behind the suite: thousands of random programs, every mutant (half an hour and more)
 	@$(TEST_ENV) $(RUN) pytest -q -n $(WORKERS) -m slow $(ARGS)

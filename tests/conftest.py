@@ -9,7 +9,7 @@ import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)  # the tensors here are so small that a second thread only waits
-gc.set_threshold(100_000, 20, 20)
+gc.set_threshold(100_000, 20, 20)  # the objects of thousands of tests are many, and most live to the end
 
 settings.register_profile("orderproof", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("orderproof")

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.auditing.execution import ExecutorUnavailable, SubjectExecution, fixed_rng, named_tensors
+from orderproof.auditing.execution import ExecutorUnavailable, SubjectExecution, named_tensors
 from orderproof.auditing.output_axes import find_output_axes, token_dim
 from orderproof.errors import CaptureError, SubjectError, first_line
 from orderproof.laws import ProvedLaw, TokenAxis, TokenDim
@@ -27,6 +27,7 @@ from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.execution import execute, relative_difference
 from orderproof.prover.export.capture import capture
 from orderproof.prover.float64_parameters import Float64Parameters
+from orderproof.seeded_random import seeded_random
 from orderproof.tolerances import SAME_GRAPH
 
 if TYPE_CHECKING:
@@ -267,10 +268,10 @@ class AuditContext:
 
     def _mismatch_with_model(self, captured: CapturedGraph) -> str | None:
         sample = self.subject.sample(self.length, self.seed + 1)
-        with torch.no_grad(), fixed_rng():
+        with torch.no_grad(), seeded_random(0):
             real = named_tensors(self.subject.module(*[x.clone() for x in sample.inputs]))
         try:
-            with fixed_rng():
+            with seeded_random(0):
                 recorded = execute(captured, tuple(x.clone() for x in sample.inputs))
         except Exception as error:  # noqa: BLE001 - a graph may hold operators that only the exporter can run
             return f"the recorded graph could not be run: {first_line(error)}"

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import copy
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +22,7 @@ from orderproof.prover.counterexample import Executor
 from orderproof.prover.execution import execute, execute_nodes
 from orderproof.prover.export.exporter import model_source_location
 from orderproof.prover.float64_parameters import Float64Parameters
+from orderproof.seeded_random import seeded_random
 
 
 @dataclass
@@ -86,7 +85,7 @@ class SubjectExecution:
 
         Raises `ExecutorUnavailable`, and what the model raises.
         """
-        with fixed_rng():
+        with seeded_random(0):
             if self.runs_graph:
                 return self._outputs_of_graph(inputs, executor)
             if executor == "float64 graph":
@@ -153,14 +152,6 @@ class SubjectExecution:
             name: _perturbed(value, generator) if name in self.captured.parameters else value
             for name, value in self.captured.values.items()
         }
-
-
-@contextmanager
-def fixed_rng() -> Iterator[None]:
-    """Seed the random numbers of a run, so that two runs differ only by their inputs."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        yield
 
 
 def _uncopied_attribute(subject: Subject) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from orderproof.adapter import ModelAdapter, Threshold
@@ -16,6 +15,7 @@ from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import measured_lengths, thresholds_near
 from orderproof.prover.execution import relative_difference
 from orderproof.records.audit import Verdict
+from orderproof.seeded_random import seeded_random
 from orderproof.tolerances import MAX_NOISE
 
 _ORDER: tuple[Verdict, ...] = ("refuted", "undecided", "held", "not_applicable")
@@ -61,8 +61,7 @@ def _differs_by_random_state(calls: CachedCalls) -> bool:
     for seed in range(2):
         fresh = calls.as_before_the_first_call()
         assert fresh is not None
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded_random(seed):
             outputs.append(_default_output(fresh.at_length(calls.default_length)))
     return relative_difference(*outputs) > MAX_NOISE
 

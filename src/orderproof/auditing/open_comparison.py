@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from orderproof.auditing.execution import fixed_rng, named_tensors
+from orderproof.auditing.execution import named_tensors
 from orderproof.auditing.length_ranges import Piece
 from orderproof.errors import first_line
 from orderproof.kernel_switch import without_compiled_kernels
@@ -16,6 +16,7 @@ from orderproof.prover.execution import relative_difference
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.open_execution import execute_open
+from orderproof.seeded_random import seeded_random
 from orderproof.tolerances import SAME_GRAPH
 
 
@@ -52,7 +53,7 @@ def difference(
 def _outputs(module: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, Tensor] | str:
     """The outputs of an eager call, or how it fails."""
     try:
-        with torch.no_grad(), fixed_rng(), without_compilation(), without_compiled_kernels():
+        with torch.no_grad(), seeded_random(0), without_compilation(), without_compiled_kernels():
             return named_tensors(module(*(x.clone() for x in inputs)))
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
         return f"an eager call fails: {first_line(error)}"

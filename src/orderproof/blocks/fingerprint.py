@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.blocks.transformer import Transformer
+from orderproof.seeded_random import seeded_random
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -32,8 +33,7 @@ def fingerprint_model(
 
     ``encoding`` is a registered name; ``length`` is the number of positions of encodings with a table.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded_random(seed):
         block = _PatchTransformer(width, heads, layers, encoding=encoding, causal=causal, length=length)
         for parameter in block.encoding.parameters():
             # On the scale of the inputs: a table with deviation 0.02 would have effects below the tolerance.

@@ -17,6 +17,7 @@ from orderproof.blocks.transformer import Transformer
 from orderproof.encodings import AttentionBackend, PositionalEncoding, Rotary
 from orderproof.errors import UnsupportedCallError
 from orderproof.positions import offset as offset_positions
+from orderproof.seeded_random import seeded_random
 
 FILL_BEFORE_LOADING = 0  # the value of memory before loading, so that missing entries are deterministic
 CACHE_HEADROOM = 64  # [tokens] of cache capacity beyond the longest first call; more than any law appends
@@ -142,8 +143,7 @@ def tiny_encoder(
 
 
 def _tiny(encoding: str | PositionalEncoding, layers: int, *, causal: bool) -> Transformer:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with seeded_random(0):
         model = Transformer(
             16, 2, layers, encoding=encoding, causal=causal, length=CACHE_HEADROOM if encoding == "learned" else None
         )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from orderproof import positions as place
 from orderproof.blocks import AttentionInputs, SelfAttention, Transformer
 from orderproof.encodings import NoEncoding
+from orderproof.seeded_random import seeded_random
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -22,8 +23,7 @@ FIRST, SECOND = (0, 1, 2, 0, 3), (0, 3, 2, 0, 1)  # the cat chased the dog; the 
 
 def seeded(make: Callable[[], nn.Module]) -> nn.Module:
     """A module with weights drawn with seed 0, without changing the global generator."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with seeded_random(0):
         return make().eval()
 
 

@@ -8,18 +8,17 @@ Source: Glorot and Bengio 2010, "Understanding the difficulty of training deep f
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 
 from orderproof.blocks import Transformer
 from orderproof.lab.run_config import RunConfig
+from orderproof.seeded_random import seeded_random
 
 
 def build_model(run: RunConfig) -> Transformer:
     """The model before its first step."""
     lengths = (*run.effective_train_lengths, *run.effective_test_lengths)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
+    with seeded_random(run.seed):
         model = Transformer(
             run.width,
             run.heads,

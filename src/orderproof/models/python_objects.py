@@ -14,7 +14,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
@@ -25,6 +24,7 @@ from orderproof.models.plain_module import Inputs, from_module, refuse_layout
 from orderproof.models.subject import Subject
 from orderproof.models.trial_call import check_trial_load
 from orderproof.registry import did_you_mean
+from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import NO_LAYOUT, Layout, object_location, on_import_path
 
 
@@ -89,8 +89,7 @@ def _import_transformers_for(path: Path) -> None:
 
 def _make(place: str, name: str, spec: str, seed: int) -> Any:
     """The object, or its result if it is a function or a class, with the random numbers of a seed."""
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed)
+    with seeded_random(seed):
         return _import_and_call(place, name, spec)
 
 

@@ -20,6 +20,7 @@ from orderproof.models.tiny import fixed_sizes
 from orderproof.models.tiny.candidates import tiny_config_candidates
 from orderproof.models.tiny.size_limit import limit_parameters
 from orderproof.ports.reference import Reference
+from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import check_folder, check_spec
 
 TINY_WINDOW = 6  # [tokens]
@@ -110,8 +111,7 @@ def _language_model_class(config: Any, spec: str) -> Any:
 
 
 def _build(chosen: Any, config: Any, seed: int) -> Any:
-    with torch.random.fork_rng(devices=[]), limit_parameters():
-        torch.manual_seed(seed)
+    with seeded_random(seed), limit_parameters():
         backend = select_attention_backend(chosen, None)
         model = chosen._from_config(config, attn_implementation=backend, dtype=torch.float32)
     fixed_sizes.add_weight_noise(model, seed)

@@ -46,6 +46,7 @@ from orderproof.models.tiny.overrides import DEFAULT_CONFIG_ARGUMENTS, UNSUPPORT
 from orderproof.models.tiny.size_limit import TinyModelTooLarge, limit_parameters
 from orderproof.models.vision.image_shapes import small_image_size
 from orderproof.registry import did_you_mean
+from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import ARCH_PREFIX, unknown_architecture
 
 SIZE_INDEPENDENT_ERRORS = (TypeError, AttributeError, KeyError)  # not fixed by another size if raised twice
@@ -237,8 +238,7 @@ def _build_random(
 ) -> Subject:  # fmt: skip
     """A model with random weights that has been run once."""
     original = copy.deepcopy(config)  # some encoders turn it into the configuration of an encoder
-    with torch.random.fork_rng(devices=[]), limit_parameters():
-        torch.manual_seed(seed)
+    with seeded_random(seed), limit_parameters():
         model = _build_model(config, attention, spec, dtype)
     fixed_sizes.add_weight_noise(model, seed)
     backend, notes = model.config._attn_implementation, (*notes, *_backend_notes(model, attention))
@@ -253,8 +253,7 @@ def _build_random(
 
         def build(chosen: Any) -> Any:
             backend = select_attention_backend(chosen, attention)
-            with torch.random.fork_rng(devices=[]), suppress_warnings():
-                torch.manual_seed(seed)
+            with seeded_random(seed), suppress_warnings():
                 whole = chosen._from_config(original, attn_implementation=backend, dtype=dtype)
             fixed_sizes.add_weight_noise(whole, seed)
             return whole

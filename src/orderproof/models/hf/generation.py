@@ -15,6 +15,7 @@ from torch import Tensor
 
 from orderproof.errors import UnsupportedCallError
 from orderproof.library_messages import suppress_warnings
+from orderproof.seeded_random import seeded_random
 
 
 def greedy_tokens(
@@ -73,8 +74,7 @@ def _with_lm_head(module: Any) -> Any:
     """The same model with a random head, unless it has one. Raises `UnsupportedCallError`."""
     if _generates(module):
         return copy.deepcopy(module)  # its generation configuration is replaced
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with seeded_random(0):
         model = causal_lm_class(module)(module.config).to(module.dtype).eval()
     inner = getattr(model, model.base_model_prefix, None)
     if type(inner) is not type(module) or not model.can_generate():

@@ -19,6 +19,7 @@ from orderproof.models.sample import Sample, seeded_generator, token_labels
 from orderproof.models.vision.image_shapes import candidate_image_shapes
 from orderproof.models.vision.patch_grid import FixedGridModel
 from orderproof.models.vision.two_step_embedding import TwoStepPackedEmbedding, TwoStepPatchEmbedding
+from orderproof.seeded_random import seeded_random
 
 PIXEL_ARGUMENTS = ("pixel_values", "pixel_values_videos")  # arguments that take images or videos
 FLATTENED_PATCHES = "flattened_patches"  # takes a sequence of patches, each preceded by its row and its column
@@ -127,8 +128,7 @@ def record_submodule_calls(model: Any, call: Callable[[Tensor], Any], pixels: Te
 
 
 def _call_model(model: Any, argument: str, extra_inputs: ExtraInputsFn, pixels: Tensor) -> Any:
-    with torch.no_grad(), suppress_warnings(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)  # for models that draw a random mask
+    with torch.no_grad(), suppress_warnings(), seeded_random(0):  # for models that draw a random mask
         return model(**{argument: pixels}, **extra_inputs(pixels))
 
 

@@ -62,7 +62,13 @@ def _generators() -> dict[str, Any]:
 
 
 def _same_state(first: Any, second: Any) -> bool:
-    return repr(first) == repr(second) if not isinstance(first, torch.Tensor) else torch.equal(first, second)
+    if isinstance(first, torch.Tensor):
+        return torch.equal(first, second)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(_same_state(value, second[key]) for key, value in first.items())
+    if hasattr(first, "tobytes"):  # an array of numpy
+        return bool(first.tobytes() == second.tobytes())
+    return bool(first == second)
 
 
 def _restore_generators(states: dict[str, Any]) -> None:
