@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
-from orderproof.prover.logic.terms import FALSE, TRUE, Term, apply, holds
-from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, index, size_of
+from orderproof.prover.domain.values import ORDINARY_LIMIT
+from orderproof.prover.logic.terms import FALSE, TRUE, Formula, Term, apply, as_term, holds
+from orderproof.prover.symbolic.open_fact import Cases, NotCovered, OpenFact, Value, index, size_of
 from orderproof.prover.symbolic.operation import Operation, RuleTable
 from orderproof.prover.symbolic.overflow import fits
 
@@ -47,6 +49,24 @@ def with_function(fact: OpenFact, name: str) -> OpenFact:
     if fact.dtype is torch.bool:
         return replace(fact, value=holds(name, *indices))
     return replace(fact, value=apply(name, *indices)) if fact.dtype in INTEGERS else fact
+
+
+def number_fact(number: Any, dtype: torch.dtype = torch.float32) -> OpenFact:
+    """The fact about a number among the arguments, as a tensor without dimensions."""
+    if isinstance(number, bool):
+        return OpenFact((), torch.bool, value=TRUE if number else FALSE)
+    if isinstance(number, Term | int):
+        return OpenFact((), torch.int64, value=as_term(number) if isinstance(number, int) else number)
+    if isinstance(number, float):
+        value: Value = Cases(((TRUE, number),))
+        return OpenFact((), dtype, value=value)
+    return OpenFact((), dtype, unbounded=TRUE)
+
+
+def beyond_ordinary(*numbers: Any) -> Formula:
+    """True if one of these numbers is as large as a mask, infinite or NaN: what is scaled by it may be anything."""
+    large = any(type(x) in (int, float) and not abs(x) < ORDINARY_LIMIT for x in numbers)
+    return TRUE if large else FALSE
 
 
 OpenRule = Callable[[Application], OpenFacts]

@@ -19,12 +19,13 @@ from orderproof.prover.symbolic.theorem import TOKEN_INPUT, prove, walk_branch
 from orderproof.prover.theorem_certificate import recording_record
 from orderproof.prover.theorem_notation import formula_data
 from tests.prover.symbolic import programs
+from tests.prover.symbolic.large_numbers import RECHECKED
 from tests.prover.symbolic.programs import WIDTH, Case, Program
 from tests.prover.symbolic.refuted import REFUTED
 from tests.prover.symbolic.sparse_attention import SPARSE
 
 Certificate = dict[str, Any]
-CASES = {case.name: case for case in [*programs.CASES, *REFUTED, *SPARSE]}
+CASES = {case.name: case for case in [*programs.CASES, *REFUTED, *SPARSE, *RECHECKED]}
 LAWS = ("causal", "padding", "batch")
 
 

@@ -15,7 +15,7 @@ from torch.fx import Node
 from orderproof.prover.logic.terms import FALSE, Formula, conjunction, disjunction
 from orderproof.prover.symbolic.frame import frame
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, Ranges
-from orderproof.prover.symbolic.rule import Application, open_rule
+from orderproof.prover.symbolic.rule import Application, beyond_ordinary, open_rule
 
 Labelled = tuple[OpenFact, Sequence[Hashable]]
 
@@ -91,7 +91,9 @@ def addmm(call: Application) -> OpenFact:
     if call.name == "addbmm" or call.node.kwargs.get("beta", 1) != 1:
         raise NotCovered("a scaled sum of products")
     c, a, b = (call.fact(x) for x in call.node.args[:3])
-    return with_bias(call, product(call, a, b), c)
+    found = with_bias(call, product(call, a, b), c)
+    large = beyond_ordinary(call.node.kwargs.get("alpha", 1))
+    return found if large is FALSE else OpenFact(found.dims, found.dtype, found.same, unbounded=large)
 
 
 @open_rule("einsum")

@@ -13,7 +13,7 @@ import torch
 from orderproof.prover.logic.terms import FALSE, TRUE, Term, as_term
 from orderproof.prover.symbolic.open_fact import Cases, NotCovered, OpenFact, Value, dims_of, index
 from orderproof.prover.symbolic.operation import number
-from orderproof.prover.symbolic.rule import INTEGERS, Application, open_rule
+from orderproof.prover.symbolic.rule import INTEGERS, Application, beyond_ordinary, open_rule
 
 
 @open_rule("arange")
@@ -21,7 +21,7 @@ def arange(call: Application) -> OpenFact:
     """Start + step * index."""
     arguments = call.node.args
     start, step = (arguments[0] if len(arguments) > 1 else 0), (arguments[2] if len(arguments) > 2 else 1)
-    fact = OpenFact(dims_of(call.shape), call.dtype)
+    fact = OpenFact(dims_of(call.shape), call.dtype, unbounded=beyond_ordinary(*arguments))
     first = number(start)
     if call.dtype not in INTEGERS or first is None or not isinstance(step, int):
         return fact

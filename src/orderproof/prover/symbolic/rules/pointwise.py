@@ -35,7 +35,7 @@ from orderproof.prover.symbolic.open_fact import (
     merged_cases,
     size_of,
 )
-from orderproof.prover.symbolic.rule import Application, open_rule
+from orderproof.prover.symbolic.rule import Application, beyond_ordinary, open_rule
 
 MAX_SCALE = 64.0  # of scores after the mask was added: the square root of a head's width
 _KEEPS = {"clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy", "positive"}
@@ -208,7 +208,7 @@ def _ranges(call: Application, known: Sequence[Ranges], operands: _Operands) -> 
         if own[0].hidden is not FALSE:
             call.context.assume(FINITE_SCORES_ASSUMPTION)
         return Ranges(zero=own[0].hidden, unbounded=own[0].unbounded)
-    unbounded = _anything(own[:1] if name in _KEEPS_ZERO else own)
+    unbounded = _anything(own) | beyond_ordinary(*call.node.kwargs.values())
     power = call.node.args[1] if name == "pow" else None
     if name in _KEEPS_ZERO or (isinstance(power, int | float) and power > 0):
         return Ranges(zero=own[0].zero, unbounded=unbounded)
@@ -226,7 +226,7 @@ def _combined(
     name = call.name
     scale = call.node.kwargs.get("alpha", 1)
     if name in ("add", "sub") and (scale != 1 or len(own) > 2):
-        return Ranges(unbounded=_anything(own))
+        return Ranges(unbounded=_anything(own) | beyond_ordinary(scale))
     if name in ("mul", "div") and own[0].hidden is not FALSE and _is_moderate(operands.arguments[1]):
         call.context.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {operands.arguments[1]:g}")
         return own[0]

@@ -17,7 +17,7 @@ from orderproof.prover.logic.terms import FALSE, TRUE, conjunction, disjunction
 from orderproof.prover.symbolic.frame import frame
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, size_of
 from orderproof.prover.symbolic.reindexing import with_axes
-from orderproof.prover.symbolic.rule import Application, open_rule
+from orderproof.prover.symbolic.rule import Application, number_fact, open_rule
 
 
 @open_rule("copy", "copy_", "fill")
@@ -37,12 +37,12 @@ def scatter(call: Application) -> OpenFact:
     """Elements written along one dimension."""
     fact = call.operand
     dim = int(call.argument(1, "dim")) % max(len(fact.dims), 1)
-    others = [call.fact(x) for x in call.node.args[2:] if isinstance(x, Node)]
-    by_place = call.name.startswith("scatter")
-    labels = [
-        list(range(len(fact.dims))) if by_place or len(f.dims) == len(fact.dims) else [dim] * len(f.dims)
-        for f in others
+    others = [call.fact(x) if isinstance(x, Node) else number_fact(x, call.dtype) for x in call.node.args[2:4]]
+    others += [
+        number_fact(call.node.kwargs[name], call.dtype) for name in ("value", "alpha") if name in call.node.kwargs
     ]
+    rank = len(fact.dims)
+    labels = [list(range(rank)) if len(f.dims) == rank else [dim] * len(f.dims) for f in others]
     return written(call, fact, [dim], list(zip(others, labels, strict=True)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, Cases, Fact, Predicates
 from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, at_most, every, implies, less
@@ -16,7 +17,7 @@ from orderproof.prover.recheck.theorems.rules.movement import (
     single,
     size_of,
 )
-from orderproof.prover.recheck.theorems.rules.numbers import rounded
+from orderproof.prover.recheck.theorems.rules.numbers import is_ordinary, rounded
 from orderproof.prover.recheck.theorems.steps import Derived, Step
 from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer
 
@@ -26,7 +27,7 @@ def arange(step: Step) -> list[Derived]:
     args = step.arguments()
     require(1 <= len(args) <= 3 and len(step.shape) == 1, "expected one, two or three numbers")
     if not all(isinstance(x, Term | int) for x in args) or step.claim.dtype not in INTEGER_LIMITS:
-        return [Derived(Predicates())]
+        return [Derived(Predicates(ordinary=TRUE if all(map(is_ordinary, args)) else FALSE))]
     start, end = (args[0], args[1]) if len(args) > 1 else (0, args[0])
     stride = step.integer(args[2] if len(args) > 2 else 1)
     first, last = step.term(start), step.term(end)
@@ -128,8 +129,12 @@ def written(step: Step, anywhere: Sequence[int], others: Sequence[Fact], *, alig
 def scatter(step: Step) -> list[Derived]:
     """Elements written along one dimension."""
     dim = step.dim(step.argument(1, "dim"), len(step.fact(0).axes))
-    others = [x for x in (*step.arguments(2), step.argument(3, "src")) if isinstance(x, Fact)]
-    return written(step, [dim], others, aligned=True)
+    given = [*step.arguments(2), *(step.argument(3, name) for name in ("src", "value")), step.kwargs.get("alpha")]
+    others = [x for x in given if isinstance(x, Fact)]
+    found = written(step, [dim], others, aligned=True)
+    if all(is_ordinary(x) for x in given if not isinstance(x, Fact)):
+        return found
+    return [replace(one, predicates=replace(one.predicates, ordinary=FALSE)) for one in found]
 
 
 def index_put(step: Step) -> list[Derived]:

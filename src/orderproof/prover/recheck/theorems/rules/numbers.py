@@ -12,6 +12,7 @@ from typing import Any
 from orderproof.prover.recheck.theorems.facts import (
     FLOATS,
     INTEGER_LIMITS,
+    ORDINARY_LIMIT,
     Cases,
     Number,
     Value,
@@ -168,6 +169,11 @@ _NUMBERS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(CONVERSIONS, lambda a: a), "square": lambda a: a * a, "relu": lambda a: max(a, 0.0),
     "exp": math.exp, "sqrt": math.sqrt, "reciprocal": lambda a: 1 / a,
 }  # fmt: skip
+
+
+def is_ordinary(argument: object) -> bool:
+    """False for a number that is as large as a mask, infinite or NaN."""
+    return not isinstance(argument, int | float) or abs(argument) < ORDINARY_LIMIT
 
 
 def rounded(number: float, dtype: str) -> float:

@@ -19,7 +19,7 @@ from orderproof.prover.recheck.theorems.facts import (
 from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import broadcast_element, size_of
-from orderproof.prover.recheck.theorems.rules.numbers import CONVERSIONS, value_of_operator
+from orderproof.prover.recheck.theorems.rules.numbers import CONVERSIONS, is_ordinary, value_of_operator
 from orderproof.prover.recheck.theorems.rules.pieces import number_fact
 from orderproof.prover.recheck.theorems.rules.sums import added
 from orderproof.prover.recheck.theorems.steps import Derived, Step
@@ -174,7 +174,8 @@ def _clamped_by_tensors(step: Step, operands: Sequence[Fact]) -> Derived:
 def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> Predicates:
     """Where the result is zero, hidden and ordinary."""
     name, first = step.name, elements[0]
-    ordinary = every(*(x.ordinary for x in elements))
+    scaled = all(map(is_ordinary, step.kwargs.values()))
+    ordinary = every(*(x.ordinary for x in elements)) if scaled else FALSE
     if name in CONVERSIONS:
         if step.claim.dtype not in FLOATS and not step.claim.dtype.startswith("complex"):
             return Predicates(zero=first.zero, ordinary=ordinary)
@@ -202,9 +203,9 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
             step.assume(FINITE_SCORES_ASSUMPTION)
         return Predicates(zero=first.hidden, ordinary=some(first.ordinary, first.hidden))
     if name in ZERO_TO_ZERO:
-        return Predicates(zero=first.zero, ordinary=first.ordinary)
+        return Predicates(zero=first.zero, ordinary=ordinary)
     if name == "pow" and isinstance(arguments[1], int | float) and arguments[1] > 0:
-        return Predicates(zero=first.zero, ordinary=first.ordinary)
+        return Predicates(zero=first.zero, ordinary=ordinary)
     if name not in FINITE_AT_ZERO:
         ordinary = every(ordinary, *(_not_zero(x) for x in elements))
     return Predicates(ordinary=ordinary)

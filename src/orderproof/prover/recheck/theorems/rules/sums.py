@@ -14,6 +14,7 @@ from orderproof.prover.recheck.theorems.formulas import FALSE, every, some
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import ONE, broadcast_element, size_of
+from orderproof.prover.recheck.theorems.rules.numbers import is_ordinary
 from orderproof.prover.recheck.theorems.steps import Derived, Step
 
 Labels = Sequence[Hashable]
@@ -110,6 +111,7 @@ def matmul(step: Step) -> list[Derived]:
 def addmm(step: Step) -> list[Derived]:
     """C + A B."""
     require(step.kwargs.get("beta", 1) == 1, "a scaled sum of products")
+    require(is_ordinary(step.kwargs.get("alpha", 1)), "a product scaled by a number that is not ordinary")
     found = _product(step, step.fact(1), step.fact(2))
     return [Derived(added(step, found, broadcast_element(step, step.fact(0)).predicates))]
 
