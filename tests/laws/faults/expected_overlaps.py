@@ -123,7 +123,10 @@ EXPLAINED: Mapping[str, Mapping[str, str]] = {
     },
     "PadsCounted": {"position_shift": ABSOLUTE},
     "PositionsOfLastRow": {"position_shift": ABSOLUTE},
-    "PadsRead": {"ignored_arguments": "the mask has no effect"},
+    "PadsRead": {
+        "right_padded_decoding": "a pad in a call of several tokens on a cache is read",
+        "ignored_arguments": "the mask has no effect",
+    },
     "WideConvolution": {"ignored_arguments": "the mask has no effect at the tokens that it does not mask"},
     "AllZero": {"position_shift": ABSOLUTE, "batch_composition": FROM_ONE, "sequence_parallel": FROM_ONE},
     "TableOfBfloat16": {"position_shift": ABSOLUTE},
