@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 NAMES = ("bert", "roberta", "distilbert", "gpt2", "gpt_neox", "llama", "mistral", "qwen3", "gemma3_text", "t5", "vit")
-QUICK = {(name, "sdpa") for name in NAMES} | {(name, "eager") for name in ("bert", "gpt2", "gemma3_text")}
+QUICK = {(name, "sdpa") for name in NAMES} | {(name, "eager") for name in ("bert", "gpt2", "mistral")}
 ARCHITECTURES = [
     pytest.param(
         name, attention, id=f"{name}-{attention}", marks=[] if (name, attention) in QUICK else pytest.mark.slow
