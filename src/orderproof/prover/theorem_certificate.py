@@ -78,7 +78,7 @@ def fact_data(fact: OpenFact) -> dict[str, Any]:
         return data | {"value": _value_data(fact.value)}
     ordinary = ~(fact.hidden | fact.unbounded)
     parts = (("same", fact.same, TRUE), ("zero", fact.zero, FALSE), ("hidden", fact.hidden, FALSE),
-             ("ordinary", ordinary, TRUE))  # fmt: skip
+             ("ordinary", ordinary, TRUE), ("low", fact.low, FALSE))  # fmt: skip
     return data | {name: formula_data(formula) for name, formula, default in parts if formula is not default}
 
 

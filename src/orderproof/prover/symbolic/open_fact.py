@@ -69,6 +69,7 @@ class OpenFact:
         hidden: Where a number without a value is as negative as a mask.
         zero: Where it is zero.
         unbounded: Where it may be infinite, NaN or as large as a mask.
+        low: Where a number that is unbounded is ordinary or any lower number.
 
     """
 
@@ -79,6 +80,7 @@ class OpenFact:
     hidden: Formula = FALSE
     zero: Formula = FALSE
     unbounded: Formula = FALSE
+    low: Formula = FALSE
 
     @property
     def sizes(self) -> Axes:
@@ -97,7 +99,7 @@ class OpenFact:
     @property
     def parts(self) -> list[Formula | Term]:
         """Every formula and term of the fact."""
-        values: list[Formula | Term] = [self.same, self.hidden, self.zero, self.unbounded]
+        values: list[Formula | Term] = [self.same, self.hidden, self.zero, self.unbounded, self.low]
         if isinstance(self.value, Cases):
             values += [condition for condition, _ in self.value.pairs]
         elif self.value is not None:
@@ -123,7 +125,7 @@ class OpenFact:
             value = substitute.term(value)
         return OpenFact(
             tuple(dims), self.dtype, substitute.formula(self.same), value, substitute.formula(self.hidden),
-            substitute.formula(self.zero), substitute.formula(self.unbounded),
+            substitute.formula(self.zero), substitute.formula(self.unbounded), substitute.formula(self.low),
         )  # fmt: skip
 
     def without_value(self) -> OpenFact:
@@ -137,12 +139,13 @@ class OpenFact:
         cases = as_cases(self.value)
         if cases is None:
             large = isinstance(self.value, Term) and self.value.magnitude >= ORDINARY_LIMIT
-            return Ranges(self.hidden, self.zero, TRUE if large else self.unbounded)
+            return Ranges(self.hidden, self.zero, TRUE if large else self.unbounded, self.low)
         limit = masking_threshold(self.dtype)
         return Ranges(
             cases.where(lambda v: v <= -limit),
             cases.where(lambda v: v == 0),
             cases.where(lambda v: not (v <= -limit or abs(v) < ORDINARY_LIMIT)),
+            cases.where(lambda v: -limit < v <= -ORDINARY_LIMIT),
         )
 
     def describe(self) -> str:
@@ -153,16 +156,22 @@ class OpenFact:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Where a number is as negative as a mask, zero, or may be anything."""
+    """Where a number is as negative as a mask, zero, or may be anything; of the last, where it is low."""
 
     hidden: Formula = FALSE
     zero: Formula = FALSE
     unbounded: Formula = FALSE
+    low: Formula = FALSE
 
     @property
     def finite(self) -> Formula:
         """Where the number is neither hidden nor unbounded."""
         return ~(self.hidden | self.unbounded)
+
+    @property
+    def at_most_ordinary(self) -> Formula:
+        """Where the number is ordinary or any lower number, -inf included: not NaN."""
+        return ~self.unbounded | self.low
 
 
 @cache

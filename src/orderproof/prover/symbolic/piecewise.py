@@ -36,6 +36,7 @@ def piecewise(parts: Parts, dtype: torch.dtype) -> OpenFact:
         disjunction(*(condition & r.hidden for condition, r in ranges)),
         disjunction(*(condition & r.zero for condition, r in ranges)),
         disjunction(*(condition & r.unbounded for condition, r in ranges)),
+        disjunction(*(condition & r.low for condition, r in ranges)),
     )
 
 

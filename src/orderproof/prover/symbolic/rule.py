@@ -38,7 +38,11 @@ class Application(Operation[OpenFact]):
             return OpenFact(fact.dims, fact.dtype, unbounded=TRUE)
         if fact.value is None and fact.same is TRUE and len(self.shapes) == 1:
             return with_function(fact, self.node.name)
-        return replace(fact, same=TRUE, hidden=FALSE, zero=FALSE, unbounded=FALSE) if fact.value is not None else fact
+        return (
+            replace(fact, same=TRUE, hidden=FALSE, zero=FALSE, unbounded=FALSE, low=FALSE)
+            if fact.value is not None
+            else fact
+        )
 
 
 def with_function(fact: OpenFact, name: str) -> OpenFact:

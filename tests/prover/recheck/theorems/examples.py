@@ -20,12 +20,13 @@ from orderproof.prover.theorem_certificate import recording_record
 from orderproof.prover.theorem_notation import formula_data
 from tests.prover.symbolic import programs
 from tests.prover.symbolic.large_numbers import RECHECKED
+from tests.prover.symbolic.low_numbers import LOW
 from tests.prover.symbolic.programs import WIDTH, Case, Program
 from tests.prover.symbolic.refuted import REFUTED
 from tests.prover.symbolic.sparse_attention import SPARSE
 
 Certificate = dict[str, Any]
-CASES = {case.name: case for case in [*programs.CASES, *REFUTED, *SPARSE, *RECHECKED]}
+CASES = {case.name: case for case in [*programs.CASES, *REFUTED, *SPARSE, *RECHECKED, *LOW]}
 LAWS = ("causal", "padding", "batch")
 
 

@@ -7,6 +7,7 @@ that a fact with a stronger condition claims less:
     zero       it is zero in both runs
     hidden     it is as negative as a mask in both runs
     ordinary   in both runs it is finite and small next to a mask
+    low        in both runs it is ordinary or any lower number, -inf included
 
 If the value of a tensor is known, it has no predicates: both runs have the value at every element.
 """
@@ -27,6 +28,7 @@ from orderproof.prover.recheck.theorems.terms import If, Term, Variable, integer
 
 Axes: TypeAlias = tuple[Term, ...]
 Number: TypeAlias = float | int | bool
+PREDICATES = ("same", "zero", "hidden", "ordinary", "low")
 MAX_CASES = 64
 ORDINARY_LIMIT = 6e4  # a number of at least this size is not ordinary
 MASK_LIMITS = {"float16": 6e4}  # a number of at most minus this hides; of other dtypes 1e8
@@ -91,16 +93,25 @@ def _integer_cases(term: Term) -> list[tuple[Formula, Number]] | None:
 
 @dataclass(frozen=True)
 class Predicates:
-    """Where an element is the same, zero, hidden and ordinary; a function of indices."""
+    """Where an element is the same, zero, hidden, ordinary and low; a function of indices."""
 
     same: Formula = TRUE
     zero: Formula = FALSE
     hidden: Formula = FALSE
     ordinary: Formula = TRUE
+    low: Formula = FALSE
+
+    @property
+    def at_most_ordinary(self) -> Formula:
+        """Where an element is ordinary or any lower number."""
+        return some(self.ordinary, self.hidden, self.low)
 
     def items(self) -> list[tuple[str, Formula]]:
         """The predicates by name."""
-        return [("same", self.same), ("zero", self.zero), ("hidden", self.hidden), ("ordinary", self.ordinary)]
+        return [
+            ("same", self.same), ("zero", self.zero), ("hidden", self.hidden), ("ordinary", self.ordinary),
+            ("low", self.low),
+        ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,6 +143,11 @@ class Fact:
     def ordinary(self) -> Formula:
         """Where it is finite and small next to a mask."""
         return self.predicates.ordinary
+
+    @property
+    def at_most_ordinary(self) -> Formula:
+        """Where it is ordinary or any lower number."""
+        return self.predicates.at_most_ordinary
 
     @property
     def variables(self) -> frozenset[Variable]:
@@ -168,7 +184,7 @@ class Fact:
             value = Cases(tuple((replaced.formula(c), n) for c, n in value.pairs))
         elif value is not None:
             value = replaced.formula(value) if isinstance(value, Formula) else replaced.term(value)
-        moved = Predicates(*(replaced.formula(f) for f in (p.same, p.zero, p.hidden, p.ordinary)))
+        moved = Predicates(*(replaced.formula(f) for f in (p.same, p.zero, p.hidden, p.ordinary, p.low)))
         return Fact(self.axes, self.dtype, moved, value, self.zeros_are_known)
 
 
@@ -195,6 +211,7 @@ def predicates_of(value: Value, dtype: str) -> Predicates:
         zero=cases.where(lambda v: v == 0),
         hidden=cases.where(lambda v: v <= -limit),
         ordinary=cases.where(lambda v: abs(v) < ORDINARY_LIMIT),
+        low=cases.where(lambda v: -limit < v <= -ORDINARY_LIMIT),
     )
 
 
@@ -207,12 +224,12 @@ def read_fact(data: Mapping[str, Any], dtype: str) -> Fact:
     """A fact from a certificate. Raises `CertificateError`."""
     require(dtype in (*INTEGER_LIMITS, *FLOATS, *OTHERS), f"expected a dtype; got {str(dtype)[:40]}")
     axes = tuple(tuple(map(read_term, dim)) for dim in data["axes"])
-    allowed = {"axes", "value"} if "value" in data else {"axes", "same", "zero", "hidden", "ordinary"}
+    allowed = {"axes", "value"} if "value" in data else {"axes", "same", "zero", "hidden", "ordinary", "low"}
     require(set(data) <= allowed, "a fact has other fields than its kind")
     if "value" in data:
         fact = known(axes, dtype, read_value(data["value"], dtype))
     else:
-        given = {name: read_formula(data[name]) for name in ("same", "zero", "hidden", "ordinary") if name in data}
+        given = {name: read_formula(data[name]) for name in PREDICATES if name in data}
         fact = Fact(axes, dtype, Predicates(**given))
     return fact
 

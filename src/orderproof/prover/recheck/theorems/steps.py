@@ -201,6 +201,7 @@ class Step:
         pairs = {
             "same": (own.same, some(found.same, found.zero)), "zero": (own.zero, found.zero),
             "hidden": (own.hidden, found.hidden), "ordinary": (own.ordinary, found.ordinary),
+            "low": (own.low, found.at_most_ordinary),
         }  # fmt: skip
         for name, (claimed, shown) in pairs.items():
             self.meet(Obligation(sizes, claimed, shown), f"it is claimed to be {name} where it need not be")

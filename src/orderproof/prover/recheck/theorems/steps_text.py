@@ -31,7 +31,7 @@ def _argument(argument: Any) -> str:
 def fact_lines(fact: Mapping[str, Any]) -> Iterator[str]:
     """The content of a fact about an element, in lines."""
     if "value" not in fact:
-        for name, default in (("same", True), ("zero", False), ("hidden", False), ("ordinary", True)):
+        for name, default in (("same", True), ("zero", False), ("hidden", False), ("ordinary", True), ("low", False)):
             formula = fact.get(name, default)
             if name == "same" or formula != default:
                 yield f"{name} {_where(formula)}"

@@ -20,6 +20,7 @@ from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, size_of
 from orderproof.prover.symbolic.reindexing import with_axes
 from orderproof.prover.symbolic.rule import Application, open_rule
 from orderproof.prover.symbolic.rules.contraction import contraction
+from orderproof.prover.symbolic.rules.pointwise import sum_ranges
 from orderproof.prover.symbolic.rules.softmax import softmax_fact
 
 
@@ -86,10 +87,8 @@ def _masked(call: Application, scores: OpenFact, mask: OpenFact) -> OpenFact:
     ranges = b.ranges()
     if ranges.hidden is not FALSE:
         call.context.assume(FINITE_SCORES_ASSUMPTION)
-    unbounded = a.unbounded | ranges.unbounded
-    return replace(
-        a, same=a.same & b.same, hidden=(a.hidden | ranges.hidden) & ~unbounded, unbounded=unbounded, zero=FALSE
-    )
+    total = sum_ranges(a.ranges(), ranges)
+    return replace(a, same=a.same & b.same, hidden=total.hidden, unbounded=total.unbounded, low=total.low, zero=FALSE)
 
 
 def _weights_under_unknown_mask(call: Application, scores: OpenFact, mask: OpenFact) -> OpenFact:

@@ -71,7 +71,7 @@ def joined(call: Application, facts: Sequence[OpenFact], dim: int) -> OpenFact:
         condition = condition if last else condition & less(at, start + size)
         parts.append((condition, fact.at(dims, terms)))
         start = start + size
-    if len({(f.same, f.value, f.hidden, f.zero, f.unbounded) for _, f in parts}) == 1:
+    if len({(f.same, f.value, f.hidden, f.zero, f.unbounded, f.low) for _, f in parts}) == 1:
         return parts[0][1]
     return piecewise(parts, call.dtype)
 

@@ -45,6 +45,7 @@ _KEEPS_ZERO = {
     "hardswish", "mish", "elu", "real", "conj",
 }  # fmt: skip
 _EXPONENTIAL = {"exp", "exp2"}  # of a masking value: it underflows to zero
+_ORDINARY_BELOW = {"sigmoid", "softplus", "relu", "tanh"}  # ordinary at any number that is not NaN, nor high
 _FINITE_AT_ZERO = {
     "sigmoid", "cos", "softplus", "add", "sub", "rsub", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
 }  # fmt: skip
@@ -67,8 +68,9 @@ def pointwise(call: Application) -> OpenFact:
     same = conjunction(*(fact.same for fact in operands.facts))
     ranges = _ranges(call, [fact.ranges() for fact in operands.facts], operands)
     return OpenFact(
-        dims, call.dtype, disjunction(same, ranges.zero), None, ranges.hidden, ranges.zero, ranges.unbounded
-    )
+        dims, call.dtype, disjunction(same, ranges.zero), None, ranges.hidden, ranges.zero, ranges.unbounded,
+        ranges.low,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -185,12 +187,13 @@ def _selection(call: Application, operands: _Operands) -> OpenFact:
         same = conjunction(implication(test, chosen.same), implication(~test, other.same))
         return OpenFact(
             dims, call.dtype, same, None, pick(a.hidden, b.hidden), pick(a.zero, b.zero),
-            pick(a.unbounded, b.unbounded),
+            pick(a.unbounded, b.unbounded), pick(a.low, b.low),
         )  # fmt: skip
     hidden, zero = a.hidden & b.hidden, a.zero & b.zero
     unbounded = disjunction(a.unbounded, b.unbounded, (a.hidden | b.hidden) & ~hidden)
     same = conjunction(condition.same, chosen.same, other.same)
-    return OpenFact(dims, call.dtype, same | zero, None, hidden, zero, unbounded)
+    low = FALSE if unbounded is FALSE else a.at_most_ordinary & b.at_most_ordinary
+    return OpenFact(dims, call.dtype, same | zero, None, hidden, zero, unbounded, low)
 
 
 def _ranges(call: Application, known: Sequence[Ranges], operands: _Operands) -> Ranges:
@@ -207,7 +210,11 @@ def _ranges(call: Application, known: Sequence[Ranges], operands: _Operands) -> 
     if name in _EXPONENTIAL:
         if own[0].hidden is not FALSE:
             call.context.assume(FINITE_SCORES_ASSUMPTION)
-        return Ranges(zero=own[0].hidden, unbounded=own[0].unbounded)
+        return Ranges(zero=own[0].hidden, unbounded=own[0].unbounded & ~own[0].low)
+    if name in _ORDINARY_BELOW:
+        unbounded = (own[0].unbounded & ~own[0].low) | _anything(own[1:])
+        unbounded = unbounded | beyond_ordinary(*call.node.kwargs.values())
+        return Ranges(zero=own[0].zero if name in _KEEPS_ZERO else FALSE, unbounded=unbounded)
     unbounded = _anything(own) | beyond_ordinary(*call.node.kwargs.values())
     power = call.node.args[1] if name == "pow" else None
     if name in _KEEPS_ZERO or (isinstance(power, int | float) and power > 0):
@@ -227,7 +234,8 @@ def _combined(
     scale = call.node.kwargs.get("alpha", 1)
     if name in ("add", "sub") and (scale != 1 or len(own) > 2):
         return Ranges(unbounded=_anything(own) | beyond_ordinary(scale))
-    if name in ("mul", "div") and own[0].hidden is not FALSE and _is_moderate(operands.arguments[1]):
+    masked = own[0].hidden is not FALSE or own[0].low is not FALSE
+    if name in ("mul", "div") and masked and _is_moderate(operands.arguments[1]):
         call.context.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {operands.arguments[1]:g}")
         return own[0]
     if name == "div" and _is_at_least_one(operands.arguments[1]):
@@ -260,17 +268,26 @@ def _clamped(own: Ranges, low: Any, high: Any, operands: _Operands) -> Ranges:
         return result
     if not isinstance(high, int | float) or not abs(high) < ORDINARY_LIMIT:
         return Ranges(unbounded=TRUE)
-    return Ranges(result.hidden, result.zero if high >= 0 else FALSE, result.unbounded)
+    return Ranges(result.hidden, result.zero if high >= 0 else FALSE, result.unbounded, result.low)
 
 
-def _sum(a: Ranges, b: Ranges) -> Ranges:
+def sum_ranges(a: Ranges, b: Ranges) -> Ranges:
+    """The ranges of a sum."""
     unbounded = a.unbounded | b.unbounded
-    return Ranges((a.hidden | b.hidden) & ~unbounded, a.zero & b.zero, unbounded)
+    return Ranges((a.hidden | b.hidden) & ~unbounded, a.zero & b.zero, unbounded, _low(a, b))
+
+
+def _low(*ranges: Ranges) -> Formula:
+    """Where all numbers are ordinary or lower, if one of them may be low."""
+    if all(r.low is FALSE for r in ranges):
+        return FALSE
+    return conjunction(*(r.at_most_ordinary for r in ranges))
 
 
 def _difference(a: Ranges, b: Ranges) -> Ranges:
     unbounded = disjunction(a.unbounded, b.unbounded, b.hidden)
-    return Ranges(a.hidden & ~unbounded, a.zero & b.zero, unbounded)
+    low = FALSE if a.low is FALSE else a.at_most_ordinary & b.finite
+    return Ranges(a.hidden & ~unbounded, a.zero & b.zero, unbounded, low)
 
 
 def _product(a: Ranges, b: Ranges) -> Ranges:
@@ -283,12 +300,12 @@ def _quotient(a: Ranges, b: Ranges) -> Ranges:
 
 
 def _larger(a: Ranges, b: Ranges) -> Ranges:
-    return Ranges(a.hidden & b.hidden, a.zero & b.zero, a.unbounded | b.unbounded)
+    return Ranges(a.hidden & b.hidden, a.zero & b.zero, a.unbounded | b.unbounded, _low(a, b))
 
 
 def _smaller(a: Ranges, b: Ranges) -> Ranges:
     unbounded = a.unbounded | b.unbounded
-    return Ranges((a.hidden | b.hidden) & ~unbounded, a.zero & b.zero, unbounded)
+    return Ranges((a.hidden | b.hidden) & ~unbounded, a.zero & b.zero, unbounded, _low(a, b))
 
 
 _RELIES_ON_ASSUMPTION = {"add", "sub", "minimum", "min"}
@@ -300,7 +317,7 @@ def _both(a: Ranges, b: Ranges) -> Ranges:
 
 
 _COMBINED: dict[str, Callable[[Ranges, Ranges], Ranges]] = {
-    "add": _sum, "sub": _difference, "rsub": lambda a, b: _difference(b, a), "mul": _product, "div": _quotient,
+    "add": sum_ranges, "sub": _difference, "rsub": lambda a, b: _difference(b, a), "mul": _product, "div": _quotient,
     "maximum": _larger, "max": _larger, "clamp_min": _larger, "minimum": _smaller, "min": _smaller,
     "__and__": _both, "bitwise_and": _both, "logical_and": _both,
 }  # fmt: skip

@@ -54,7 +54,7 @@ def reduce(call: Application) -> OpenFact | tuple[OpenFact, ...]:
         given = None
     dims = reduced_dims(call, given)
     keep = len(call.shapes[0]) == len(call.operand.dims)
-    if call.name == "logsumexp" and len(dims) == 1 and call.operand.ranges().hidden is not FALSE:
+    if call.name == "logsumexp" and len(dims) == 1 and _may_hide(call.operand):
         return _largest(call, dims[0], keep=keep)[0]
     result = reduction(call, call.operand, dims, keep=keep, zeros_vanish=call.name in _SUMS)
     if call.name in ("sum", "all", "_is_all_true") and len(dims) == len(call.operand.dims):
@@ -72,7 +72,7 @@ def extreme(call: Application) -> OpenFact | tuple[OpenFact, ...]:
         return pointwise(call)
     dims = reduced_dims(call, second)
     keep = len(call.shapes[0]) == len(call.operand.dims) and bool(call.operand.dims)
-    if call.name == "max" and len(dims) == 1 and call.operand.ranges().hidden is not FALSE:
+    if call.name == "max" and len(dims) == 1 and _may_hide(call.operand):
         return _largest(call, dims[0], keep=keep)
     fact = reduction(call, call.operand, dims, keep=keep, zeros_vanish=False)
     if call.name in ("argmax", "argmin"):
@@ -80,11 +80,18 @@ def extreme(call: Application) -> OpenFact | tuple[OpenFact, ...]:
     return (fact, OpenFact(fact.dims, torch.int64, fact.same)) if len(call.shapes) == 2 else fact
 
 
+def _may_hide(fact: OpenFact) -> bool:
+    ranges = fact.ranges()
+    return ranges.hidden is not FALSE or ranges.low is not FALSE
+
+
 def _largest(call: Application, dim: int, *, keep: bool) -> tuple[OpenFact, OpenFact]:
     """The largest element of each row, and where it is: hidden elements do not count next to a visible one."""
     rows = MaskedRows.of(call.context, call.operand, dim)
     dims = (*rows.kept[:dim], (), *rows.kept[dim:]) if keep else rows.kept
-    largest = OpenFact(dims, call.dtype, rows.agrees, unbounded=~(rows.bounded & rows.visible))
+    unbounded = ~(rows.bounded & rows.visible)
+    low = FALSE if unbounded is FALSE else rows.at_most_ordinary
+    largest = OpenFact(dims, call.dtype, rows.agrees, unbounded=unbounded, low=low)
     return largest, OpenFact(dims, torch.int64, rows.agrees)
 
 

@@ -29,7 +29,9 @@ def copy(call: Application) -> OpenFact:
     whole = OpenFact(fact.dims, call.dtype)
     common = frame([(whole, range(rank)), (source, own)], range(rank))
     placed = common.place(source, own)
-    return replace(placed, value=placed.value if source.dtype == call.dtype else None)
+    if source.dtype == call.dtype:
+        return placed
+    return replace(placed, value=None, low=FALSE)
 
 
 @open_rule("scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill")
@@ -87,7 +89,10 @@ def written(
     ranges = [f.ranges() for f in (placed, *own)]
     loose = disjunction(*(part for r in ranges for part in (r.hidden, r.unbounded)))
     unbounded = FALSE if loose is FALSE else TRUE
-    return OpenFact(tuple(common.axes[label] for label in result), call.dtype, same, unbounded=unbounded)
+    low = FALSE
+    if call.name == "scatter" and unbounded is TRUE and "reduce" not in call.node.kwargs and len(call.node.args) < 5:
+        low = TRUE if all(r.at_most_ordinary is TRUE for r in (ranges[0], *ranges[2:])) else FALSE
+    return OpenFact(tuple(common.axes[label] for label in result), call.dtype, same, unbounded=unbounded, low=low)
 
 
 def _matching(fact: OpenFact, labels: Sequence[object], target: OpenFact) -> OpenFact:

@@ -50,7 +50,8 @@ class MaskedRows:
         kept: The axes of the other dimensions.
         vanishing: Entries that do not count.
         agrees: Rows all of whose other entries agree.
-        bounded: Rows without an entry that may be anything.
+        bounded: Rows without an entry that may be anything. Next to a visible entry, one may be low.
+        at_most_ordinary: Rows all of whose entries are ordinary or any lower number.
         visible: Rows with a visible entry.
 
     """
@@ -60,6 +61,7 @@ class MaskedRows:
     vanishing: Formula
     agrees: Formula
     bounded: Formula
+    at_most_ordinary: Formula
     visible: Formula
 
     @classmethod
@@ -74,12 +76,16 @@ class MaskedRows:
         first_bound = sum(map(len, axes))
         bounded = TRUE if ranges.unbounded is FALSE else context.for_all(~ranges.unbounded, sizes, first_bound)
         visible, vanishing = TRUE, FALSE
-        if ranges.hidden is not FALSE:
+        at_most_ordinary = bounded
+        if ranges.low is not FALSE:
+            at_most_ordinary = context.for_all(ranges.at_most_ordinary, sizes, first_bound)
+        if ranges.hidden is not FALSE or ranges.low is not FALSE:
             context.assume(FINITE_SCORES_ASSUMPTION)
             visible = some_visible(context, ranges.finite, sizes, first_bound)
+            bounded = bounded | (at_most_ordinary & visible) if ranges.low is not FALSE else bounded
             vanishing = conjunction(ranges.hidden, bounded, visible)
         agrees = context.for_all(placed.same | vanishing, sizes, first_bound)
-        return cls(placed, axes, vanishing, agrees, bounded, visible)
+        return cls(placed, axes, vanishing, agrees, bounded, at_most_ordinary, visible)
 
 
 def some_visible(context: Context, finite: Formula, sizes: tuple[Term, ...], first_bound: int) -> Formula:

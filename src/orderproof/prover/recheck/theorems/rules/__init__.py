@@ -25,11 +25,23 @@ def largest(step: Step) -> list[Derived]:
     second = step.argument(1, "dim")
     if isinstance(second, Fact) or "other" in step.kwargs:
         return pointwise(step)
-    masked = step.name == "max" and type(second) is int and step.fact(0).hidden is not FALSE
-    return largest_score(step) if masked else extreme(step)
+    return largest_score(step) if step.name == "max" and type(second) is int and _may_hide(step) else extreme(step)
+
+
+def logsumexp(step: Step) -> list[Derived]:
+    """The logarithm of a sum of exponentials: nearly the greatest element."""
+    given = step.argument(1, "dim")
+    single = type(given) is int or (isinstance(given, list) and len(given) == 1)
+    return largest_score(step) if single and _may_hide(step) else ROWS["logsumexp"](step)
+
+
+def _may_hide(step: Step) -> bool:
+    known = step.fact(0).predicates
+    return known.hidden is not FALSE or known.low is not FALSE
 
 
 RULES: dict[str, Rule] = {
     **MOVEMENT, **PARTS, **PIECES, **POINTWISE, **SUMS, **ROWS, **SOFTMAX, **LOOKUP, **CREATION,
     **dict.fromkeys(("max", "min", "argmax", "argmin", "median", "mode"), largest),
+    "logsumexp": logsumexp,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, Cases, Fact, Predicates
+from orderproof.prover.recheck.theorems.facts import INTEGER_LIMITS, ORDINARY_LIMIT, Cases, Fact, Predicates
 from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, at_most, every, implies, less
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
@@ -132,9 +132,16 @@ def scatter(step: Step) -> list[Derived]:
     given = [*step.arguments(2), *(step.argument(3, name) for name in ("src", "value")), step.kwargs.get("alpha")]
     others = [x for x in given if isinstance(x, Fact)]
     found = written(step, [dim], others, aligned=True)
-    if all(is_ordinary(x) for x in given if not isinstance(x, Fact)):
-        return found
-    return [replace(one, predicates=replace(one.predicates, ordinary=FALSE)) for one in found]
+    numbers = [x for x in given if not isinstance(x, Fact)]
+    copied = [step.fact(0), *(x for x in given[1:] if isinstance(x, Fact))]
+    low = step.name == "scatter" and "reduce" not in step.kwargs and len(step.args) < 5  # nothing is multiplied
+    low = low and all(x.at_most_ordinary is TRUE for x in copied) and all(_is_at_most_ordinary(x) for x in numbers)
+    known = replace(found[0].predicates, low=TRUE if low else FALSE)
+    return [Derived(known if all(map(is_ordinary, numbers)) else replace(known, ordinary=FALSE))]
+
+
+def _is_at_most_ordinary(argument: object) -> bool:
+    return not isinstance(argument, int | float) or argument < ORDINARY_LIMIT
 
 
 def index_put(step: Step) -> list[Derived]:

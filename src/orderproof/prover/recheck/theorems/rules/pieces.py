@@ -47,6 +47,7 @@ def parted(step: Step, parts: Sequence[Part]) -> Derived:
             zero=some(*(c & f.zero for c, f in parts)),
             hidden=some(*(c & f.hidden for c, f in parts)),
             ordinary=every(*(implies(c, f.ordinary) for c, f in parts)),
+            low=every(*(implies(c, f.at_most_ordinary) for c, f in parts)),
         )
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
@@ -31,6 +32,7 @@ ZERO_TO_ZERO = frozenset({
     "mish", "elu", "real", "conj",
 })  # fmt: skip
 EXPONENTIAL = frozenset({"exp", "exp2"})
+ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a number that is not NaN, nor high
 ANDS = frozenset({"__and__", "bitwise_and", "logical_and"})  # of booleans, or the bits of integers
 FINITE_AT_ZERO = frozenset({
     "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
@@ -72,7 +74,7 @@ def pointwise(step: Step) -> list[Derived]:
         return [_chosen(*elements)]
     found = _ranges(step, arguments, elements)
     same = every(*(x.same for x in elements))
-    return [Derived(Predicates(same, found.zero, found.hidden, found.ordinary))]
+    return [Derived(replace(found, same=same))]
 
 
 def _element(step: Step, argument: Any) -> Fact:
@@ -126,13 +128,14 @@ def _chosen(condition: Fact, first: Fact, second: Fact) -> Derived:
                 zero=pick(first.zero, second.zero),
                 hidden=pick(first.hidden, second.hidden),
                 ordinary=every(implies(test, first.ordinary), implies(other, second.ordinary)),
+                low=every(implies(test, first.at_most_ordinary), implies(other, second.at_most_ordinary)),
             )
         )
     zero = every(first.zero, second.zero)
     return Derived(
         Predicates(
             same=every(condition.same, first.same, second.same), zero=zero, hidden=every(first.hidden, second.hidden),
-            ordinary=every(first.ordinary, second.ordinary),
+            ordinary=every(first.ordinary, second.ordinary), low=every(first.at_most_ordinary, second.at_most_ordinary),
         )
     )  # fmt: skip
 
@@ -179,7 +182,7 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
     if name in CONVERSIONS:
         if step.claim.dtype not in FLOATS and not step.claim.dtype.startswith("complex"):
             return Predicates(zero=first.zero, ordinary=ordinary)
-        return Predicates(zero=first.zero, hidden=first.hidden, ordinary=ordinary)
+        return Predicates(zero=first.zero, hidden=first.hidden, ordinary=ordinary, low=first.predicates.low)
     if name in (
         "add",
         "sub",
@@ -201,7 +204,10 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
     if name in EXPONENTIAL:  # of a masking value, it underflows to zero
         if first.hidden is not FALSE:
             step.assume(FINITE_SCORES_ASSUMPTION)
-        return Predicates(zero=first.hidden, ordinary=some(first.ordinary, first.hidden))
+        return Predicates(zero=first.hidden, ordinary=first.at_most_ordinary)
+    if name in ORDINARY_BELOW:
+        ordinary = every(first.at_most_ordinary, *(x.ordinary for x in elements[1:])) if scaled else FALSE
+        return Predicates(zero=first.zero if name in ZERO_TO_ZERO else FALSE, ordinary=ordinary)
     if name in ZERO_TO_ZERO:
         return Predicates(zero=first.zero, ordinary=ordinary)
     if name == "pow" and isinstance(arguments[1], int | float) and arguments[1] > 0:
@@ -226,10 +232,12 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
         hidden = every(a.hidden, b.ordinary)
         if hidden is not FALSE:
             step.assume(FINITE_SCORES_ASSUMPTION)
-        return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary)
+        low = every(a.at_most_ordinary, b.ordinary)
+        return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
     if name in ("mul", "div", "multiply", "divide"):
         factor = arguments[1]
-        if a.hidden is not FALSE and isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE:
+        masked = a.hidden is not FALSE or a.predicates.low is not FALSE
+        if masked and isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE:
             step.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {factor:g}")
             return a.predicates
         if name in ("div", "divide") and isinstance(factor, int | float) and 1 <= abs(factor) < math.inf:
@@ -237,13 +245,15 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
         if name in ("div", "divide"):
             return Predicates(ordinary=every(ordinary, _not_zero(b)))
         return Predicates(zero=some(every(a.zero, b.ordinary), every(b.zero, a.ordinary)), ordinary=ordinary)
+    low = every(a.at_most_ordinary, b.at_most_ordinary)
     if name in ("maximum", "max"):
         ordinary = some(every(a.ordinary, some(b.ordinary, b.hidden)), every(b.ordinary, a.hidden))
-        return Predicates(zero=every(a.zero, b.zero), hidden=every(a.hidden, b.hidden), ordinary=ordinary)
+        hidden = every(a.hidden, b.hidden)
+        return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
     hidden = some(every(a.hidden, some(b.hidden, b.ordinary)), every(b.hidden, some(a.hidden, a.ordinary)))
     if hidden is not FALSE:
         step.assume(FINITE_SCORES_ASSUMPTION)
-    return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary)
+    return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
 
 
 POINTWISE: dict[str, Callable[[Step], list[Derived]]] = dict.fromkeys(

@@ -28,7 +28,8 @@ class Row:
 
     agrees: Formula  # all weights are the same in both runs; over further indices
     counts: Formula  # hidden scores have weight zero: a score is visible
-    bounded: Formula  # every score is ordinary or hidden; over further indices
+    bounded: Formula  # every score is ordinary or hidden, or low next to a visible one; over further indices
+    low: Formula  # every score is ordinary or any lower number; over further indices
 
 
 def row_of(step: Step, score: Score, axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> Row:
@@ -37,14 +38,14 @@ def row_of(step: Step, score: Score, axes: tuple[Term, ...], places: Sequence[tu
     `places` are (size, index) of the other dimensions of the result: a token usually sees itself.
     """
     one = score(step.further(axes))
-    if one.hidden is FALSE:
-        return Row(one.same, FALSE, one.ordinary)
+    if one.hidden is FALSE and one.low is FALSE:
+        return Row(one.same, FALSE, one.ordinary, one.ordinary)
     step.assume(FINITE_SCORES_ASSUMPTION)
     other = score(step.further(axes))
-    bounded = some(other.ordinary, other.hidden)
     visible = some(*(_visible(score, axes, place) for place in _witnesses(axes, places)))
+    bounded = some(other.ordinary, other.hidden, every(other.low, visible))
     counts = every(visible, bounded)
-    return Row(some(one.same, every(one.hidden, counts)), counts, bounded)
+    return Row(some(one.same, every(one.hidden, counts)), counts, bounded, other.at_most_ordinary)
 
 
 def _witnesses(axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> list[Term]:
@@ -87,7 +88,8 @@ def largest_score(step: Step) -> list[Derived]:
     """The greatest score of a row, and where it is. A hidden score is not, if some score of its row is visible."""
     fact = step.fact(0)
     rank, keep = len(fact.axes), len(step.shape) == len(fact.axes)
-    dim = step.dim(step.argument(1, "dim"), rank)
+    given = step.argument(1, "dim")
+    dim = step.dim(given[0] if isinstance(given, list) and len(given) == 1 else given, rank)
     require(keep or len(step.shape) == rank - 1, "the result has another number of dimensions")
     require(not keep or all(shape[dim] is ONE for shape in step.shapes), "the result has another shape")
     own = [() if d == dim else step.digits(d if keep or d < dim else d - 1) for d in range(rank)]
@@ -96,7 +98,7 @@ def largest_score(step: Step) -> list[Derived]:
         return read(fact, [at if d == dim else own[d] for d in range(rank)], step.equal).predicates
 
     row = row_of(step, score, fact.axes[dim], [digit for digits in own for digit in digits])
-    return [Derived(Predicates(same=row.agrees, ordinary=row.counts)), *_places(step, row)]
+    return [Derived(Predicates(same=row.agrees, ordinary=row.counts, low=row.low)), *_places(step, row)]
 
 
 def _places(step: Step, row: Row) -> list[Derived]:
@@ -178,6 +180,7 @@ def _hidden_where(step: Step, scores: Predicates, where: Formula) -> Predicates:
         same=some(scores.same, where),
         hidden=some(scores.hidden, where),
         ordinary=every(scores.ordinary, opposite(where)),
+        low=scores.low,
     )
 
 

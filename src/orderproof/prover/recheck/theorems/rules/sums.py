@@ -65,6 +65,7 @@ def added(step: Step, first: Predicates, second: Predicates) -> Predicates:
         zero=every(first.zero, second.zero),
         hidden=hidden,
         ordinary=every(first.ordinary, second.ordinary),
+        low=every(first.at_most_ordinary, second.at_most_ordinary),
     )
 
 
