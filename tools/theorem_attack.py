@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.execution import fixed_rng, named_tensors
+from orderproof.auditing.execution import named_tensors
 from orderproof.auditing.length_ranges import Piece
 from orderproof.auditing.open_calls import NoTheorem, OpenCalls
 from orderproof.auditing.open_examples import restarting_positions
@@ -41,6 +41,7 @@ from orderproof.models.settings import mask_dtype
 from orderproof.models.subject import tensor_sizes
 from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS, TOKENS, Equivariance
 from orderproof.prover.symbolic.theorem import TOKEN_INPUT
+from orderproof.seeded_random import seeded_random
 
 LIMIT = 300  # seconds for one architecture
 LONGEST = 70  # [tokens] of a run
@@ -258,7 +259,7 @@ class Attack:
 
     def _call(self, inputs: tuple[Tensor, ...], shared: dict[str, Tensor]) -> dict[str, Tensor]:
         extra = [shared[role] for role in self.roles if role in shared]
-        with torch.no_grad(), fixed_rng():
+        with torch.no_grad(), seeded_random(0):
             return named_tensors(self.module(*(x.clone() for x in inputs), *(x.clone() for x in extra)))
 
 
