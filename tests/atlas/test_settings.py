@@ -66,6 +66,19 @@ def test_two_values_that_only_fail_together_are_named_together() -> None:
     assert "| a | `x=1, y=1` | batch | 1 of 4 | differs |" in page
 
 
+def test_the_page_says_if_variants_are_missing() -> None:
+    rows = [row("a"), row("a?x=1"), row("b")]
+    complete, incomplete = (
+        settings_page(build_document(rows, requested=count, date="2026-01-01", machine="")) for count in (3, 7)
+    )
+    assert "- 2 architectures, 3 variants, 3 audited" in complete
+    assert "incomplete" not in complete
+    assert "- 2 architectures, 7 variants, 3 audited" in incomplete
+    assert "the run is incomplete, so that pairs of values are missing; besides the default configurations: a 1\n" in (
+        incomplete
+    )
+
+
 @pytest.mark.parametrize("name", ["llama", "gemma3_text"])
 def test_rope_types_are_those_of_the_library(name: str) -> None:
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS

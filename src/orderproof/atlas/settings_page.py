@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from orderproof.atlas.document import AtlasDocument
@@ -35,7 +35,8 @@ def settings_page(document: AtlasDocument) -> str:
     lines = [
         HEAD,
         f"- transformers {versions.transformers}, torch {versions.torch}" if versions else "",
-        f"- {len(groups)} architectures, {len(document.rows)} variants, {len(audited)} audited",
+        f"- {len(groups)} architectures, {document.requested} variants, {len(audited)} audited",
+        *_incomplete(document, groups),
         f"- {sum(row.processor_seconds for row in audited) / max(len(audited), 1):.1f} s of processor time a variant",
         "", "## Failed checks that the default configuration passes", "",
         markdown_table(("architecture", "setting", "law", "in", "witness"), new) if new else "None.",
@@ -45,6 +46,14 @@ def settings_page(document: AtlasDocument) -> str:
         "",
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _incomplete(document: AtlasDocument, groups: Mapping[str, list[AtlasRow]]) -> Iterator[str]:
+    """How many variants of each architecture are audited, if some are missing."""
+    if document.requested > len(document.rows):
+        counts = ((name, sum("?" in row.name for row in rows)) for name, rows in sorted(groups.items()))
+        run = ", ".join(f"{name} {count}" for name, count in counts if count) or "none"
+        yield f"- the run is incomplete, so that pairs of values are missing; besides the default configurations: {run}"
 
 
 def _new_failures(name: str, rows: list[AtlasRow]) -> list[tuple[str, ...]]:
