@@ -79,6 +79,12 @@ def test_the_page_says_if_variants_are_missing() -> None:
     )
 
 
+def test_values_that_no_variant_tells_apart_are_alternatives() -> None:
+    rows = [row("a"), row("a?x=1&y=1&z=1", "batch"), row("a?z=1")]
+    page = settings_page(build_document(rows, requested=9, date="2026-01-01", machine=""))
+    assert "| a | `x=1 or y=1` | batch | 1 of 3 | differs |" in page
+
+
 @pytest.mark.parametrize("name", ["llama", "gemma3_text"])
 def test_rope_types_are_those_of_the_library(name: str) -> None:
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS

@@ -97,7 +97,10 @@ def _explained(failing: list[AtlasRow], rows: list[AtlasRow]) -> Iterator[tuple[
             return
         best = min(sure, key=lambda c: (len(c), -sum({*c} <= {*_values(row)} for row in left), c))
         part = [row for row in left if {*best} <= {*_values(row)}]
-        yield ", ".join(sorted(best)), part
+        same = [
+            c for c in sure if len(c) == len(best) == 1 and [row for row in left if {*c} <= {*_values(row)}] == part
+        ]
+        yield " or ".join(sorted(value for (value,) in same)) or ", ".join(sorted(best)), part
         left = [row for row in left if row not in part]
 
 
