@@ -185,3 +185,15 @@ def test_dynamic_frequencies_differ_from_those_of_the_cache(longest: int, seen: 
     rope = {"rope_theta": 1e4, "rope_type": "dynamic", "factor": 4.0}
     built = model("Qwen2", num_hidden_layers=2, rope_parameters=rope, max_position_embeddings=longest)
     assert (difference(built, decoded(built, [5, 4, 1])) > SEEN) is seen
+
+
+@pytest.mark.parametrize(("longest", "seen"), [(9, True), (64, False)])
+def test_dynamic_frequencies_depend_on_the_longest_row_of_a_batch(longest: int, seen: bool) -> None:
+    rope = {"rope_theta": 1e4, "rope_type": "dynamic", "factor": 4.0}
+    built = model("Llama", num_hidden_layers=2, rope_parameters=rope, max_position_embeddings=longest)
+    ids, mask = token_ids(), torch.ones(ROWS, TOKENS, dtype=torch.long)
+    mask[0, 9:] = 0
+    with torch.no_grad():
+        alone = built(ids[:1, :9], use_cache=False).last_hidden_state[0]
+        padded = built(ids, attention_mask=mask, use_cache=False).last_hidden_state[0, :9]
+    assert (float((padded - alone).abs().max()) > SEEN) is seen
