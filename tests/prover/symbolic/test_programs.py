@@ -19,9 +19,10 @@ from tests.prover.symbolic.large_numbers import LARGE_NUMBERS
 from tests.prover.symbolic.low_numbers import LOW
 from tests.prover.symbolic.programs import WIDTH, Case, Program
 from tests.prover.symbolic.refuted import REFUTED
+from tests.prover.symbolic.shared_heads import SHARED_HEADS
 from tests.prover.symbolic.sparse_attention import SPARSE
 
-CASES = [*programs.CASES, *REFUTED, *SPARSE, *LARGE_NUMBERS, *LOW]
+CASES = [*programs.CASES, *REFUTED, *SPARSE, *LARGE_NUMBERS, *LOW, *SHARED_HEADS]
 LAWS = ("causal", "padding", "batch")
 LENGTHS = (2, 3, 5, 7, 8, 9, 11, 16, 17, 31, 40)
 

@@ -23,10 +23,11 @@ from tests.prover.symbolic.large_numbers import RECHECKED
 from tests.prover.symbolic.low_numbers import LOW
 from tests.prover.symbolic.programs import WIDTH, Case, Program
 from tests.prover.symbolic.refuted import REFUTED
+from tests.prover.symbolic.shared_heads import SHARED_HEADS
 from tests.prover.symbolic.sparse_attention import SPARSE
 
 Certificate = dict[str, Any]
-CASES = {case.name: case for case in [*programs.CASES, *REFUTED, *SPARSE, *RECHECKED, *LOW]}
+CASES = {case.name: case for case in [*programs.CASES, *REFUTED, *SPARSE, *RECHECKED, *LOW, *SHARED_HEADS]}
 LAWS = ("causal", "padding", "batch")
 
 

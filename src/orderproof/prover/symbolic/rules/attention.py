@@ -14,10 +14,10 @@ import torch
 from torch.fx import Node
 
 from orderproof.prover.domain.values import FINITE_SCORES_ASSUMPTION
-from orderproof.prover.logic.terms import FALSE, Formula, as_term, at_most
+from orderproof.prover.logic.terms import FALSE, Formula, as_term, at_most, floor_division
 from orderproof.prover.symbolic.frame import frame
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, size_of
-from orderproof.prover.symbolic.reindexing import with_axes
+from orderproof.prover.symbolic.reindexing import index_along, reindexed, with_axes, with_single_axis
 from orderproof.prover.symbolic.rule import Application, open_rule
 from orderproof.prover.symbolic.rules.contraction import contraction
 from orderproof.prover.symbolic.rules.pointwise import sum_ranges
@@ -60,9 +60,13 @@ def _with_repeated_heads(query: OpenFact, fact: OpenFact) -> OpenFact:
     heads, own = size_of(query.dims[dim]), size_of(fact.dims[dim])
     if heads is own:
         return fact
-    if fact.uses(dim) or not heads.is_constant or not own.is_constant:
+    if not heads.is_constant or not own.is_constant or heads.constant % own.constant:
         raise NotCovered("the heads of keys differ from one another")
-    return with_axes(fact, dim, query.dims[dim])
+    if not fact.uses(dim):
+        return with_axes(fact, dim, query.dims[dim])
+    fact = with_single_axis(fact, dim)
+    shared = heads.constant // own.constant  # query heads for each head of keys
+    return reindexed(fact, dim, heads, floor_division(index_along(fact, dim, heads), shared))
 
 
 def _below_diagonal(call: Application, scores: OpenFact) -> OpenFact:

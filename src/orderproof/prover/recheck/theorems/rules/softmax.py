@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
-from orderproof.prover.recheck.theorems.facts import Fact, Predicates, axis
+from orderproof.prover.recheck.theorems.facts import Fact, Predicates
 from orderproof.prover.recheck.theorems.formulas import FALSE, Formula, at_most, every, less, opposite, some
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import ONE, size_of
 from orderproof.prover.recheck.theorems.rules.sums import added, product_sum
 from orderproof.prover.recheck.theorems.steps import Derived, Step
-from orderproof.prover.recheck.theorems.terms import Term, integer
+from orderproof.prover.recheck.theorems.terms import Term, floor_of, integer
 
 Score = Callable[[Digits], Predicates]  # of the row of an element, at an index along it
 
@@ -165,10 +165,12 @@ def _fitting(step: Step, fact: Fact, outer: Sequence[Digits], *, repeats: bool) 
         if size is ONE:
             dims.append(())
         elif repeats and d == len(outer) - 1 and size is not whole:
-            first = sum(len(axes) for axes in fact.axes[:d])
-            own = {axis(first + k) for k in range(len(fact.axes[d]))}
-            require(fact.variables.isdisjoint(own), "the heads of keys differ from one another")
-            dims.append(((size, integer(0)),))
+            fits = size.is_integer and whole.is_integer and whole.constant % size.constant == 0
+            require(fits, "the heads of queries are no multiple of those of keys")
+            place = integer(0)
+            for extent, at in digits:
+                place = place.times(extent) + at
+            dims.append(((size, floor_of(place, whole.constant // size.constant)),))
         else:
             dims.append(digits)
     return dims
