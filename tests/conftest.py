@@ -15,6 +15,12 @@ settings.register_profile("orderproof", derandomize=True, deadline=None, print_b
 settings.load_profile("orderproof")
 
 
+def pytest_collection_finish() -> None:
+    """Keep what was imported out of later garbage collections."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def seed() -> int:
     """The seed every test starts from."""

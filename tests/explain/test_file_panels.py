@@ -47,7 +47,10 @@ def opened(page: Page) -> Page:
 # ---------------------------------------------------------------- a report
 
 
-@pytest.mark.parametrize("make", [examples.everyday, examples.causal_proof, examples.measured, examples.theorems])
+@pytest.mark.parametrize(
+    "make",
+    [examples.everyday, examples.causal_proof, examples.measured, examples.theorems, examples.theorem_of_rows],
+)
 @pytest.mark.parametrize("embedded", [True, False])
 def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Callable[[], Report], embedded: bool):
     report = make()

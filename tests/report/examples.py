@@ -227,6 +227,19 @@ def theorems() -> Report:
     return causal_proof().model_copy(update={"findings": tuple(map(with_outcome, findings))})
 
 
+def theorem_of_rows() -> Report:
+    """A law of whole rows that is proved for every number of rows, but not for every length."""
+    theorem = Theorem(
+        proved=True,
+        open_length=False,
+        conditions=("batch >= 4",),
+        assumptions=(REAL,),
+        reason="it runs for 23 tokens only",
+    )
+    report = theorems()
+    return report.model_copy(update={"findings": (report.findings[0].model_copy(update={"theorem": theorem}),)})
+
+
 def _measured(
     code: str, law: str, *comparisons: ComparisonRecord, control: float | None = 0.96, **changes: Any
 ) -> Finding:

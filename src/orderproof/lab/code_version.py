@@ -19,6 +19,7 @@ ROOT = Path(orderproof.__file__).parent
 SOURCE_FOLDERS = ("lab/questions", "blocks", "encodings")
 SOURCE_FILES = (
     "positions.py",
+    "seeded_random.py",
     "lab/checkpoints.py",
     "lab/choice_question.py",
     "lab/evaluation.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,12 +36,11 @@ from tests.prover.recording.test_recording import Function, finding_of
 X = torch.zeros(2, 5, 4)
 
 
-@pytest.fixture
-def few_objects() -> Iterator[None]:
+@pytest.fixture(scope="module")
+def few_objects() -> None:
     """Hide the objects of other tests from a model that looks at each: they are hundreds of thousands."""
+    gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.usefixtures("few_objects")

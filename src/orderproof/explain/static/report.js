@@ -1,7 +1,7 @@
 // The reader's model: the findings of an audit, from a report's JSON (schema version 2).
 import { byId, cosine, pluralize, el, fill, formatDifference, table, escapeControls } from "./dom.js";
 import { fileInput, schemaProblem } from "./file_input.js";
-import { LEAK_TITLES, evidenceText, lawTitle, lawName, propertyName, summarySentence } from "./report_phrases.js";
+import { LEAK_TITLES, evidenceText, lawTitle, lawName, lengthsText, propertyName, summarySentence } from "./report_phrases.js";
 
 const OUTCOMES = { pass: "PASS", fail: "FAIL", undecided: "UNDECIDED", yes: "yes", no: "no", not_applicable: "not applicable" };
 const TOKENS_SHOWN = 48;
@@ -111,9 +111,8 @@ function entryMaps({ findings }) {
 function forLengths(sharing) {
   const found = sharing.find((f) => f.completion?.theorem);
   if (!found) return "";
-  const { proved, least_length, greatest_length } = found.completion.theorem;
-  if (!proved) return ` at ${pluralize(found.scope.length, "token")}`;
-  return greatest_length === null ? ` for every length of at least ${least_length}` : ` for every length from ${least_length} to ${greatest_length.toLocaleString("en-US")}`;
+  const { theorem } = found.completion;
+  return theorem.proved ? ` for ${lengthsText(theorem)}` : ` at ${pluralize(found.scope.length, "token")}`;
 }
 
 function entry({ kind, operator, node_count, module, source, source_line, origin, reason }) {

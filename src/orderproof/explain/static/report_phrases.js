@@ -68,6 +68,7 @@ function theoremClause(findings) {
     const first = firstOf(group);
     if (!["pass", "yes"].includes(first.outcome) || !group.every((f) => f.verdict === "proved" && f.theorem?.proved)) continue;
     const lengths = lengthsText(group[0].theorem);
+    if (group.some((f) => lengthsText(f.theorem) !== lengths)) continue;
     names.set(lengths, [...(names.get(lengths) ?? []), lawName(first)]);
   }
   return [...names]
@@ -118,7 +119,15 @@ function fileName(source) {
   return ["", ".", ".."].includes(name) || name.startsWith("<") ? "" : name;
 }
 
-function lengthsText({ least_length: least, greatest_length: greatest }) {
+// "every length from 2 to 128", "inputs of this size", "every length of at least 2 where tokens >= 3 and 1 more".
+export function lengthsText(theorem) {
+  const [first, ...others] = theorem.conditions;
+  if (first === undefined) return sizesText(theorem);
+  return `${sizesText(theorem)} where ${first}${others.length ? ` and ${others.length} more` : ""}`;
+}
+
+function sizesText({ open_length: open, least_length: least, greatest_length: greatest }) {
+  if (!open) return "inputs of this size";
   const [from, to] = [least, greatest].map((n) => n?.toLocaleString("en"));
   return greatest === null ? `every length of at least ${from}` : `every length from ${from} to ${to}`;
 }
@@ -132,8 +141,10 @@ function proofScope({ scope, theorem }) {
   const named = theorem.covers.filter((text) => text !== "no attention mask");
   const inputs = named.length < theorem.covers.length ? named.map((text) => `${text} or none`) : named;
   const layers = theorem.every_depth ? ["every number of layers"] : [];
-  const held = [lengthsText(theorem), "every batch size of at least 2", ...inputs, ...layers].join(", ");
-  return `for ${held} and every weight${theorem.conditions.length ? `, where ${theorem.conditions.join(" and ")}` : ""}`;
+  const held = [sizesText(theorem), "every batch size of at least 2", ...inputs, ...layers].join(", ");
+  const where = theorem.conditions.length ? `, where ${theorem.conditions.join(" and ")}` : "";
+  const missing = theorem.reason ? `; for every length not proved: ${theorem.reason}` : "";
+  return `for ${held} and every weight${where}${missing}`;
 }
 
 // How an outcome is known: "proved: for every length of at least 2, ...", "measured: 3 comparisons, largest difference 9.4e-07", "witness: ...".
