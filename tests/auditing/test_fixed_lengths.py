@@ -46,6 +46,10 @@ KNOWN = {
     "a mean": (lambda m, x: x.mean(1), "[batch, 16]"),
     "the first token": (lambda m, x: m.features(x[:, 0]), "[batch, 16]"),
     "learned queries": (lambda m, x: attended(m, m.queries.expand(2, -1, -1), x), "[batch, 8, 16]"),
+    "fewer entries than tokens": (
+        lambda m, x: nn.functional.linear(x.transpose(1, 2), m.queries[:4, :7]),
+        "[batch, 16, 4]",
+    ),
     "scores": (lambda m, x: (x @ x.mT).softmax(-1), "[batch, token, token]"),
 }
 UNKNOWN = {

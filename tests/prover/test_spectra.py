@@ -113,6 +113,15 @@ PROGRAMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "magnitudes": lambda x, k: fft.irfft(fft.rfft(x, n=12).abs() * fft.rfft(k, n=12), n=12)[..., :6],
     "tokens correlated with themselves": lambda x, k: fft.irfft(fft.rfft(x, n=12) * fft.rfft(x, n=12).conj())[..., :6],
     "reversed kernel": reversed_kernel,
+    "viewed": lambda x, k: fft.irfft(
+        fft.rfft(x, n=12).reshape(-1, 1, WIDTH, 7, 1) * fft.rfft(k, n=12).reshape(1, WIDTH, 7, 1), n=12, dim=3
+    ).flatten(3)[:, 0, :, :6],
+    "viewed, channels as places": lambda x, k: (
+        fft.irfft(fft.rfft(x, n=12).reshape(-1, 7, WIDTH) * fft.rfft(k, n=12).reshape(7, WIDTH), n=12, dim=1)[:, :6].mT
+    ),
+    "viewed, two rows as one": lambda x, k: fft.irfft(
+        fft.rfft(x, n=12).reshape(-1, 2, 14) * fft.rfft(k, n=12).reshape(2, 14), n=26
+    )[..., :6].repeat(1, 2, 1),
 }
 
 

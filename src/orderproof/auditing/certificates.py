@@ -7,7 +7,7 @@ from typing import Any
 from orderproof.auditing.completion import MAX_ROUNDS, make_entries_uniform
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import uniform_text
-from orderproof.auditing.proof import LawWalk, Weights, ancestors, input_axes, proof_scope, walk_graph
+from orderproof.auditing.proof import LawWalk, Weights, ancestors, proof_scope, start_axes, walk_graph
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.certificate import build_certificate
@@ -48,12 +48,14 @@ def certificate_of_walk(context: AuditContext, walk: LawWalk, output: str) -> di
     subject = context.subject.name
     if law.family == "independence":
         dims = dims[:1]  # of attention weights [token, token] the law is about the rows
+    needed, starts = ancestors(captured.outputs[output]), start_axes(context, captured)
     return build_certificate(
         captured, walk.walk, law=law.name, code=law.code, family=law.family,
         relation=law.relation(context.token_count, context.batch_size), output=output,
         dims=[(t.dim, t.prefix_length) for t in dims],
-        inputs=input_axes(context, captured), subject=f"{subject} with {changed}" if changed else subject,
-        weights=walk.weights, needed=ancestors(captured.outputs[output]),
+        inputs={node: axis for node, axis in starts.items() if node in needed or node.op == "placeholder"},
+        subject=f"{subject} with {changed}" if changed else subject,
+        weights=walk.weights, needed=needed,
         assumptions=proof_scope(context, walk, walk.weights).assumptions,
     )  # fmt: skip
 

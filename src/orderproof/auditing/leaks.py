@@ -15,7 +15,7 @@ from torch.fx import Node
 
 from orderproof.auditing.context import AuditContext
 from orderproof.prover.analysis import analyze
-from orderproof.prover.domain.constants import Constants, is_nondeterministic
+from orderproof.prover.domain.constants import Constants, draws_random_numbers, is_nondeterministic
 from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, compress
 from orderproof.prover.rule import RelationBreak
 
@@ -57,6 +57,8 @@ def find_leaks(done: Any, needed: set[Node], context: AuditContext) -> list[Rela
         for n in captured.graph.nodes
         if n.name in by_name
     }
+    drawn = filter(draws_random_numbers, captured.graph.nodes)
+    facts |= {n: done.law.input_fact(tuple(n.meta["val"].shape), None) for n in drawn}
     analyze(captured.graph, done.constants, facts, transform_fact=clamp_leak)
     return leaks
 

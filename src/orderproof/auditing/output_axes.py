@@ -73,8 +73,9 @@ def _axes_by_graph(context: AuditContext, name: str, axes: OutputAxes) -> Output
         for d, (kind, before) in enumerate(kinds)
         if kind == TOKENS and axes.shape[d] - tokens >= before
     )
+    # An axis with fewer entries than there are tokens has no entry for each token.
     open_dims = [d for d, (kind, _) in enumerate(kinds) if kind == UNKNOWN and d != axes.row]
-    if any(axes.shape[d] == tokens or not runs for d in open_dims):
+    if any(axes.shape[d] == tokens or (not runs and axes.shape[d] > tokens) for d in open_dims):
         return axes
     return replace(axes, tokens=runs, source=FROM_GRAPH, unknown_tokens="", fixed=False)
 

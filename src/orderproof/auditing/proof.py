@@ -14,7 +14,7 @@ from orderproof.laws import ProvedLaw, TokenAxis
 from orderproof.prover.analysis import Analysis, analyze
 from orderproof.prover.captured_graph import CapturedGraph, module_path
 from orderproof.prover.certificate import graph_fingerprint, graph_records
-from orderproof.prover.domain.constants import Constants
+from orderproof.prover.domain.constants import Constants, draws_random_numbers
 from orderproof.records.audit import RECORDED_CALL_ASSUMPTION, Proof, ProofStep, Scope
 
 Weights = Literal["all", "these"]
@@ -45,7 +45,7 @@ def walk_graph(
     )
     facts = {
         n: law.input_fact(tuple(int(s) for s in n.meta["val"].shape), axis)
-        for n, axis in input_axes(context, captured).items()
+        for n, axis in start_axes(context, captured).items()
     }
     analysis = analyze(captured.graph, constants, facts, continue_after_break=repairing)
     return LawWalk(law, captured, constants, analysis, weights)
@@ -58,6 +58,13 @@ def input_axes(context: AuditContext, captured: CapturedGraph) -> dict[Node, Tok
     return dict(zip(captured.inputs, context.subject.token_axes, strict=True))
 
 
+def start_axes(context: AuditContext, captured: CapturedGraph) -> dict[Node, TokenAxis]:
+    """The inputs, and the nodes that draw random numbers: these have no token axis, and both runs draw the same."""
+    if captured.start is not None:
+        return input_axes(context, captured)
+    return input_axes(context, captured) | dict.fromkeys(filter(draws_random_numbers, captured.graph.nodes))
+
+
 def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, states_uniform: bool = True) -> Scope:
     """The scope of a proof, with everything that it assumes.
 
@@ -68,6 +75,8 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, state
     fixed = [node.name for node, axis in input_axes(context, captured).items() if axis is None]
     if fixed:
         assumptions.append(f"the same in both runs: input {', '.join(fixed)}")
+    if drawn := [n.name for n in start_axes(context, captured) if draws_random_numbers(n)]:
+        assumptions.append(f"the same random numbers in both runs: {', '.join(drawn[:SHOWN_CHANGES])}")
     if states_uniform and (text := uniform_text(captured, done.constants)):
         assumptions.append(f"of another model: {text}")
     if captured.changed_state:

@@ -187,6 +187,19 @@ def _unsqueeze(call: OperatorCall) -> Spectrum | None:
     return replace(spectrum, dim=dim, dependence=np.expand_dims(spectrum.dependence, place))
 
 
+def _view(call: OperatorCall) -> Spectrum | None:
+    """A view that adds or removes dimensions of size one only."""
+    source, spectrum = call.fact(call.args[0]), call.fact(call.args[0]).spectrum
+    if spectrum is None or source.shape[spectrum.dim] == 1:
+        return None
+    before, after = ([d for d, size in enumerate(shape) if size != 1] for shape in (source.shape, call.shape))
+    if [source.shape[d] for d in before] != [call.shape[d] for d in after] or not dtype_of(call.args[0]).is_complex:
+        return None
+    sizes = dict(zip(after, (spectrum.dependence.shape[d] for d in before), strict=True))
+    rows = spectrum.dependence.reshape([sizes.get(d, 1) for d in range(len(call.shape))])
+    return replace(spectrum, dim=after[before.index(spectrum.dim)], dependence=rows)
+
+
 _DERIVATIONS: dict[str, Callable[[OperatorCall], Spectrum | None]] = {
     **dict.fromkeys(FORWARD, _transformed),
     **dict.fromkeys(("mul", "multiply", "div", "true_divide"), _factor),
@@ -195,6 +208,7 @@ _DERIVATIONS: dict[str, Callable[[OperatorCall], Spectrum | None]] = {
     **dict.fromkeys(("clone", "contiguous", "alias", "detach", "_to_copy", "to", "neg", "resolve_conj"), _copy),
     "einsum": _einsum,
     "unsqueeze": _unsqueeze,
+    **dict.fromkeys(("view", "reshape", "_unsafe_view"), _view),
 }
 
 

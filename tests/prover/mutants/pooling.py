@@ -13,6 +13,18 @@ MUTANTS = mutants_of(
         "avg_pool2d",
     ),
     M(
+        "some_windows_for_one",
+        "set($call.shape[$lead:]) == {1}",
+        "1 in $call.shape[$lead:] or True",
+        "adaptive_avg_pool1d",
+    ),
+    M(
+        "first_element_of_the_mean",
+        "$fact.dependence.max(axis=tuple(range($lead, $fact.dependence.ndim)), keepdims=True)",
+        "$fact.dependence.min(axis=tuple(range($lead, $fact.dependence.ndim)), keepdims=True)",
+        "adaptive_avg_pool1d",
+    ),
+    M(
         "lowest_level_pooled",
         "$reads.numpy() != 0",
         "$reads.numpy() > 0.9",

@@ -65,6 +65,26 @@ def is_nondeterministic(node: Node) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _is_dropout_disabled(node)
 
 
+# Operators that draw random numbers. Of a tensor among their arguments they use only the shape.
+DRAWING_OPERATORS = frozenset({
+    "aten.rand.default", "aten.rand_like.default", "aten.randn.default", "aten.randn_like.default",
+    "aten.randint.default", "aten.randint.low", "aten.randint_like.default", "aten.randint_like.low_dtype",
+    "aten.randperm.default", "aten.uniform.default", "aten.normal_functional.default",
+})  # fmt: skip
+
+
+def draws_random_numbers(node: Node) -> bool:
+    """True if the value of a node is determined by its shape and by the random numbers that it draws.
+
+    Only ordinary numbers from torch's own generator: two runs that draw the same ones get the same value.
+    """
+    if node.op != "call_function" or str(node.target) not in DRAWING_OPERATORS:
+        return False
+    arguments = [*node.args, *node.kwargs.values()]
+    numbers = [x for x in arguments if isinstance(x, int | float)]
+    return not any(isinstance(x, torch.Generator) for x in arguments) and all(abs(x) < ORDINARY_LIMIT for x in numbers)
+
+
 def is_uninitialised(node: Node) -> bool:
     """True if the value of a node is uninitialised memory: any number, infinity or NaN."""
     parts = str(node.target).split(".")

@@ -95,7 +95,8 @@ def _premises(certificate: Mapping[str, Any], relation: Relation) -> Iterator[st
     for node in certificate["inputs"]:
         axes = " and ".join(map(str, axes_of(certificate["inputs"], node)))
         tokens = f"{relation.tokens} tokens along dimension {axes}" if axes else "the same in both runs"
-        yield f"{node}: {tokens}{'' if operators[node] == 'input' else ', inside the graph'}"
+        place = "" if operators[node] == "input" else ", drawn at random" if not axes else ", inside the graph"
+        yield f"{node}: {tokens}{place}"
     replaced = relation.describe_replaced()
     if replaced is not None:
         yield f"replaced: {replaced}"

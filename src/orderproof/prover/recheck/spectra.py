@@ -127,6 +127,21 @@ def _unsqueezed(call: BoundCall) -> Spectrum | None:
     return spectrum._replace(dim=spectrum.dim + (place <= spectrum.dim), dependence=rows)
 
 
+def _viewed(call: BoundCall) -> Spectrum | None:
+    """A view in which only dimensions of size one are new, or missing."""
+    (x,), (out,) = call.facts, call.run_on_meta()
+    spectrum, shape = x.spectrum, tuple(out.shape)
+    if spectrum is None or not out.is_complex() or x.shape[spectrum.dim] == 1:
+        return None
+    if [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
+        return None
+    kept = iter([n for size, n in zip(x.shape, spectrum.dependence.shape, strict=True) if size != 1])
+    rows = spectrum.dependence.reshape([1 if size == 1 else next(kept) for size in shape])
+    earlier = sum(size != 1 for size in x.shape[: spectrum.dim])
+    places = [d for d, size in enumerate(shape) if size != 1]
+    return spectrum._replace(dim=places[earlier], dependence=rows)
+
+
 def _summed(call: BoundCall) -> Spectrum | None:
     """einsum, whose frequencies have one label in every operand and in the result."""
     equation = str(call.arguments["equation"]).replace(" ", "")
@@ -160,6 +175,7 @@ _DERIVED: dict[str, Callable[[BoundCall], Spectrum | None]] = {
     **dict.fromkeys(("clone", "contiguous", "alias", "detach", "to_copy", "to", "neg", "resolve_conj"), _copied),
     "einsum": _summed,
     "unsqueeze": _unsqueezed,
+    **dict.fromkeys(("view", "reshape", "unsafe_view"), _viewed),
 }
 
 

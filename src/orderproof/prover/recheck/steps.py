@@ -22,6 +22,13 @@ from orderproof.prover.recheck.spectra import spectrum_of
 
 INPUT_LEMMA, PART_LEMMA, NO_LEMMA = "given", "part_of_a_tuple", "nothing_follows"
 
+# Random numbers from torch's own generator: a premise is that both runs draw the same ones.
+DRAWN = frozenset({
+    "aten.rand.default", "aten.rand_like.default", "aten.randn.default", "aten.randn_like.default",
+    "aten.randint.default", "aten.randint.low", "aten.randint_like.default", "aten.randint_like.low_dtype",
+    "aten.randperm.default", "aten.uniform.default", "aten.normal_functional.default",
+})  # fmt: skip
+
 Value: TypeAlias = Fact | list[Fact] | None  # of a node: a tensor, several, or none
 InputAxes: TypeAlias = Mapping[str, int | Sequence[int] | None]
 
@@ -108,7 +115,7 @@ class StepChecker:
         if lemma == NO_LEMMA:
             return self._no_conclusion(operator, claims, args, kwargs)
         if lemma == INPUT_LEMMA:
-            return [self._input_fact(operator, step["node"], claims[0])]
+            return [self._input_fact(operator, step["node"], claims[0], [*args, *kwargs.values()])]
         if operator in ("parameter", "buffer") and lemma == CONSTANT_LEMMA:
             require(len(args) == 1 and isinstance(args[0], str) and not kwargs, "it is stored under no name")
             return [self._stored_constant(args[0], claims[0], is_parameter=operator == "parameter")]
@@ -138,11 +145,14 @@ class StepChecker:
         bounds = [1 if is_ordinary or is_index else INF for is_index in indices]
         return [self.algebra.derived(c, TOP, -bound, bound) for c, bound in zip(claims, bounds, strict=True)]
 
-    def _input_fact(self, operator: str, node: str, claimed: Fact) -> Fact:
-        """The fact about an input; the relation may begin at one node inside the graph."""
+    def _input_fact(self, operator: str, node: str, claimed: Fact, args: Sequence[Argument]) -> Fact:
+        """The fact about an input. The relation may begin at one node inside the graph; random numbers are inputs."""
         axes = axes_of(self.inputs, node)
         starts_inside = bool(axes) and len(self.inputs) == 1
-        require(operator == "input" or starts_inside, "it is no input")
+        drawn = (
+            not axes and operator in DRAWN and all(abs(x) < 6e4 for x in args if isinstance(x, int | float | complex))
+        )
+        require(operator == "input" or starts_inside or drawn, "it is no input")
         require(len(axes) <= 1 or self.relation.group, "it has several token axes, and its law replaces tokens")
         require(all(claimed.shape[axis] == self.relation.tokens for axis in axes), "it has no such token axis")
         moves, dependence = self.relation.moves_and_dependence(claimed.shape, dict.fromkeys(axes, 0), 0)

@@ -6,9 +6,12 @@ a mean, a maximum and its index, or a weighted sum (upsampling).
   2. A moved along b gives C moved along b.
   3. A moved along a pooled dimension: C is not determined. Means of pairs of [1, 2, 3, 4] are 1.5 and 3.5, of
      [1, 3, 2, 4] they are 2 and 3.
+  4. A mean over all of the pooled dimensions (adaptive pooling to one number) has no windows: a move along them does
+     not change it.
 Proof. 1 and 2: C[b, w] reads nothing else. The positions that a window reads are found by applying the operator to
 ones: the result is not zero, because all weights have one sign. Weights of an interpolation may be zero (and zero times
-infinity is NaN), or of both signs with sum zero: there every position counts as read.
+infinity is NaN), or of both signs with sum zero: there every position counts as read. 4: a sum does not depend on the
+order of its terms.
 Arithmetic: any. A dilated window may contain padding only: its maximum is -inf, and not an ordinary number.
 Machine-checked (proofs/rules/scan_lemma.v): scan_dependence.
 Not machine-checked: the windows, which are found by applying the operator to ones.
@@ -35,6 +38,9 @@ def pool(call: OperatorCall) -> Facts:
     """One number for each window; the index of a maximum has the same dependence."""
     fact = call.fact(call.args[0])
     lead = len(fact.shape) - window_rank(call.target)
+    if "adaptive_avg" in call.target and set(call.shape[lead:]) == {1}:
+        whole = fact.dependence.max(axis=tuple(range(lead, fact.dependence.ndim)), keepdims=True)
+        return Fact(call.shape, (*fact.moves[:lead], *(STILL,) * (len(call.shape) - lead)), compress(whole))
     if any(is_permuted(m) for m in fact.moves[lead:]):
         raise RuleNotApplicable("windows of a dimension that moves: their content depends on the order")
     values = call.node.meta["val"]

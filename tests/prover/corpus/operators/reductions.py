@@ -106,6 +106,8 @@ WINDOWS = [
     S("max_pool2d", (X(2, 3, 3), [2, 2], [1, 1])),
     S("max_pool2d_with_indices", (X(2, 3, 3), [2, 2], [1, 1])),
     S("adaptive_avg_pool1d", (X(2, 2, 3), [2])),
+    S("adaptive_avg_pool1d", (X(2, 2, 3), [1])),
+    S("adaptive_avg_pool2d", (X(2, 2, 3, 3), [1, 1])),
     S("adaptive_avg_pool2d", (X(2, 2, 3, 3), [2, 2])),
     S("_adaptive_avg_pool2d", (X(2, 2, 3, 3), [2, 2])),
     S("upsample_nearest2d", (X(2, 2, 2, 3), [3, 4])),

@@ -14,7 +14,7 @@ import torch
 
 from orderproof.prover.recheck.algebra import FactAlgebra
 from orderproof.prover.recheck.binding import BoundCall
-from orderproof.prover.recheck.fact import DIMENSION_LABELS, INDEPENDENT, INF, Array, BoolArray, Fact
+from orderproof.prover.recheck.fact import DIMENSION_LABELS, IDENTITY, INDEPENDENT, INF, Array, BoolArray, Fact
 from orderproof.prover.recheck.labelled import labelled_fact
 
 
@@ -91,6 +91,8 @@ class Pool:
             hit = call.run(lambda _: None, {operand: indicator})[0]
             seen = np.where(hit.numpy() != 0, level, seen)  # a negative divisor makes means negative
         labels, derived = DIMENSION_LABELS[: len(shape)], []
+        if call.name.startswith("adaptive_avg") and set(shape[leading:]) == {1}:  # a mean over everything: no windows
+            x = replace(x, moves=(*x.moves[:leading], *(IDENTITY for _ in shape[leading:])))
         for out in outputs:  # values, and their indices
             high = np.full((1,) * len(shape), 1 if x.is_ordinary.all() or "int" in out.dtype else INF)
             windows = replace(x, shape=(*x.shape[:leading], *shape[leading:]), dependence=seen, low=-high, high=high)

@@ -1,0 +1,89 @@
+"""Modules that draw random numbers: laws are proved for two runs that draw the same ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof.errors import CertificateError
+from orderproof.prover.recheck.check import recheck
+from orderproof.prover.recheck.reading import digest_of
+from tests.auditing.law_pairs import VECTORS, certificates_and_finding, checked_findings
+
+
+class Slots(nn.Module):
+    """Slots that begin with random numbers and read all tokens."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        slots = torch.randn(x.shape[0], 3, x.shape[2])
+        return (slots @ x.mT).softmax(1) @ x
+
+
+class Noisy(nn.Module):
+    """Causal means of tokens with noise on each element."""
+
+    def __init__(self, *, shared: bool = False) -> None:
+        super().__init__()
+        self.shared = shared
+
+    def forward(self, x: Tensor) -> Tensor:
+        noise = torch.rand_like(x[:, :1] if self.shared else x)
+        return (x + noise).cumsum(1)
+
+
+class Weighted(Noisy):
+    """A sum of tokens with random weights, which may be those of each token."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x * torch.randn_like(x[:, :1] if self.shared else x)).sum(1)
+
+
+class Shuffled(nn.Module):
+    """Tokens in a random order."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, torch.randperm(x.shape[1])]
+
+
+class Sampled(nn.Module):
+    """A choice of a feature by the probabilities of earlier tokens."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.cumsum(1).softmax(-1).flatten(0, 1)
+        return torch.multinomial(rows, 1).view(*x.shape[:2], 1) * x
+
+
+def test_the_same_random_numbers_are_an_assumption() -> None:
+    (finding,) = checked_findings(Slots(), "permutation")
+    assert finding.verdict == "proved"
+    assert "the same random numbers in both runs: randn_default" in finding.scope.assumptions
+    assert checked_findings(Slots(), "batch")[0].verdict == "proved"
+
+
+def test_noise_of_each_token_does_not_move_with_it() -> None:
+    assert checked_findings(Noisy(), "causal")[0].verdict == "proved"
+    assert checked_findings(Noisy(), "batch")[0].verdict == "proved"
+
+    for shared, verdict in ((True, "proved"), (False, "refuted")):
+        assert checked_findings(Weighted(shared=shared), "permutation")[0].verdict == verdict
+
+
+@pytest.mark.parametrize(("module", "verdict"), [(Shuffled(), "refuted"), (Sampled(), "undecided")])
+def test_other_random_operators_prove_nothing(module: nn.Module, verdict: str) -> None:
+    assert checked_findings(module, "causal")[0].verdict == verdict
+
+
+def test_a_certificate_cannot_claim_that_other_steps_are_random() -> None:
+    _, (certificate,) = certificates_and_finding(Noisy(), "causal", VECTORS)
+    premises = recheck(certificate).premises
+    assert premises is not None
+    assert any("drawn at random" in premise for premise in premises)
+    drawn = next(step for step in certificate["steps"] if step["operator"] == "aten.rand_like.default")
+    drawn["operator"], drawn["args"] = "aten.cumsum.default", [*drawn["args"], 1]
+    certificate["graph"] = digest_of(
+        [{k: v for k, v in s.items() if k not in ("lemma", "fact", "repeats")} for s in certificate["steps"]]
+    )
+    certificate["digest"] = digest_of({k: v for k, v in certificate.items() if k != "digest"})
+    with pytest.raises(CertificateError, match="it is no input"):
+        recheck(certificate)
