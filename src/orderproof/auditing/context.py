@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.auditing.execution import ExecutorUnavailable, SubjectExecution, named_tensors
+from orderproof.auditing.execution import ExecutorUnavailable, SubjectExecution, named_tensors, state_as_recorded
 from orderproof.auditing.output_axes import find_output_axes, token_dim
 from orderproof.errors import CaptureError, SubjectError, first_line
 from orderproof.laws import ProvedLaw, TokenAxis, TokenDim
@@ -268,7 +268,7 @@ class AuditContext:
 
     def _mismatch_with_model(self, captured: CapturedGraph) -> str | None:
         sample = self.subject.sample(self.length, self.seed + 1)
-        with torch.no_grad(), seeded_random(0):
+        with torch.no_grad(), seeded_random(0), state_as_recorded(self.subject.module, captured):
             real = named_tensors(self.subject.module(*[x.clone() for x in sample.inputs]))
         try:
             with seeded_random(0):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +24,7 @@ from orderproof.prover.counterexample import Executor
 from orderproof.prover.execution import execute, execute_nodes
 from orderproof.prover.export.exporter import model_source_location
 from orderproof.prover.float64_parameters import Float64Parameters
+from orderproof.prover.recording.module_state import RANDOM_GENERATOR, preserved_state
 from orderproof.seeded_random import seeded_random
 
 
@@ -111,7 +114,7 @@ class SubjectExecution:
         if executor != "model":
             inputs = tuple(x.double() if x.is_floating_point() else x for x in inputs)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), state_as_recorded(module, self.captured):
                 return named_tensors(module(*[x.clone() for x in inputs]))
         except Exception as error:
             if executor != "model":  # a module that names float32 in its code does not run in float64
@@ -152,6 +155,19 @@ class SubjectExecution:
             name: _perturbed(value, generator) if name in self.captured.parameters else value
             for name, value in self.captured.values.items()
         }
+
+
+@contextmanager
+def state_as_recorded(module: nn.Module, captured: CapturedGraph | None) -> Iterator[None]:
+    """Undo what the block changes in a module that keeps state: a proof is of one call, in the recorded state."""
+    if captured is None or not set(captured.changed_state) - {RANDOM_GENERATOR}:
+        yield
+        return
+    before = [(x, x.detach().clone()) for x in module.buffers()]
+    with preserved_state(module):
+        yield
+    for tensor, value in before:
+        tensor.detach().copy_(value)
 
 
 def _uncopied_attribute(subject: Subject) -> str:

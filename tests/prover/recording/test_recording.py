@@ -258,3 +258,20 @@ def test_the_fast_path_of_attention_is_off_and_named() -> None:
     assert found.verdict == "proved"
     assert f"{captured.without} off: computed by torch's operators one by one" in found.scope.assumptions
     assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_a_module_may_be_moved_to_the_device_where_it_is() -> None:
+    class Moved(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            self.to(self.weight.device)
+            return super().forward(x)
+
+    class Replaced(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            self.weight.data = 2 * self.weight.data
+            return super().forward(x)
+
+    assert finding_of(Moved(4, 4)).verdict == "proved"
+    changed = finding_of(Replaced(4, 4))
+    assert changed.verdict != "proved"
+    assert "cannot be recorded" in changed.reason

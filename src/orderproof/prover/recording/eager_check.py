@@ -35,6 +35,7 @@ _WITHOUT_EFFECT = {
     f"aten::{name}"
     for name in (
         "empty", "to", "lift_fresh", "scalar_tensor", "detach", "detach_", "alias", "set_", "contiguous",
+        "_has_compatible_shallow_copy_type",
     )
 }  # fmt: skip
 

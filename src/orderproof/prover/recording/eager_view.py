@@ -55,6 +55,8 @@ class EagerView(TorchFunctionMode):
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)
         if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
+            if _is_same_tensor(*args[:2]):  # `module.to(device)` of a module that is there
+                return None
             self.recorded.give_up("it assigns to tensor.data")
         if name in _INDEXING and args[0].is_meta:
             return index_as_recorded(func, args, fills=self.device.type == "cpu")
@@ -94,6 +96,16 @@ class EagerReads(TorchFunctionMode):
         if name in _INDEXING:
             return index_as_recorded(func, args, fills=args[0].device.type == "cpu")
         return func(*args, **kwargs)
+
+
+def _is_same_tensor(first: Tensor, second: Tensor) -> bool:
+    """True if both are the same part of one memory, read in the same way."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        parts = [
+            (x.untyped_storage()._cdata, x.storage_offset(), x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg())
+            for x in (first, second)
+        ]
+    return parts[0] == parts[1]
 
 
 def index_as_recorded(func: Any, args: tuple[Any, ...], *, fills: bool) -> Any:

@@ -19,6 +19,8 @@ from torch import nn
 from orderproof.prover.recording.process_settings import changes, read_settings, restore_settings
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 
+RANDOM_GENERATOR = "torch's random generator"
+
 
 @dataclass(slots=True)
 class StateChanges:
@@ -53,7 +55,7 @@ def preserved_state(module: nn.Module, reached: ReachableState | None = None) ->
 def _generators() -> dict[str, Any]:
     found: dict[str, Any] = {
         "Python's random generator": random.getstate(),
-        "torch's random generator": torch.get_rng_state(),
+        RANDOM_GENERATOR: torch.get_rng_state(),
     }
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -73,6 +75,6 @@ def _same_state(first: Any, second: Any) -> bool:
 
 def _restore_generators(states: dict[str, Any]) -> None:
     random.setstate(states["Python's random generator"])
-    torch.set_rng_state(states["torch's random generator"])
+    torch.set_rng_state(states[RANDOM_GENERATOR])
     if "numpy's random generator" in states:
         sys.modules["numpy"].random.set_state(states["numpy's random generator"])
