@@ -45,6 +45,10 @@ def bad():
     return Decoder(1), torch.randn(2, 7, 8)
 
 
+def ahead():
+    return Decoder(2), torch.randn(2, 7, 8)
+
+
 def none():
     return Decoder(6), torch.randn(2, 7, 8)
 
@@ -121,13 +125,36 @@ def test_the_kind_decides_what_is_checked(run: Run) -> None:
     assert (code, "to make this a gate: --as decoder" in unwrapped(out)) == (0, True)
 
 
-def test_a_mask_that_is_almost_causal_is_pointed_out(run: Run, tmp_path: Path) -> None:
-    code, out, _ = run("audit", "model.py:bad", "--html", str(tmp_path / "report.html"))
+def test_an_off_by_one_mask_ends_the_first_command_with_one(run: Run, tmp_path: Path) -> None:
+    names = {name: tmp_path / f"report.{name}" for name in ("json", "sarif", "html", "junit")}
+    code, out, _ = run("audit", "model.py:bad", *[x for n, p in names.items() for x in (f"--{n}", str(p))])
+    assert code == 1
+    reason = (
+        f"the mask of {PLACE} hides all later tokens but the next one, like a causal mask that is off by one; "
+        "if this is intended, state it: --as encoder or --expect causal=fails"
+    )
+    assert f"because {reason}" in unwrapped(out)
+    assert f"line {PLACE}" in unwrapped(out)
+    assert "exit code 1: OP201 causal FAIL: expected to hold, it does not hold (witness)" in out
+    assert reason in names["html"].read_text()
+    assert f"because {reason}" in unwrapped(names["junit"].read_text())
+    assert f"because {reason}" in unwrapped(
+        json.loads(names["sarif"].read_text())["runs"][0]["results"][0]["message"]["text"]
+    )
+    assert reason.startswith(
+        next(f["expected_because"] for f in json.loads(names["json"].read_text())["findings"] if f["law"] == "causal")
+    )
+    code, out, _ = run("audit", "model.py:bad", "--expect", "causal=fails")
+    assert (code, "off by one" in out) == (0, False)
+
+
+def test_a_mask_that_shows_two_later_tokens_is_pointed_out(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("audit", "model.py:ahead", "--html", str(tmp_path / "report.html"))
     assert code == 0
-    expected = "hides all later tokens but the next one; if the model should be causal, --law causal shows the line"
+    expected = "hides all later tokens but the next 2; if the model should be causal, --law causal shows the line"
     assert expected in unwrapped(out)
     assert expected in (tmp_path / "report.html").read_text()
-    for arguments in (("model.py:good",), ("model.py:bad", "--law", "causal"), ("model.py:none",)):
+    for arguments in (("model.py:good",), ("model.py:ahead", "--law", "causal"), ("model.py:none",)):
         assert "Almost causal" not in run("audit", *arguments)[1]
 
 

@@ -29,7 +29,8 @@ _LAYOUT_OPERATORS = {  # their result means what their input means
 class MaskView:
     """A mask at the place where it is applied, and where the model's own code computes it."""
 
-    visible: NDArray[np.bool_]  # [query, key]
+    visible: NDArray[np.bool_]  # [query, key] of the first head in the first row
+    is_shared: bool  # all heads and rows have this mask
     form: MaskForm
     place: Frame  # the line that computes it
     applied: bool  # that line applies it too
@@ -44,13 +45,14 @@ def view_mask(leak: Node, mask: Node | None, constants: Constants, tokens: int) 
     user, form = next(((user, form) for user, form in forms if form is not None), (leak, None))
     if value is None or form is None or value.ndim < 2 or value.shape[-2:] != (tokens, tokens):
         return None
-    grid = value.reshape(-1, tokens, tokens)[0]
-    if grid.dtype != np.bool_ and form == "hidden":
+    grids = value.reshape(-1, tokens, tokens)
+    if grids.dtype != np.bool_ and form == "hidden":
         return None
-    visible = grid > HIDING_SCORE if form == "added" else ~grid if form == "hidden" else grid.astype(bool)
+    visible = grids > HIDING_SCORE if form == "added" else ~grids if form == "hidden" else grids.astype(bool)
+    is_shared = bool((visible == visible[0]).all())
     use = frame_of(user)
     place = _line_of(mask, use)
-    return MaskView(visible, form, place, applied=place.source == use.source)
+    return MaskView(visible[0], is_shared, form, place, applied=place.source == use.source)
 
 
 def mask_picture(view: MaskView, law: ProvedLaw, rows: int) -> Picture | None:

@@ -18,8 +18,9 @@ from orderproof.auditing.completion import complete_entry_map, make_entries_unif
 from orderproof.auditing.context import AuditContext, ProvedOutput
 from orderproof.auditing.entries import Frame, group_entries, operator_name, source_of, uniform_text
 from orderproof.auditing.findings import finding_without_result, is_met
+from orderproof.auditing.implied_expectation import with_implied_expectation
 from orderproof.auditing.leaks import find_leaks
-from orderproof.auditing.mask_view import change_of_line, mask_picture, table_picture, view_mask
+from orderproof.auditing.mask_view import MaskView, change_of_line, mask_picture, table_picture, view_mask
 from orderproof.auditing.open_entry_map import with_open_entry_map
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
 from orderproof.auditing.theorems import with_theorem
@@ -39,6 +40,11 @@ class ProofOptions:
     expect: Expectation | None = None
     uniform_entries: tuple[str, ...] = ()  # entries to make uniform first, by origin or module (shell patterns)
     search_witness: bool = True
+
+    @property
+    def states_nothing(self) -> bool:
+        """True if the model itself is proved, and its user states no expectation."""
+        return self.expect is None and not self.uniform_entries
 
 
 def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = ProofOptions()) -> tuple[Finding, ...]:
@@ -77,14 +83,6 @@ def _with_remedy(finding: Finding, law: ProvedLaw) -> Finding:
     if remedy is None:
         return finding
     return finding.model_copy(update={"remedy": remedy.text, "remedy_diff": finding.remedy_diff or remedy.diff})
-
-
-def _leak_fix(done: LawWalk, context: AuditContext, leaks: Sequence[RelationBreak]) -> tuple[Frame, str]:
-    """The line of the model's own code that lets the first leak through, and its change."""
-    if not leaks:
-        return Frame(), ""
-    mask = view_mask(leaks[0].node, leaks[0].operand, done.constants, context.token_count)
-    return change_of_line(done.law, leaks[0].node, mask)
 
 
 def _mask_picture(done: LawWalk, context: AuditContext, leak: RelationBreak) -> Picture | None:
@@ -252,6 +250,7 @@ def _unproved_finding(
     breaks: list[RelationBreak] = []
     needed: set[Node] = set()
     fix, change = Frame(), ""
+    masks: list[MaskView | None] = []
     if strict is not None:
         needed = ancestors(strict.captured.outputs[output])
         if repaired is not None:
@@ -265,7 +264,8 @@ def _unproved_finding(
         else:
             breaks = find_leaks(strict, needed, context)
             entries = group_entries(breaks, strict.constants, partial(_mask_picture, strict, context))
-            fix, change = _leak_fix(strict, context, breaks)
+            masks = [view_mask(b.node, b.operand, strict.constants, context.token_count) for b in breaks]
+            fix, change = change_of_line(law, breaks[0].node, masks[0]) if breaks else (fix, change)
     witness, deviation = None, Deviation()
     evidence = search.search(options.weights) if options.search_witness else None
     reason = _reason(missing, breaks, strict, needed)
@@ -291,7 +291,7 @@ def _unproved_finding(
     if witness is not None and search.context is not context:
         twin = f"the witness was found on a tiny twin with random weights: {search.context.subject.load_summary}"
         assumptions = (twin, *assumptions)
-    return Finding(
+    finding = Finding(
         code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
         scope=Scope(
             length=context.token_count, weights=options.weights, assumptions=(*assumptions, *_other_model(strict))
@@ -300,6 +300,9 @@ def _unproved_finding(
         entries=entries, witness=witness, deviation=deviation, completion=completion, reason=reason,
         fix_source=fix.source, fix_line=fix.text, remedy_diff=change,
     )  # fmt: skip
+    return (
+        with_implied_expectation(finding, law, masks, context.subject.model_kind) if options.states_nothing else finding
+    )
 
 
 def _other_model(strict: LawWalk | None) -> tuple[str, ...]:

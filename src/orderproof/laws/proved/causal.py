@@ -28,7 +28,9 @@ from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, 
 from orderproof.prover.domain.move import STILL
 from orderproof.prover.logic.terms import Formula, Term, at_most, less, variable
 from orderproof.prover.symbolic.statement import MASK, TOKENS, Statement, is_real
-from orderproof.records.audit import Remedy
+from orderproof.records.audit import Expectation, Remedy
+
+LEAST_TOKENS_OF_A_FORM = 4  # below, a causal mask that is off by one looks like a short window
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,19 @@ class CausalLaw(IndependenceLaw):
 
     def forbidden_pairs(self, tokens: int, rows: int = 1) -> NDArray[np.bool_]:
         return ~np.tri(tokens, dtype=bool)
+
+    def expectation_from_mask(self, visible: NDArray[np.bool_]) -> tuple[Expectation, str]:
+        """A mask that hides all later tokens but the next one is taken for a causal mask that is off by one.
+
+        Each query i sees the keys up to i + 1 and no other. Most masks that are meant to show later tokens have
+        another form: all keys, a band or window (a late query does not see the first key), a prefix or blocks (some
+        query but the last sees no later key), a look-ahead of several tokens. A window that sees one later token and
+        is longer than the input has this form, and so has a look-ahead of one token: the user states that it is meant.
+        """
+        tokens = len(visible)
+        if tokens < LEAST_TOKENS_OF_A_FORM or not np.array_equal(visible, np.tri(tokens, k=1, dtype=bool)):
+            return "any", ""
+        return "holds", "hides all later tokens but the next one, like a causal mask that is off by one"
 
     def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str, *, applied: bool) -> str:
         return causal_line_change(line, visible, form, applied=applied)

@@ -171,6 +171,14 @@ class ProvedLaw(Law):
         del tokens, rows
         return None
 
+    def expectation_from_mask(self, visible: NDArray[np.bool_]) -> tuple[Expectation, str]:
+        """The result that a mask [query, key] of the model suggests, and what the mask does; ("any", "") if none.
+
+        It is asked of a model of which nothing is known, with the mask of each place that violates the law.
+        """
+        del visible
+        return "any", ""
+
     def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str, *, applied: bool) -> str:
         """The diff of a line of the model that repairs a violation; empty if there is none.
 
