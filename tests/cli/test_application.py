@@ -15,6 +15,7 @@ import torch
 
 from orderproof import __version__, encodings, laws
 from orderproof.cli import main
+from orderproof.ports.engines.registry import engines
 from orderproof.report.schema import audit_schema
 from tests.cli.conftest import STAGE
 
@@ -327,7 +328,12 @@ def test_sensitivity_of_the_bundled_model_on_a_file(run: Run, tmp_path: Path) ->
 # ---------------------------------------------------------------- the rest
 
 
-def test_lists_name_everything(run: Run) -> None:
+def test_lists_name_everything(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    done = run("list", "engines")
+    lines = [line.rstrip() for line in done.out.splitlines()]
+    assert [line.split()[0] for line in lines[1:] if not line.startswith(" ")] == list(engines())
+    assert lines[lines.index("             compares batch, prefill") + 1].strip() == engines()["onnx"].how_to_install
     done = run("list", "laws")
     assert done.code == 0
     assert all(law.code in done.out and law.name in done.out for law in laws.proved_laws())

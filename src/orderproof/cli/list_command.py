@@ -42,13 +42,19 @@ def _table(*columns: str) -> Table:
     return table
 
 
+def _add_entry(table: Table, name: str, *lines: str) -> None:
+    """Add a row of a name and lines of text: a column for each fact would wrap in a terminal of 80 characters."""
+    table.add_row(Text(name, no_wrap=True), Text("\n".join(line for line in lines if line)))
+
+
 def _laws() -> Table:
     from orderproof.catalogue.laws import laws
 
-    table = _table("code", "law", "statement", "kind", "the model", "check for")
+    table = _table("law", "statement")
     for law in laws():
-        checked = ", ".join(kind for kind, e in law.expectation.items() if e == "holds") if law.kind == "check" else ""
-        table.add_row(law.code, law.name, law.statement, law.kind, law.trait, checked or "-")
+        kinds = ", ".join(kind for kind, e in law.expectation.items() if e == "holds") if law.kind == "check" else ""
+        about = f"{law.kind}: {law.trait}" + (f" (of {kinds})" if kinds else "")
+        _add_entry(table, f"{law.code} {law.name}", law.statement, about)
     return table
 
 
@@ -64,10 +70,11 @@ def _encodings() -> Table:
 def _questions() -> Table:
     from orderproof.catalogue.questions import model_kinds, questions
 
-    table = _table("name", "measure", "model kinds", "order", "task")
+    table = _table("name", "task")
     for name, question in questions().items():
-        order = "needed" if question.needs_order else "not needed (control)"
-        table.add_row(name, question.measure, model_kinds()[question.requires_causal], order, question.statement)
+        order = "order is needed" if question.needs_order else "order is not needed (control)"
+        about = f"{question.measure}; {model_kinds()[question.requires_causal]}; {order}"
+        _add_entry(table, name, question.statement, about)
     return table
 
 
@@ -85,13 +92,14 @@ def _studies() -> Table:
 def _engines() -> Table:
     from orderproof.ports.engines.registry import engines
 
-    table = _table("engine", "library", "installed", "compares", "how to get it")
+    table = _table("engine", "library")
     for engine in engines().values():
-        installed = engine.version if engine.is_installed else "no"
-        abilities = ", ".join(sorted(engine.abilities))
-        how = ", ".join(filter(None, (engine.how_to_install, engine.note)))
-        cells = (engine.name, engine.title, installed, abilities, how)
-        table.add_row(*map(Text, cells))
+        installed = f", installed: {engine.version}" if engine.is_installed else ", not installed"
+        title = engine.title + (installed if engine.how_to_install else "")
+        _add_entry(
+            table, engine.name, title, f"compares {', '.join(sorted(engine.abilities))}",
+            engine.how_to_install, engine.note,
+        )  # fmt: skip
     return table
 
 
@@ -104,7 +112,7 @@ def _rules() -> Table:
         f"The number after an operator: how many of the {used.architectures} architectures of transformers "
         f"{used.transformers} use it"
     )
-    table = _table("lemma", "operators", "statement")
+    table = _table("lemma", "statement and operators")
     table.caption, table.caption_justify = title, "left"
     counts: dict[str, dict[str, int]] = {
         rule.lemma: {} for rule in rules()
@@ -120,13 +128,10 @@ def _rules() -> Table:
             packet = operator.split(".")[1]
             counts[found.lemma][packet] = max(count, counts[found.lemma].get(packet, 0))
     for lemma, by_operator in counts.items():
-        table.add_row(lemma, _usage_text(by_operator), summaries()[lemma])
+        _add_entry(table, lemma, summaries()[lemma], _usage_text(by_operator))
     if without:
-        table.add_row(
-            "no lemma",
-            _usage_text(without),
-            "Applied only where no input depends on order, or where the result is constant.",
-        )
+        text = "Applied only where no input depends on order, or where the result is constant."
+        _add_entry(table, "no lemma", text, _usage_text(without))
     return table
 
 

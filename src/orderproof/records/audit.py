@@ -207,7 +207,7 @@ class Finding(Record):
     outcome: Outcome = "undecided"
     verdict: Verdict  # how the outcome is known: by proof, witness or measurement
     expected: Expectation = "any"
-    expected_because: str = ""  # of an expectation that nobody stated: what in the model suggests it
+    expected_because: str = ""  # of an expectation that the user did not state: what in the model suggests it
     expectation_met: bool = True
     scope: Scope
     entries_complete: bool | None = None

@@ -169,7 +169,7 @@ def evidence_text(finding: Finding) -> str:
 
 
 def expectation_reason(finding: Finding) -> str:
-    """Why a result is expected that nobody stated, and how to state another; empty for a stated one."""
+    """Why an expectation that the user did not state was made, and how to state another; else empty."""
     if not finding.expected_because:
         return ""
     return f"{finding.expected_because}; if this is intended, state it: --as encoder or --expect {finding.law}=fails"

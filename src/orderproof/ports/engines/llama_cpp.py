@@ -152,5 +152,5 @@ ENGINE = LlamaCppEngine(
     distribution=DISTRIBUTION,
     extra="llamacpp",
     abilities=frozenset({"prefill", "chunks", "greedy"}),
-    note="which builds it with a C++ compiler",
+    note="this builds it with a C++ compiler",
 )
