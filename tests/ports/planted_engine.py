@@ -6,9 +6,11 @@ looks for it.
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -250,6 +252,53 @@ def gelu_table(model: Any) -> None:
     activation(TableGelu())(model)
 
 
+def rotated_in_part(width: int) -> Plant:
+    """The first features of a head are rotated, and the others pass."""
+
+    def plant(model: Any) -> None:
+        module = sys.modules[type(model).__module__]
+        rotate = module.apply_rotary_pos_emb
+
+        def rotate_first(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+            first = rotate(query[..., :width], key[..., :width], cos, sin)
+            return (
+                torch.cat([first[0], query[..., width:]], -1),
+                torch.cat([first[1], key[..., width:]], -1),
+            )
+
+        module.apply_rotary_pos_emb = rotate_first
+        base(float(model.config.rope_parameters["rope_theta"]), width)(model)
+
+    return plant
+
+
+def scaled_embeddings(model: Any) -> None:
+    """Embeddings times the root of their width."""
+    model.model.embed_tokens.register_forward_hook(lambda part, inputs, output: output * output.shape[-1] ** 0.5)
+
+
+def undivided_expert_weights(model: Any) -> None:
+    """The sigmoid scores of the chosen experts, which are not divided by their sum."""
+    for part in model.modules():
+        if type(part).__name__.endswith("Router"):
+            part.register_forward_hook(
+                lambda router, inputs, output: (output[0], output[0].sigmoid().gather(-1, output[2]), output[2])
+            )
+
+
+def layers_of(types: list[str]) -> Plant:
+    """Layers with a window, and the positions of their type, in other places."""
+
+    def plant(model: Any) -> None:
+        config = copy.deepcopy(model.config)
+        config.layer_types = types
+        inner = type(model.model)(config)
+        inner.load_state_dict(model.model.state_dict())
+        model.model = inner.eval()
+
+    return plant
+
+
 # ------------------------------------------------------------ engines that misbehave
 
 
@@ -269,6 +318,9 @@ class MisbehavingEngine(PlantedEngine):
         def prefill(row: Row) -> Scores:
             if self.how == "crashes":
                 os.kill(os.getpid(), signal.SIGSEGV)
+            if self.how == "aborts":
+                os.write(2, b"/home/builder/model.cpp:7: ASSERT(n > 0) failed\n0: ./program(+0x1)\n")
+                os.abort()
             if self.how == "hangs":
                 time.sleep(60)
             if self.how == "exits":
@@ -279,6 +331,26 @@ class MisbehavingEngine(PlantedEngine):
                 "vocabulary": Scores(values[:, :-9]),
                 "nan": Scores(np.where(np.arange(len(values))[:, None] == 2, np.nan, values)),
             }[self.how]
+
+        model.prefill = prefill  # type: ignore[method-assign]
+        return model
+
+
+@dataclass(frozen=True, kw_only=True)
+class FewLabelsEngine(PlantedEngine):
+    """An engine that returns the log-probabilities of some token ids, normalised over these."""
+
+    name: str = "few_labels"
+    labels: tuple[int, ...] = tuple(range(0, 99, 2))
+
+    def load(self, folder: Path) -> LoadedModel:
+        model = super().load(folder)
+        ordinary = model.prefill
+
+        def prefill(row: Row) -> Scores:
+            logits = torch.from_numpy(ordinary(row).values)[:, list(self.labels)]
+            ids = np.tile(np.array(self.labels, np.int64), (len(row), 1))
+            return Scores(logits.log_softmax(-1).numpy(), ids, normalised=True, among_candidates=True)
 
         model.prefill = prefill  # type: ignore[method-assign]
         return model

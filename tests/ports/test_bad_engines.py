@@ -14,7 +14,7 @@ from orderproof.errors import SubjectError, UsageError
 from orderproof.optional_packages import install_command
 from orderproof.ports.load import load_reference
 from orderproof.ports.tokenizer import write_tokenizer
-from tests.ports.planted_engine import MisbehavingEngine, PlantedEngine
+from tests.ports.planted_engine import FewLabelsEngine, MisbehavingEngine, PlantedEngine
 
 LAWS = ["loads_checkpoint", "same_prefill", "same_cached_decoding"]
 
@@ -23,7 +23,8 @@ LAWS = ["loads_checkpoint", "same_prefill", "same_cached_decoding"]
     ("how", "reason"),
     [
         ("crashes", "misbehaving ended its process, which was ended by SIGSEGV"),
-        ("hangs", "misbehaving was not done after 2 s"),
+        ("aborts", "misbehaving ended its process, which was ended by SIGABRT: model.cpp:7: ASSERT(n > 0) failed"),
+        ("hangs", "misbehaving was not done after 2 s: give it more with --timeout"),
         ("exits", "misbehaving raised SystemExit: 3"),
         ("shape", "misbehaving: it returned scores of shape [11, 99] for 12 tokens"),
         ("vocabulary", "misbehaving: it has a vocabulary of 90 tokens; the reference has 99"),
@@ -57,6 +58,13 @@ def test_an_engine_that_is_not_installed_is_undecided_with_the_command_that_inst
     assert {finding.verdict for finding in report.findings[:3]} == {"undecided"}
     assert report.findings[0].reason == f"no_such_package is not installed: {install_command('absent')}"
     assert {finding.verdict for finding in report.findings[3:]} == {"held"}
+
+
+def test_log_probabilities_of_some_labels_are_compared_with_those_of_the_same_labels() -> None:
+    report = audit("arch:llama", against=FewLabelsEngine(), laws=["same_prefill"])
+    finding = report.findings[0]
+    assert finding.verdict == "held", finding.reason
+    assert "it returns 50 of 99 log-probabilities for each token" in finding.scope.assumptions[0]
 
 
 def test_an_architecture_that_an_engine_does_not_have_is_not_applicable() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from onnx import TensorProto, helper, save
 
 from orderproof import audit
 from orderproof.errors import UsageError
 from orderproof.optional_packages import install_command
+from orderproof.ports.engines import onnx_runtime
 from orderproof.ports.engines.registry import engines, find_engine
 from orderproof.records.audit import Finding, Report
 
@@ -87,7 +90,8 @@ TRIAL: dict[str, Row] = {
     "starcoder2": Row(
         ((*BASE, "100000, its own default"), WINDOW, ("other", "hidden_act", "gelu")), 0
     ),
-    **dict.fromkeys(("granite", "helium", "glm4", "stablelm", "ernie4_5", "olmo3", "apertus"), Row(older=True)),
+    **dict.fromkeys(("granite", "helium", "glm4", "stablelm", "ernie4_5"), Row(older=True)),
+    **dict.fromkeys(("exaone4", "olmo3", "apertus"), Row(older=True)),
     "gpt_neox": Row((("other", "hidden_act", "gelu_pytorch_tanh"),), 0, older=True),
     "gemma": Row((("other", "hidden_act", "gelu"),), 0),
 }  # fmt: skip
@@ -106,11 +110,31 @@ def test_the_trial_is_reproduced_and_explained_to_the_setting(name: str) -> None
     assert finding.port.needs_older_keys == row.older
 
 
-def test_exaone4_is_refused_for_a_key_of_another_type() -> None:
+def test_exaone4_needs_its_pattern_of_layers_in_letters() -> None:
     finding = audit("arch:exaone4", against="mlx", laws=["loads_checkpoint"]).findings[0]
     assert finding.verdict == "refuted"
     assert "missing 3 required positional arguments: 'rope_theta', 'head_dim', and 'rope_scaling'" in finding.reason
-    assert "added to config.json, as older versions wrote them, it raised TypeError" in finding.reason
+    assert "sliding_window_pattern added to config.json, as older versions wrote them, it loads" in finding.reason
+
+
+def test_caches_of_recurrent_layers_take_left_padded_rows() -> None:
+    finding = audit("arch:lfm2_moe", against="mlx", laws=["same_padded_batch"]).findings[0]
+    assert finding.verdict == "held", finding.reason
+    finding = audit("arch:mamba", against="mlx", laws=["same_padded_batch"]).findings[0]
+    assert causes(finding) == [("mask or pads", "pads on the left", "attended to")], finding.reason
+
+
+def test_a_graph_of_one_length_is_refused(tmp_path: Path) -> None:
+    shapes = {"input_ids": ["row", 5], "attention_mask": ["row", "token"]}
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name, shape in shapes.items()]
+    nodes = [helper.make_node("Identity", [name], [f"{name}_again"]) for name in shapes]
+    outputs = [
+        helper.make_tensor_value_info(f"{name}_again", TensorProto.INT64, shape) for name, shape in shapes.items()
+    ]
+    model = helper.make_model(helper.make_graph(nodes, "graph", inputs, outputs), ir_version=10)
+    save(model, tmp_path / "model.onnx")
+    with pytest.raises(ValueError, match=re.escape("wrote fixed ones: input_ids ['row', 5]")):
+        onnx_runtime.check_axes(onnx_runtime.open_session(tmp_path / "model.onnx"))
 
 
 def test_keys_of_older_versions_remove_a_difference_of_the_base() -> None:

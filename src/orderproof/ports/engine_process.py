@@ -20,17 +20,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from orderproof import forked_process
 from orderproof.errors import first_line
 from orderproof.laws.ports import PortCall
 from orderproof.library_messages import suppress_warnings
-from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel, Scores
+from orderproof.ports.engine_files import Output, keep_error_messages, last_message, read_output, write_output
+from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel
 
 GIB = 2**30
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-Output = list[Scores] | list[int]  # the scores of each row, or generated token ids
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def _collect(child: _EngineProcess, calls: Sequence[PortCall], run: EngineRun, l
         if isinstance(line, str):
             run.outputs[call] = line
             return
-        run.outputs[call] = line["failure"] or _read_output(line, child.place)
+        run.outputs[call] = line["failure"] or read_output(line, child.place)
 
 
 class _EngineProcess(forked_process.ForkedProcess):
@@ -109,6 +107,7 @@ class _EngineProcess(forked_process.ForkedProcess):
             os.close(self._read)
             _apply_limits(limits)
             _use_temporary_folder(place)
+            keep_error_messages(place)
             for line in _lines(engine, folder, model_type, calls, place):
                 data = json.dumps(line).encode() + b"\n"
                 while data:
@@ -119,14 +118,15 @@ class _EngineProcess(forked_process.ForkedProcess):
 
     def next_line(self, limit: float) -> dict[str, Any] | str:
         """The next line; or a text on why there is none; `limit` in s."""
-        end = time.monotonic() + limit
+        latest = time.monotonic() + limit
         while b"\n" not in self._buffer:
-            ready, _, _ = select.select([self._read], [], [], max(end - time.monotonic(), 0))
+            ready, _, _ = select.select([self._read], [], [], max(latest - time.monotonic(), 0))
             if not ready:
-                return f"was not done after {limit:g} s"
+                return f"was not done after {limit:g} s: give it more with --timeout, or call the engine alone"
             more = os.read(self._read, 1 << 16)
             if not more:
-                return f"ended its process, which {forked_process.exit_description(self.wait())}"
+                status = forked_process.exit_description(self.wait())
+                return f"ended its process, which {status}{last_message(self.place)}"
             self._buffer += more
         line, _, self._buffer = self._buffer.partition(b"\n")
         return dict(json.loads(line))
@@ -149,7 +149,7 @@ def _lines(
         if isinstance(output, str):
             yield {"failure": output}
         else:
-            yield {"failure": "", **_write_output(output, place, index)}
+            yield {"failure": "", **write_output(output, place, index)}
 
 
 def _run_here(
@@ -196,35 +196,6 @@ def failure_text(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error) if isinstance(error, EngineError) else f"raised {_COLOUR.sub('', first_line(error))}"
-
-
-def _write_output(output: Output, place: Path, index: int) -> dict[str, Any]:
-    rows: list[Any] = []
-    elements: Sequence[Scores | int] = output
-    for number, row in enumerate(elements):
-        if isinstance(row, int):
-            rows.append(row)
-            continue
-        name = f"{index}-{number}"
-        np.save(place / f"{name}.npy", np.asarray(row.values, dtype=np.float32), allow_pickle=False)
-        if row.candidates is not None:
-            np.save(place / f"{name}-ids.npy", np.asarray(row.candidates, dtype=np.int64), allow_pickle=False)
-        rows.append({"name": name, "normalised": row.normalised, "partial": row.candidates is not None})
-    return {"rows": rows}
-
-
-def _read_output(line: Mapping[str, Any], place: Path) -> Output:
-    rows = line["rows"]
-    if all(isinstance(row, int) for row in rows):
-        return list(rows)
-    return [
-        Scores(
-            np.load(place / f"{row['name']}.npy", allow_pickle=False),
-            np.load(place / f"{row['name']}-ids.npy", allow_pickle=False) if row["partial"] else None,
-            row["normalised"],
-        )
-        for row in rows
-    ]
 
 
 def _apply_limits(limits: EngineLimits) -> None:

@@ -79,10 +79,10 @@ class _Search:
         return self._best(current, accepted, ((each,) for each in among))
 
     def best_together(self, current: Profile, accepted: Sequence[Candidate]) -> list[FoundCause]:
-        """The same for sets of likely candidates with different causes."""
+        """The same for sets of likely candidates of different settings."""
         likely = [each for each in self.candidates if each.likely]
         sets = (group for size in (2, 3) for group in combinations(likely, size))
-        different = (group for group in sets if len({each.cause for each in group}) == len(group))
+        different = (group for group in sets if len({each.setting for each in group}) == len(group))
         return self._best(current, accepted, different)
 
     def _best(

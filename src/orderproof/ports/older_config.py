@@ -13,6 +13,7 @@ OTHER_NAMES: Mapping[str, str] = {"n_ctx": "n_positions"}  # old key -> the key 
 FIXED_VALUES: Mapping[str, Mapping[str, Any]] = {  # by architecture: keys whose only value is in the program today
     "apertus": {"mlp_bias": False, "post_norm": False, "qk_norm": True},
 }
+LAYER_LETTERS = {"sliding_attention": "L", "full_attention": "G"}  # of a pattern, as exaone4 wrote it: "LLLG"
 
 
 def older_keys(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,7 +29,10 @@ def older_keys(config: Mapping[str, Any]) -> dict[str, Any]:
             keys["rope_local_base_freq"] = local["rope_theta"]
     if (width := config.get("hidden_size")) and (heads := config.get("num_attention_heads")):
         keys["head_dim"] = width // heads
-    return {key: value for key, value in keys.items() if key not in config or config[key] is None}
+    keys = {key: value for key, value in keys.items() if key not in config or config[key] is None}
+    if isinstance(config.get("sliding_window_pattern"), int) and config.get("model_type") == "exaone4":
+        keys["sliding_window_pattern"] = "".join(LAYER_LETTERS[kind] for kind in config["layer_types"])
+    return keys
 
 
 def _rope_keys(rope: Mapping[str, Any]) -> dict[str, Any]:

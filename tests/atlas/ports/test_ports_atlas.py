@@ -99,8 +99,11 @@ def test_causes_that_older_keys_remove_are_another_group() -> None:
 
 def test_the_page_counts_and_lists_the_rows() -> None:
     equal = law(verdict="held", difference=6e-7, first_token=None, causes=(), explained=False)
-    text = page(build_document([row("mistral", law()), row("llama", equal)], machine="a machine"))
-    assert "| mlx | default | 2 | 1 | 1 | 0 | 0 | 0 | 0 |" in text
+    raised = law(verdict="undecided", difference=None, reason="mlx raised ValueError: no")
+    other = law(verdict="undecided", difference=None, reason="the reference raised ValueError: no")
+    rows = [row("mistral", law()), row("llama", equal), row("phi", raised), row("glm", raised, other)]
+    text = page(build_document(rows, machine="a machine"))
+    assert "| mlx | default | 4 | 1 | 1 | 0 | 0 | 0 | 1 | 1 |" in text
     assert "| window | `sliding_window`: 6, no window | difference of the port | 6 | 0.9 | mistral |" in text
     assert "| mistral | **0.9** from 6 |" in text
     assert "| llama | same |" in text

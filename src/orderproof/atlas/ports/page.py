@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from orderproof.atlas.counts import code_span
@@ -39,6 +40,7 @@ STATED_UPSTREAM = {  # by engine and setting: where a project speaks of a differ
     ("mlx", "rope_parameters.rope_type"): "[mlx-lm pull request 953](https://github.com/ml-explore/mlx-lm/pull/953)",
     ("mlx", "sliding_window"): "[mlx-lm pull request 44](https://github.com/ml-explore/mlx-lm/pull/44), closed",
 }
+_CALL_ERROR = re.compile(r"\S+ (raised |ended its process|was not done)")  # by the engine, in a call of a law
 _SIGNS = {"held": "same", "undecided": "?", "not_applicable": "-"}
 
 
@@ -73,7 +75,7 @@ def _facts(document: PortsDocument) -> str:
 def _summary(rows: Sequence[PortRow], names: Iterable[str]) -> str:
     head = (
         "engine", "configuration", "known", "same in all laws", "differs", "refused, then same",
-        "refused, then differs", "refused", "undecided",
+        "refused, then differs", "refused", "error in a call", "undecided",
     )  # fmt: skip
     lines = []
     for name in names:
@@ -96,7 +98,10 @@ def _kind(row: PortRow) -> str:
         return "refused"
     if _fails(row):
         return "differs"
-    return "undecided" if any(law.verdict == "undecided" for law in row.laws) else "same in all laws"
+    undecided = [law.reason for law in row.laws if law.verdict == "undecided"]
+    if any(not _CALL_ERROR.match(reason) for reason in undecided):
+        return "undecided"
+    return "error in a call" if undecided else "same in all laws"
 
 
 def _fails(row: PortRow) -> bool:

@@ -33,7 +33,8 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
         if key not in SIZE_KEYS and isinstance(value, (bool, int, float)):
             for other in dict.fromkeys(_alternatives(key, value, usual, defaults)):
                 if other != value and isinstance(other, (bool, int, float)):
-                    yield Candidate("other", key, str(value), str(other), with_values({key: other}))
+                    change, likely = with_values({key: other}), isinstance(value, bool)
+                    yield Candidate("other", key, str(value), str(other), change, likely=likely)
     for kind in sorted({_kind(name) for name, _ in _biases(reference.model)}):
         change = Change(prepare=partial(_remove_biases, kind=kind))
         yield Candidate("other", f"biases of {kind}", "in the checkpoint", "not read", change)

@@ -23,7 +23,7 @@ PREFIX = "apply_rotary"  # of the functions of transformers that rotate queries 
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del defaults
-    if not _rotary_functions(reference.model):
+    if not rotary_functions(reference.model):
         return
     for per_pair in (1, 2):  # entries of the table of cosines for a pair, as two libraries of angles have it
         for interleaved in (True, False):
@@ -32,14 +32,15 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
             yield Candidate("rotary layout", "rotary layout", "the other one", assumed, Change(patch=patch))
 
 
-def _rotary_functions(model: Any) -> dict[str, Callable[..., Any]]:
+def rotary_functions(model: Any) -> dict[str, Callable[..., Any]]:
+    """The functions of the module of a model that rotate queries and keys, by name."""
     module = sys.modules[type(model).__module__]
     return {name: value for name, value in vars(module).items() if name.startswith(PREFIX) and callable(value)}
 
 
 def _swapped_layout(model: Any, *, to_interleaved: bool, per_pair: int) -> AbstractContextManager[object]:
     stack, module = ExitStack(), sys.modules[type(model).__module__]
-    for name, function in _rotary_functions(model).items():
+    for name, function in rotary_functions(model).items():
         stack.enter_context(patch_attribute(module, name, _wrap(function, to_interleaved, per_pair)))
     return stack
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from orderproof.models.hf.context_spans import context_spans
 from orderproof.ports.causes.cause import Candidate, Cause, Defaults, ropes, with_values
 from orderproof.ports.reference import Reference, window_of
 
 NO_WINDOW = 1 << 20  # [tokens]; longer than any text, and the layers keep their type
-FULL = "full_attention"
+FULL, LOCAL = "full_attention", "sliding_attention"
+MAX_PERIOD = 6  # layers; models with a window have one full layer in 2 to 6
 
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del defaults
+    yield from _patterns(reference.config)
     config = reference.config
     if (window := window_of(config)) is None:
         return
@@ -35,6 +38,23 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
         yield Candidate(
             "window", "layer_types", "as stated", "shifted by a layer", with_values({"layer_types": shifted})
         )
+
+
+def _patterns(config: Any) -> Iterator[Candidate]:
+    """Patterns that an engine may have in its program: one full layer in each group of layers."""
+    types = list(getattr(config, "layer_types", None) or ())
+    if not isinstance(getattr(config, "sliding_window", None), int) or not {*types} <= {FULL, LOCAL} or not types:
+        return
+    patterns = {
+        tuple(FULL if layer % period == full else LOCAL for layer in range(len(types))): None
+        for period in range(2, MAX_PERIOD + 1)
+        for full in (0, period - 1)
+    }
+    for pattern in patterns:
+        if list(pattern) != types:
+            places = [str(layer) for layer, kind in enumerate(pattern) if kind == FULL]
+            assumed = f"full attention in layer{'s' * (len(places) > 1)} {', '.join(places) or 'none'}"
+            yield Candidate("window", "layer_types", "as stated", assumed, with_values({"layer_types": list(pattern)}))
 
 
 CAUSE = Cause("window", 10, _candidates)

@@ -39,18 +39,11 @@ class _MlxModel(LoadedModel):
         return Scores(np.concatenate(parts))
 
     def batch(self, rows: Sequence[Row]) -> list[Scores]:
-        from mlx_lm.models.cache import BatchKVCache, BatchRotatingKVCache, KVCache, RotatingKVCache, make_prompt_cache
+        from mlx_lm.models.cache import make_prompt_cache
 
         longest = max(map(len, rows))
         pads = [longest - len(row) for row in rows]
-        caches: list[Any] = []
-        for single in make_prompt_cache(self.model):
-            if isinstance(single, RotatingKVCache):
-                caches.append(BatchRotatingKVCache(single.max_size, pads))
-            elif isinstance(single, KVCache):
-                caches.append(BatchKVCache(pads))
-            else:
-                raise EngineError(f"its cache {type(single).__name__} takes no left-padded rows")
+        caches = [_padded_cache(single, pads) for single in make_prompt_cache(self.model)]
         output = self._logits([[0] * pad + list(row) for pad, row in zip(pads, rows, strict=True)], caches)
         return [Scores(each[pad:]) for pad, each in zip(pads, output, strict=True)]
 
@@ -60,6 +53,30 @@ class _MlxModel(LoadedModel):
 
         steps = generate_step(mx.array(np.array(row)), self.model, max_tokens=count)
         return [int(token) for token, _ in steps]
+
+
+def _padded_cache(single: Any, pads: list[int]) -> Any:
+    """The cache of mlx-lm for rows with these numbers of pads on the left, in place of an empty cache for one row."""
+    import mlx.core as mx
+    from mlx_lm.models.cache import (
+        ArraysCache,
+        BatchKVCache,
+        BatchRotatingKVCache,
+        CacheList,
+        KVCache,
+        RotatingKVCache,
+    )
+
+    if isinstance(single, RotatingKVCache):
+        return BatchRotatingKVCache(single.max_size, pads)
+    if isinstance(single, KVCache):
+        return BatchKVCache(pads)
+    if isinstance(single, CacheList):
+        return CacheList(*(_padded_cache(each, pads) for each in single.caches))
+    if isinstance(single, ArraysCache):
+        single.left_padding = mx.array(pads)
+        return single
+    raise EngineError(f"its cache {type(single).__name__} takes no left-padded rows")
 
 
 class MlxEngine(InferenceEngine):

@@ -24,6 +24,10 @@ _DTYPES = {
 EXPORT_ROWS, EXPORT_LENGTH = 2, 5  # of the example inputs; both axes are dynamic
 
 
+class FixedSizesError(ValueError):
+    """The exporter wrote a graph for one batch size or one length."""
+
+
 class _OnnxModel(LoadedModel):
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -73,14 +77,17 @@ class OnnxRuntimeEngine(InferenceEngine):
 
     def load(self, folder: Path) -> LoadedModel:
         if self.target:
-            return _OnnxModel(_session(Path(self.target)))
+            return _OnnxModel(open_session(Path(self.target)))
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "model.onnx"
             _export(folder, file)
-            return _OnnxModel(_session(file))
+            session = open_session(file)
+            check_axes(session)
+            return _OnnxModel(session)
 
 
-def _session(file: Path) -> Any:
+def open_session(file: Path) -> Any:
+    """A session of ONNX Runtime on one thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -120,6 +127,14 @@ def _export(folder: Path, file: Path) -> None:
             Logits(), tuple(values[name] for name in names), str(file), input_names=names, dynamo=True, verbose=False,
             dynamic_shapes=((axes,) * len(names),), external_data=False,
         )  # fmt: skip
+
+
+def check_axes(session: Any) -> None:
+    """Raise `FixedSizesError` if a size of the example inputs became a constant of the graph."""
+    fixed = {entry.name: entry.shape for entry in session.get_inputs() if any(isinstance(n, int) for n in entry.shape)}
+    if fixed:
+        shapes = ", ".join(f"{name} {list(shape)}" for name, shape in fixed.items())
+        raise FixedSizesError(f"torch.onnx.export was asked for dynamic axes and wrote fixed ones: {shapes}")
 
 
 def _input_names(model: Any) -> list[str]:
