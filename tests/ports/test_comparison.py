@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from orderproof.laws import find_port_law
+from orderproof.laws.ports import PortCall
+from orderproof.laws.ports.port_law import PortModel
 from orderproof.ports.comparison import profile, resolution
 from orderproof.ports.engines.engine import Scores
+from orderproof.ports.reference import Logits, Reference
+from orderproof.ports.reference_checks import decisive_call
 
 RANDOM = np.random.default_rng(0)
 
@@ -36,3 +41,26 @@ def test_log_probabilities_among_candidates_are_compared_with_those_of_the_same_
     assert profile([scores], [logits], 1e-6).first is None
     moved = logits + 0.1 * (np.arange(9) == 3)
     assert profile([scores], [moved], 1e-6).first == 0
+
+
+class RoundedReference(Reference):
+    """A reference whose rounding grows with the index of the token."""
+
+    growth = 0.0  # relative, for each token
+    port_model = PortModel(vocabulary=99)
+
+    def outputs(self, call: PortCall, changes: object = (), *, double: bool = False) -> list[Logits]:
+        tokens = np.array(call.rows[0])
+        logits = np.sin(np.outer(tokens, np.arange(1, 9)))
+        return [logits if double else logits * (1 + self.growth * np.arange(len(tokens))[:, None])]
+
+
+@pytest.mark.parametrize(("growth", "length"), [(1e-9, 1024), (2e-6, 512), (4e-6, 256), (1e-3, 1024)])
+def test_far_positions_are_as_far_as_the_reference_decides_something(growth: float, length: int) -> None:
+    law, reference = find_port_law("same_far_positions"), RoundedReference("rounded", model=None)
+    reference.growth = growth
+    call = law.call(reference.port_model)
+    assert call is not None
+    chosen = decisive_call(reference, law, call)
+    assert chosen.length == length
+    assert chosen.rows[0] == call.rows[0][:length]

@@ -27,6 +27,7 @@ from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
 from orderproof.ports.explanation import Explanation, FoundCause, explain
 from orderproof.ports.older_config import older_keys
 from orderproof.ports.reference import Change, Reference
+from orderproof.ports.reference_checks import control, decisive_call, nearer_output, own_cache_difference
 from orderproof.ports.tokenizer import write_tokenizer
 from orderproof.records.audit import Verdict
 
@@ -68,7 +69,7 @@ class PortRun:
         for law in self.laws:
             if law.ability in self.engine.abilities and law.inapplicable_reason(model) is None:
                 if (call := law.call(model)) is not None:
-                    calls[law.name] = call
+                    calls[law.name] = decisive_call(self.reference, law, call) if law.may_shorten else call
         return calls
 
     @cached_property
@@ -158,48 +159,25 @@ class PortRun:
             return self._compared_tokens(law, call, [int(each) for each in output if not isinstance(each, Scores)])
         scores = [each for each in output if isinstance(each, Scores)]
         single, double = self.reference.outputs(call), self.reference.outputs(call, double=True)
-        start = law.first_compared(self.reference.port_model)
+        start = law.first_compared(self.reference.port_model, call)
         check_scores(scores, double)
         known = resolution(scores, self.reference.port_model.vocabulary)
         scale = max(float(abs(each).max()) for each in double)
         limit = max(tolerance(single, double), known.step / scale)
         found = profile(scores, double, limit, start=start)
-        if call.kind == "chunks" and (own := self._own_cache_difference(call)) > limit:
+        if call.kind == "chunks" and (own := own_cache_difference(self.reference, call)) > limit:
             note = f"the reference itself differs between calls with a cache and one call, by up to {own:.2g}"
-            found, equal = self._nearer_to_one_call(scores, call, found)
+            found, equal = nearer_output(self.reference, scores, call, found)
             if found.first is not None:
                 return PortResult(law, "undecided", f"{note}; {self.engine.name} differs from both", call)
             known = replace(known, notes=(*known.notes, f"{note}: {self.engine.name} equals {equal}"))
         result = PortResult(
             law, "held" if found.first is None else "refuted", call=call, profile=found,
-            rounding=rounding(single, double), control=self._control(call, start), notes=known.notes,
+            rounding=rounding(single, double), control=control(self.reference, call, start), notes=known.notes,
         )  # fmt: skip
         if found.first is None or not self.explains:
             return result
         return self._explained(result, scores, found)
-
-    def _own_cache_difference(self, call: PortCall) -> float:
-        """The relative difference of the reference in calls with a cache from one call."""
-        return rounding(self.reference.outputs(call), self.reference.outputs(PortCall("prefill", call.rows)))
-
-    def _nearer_to_one_call(self, scores: Sequence[Scores], call: PortCall, found: Profile) -> tuple[Profile, str]:
-        """The profile against the output of the reference that the engine equals, and which one that is.
-
-        A port that gives either of two outputs of the reference computes no other model.
-        """
-        if found.first is None:
-            return found, "the calls with a cache"
-        whole = self.reference.outputs(PortCall("prefill", call.rows), double=True)
-        return profile(scores, whole, found.tolerance, start=found.start), "the one call"
-
-    def _control(self, call: PortCall, start: int) -> float:
-        """The largest change of the compared outputs of the reference if every token is another one."""
-        vocabulary = self.reference.port_model.vocabulary
-        rows = tuple(tuple((token + 1) % vocabulary for token in row) for row in call.rows)
-        other = self.reference.outputs(PortCall("prefill", rows))
-        same = self.reference.outputs(PortCall("prefill", call.rows))
-        gaps = [abs(a[start:] - b[start:]).max() for a, b in zip(same, other, strict=True) if len(a) > start]
-        return float(max(gaps) / max(abs(each).max() for each in same))
 
     def _explained(self, result: PortResult, scores: Sequence[Scores], found: Profile) -> PortResult:
         assert result.call is not None

@@ -39,6 +39,14 @@ STATED_UPSTREAM = {  # by engine and setting: where a project speaks of a differ
     ("mlx", "rope_parameters.rope_theta"): "[mlx-lm pull request 953](https://github.com/ml-explore/mlx-lm/pull/953)",
     ("mlx", "rope_parameters.rope_type"): "[mlx-lm pull request 953](https://github.com/ml-explore/mlx-lm/pull/953)",
     ("mlx", "sliding_window"): "[mlx-lm pull request 44](https://github.com/ml-explore/mlx-lm/pull/44), closed",
+    ("llamacpp", "sliding_window"): "[llama.cpp issue 3377](https://github.com/ggml-org/llama.cpp/issues/3377), closed",
+    ("llamacpp", "activation"): "[llama.cpp issue 29252](https://github.com/ggml-org/llama.cpp/issues/29252)",
+    ("llamacpp", "norm_topk_prob"): (
+        "[transformers issue 41151](https://github.com/huggingface/transformers/issues/41151), closed"
+    ),
+    ("ctranslate2", "rope_parameters.rope_type"): (
+        "[CTranslate2 issue 1764](https://github.com/OpenNMT/CTranslate2/issues/1764)"
+    ),
 }
 _CALL_ERROR = re.compile(r"\S+ (raised |ended its process|was not done)")  # by the engine, in a call of a law
 _SIGNS = {"held": "same", "undecided": "?", "not_applicable": "-"}

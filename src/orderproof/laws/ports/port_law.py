@@ -78,6 +78,7 @@ class PortLaw(Law):
 
     remedy: str
     ability: CallKind | None = None  # that the engine needs
+    may_shorten: bool = False  # `shorter_call` returns one
 
     def inapplicable_reason(self, model: PortModel) -> str | None:
         """Why the law has no meaning for a model; None if it has one."""
@@ -88,7 +89,12 @@ class PortLaw(Law):
     def call(self, model: PortModel) -> PortCall | None:
         """The call that is compared; None for a law that only loads the checkpoint."""
 
-    def first_compared(self, model: PortModel) -> int:
+    def first_compared(self, model: PortModel, call: PortCall) -> int:
         """The index of the first token whose output is compared."""
-        del model
+        del model, call
         return 0
+
+    def shorter_call(self, call: PortCall) -> PortCall | None:
+        """A shorter call that the law allows, for a reference whose rounding grows with the length, or None."""
+        del call
+        return None

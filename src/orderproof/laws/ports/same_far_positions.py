@@ -2,6 +2,7 @@
 
     E(x)_t = f(x)_t   for the last tokens t of a long text
 
+A text of 1024 tokens, or a shorter one where the rounding of the reference hides every difference in it.
 An angle p * frequency that is rounded to b bits after the point has an error that grows with p.
 Source: elementary; broken by positions or angles in a half precision.
 """
@@ -20,8 +21,13 @@ class SameFarPositions(PortLaw):
     def call(self, model: PortModel) -> PortCall:
         return PortCall("prefill", (model.tokens(model.at_most(FAR)),))
 
-    def first_compared(self, model: PortModel) -> int:
-        return max(0, model.at_most(FAR) - LAST_TOKENS)
+    def first_compared(self, model: PortModel, call: PortCall) -> int:
+        del model
+        return max(0, call.length - LAST_TOKENS)
+
+    def shorter_call(self, call: PortCall) -> PortCall | None:
+        length = call.length // 2
+        return PortCall("prefill", (call.rows[0][:length],)) if length > 2 * LAST_TOKENS else None
 
 
 LAW = SameFarPositions(
@@ -31,5 +37,6 @@ LAW = SameFarPositions(
     trait="has the same logits at far positions",
     expectation={"causal_lm": "holds"},
     ability="prefill",
+    may_shorten=True,
     remedy="Compute the angles of positions in float32.",
 )

@@ -24,7 +24,7 @@ class SamePastWindow(PortLaw):
     def call(self, model: PortModel) -> PortCall:
         return PortCall("prefill", (model.tokens(model.usual_length),))
 
-    def first_compared(self, model: PortModel) -> int:
+    def first_compared(self, model: PortModel, call: PortCall) -> int:
         return model.window or 0
 
 

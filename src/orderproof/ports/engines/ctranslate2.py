@@ -28,10 +28,16 @@ class _CTranslate2Model(LoadedModel):
         return self.batch([row])[0]
 
     def greedy(self, row: Row, count: int) -> list[int]:
-        (result,) = self.generator.generate_batch(
-            self._texts([row]), max_length=count, min_length=count, sampling_topk=1, include_prompt_in_result=False
-        )
-        return list(result.sequences_ids[0])
+        tokens: list[int] = []
+        while len(tokens) < count:  # it stops after an end token, which is a token like others here
+            (result,) = self.generator.generate_batch(
+                self._texts([[*row, *tokens]]), max_length=count - len(tokens), sampling_topk=1,
+                include_prompt_in_result=False, return_end_token=True,
+            )  # fmt: skip
+            if not result.sequences_ids[0]:
+                break
+            tokens += result.sequences_ids[0]
+        return tokens
 
 
 class CTranslate2Engine(InferenceEngine):
