@@ -16,10 +16,13 @@ MAX_PERIOD = 6  # layers; models with a window have one full layer in 2 to 6
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del defaults
+    if (window := window_of(reference.config)) is not None:
+        yield from _other_windows(reference.config, window)
     yield from _patterns(reference.config)
-    config = reference.config
-    if (window := window_of(config)) is None:
-        return
+
+
+def _other_windows(config: Any, window: int) -> Iterator[Candidate]:
+    """The layers with a window without it, with another one, and other layers."""
     sizes = {key: n for key, n in context_spans(config).items() if "window" in key or "attention_chunk" in key}
     setting = next(iter(sizes))
     yield Candidate(
