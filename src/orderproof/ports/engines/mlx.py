@@ -72,7 +72,7 @@ def _padded_cache(single: Any, pads: list[int]) -> Any:
     if isinstance(single, KVCache):
         return BatchKVCache(pads)
     if isinstance(single, CacheList):
-        return CacheList(*(_padded_cache(each, pads) for each in single.caches))
+        return CacheList(*(_padded_cache(each, pads) for each in single.caches))  # type: ignore[no-untyped-call]
     if isinstance(single, ArraysCache):
         single.left_padding = mx.array(pads)
         return single
