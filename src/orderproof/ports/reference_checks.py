@@ -1,4 +1,4 @@
-"""What a reference itself can show in a call: the size of a control, its own cache, a length that decides something."""
+"""Checks of a reference itself in a call: the size of a control, its own cache, a length that decides something."""
 
 from __future__ import annotations
 
