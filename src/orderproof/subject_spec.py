@@ -16,7 +16,7 @@ from typing import Literal
 from orderproof.errors import CheckpointError, SubjectError, UsageError
 from orderproof.registry import did_you_mean
 
-SpecForm = Literal["architecture", "folder", "object", "hub"]
+SpecForm = Literal["architecture", "folder", "object", "onnx", "hub"]
 
 ARCH_PREFIX = "arch:"
 MIN_LENGTH = 2  # [tokens]
@@ -25,7 +25,8 @@ CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 CHECKPOINT_SUFFIXES = (*PICKLE_SUFFIXES, ".safetensors", ".py", ".json", ".gguf", ".h5", ".onnx")
-SPEC_FORMS = "a checkpoint folder, a hub id, arch:NAME, file.py:name or package.module:name"
+ONNX_SUFFIX = ".onnx"
+SPEC_FORMS = "a checkpoint folder, a hub id, arch:NAME, file.py:name, package.module:name or file.onnx"
 _FILE = re.compile(r"(?P<place>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"(?P<place>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
@@ -49,6 +50,9 @@ def check_spec(spec: str, *, tiny: bool = False, attention: str | None = None, a
     if tiny:
         raise UsageError(f"--tiny shrinks an architecture, written arch:NAME; got {spec}")
     path = Path(spec).expanduser()
+    if path.suffix.lower() == ONNX_SUFFIX and not path.is_dir():
+        check_onnx_file(path, attention)
+        return "onnx"
     if path.exists():
         check_folder(path, path.resolve().name)
         return "folder"
@@ -186,6 +190,14 @@ def check_folder(path: Path, label: str) -> None:
     else:
         problem = "no such folder"
     raise CheckpointError(f"{path}: {problem}")
+
+
+def check_onnx_file(path: Path, attention: str | None = None) -> None:
+    """Raise `CheckpointError` if there is no such file, and `UsageError` for an option that it does not have."""
+    if not path.is_file():
+        raise CheckpointError(f"{path}: no such file")
+    if attention is not None:
+        raise UsageError(f"attention can be chosen for transformers models only; got {path}")
 
 
 def _names_in(path: Path) -> str:

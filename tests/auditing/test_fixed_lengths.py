@@ -56,6 +56,7 @@ UNKNOWN = {
     "a mixer": mixed,
     "a pooling matrix": lambda m, x: m.to_slots(x.transpose(1, 2)).transpose(1, 2),
     "a matrix on the left": lambda m, x: m.over_tokens.weight @ x,
+    "a loop over tokens": lambda m, x: torch.cat([m.features(x[:, k])[:, None] for k in range(7)], 1),
     "flattened": lambda m, x: (x.flatten(1) @ torch.ones(112, 7))[..., None],
 }
 

@@ -14,8 +14,8 @@ from orderproof.records.audit import Expectation
 
 SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
-    "arch:llama?num_hidden_layers=4 sets configuration values); or file.py:name / package.module:name "
-    "(a module, or a function that returns one)."
+    "arch:llama?num_hidden_layers=4 sets configuration values); file.py:name / package.module:name "
+    "(a module, or a function that returns one); or an ONNX file."
 )
 AttentionName = Literal["sdpa", "eager"]
 

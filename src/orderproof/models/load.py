@@ -9,6 +9,7 @@ from typing import Any
 from orderproof.errors import UsageError
 from orderproof.models import python_objects
 from orderproof.models.hf import architectures, checkpoint, hub
+from orderproof.models.onnx_file import load_file
 from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.subject import Subject
 from orderproof.subject_spec import NO_LAYOUT, Layout, check_spec
@@ -25,7 +26,7 @@ def load(
     layout: Layout = NO_LAYOUT,
     assume: Mapping[str, Any] | None = None,
 ) -> Subject:
-    """Load a checkpoint folder, a hub id, `arch:NAME?key=value`, `file.py:name` or `package.module:name`.
+    """Load a checkpoint folder, a hub id, `arch:NAME?key=value`, `file.py:name`, `package.module:name` or `file.onnx`.
 
     Args:
         spec: One of these forms.
@@ -44,6 +45,8 @@ def load(
 
     """
     form = check_spec(spec, tiny=tiny, attention=attention, allow_network=allow_network)
+    if form == "onnx":
+        return load_file.load_onnx(Path(spec).expanduser(), inputs=inputs, layout=layout, assume=assume)
     if form != "object":
         refuse_layout(spec, layout, "a model of transformers, whose axes are known")
         if inputs is not None:

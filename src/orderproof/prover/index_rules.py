@@ -275,7 +275,8 @@ def _joined(dims: Sequence[Dim], size: int) -> Dim:
     """A concatenated dimension: of one named index with features before and after it, or of features alone."""
     named = [k for k, dim in enumerate(dims) if any(part.kind != FEATURE for part in dim)]
     if not named:
-        return (Part(size, FEATURE),)
+        unrolled = len(dims) > 1 and all(dim_size(dim) == 1 for dim in dims)  # a loop over tokens ends so
+        return (Part(size),) if unrolled else (Part(size, FEATURE),)
     if len(named) > 1 or len(dims[named[0]]) != 1:
         return (Part(size),)
     part = dims[named[0]][0]

@@ -1,0 +1,125 @@
+"""Example inputs of an ONNX file: drawn from their types, shapes and names.
+
+Masks are ones, position ids count from zero, types of tokens are zero, and a cache has no tokens; these are computed
+for each number of tokens. Everything else is drawn: numbers, or ids below the size of the table that they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx
+import torch
+from onnx import ModelProto
+from torch import Tensor, nn
+
+from orderproof.errors import SubjectError
+from orderproof.models.onnx_file.module import OnnxModule, input_entries
+from orderproof.models.onnx_file.operators.elementwise import DTYPES
+
+ROWS, TOKENS = 2, 7  # of the examples; other sizes are drawn from them
+Size = int | str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One input: its name, dtype and sizes, a name for an open one; and how it is made: drawn, or computed."""
+
+    name: str
+    dtype: torch.dtype
+    sizes: tuple[Size, ...]
+    kind: str  # "drawn", "ones", "zeros" or "positions"
+
+
+class WithComputedInputs(nn.Module):
+    """A graph called with the inputs that are drawn; the others are computed from their sizes."""
+
+    def __init__(self, graph: OnnxModule, entries: Sequence[Entry]) -> None:
+        super().__init__()
+        self.graph, self.entries = graph, tuple(entries)
+
+    def forward(self, *inputs: Tensor) -> dict[str, Tensor]:
+        """The outputs by name."""
+        rest, known = iter(inputs), dict[str, int]()
+        drawn = [entry for entry in self.entries if entry.kind == "drawn"]
+        for entry, x in zip(drawn, inputs, strict=True):
+            known |= {size: n for size, n in zip(entry.sizes, x.shape, strict=True) if isinstance(size, str)}
+        return self.graph(  # type: ignore[no-any-return]
+            *(next(rest) if e.kind == "drawn" else _computed(e, known) for e in self.entries)
+        )
+
+
+def _computed(entry: Entry, known: dict[str, int]) -> Tensor:
+    sizes = [size_of(size, known) for size in entry.sizes]
+    if entry.kind == "positions":
+        return torch.arange(sizes[-1], dtype=entry.dtype).expand(sizes)
+    return torch.full(sizes, 1 if entry.kind == "ones" else 0, dtype=entry.dtype)
+
+
+def size_of(size: Size, known: dict[str, int]) -> int:
+    """A size: a number, a name, or a sum of these; the length of a cache is zero."""
+    if isinstance(size, int):
+        return size
+    if size in known:
+        return known[size]
+    if "+" in size:
+        parts = [part.strip() for part in size.split("+")]
+        return sum(int(part) if part.isdigit() else size_of(part, known) for part in parts)
+    if "past" in size.lower():
+        return 0
+    tokens = [n for name, n in known.items() if "batch" not in name.lower()]
+    if len(set(tokens)) != 1:
+        raise SubjectError(f"the size {size!r} of an input is not known from the others; give inputs=")
+    return tokens[0]
+
+
+def entries_of(model: ModelProto, name: str) -> list[Entry]:
+    """The inputs of a file. Raises `SubjectError` for a type of numbers that is not supported."""
+    found = []
+    for key, number, sizes in input_entries(model):
+        dtype = DTYPES.get(onnx.TensorProto.DataType.Name(number))
+        if dtype is None:
+            kind = onnx.TensorProto.DataType.Name(number)
+            raise SubjectError(f"{name}: input {key!r} has numbers of type {kind}, which is not supported")
+        found.append(Entry(key, dtype, tuple(sizes), _kind(key.lower(), dtype, sizes)))
+    return found
+
+
+def _kind(name: str, dtype: torch.dtype, sizes: Sequence[Size]) -> str:
+    if "mask" in name or dtype is torch.bool:
+        return "ones"
+    if "position" in name and not dtype.is_floating_point:
+        return "positions"
+    cache = "past" in name or any(isinstance(size, str) and "past" in size.lower() for size in sizes)
+    return "zeros" if cache or "token_type" in name or "segment" in name else "drawn"
+
+
+def drawn_examples(model: ModelProto, entries: Sequence[Entry]) -> tuple[Tensor, ...]:
+    """Example values of the inputs that are drawn."""
+    generator = torch.Generator().manual_seed(0)
+    sizes: dict[str, int] = {}
+    for entry in entries:
+        for axis, size in enumerate(entry.sizes):
+            if isinstance(size, str):
+                sizes.setdefault(size, ROWS if axis == 0 and len(entry.sizes) > 1 else TOKENS)
+    found = []
+    for entry in (e for e in entries if e.kind == "drawn"):
+        shape = [size_of(size, sizes) for size in entry.sizes]
+        if entry.dtype.is_floating_point:
+            found.append(torch.randn(shape, generator=generator).to(entry.dtype))
+        else:
+            found.append(torch.randint(_bound(model, entry.name), shape, generator=generator).to(entry.dtype))
+    return tuple(found)
+
+
+def _bound(model: ModelProto, name: str) -> int:
+    """The number of rows of the table that an input of ids reads, directly or through a cast; 2 if there is none."""
+    rows = {x.name: x.dims[0] for x in model.graph.initializer if len(x.dims) > 1}
+    same = {name}
+    for node in model.graph.node:
+        if node.op_type in ("Cast", "Identity") and node.input[0] in same:
+            same.add(node.output[0])
+        if node.op_type == "Gather" and node.input[1] in same and node.input[0] in rows:
+            return int(rows[node.input[0]])
+    return 2

@@ -1,0 +1,115 @@
+"""The subject of an ONNX file: its graph as a module, compared with ONNX Runtime where that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.errors import SubjectError, first_line
+from orderproof.models.plain_module import Inputs, from_module
+from orderproof.models.subject import Subject
+from orderproof.optional_packages import missing_packages, require_packages
+from orderproof.subject_spec import NO_LAYOUT, Layout
+
+if TYPE_CHECKING:
+    from orderproof.models.onnx_file.module import OnnxModule
+
+SAME_OUTPUT = 1e-3  # relative to the largest output; rounding of float32 is some 1e-6
+SAME_HALF_OUTPUT = 0.05  # in float16 and bfloat16
+
+
+def load_onnx(
+    path: Path, *, inputs: Inputs | None = None, layout: Layout = NO_LAYOUT, assume: Mapping[str, Any] | None = None
+) -> Subject:
+    """Read a file and build a subject from its graph.
+
+    Args:
+        path: The file; tensors that it stores outside must be in its folder.
+        inputs: Example inputs in the order of the graph, instead of those that are drawn.
+        layout: What the user states of its axes.
+        assume: See `from_module`.
+
+    Raises:
+        SubjectError: It is no ONNX file, an operator has no translation, or the translation differs from ONNX Runtime.
+        UsageError: onnx is not installed, or an argument does not fit.
+
+    """
+    require_packages(f"{path.name}: reading an ONNX file", "onnx", extra="onnx")
+    from orderproof.models.onnx_file.inputs import WithComputedInputs, drawn_examples, entries_of
+    from orderproof.models.onnx_file.module import OnnxModule
+
+    model = _read(path)
+    graph, notes = OnnxModule(model, path.name).eval(), []
+    module: nn.Module = graph
+    if inputs is None:
+        entries = entries_of(model, path.name)
+        inputs = drawn_examples(model, entries)
+        if not inputs:
+            raise SubjectError(f"{path.name}: no input is drawn; give inputs=")
+        if computed := [f"{e.name} ({e.kind})" for e in entries if e.kind != "drawn"]:
+            module = WithComputedInputs(graph, entries)
+            notes.append(f"computed for each number of tokens: {', '.join(computed)}")
+    notes.append(
+        f"{graph.weight_count} tensors of the file count as weights; numbers, masks and triangles among its tensors "
+        "keep their values"
+    )
+    subject = from_module(
+        module, inputs, token_axis=layout.token_axis, outputs=layout.outputs, together=layout.together,
+        name=path.name, assume=assume,
+    )  # fmt: skip
+    notes.append(_compared(path, graph, subject))
+    subject.notes = (*notes, *subject.notes)
+    return subject
+
+
+def _read(path: Path) -> Any:
+    import onnx
+    from onnx import inliner
+
+    try:
+        model = onnx.load(str(path))
+    except Exception as error:  # protobuf and onnx raise errors of many classes for a damaged file
+        raise SubjectError(f"{path}: it cannot be read as an ONNX file: {first_line(error)}") from error
+    if not model.graph.node:
+        raise SubjectError(f"{path}: it cannot be read as an ONNX file: its graph has no nodes")
+    return inliner.inline_local_functions(model) if model.functions else model
+
+
+def _compared(path: Path, graph: OnnxModule, subject: Subject) -> str:
+    """A note that the translation computes what ONNX Runtime does. Raises `SubjectError` if it does not."""
+    if missing_packages("onnxruntime"):
+        return "onnxruntime is not installed: the translation to torch was compared with nothing"
+    import onnxruntime
+
+    calls: list[tuple[tuple[Tensor, ...], dict[str, Tensor]]] = []
+    hook = graph.register_forward_hook(lambda _, given, found: calls.append((given, found)))
+    try:
+        with torch.no_grad():
+            subject.module(*subject.sample(subject.default_length, 0).inputs)
+    finally:
+        hook.remove()
+    given, found = calls[-1]
+    feeds = {name: x.numpy() for name, x in zip(graph.input_names, given, strict=True)}
+    try:
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        expected = session.run(list(found), feeds)
+    except Exception as error:  # noqa: BLE001 - the runtime may lack an operator, or refuse a type
+        return f"the translation to torch was compared with nothing: ONNX Runtime fails: {first_line(error)}"
+    for (name, x), other in zip(found.items(), expected, strict=True):
+        _check_same(path, name, x, torch.from_numpy(other))
+    return "the translation to torch computes what ONNX Runtime computes on one example"
+
+
+def _check_same(path: Path, name: str, found: Tensor, expected: Tensor) -> None:
+    limit = SAME_HALF_OUTPUT if found.dtype in (torch.float16, torch.bfloat16) else SAME_OUTPUT
+    same = found.shape == expected.shape
+    gap = float((found.double() - expected.double()).abs().max()) if same and found.numel() else 0.0
+    if not same or not gap <= limit * max(float(expected.double().abs().max()) if expected.numel() else 0.0, 1e-6):
+        raise SubjectError(
+            f"{path.name}: the translation to torch gives another output {name!r} than ONNX Runtime "
+            f"({gap:.2g} apart); please report it"
+        )

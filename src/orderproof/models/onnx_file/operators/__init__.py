@@ -1,0 +1,1 @@
+"""Operators of ONNX, one file for each family."""

@@ -1,0 +1,136 @@
+"""Operators that read or write at indices, and those that sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orderproof.models.onnx_file.operation import Operation, operator
+from orderproof.models.onnx_file.operators.movement import rows_of
+from orderproof.models.onnx_file.values import Value, are_numbers, as_tensor, integers
+
+
+@operator("Gather")
+def gather(call: Operation) -> Value:
+    """The entries of an axis at indices."""
+    x, index = call.value(0), call.value(1)
+    axis = call.attribute("axis", 0) % x.ndim
+    if isinstance(index, np.ndarray) and all(isinstance(i, int) for i in index.flat):
+        return rows_of(x, index, axis)
+    x, index = as_tensor(x), as_tensor(index)
+    if axis == 0 and x.ndim == 2 and x.is_floating_point():
+        return F.embedding(index, x)
+    found = x.index_select(axis, index.reshape(-1))
+    return found.reshape([*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]])
+
+
+@operator("GatherElements")
+def gather_elements(call: Operation) -> Value:
+    """One entry of an axis for every element."""
+    return torch.gather(call.tensor(0), call.attribute("axis", 0), call.tensor(1))
+
+
+@operator("GatherND")
+def gather_nd(call: Operation) -> Value:
+    """Elements at tuples of indices."""
+    x, index = call.tensor(0), call.tensor(1)
+    if call.attribute("batch_dims", 0):
+        raise call.refuse("batch_dims")
+    return x[tuple(index.unbind(-1))]
+
+
+@operator("ScatterElements")
+def scatter_elements(call: Operation) -> Value:
+    """A copy with one entry of an axis replaced for every element."""
+    x, axis, how = call.tensor(0), call.attribute("axis", 0), call.attribute("reduction", "none")
+    index, source = call.tensor(1), call.tensor(2)
+    if how == "none":
+        return x.scatter(axis, index, source)
+    return x.scatter_reduce(axis, index, source, {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}[how])
+
+
+@operator("ScatterND")
+def scatter_nd(call: Operation) -> Value:
+    """A copy with elements replaced at tuples of indices."""
+    x, index, source = call.tensor(0), call.tensor(1), call.tensor(2)
+    how = call.attribute("reduction", "none")
+    if how not in ("none", "add"):
+        raise call.refuse(f"reduction {how!r}")
+    return x.index_put(tuple(index.unbind(-1)), source, accumulate=how == "add")
+
+
+@operator("OneHot")
+def one_hot(call: Operation) -> Value:
+    """One of two values: whether an index is the number of the entry."""
+    index, count, pair = call.tensor(0), int(integers(call.value(1))[0]), call.tensor(2)
+    axis = call.attribute("axis", -1) % (index.ndim + 1)
+    places = torch.arange(count).reshape([-1 if d == axis else 1 for d in range(index.ndim + 1)])
+    return torch.where(torch.remainder(index, count).unsqueeze(axis) == places, pair[1], pair[0])
+
+
+@operator("CumSum")
+def cumsum(call: Operation) -> Value:
+    """Running sums, from the end if `reverse` is set, without the own element if `exclusive` is."""
+    x, axis = call.tensor(0), int(integers(call.value(1))[0])
+    backward = bool(call.attribute("reverse", 0))
+    x = x.flip(axis) if backward else x
+    found = x.cumsum(axis, dtype=x.dtype)
+    found = found - x if call.attribute("exclusive", 0) else found
+    return found.flip(axis) if backward else found
+
+
+@operator("TopK")
+def top_k(call: Operation) -> list[Value]:
+    """The largest or smallest entries of an axis, and their indices."""
+    count = int(integers(call.value(1))[0])
+    largest = bool(call.attribute("largest", 1))
+    return list(torch.topk(call.tensor(0), count, call.attribute("axis", -1), largest=largest))
+
+
+@operator("ArgMax", "ArgMin")
+def arg_max(call: Operation) -> Value:
+    """The first index of the largest or smallest entry."""
+    if call.attribute("select_last_index", 0):
+        raise call.refuse("the last index")
+    function = torch.argmax if call.name == "ArgMax" else torch.argmin
+    return function(call.tensor(0), call.attribute("axis", 0), keepdim=bool(call.attribute("keepdims", 1)))
+
+
+_REDUCTIONS = {
+    "ReduceSum": lambda x, axes, keep: x.sum(axes, keepdim=keep),
+    "ReduceMean": lambda x, axes, keep: x.mean(axes, keepdim=keep),
+    "ReduceMax": lambda x, axes, keep: x.amax(axes, keepdim=keep),
+    "ReduceMin": lambda x, axes, keep: x.amin(axes, keepdim=keep),
+    "ReduceL1": lambda x, axes, keep: x.abs().sum(axes, keepdim=keep),
+    "ReduceL2": lambda x, axes, keep: x.square().sum(axes, keepdim=keep).sqrt(),
+    "ReduceSumSquare": lambda x, axes, keep: x.square().sum(axes, keepdim=keep),
+    "ReduceLogSumExp": lambda x, axes, keep: x.logsumexp(axes, keepdim=keep),
+}
+
+
+@operator(*_REDUCTIONS, "ReduceProd")
+def reduction(call: Operation) -> Value:
+    """A sum, mean, maximum, minimum, product or norm over axes."""
+    x, axes = call.value(0), call.listed("axes", 1)
+    keep = bool(call.attribute("keepdims", 1))
+    if not axes and call.attribute("noop_with_empty_axes", 0):
+        return x
+    axes = [int(d) % x.ndim for d in axes or range(x.ndim)]
+    if are_numbers(x):
+        functions: dict[str, Any] = {
+            "ReduceProd": np.prod,
+            "ReduceSum": np.sum,
+            "ReduceMax": np.max,
+            "ReduceMin": np.min,
+        }
+        return np.asarray(functions[call.name](x, axis=tuple(axes), keepdims=keep), dtype=object)
+    if call.name != "ReduceProd":
+        found: Tensor = _REDUCTIONS[call.name](as_tensor(x), axes, keep)
+        return found
+    for d in sorted(axes, reverse=True):
+        x = as_tensor(x).prod(d, keepdim=keep)
+    return x

@@ -1,0 +1,186 @@
+"""Products, convolutions, normalizations, attention and pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orderproof.models.onnx_file.operation import Operation, operator
+from orderproof.models.onnx_file.values import Value
+
+
+@operator("MatMul")
+def matmul(call: Operation) -> Value:
+    """A product of matrices."""
+    return torch.matmul(call.tensor(0), call.tensor(1))
+
+
+@operator("FusedMatMul")
+def fused_matmul(call: Operation) -> Value:
+    """A product of matrices that may be transposed, times a number."""
+    if call.attribute("transBatchA", 0) or call.attribute("transBatchB", 0):
+        raise call.refuse("transposed batches")
+    a, b = (x.mT if call.attribute(key, 0) else x for x, key in _both(call))
+    return torch.mul(torch.matmul(a, b), call.attribute("alpha", 1.0))
+
+
+def _both(call: Operation) -> list[tuple[Tensor, str]]:
+    return [(call.tensor(0), "transA"), (call.tensor(1), "transB")]
+
+
+@operator("Gemm")
+def gemm(call: Operation) -> Value:
+    """A product of two matrices and a bias, each times a number."""
+    a, b = (x.mT if call.attribute(key, 0) else x for x, key in _both(call))
+    alpha, beta, bias = call.attribute("alpha", 1.0), call.attribute("beta", 1.0), call.optional_tensor(2)
+    found = torch.matmul(a, b)
+    found = found if alpha == 1 else alpha * found
+    return found if bias is None else found + (bias if beta == 1 else beta * bias)
+
+
+@operator("Einsum")
+def einsum(call: Operation) -> Value:
+    """A sum of products with labels."""
+    return torch.einsum(call.attribute("equation"), *(call.tensor(k) for k in range(len(call.inputs))))
+
+
+@operator("Conv", "ConvTranspose")
+def convolution(call: Operation) -> Value:
+    """A convolution."""
+    x, weight, bias = call.tensor(0), call.tensor(1), call.optional_tensor(2)
+    rank = x.ndim - 2
+    stride, dilation = (call.attribute(key, [1] * rank) for key in ("strides", "dilations"))
+    groups, widths = (
+        call.attribute("group", 1),
+        _widths(call, list(x.shape[2:]), list(weight.shape[2:]), stride, dilation),
+    )
+    if call.name == "ConvTranspose":
+        if widths[:rank] != widths[rank:] or call.attribute("output_shape"):
+            raise call.refuse("this padding")
+        function: Any = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
+        extra = call.attribute("output_padding", [0] * rank)
+        return function(x, weight, bias, stride, widths[:rank], extra, groups, dilation)  # type: ignore[no-any-return]
+    if widths[:rank] != widths[rank:]:
+        x = F.pad(x, [n for d in reversed(range(rank)) for n in (widths[d], widths[d + rank])])
+        widths = [0] * 2 * rank
+    function = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
+    return function(x, weight, bias, stride, widths[:rank], dilation, groups)  # type: ignore[no-any-return]
+
+
+def _widths(call: Operation, sizes: list[Any], kernel: list[int], stride: list[int], dilation: list[int]) -> list[int]:
+    """The padding before each axis, then after each."""
+    rank, how = len(kernel), call.attribute("auto_pad", "NOTSET")
+    if how in ("NOTSET", "VALID"):
+        return list(call.attribute("pads", [0] * 2 * rank)) if how == "NOTSET" else [0] * 2 * rank
+    both = [
+        max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        for n, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)
+    ]
+    first = [n // 2 if how == "SAME_UPPER" else n - n // 2 for n in both]
+    return first + [n - m for n, m in zip(both, first, strict=True)]
+
+
+@operator("Softmax", "LogSoftmax")
+def softmax(call: Operation) -> Value:
+    """A softmax along an axis; before version 13 over all axes from there on."""
+    x, function = call.tensor(0), torch.softmax if call.name == "Softmax" else torch.log_softmax
+    axis = call.attribute("axis", -1 if call.version >= 13 else 1) % x.ndim
+    if call.version >= 13 or axis == x.ndim - 1:
+        return function(x, axis)
+    return function(x.flatten(axis), -1).reshape(x.shape)
+
+
+@operator("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
+def layer_norm(call: Operation) -> Value:
+    """A normalization over the last axes; only its first output."""
+    x, axis = call.tensor(0), call.attribute("axis", -1)
+    shape = list(x.shape[axis % x.ndim :])
+    if call.name == "LayerNormalization":
+        return F.layer_norm(x, shape, call.tensor(1), call.optional_tensor(2), call.attribute("epsilon", 1e-5))
+    return F.rms_norm(x, shape, call.tensor(1), call.attribute("epsilon", 1e-5))
+
+
+@operator("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
+def skip_layer_norm(call: Operation) -> list[Value]:
+    """A normalization of a sum, and the sum as output 3."""
+    simple = call.name == "SkipSimplifiedLayerNormalization"
+    total, bias = call.tensor(0) + call.tensor(1), call.optional_tensor(3 if simple else 4)
+    total = total if bias is None else total + bias
+    shape, epsilon = [total.shape[-1]], call.attribute("epsilon", 1e-12)
+    if simple:
+        return [F.rms_norm(total, shape, call.tensor(2), epsilon), total, total, total]
+    return [F.layer_norm(total, shape, call.tensor(2), call.optional_tensor(3), epsilon), total, total, total]
+
+
+@operator("InstanceNormalization", "GroupNormalization", "BatchNormalization")
+def other_norms(call: Operation) -> Value:
+    """Normalizations of channels."""
+    x, weight, bias, epsilon = call.tensor(0), call.tensor(1), call.tensor(2), call.attribute("epsilon", 1e-5)
+    if call.name == "InstanceNormalization":
+        return F.instance_norm(x, weight=weight, bias=bias, eps=epsilon)
+    if call.name == "BatchNormalization":
+        if call.attribute("training_mode", 0):
+            raise call.refuse("training")
+        return F.batch_norm(x, call.tensor(3), call.tensor(4), weight, bias, eps=epsilon)
+    groups = call.attribute("num_groups")
+    if weight.numel() != x.shape[1]:  # before version 21: one weight for each group
+        weight, bias = (y.repeat_interleave(x.shape[1] // groups) for y in (weight, bias))
+    return F.group_norm(x, groups, weight, bias, epsilon)
+
+
+@operator("LpNormalization")
+def lp_normalization(call: Operation) -> Value:
+    """A vector divided by its norm."""
+    x = call.tensor(0)
+    norm: Tensor = torch.linalg.vector_norm(x, call.attribute("p", 2), call.attribute("axis", -1), keepdim=True)
+    return x / norm
+
+
+@operator("Attention")
+def attention(call: Operation) -> Value:
+    """Attention of version 23, without a cache."""
+    if call.output_count > 1 or any(call.optional(place) is not None for place in (4, 5, 6)):
+        raise call.refuse("a cache, or more than one output")
+    if call.attribute("softcap", 0.0) or call.attribute("qk_matmul_output_mode", 0):
+        raise call.refuse("softcap")
+    q, k, v = (call.tensor(place) for place in range(3))
+    flat = q.ndim == 3
+    if flat:
+        heads = (call.attribute("q_num_heads"), *[call.attribute("kv_num_heads")] * 2)
+        split = [x.reshape(*x.shape[:2], count, -1) for x, count in zip((q, k, v), heads, strict=True)]
+        q, k, v = (x.transpose(1, 2) for x in split)
+    mask, causal = call.optional_tensor(3), bool(call.attribute("is_causal", 0))
+    if causal and mask is not None:
+        raise call.refuse("a mask together with is_causal")
+    scale, grouped = call.attribute("scale"), bool(q.shape[1] != k.shape[1])
+    found = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, scale=scale, enable_gqa=grouped)
+    return found.transpose(1, 2).flatten(2) if flat else found
+
+
+@operator("GlobalAveragePool", "GlobalMaxPool")
+def global_pool(call: Operation) -> Value:
+    """The mean or the maximum of all places."""
+    x = call.tensor(0)
+    axes = list(range(2, x.ndim))
+    return x.mean(axes, keepdim=True) if call.name == "GlobalAveragePool" else x.amax(axes, keepdim=True)
+
+
+@operator("AveragePool", "MaxPool")
+def pool(call: Operation) -> Value:
+    """The mean or the maximum of windows."""
+    x, kernel = call.tensor(0), call.attribute("kernel_shape")
+    rank = len(kernel)
+    stride, widths = call.attribute("strides", [1] * rank), call.attribute("pads", [0] * 2 * rank)
+    if widths[:rank] != widths[rank:] or call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or rank > 2:
+        raise call.refuse("this padding")
+    ceil = bool(call.attribute("ceil_mode", 0))
+    if call.name == "MaxPool":
+        largest: Any = (F.max_pool1d, F.max_pool2d)[rank - 1]
+        return largest(x, kernel, stride, widths[:rank], call.attribute("dilations", [1] * rank), ceil)  # type: ignore[no-any-return]
+    average: Any = (F.avg_pool1d, F.avg_pool2d)[rank - 1]
+    return average(  # type: ignore[no-any-return]
+        x, kernel, stride, widths[:rank], ceil, bool(call.attribute("count_include_pad", 0))
+    )

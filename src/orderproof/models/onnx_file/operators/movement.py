@@ -1,0 +1,202 @@
+"""Operators that move, cut and join elements, and those about shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orderproof.models.onnx_file.operation import Operation, operator
+from orderproof.models.onnx_file.values import Numbers, Value, are_numbers, as_tensor, integers, numbers
+
+
+@operator("Shape", "Size")
+def shape(call: Operation) -> Value:
+    """The sizes of a tensor, or their product."""
+    sizes = list(call.value(0).shape)
+    if call.name == "Size":
+        return numbers(int(np.prod(sizes)))
+    end = call.attribute("end")
+    return numbers(sizes[call.attribute("start", 0) : len(sizes) if end is None else end])
+
+
+@operator("Reshape")
+def reshape(call: Operation) -> Value:
+    """Another shape; 0 keeps a size, and -1 is what remains."""
+    x, sizes = call.value(0), call.listed("shape", 1) or []
+    keeps = not call.attribute("allowzero", 0)
+    sizes = [x.shape[d] if keeps and type(n) is int and n == 0 else n for d, n in enumerate(sizes)]
+    return x.reshape(sizes)
+
+
+@operator("Flatten")
+def flatten(call: Operation) -> Value:
+    """Two dimensions."""
+    x, axis = call.tensor(0), call.attribute("axis", 1)
+    axis = axis % x.ndim if axis < 0 else axis
+    before = 1
+    for size in x.shape[:axis]:
+        before *= size
+    return x.reshape(before, -1)
+
+
+@operator("Transpose")
+def transpose(call: Operation) -> Value:
+    """Other order of dimensions."""
+    x = call.tensor(0)
+    return x.permute(call.attribute("perm", list(range(x.ndim))[::-1]))
+
+
+@operator("Squeeze")
+def squeeze(call: Operation) -> Value:
+    """Without dimensions of size one."""
+    x, axes = call.value(0), call.listed("axes", 1)
+    axes = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else [int(d) % x.ndim for d in axes]
+    if isinstance(x, np.ndarray):
+        return x.squeeze(tuple(axes))
+    for d in sorted(axes, reverse=True):
+        x = x.squeeze(d)
+    return x
+
+
+@operator("Unsqueeze")
+def unsqueeze(call: Operation) -> Value:
+    """With dimensions of size one."""
+    x, axes = call.value(0), call.listed("axes", 1) or []
+    for d in sorted(int(d) % (x.ndim + len(axes)) for d in axes):
+        x = np.expand_dims(x, d) if isinstance(x, np.ndarray) else x.unsqueeze(d)
+    return x
+
+
+@operator("Concat")
+def concat(call: Operation) -> Value:
+    """Several tensors one after the other."""
+    values, axis = [x for x in call.inputs if x is not None], call.attribute("axis", 0)
+    if are_numbers(*values):
+        return np.concatenate(values, axis)
+    return torch.cat([as_tensor(x) for x in values], axis)
+
+
+@operator("Split")
+def split(call: Operation) -> list[Value]:
+    """Parts along an axis, of sizes that are given or equal."""
+    x, axis = call.value(0), call.attribute("axis", 0)
+    size, sizes = x.shape[axis], call.listed("split", 1)
+    if sizes is None:
+        count = call.attribute("num_outputs", call.output_count)
+        part = -(-size // count)
+        sizes = [part] * (count - 1) + [size - part * (count - 1)]
+    if isinstance(x, np.ndarray):
+        return list(np.split(x, np.cumsum(sizes)[:-1].tolist(), axis))
+    return list(torch.split(x, sizes, axis))
+
+
+@operator("Slice")
+def slice_(call: Operation) -> Value:
+    """Parts of some axes, backward if a step is negative."""
+    x = call.value(0)
+    starts, ends = call.listed("starts", 1) or [], call.listed("ends", 2) or []
+    axes, steps = call.listed("axes", 3) or range(len(starts)), call.listed("steps", 4) or [1] * len(starts)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        d = int(axis) % x.ndim
+        if step > 0:
+            x = x[(slice(None),) * d + (slice(start, end, step),)]
+            continue
+        size = x.shape[d]
+        chosen = range(*slice(start, None if end < -size else end, step).indices(size))
+        x = np.take(x, list(chosen), d) if isinstance(x, np.ndarray) else x.index_select(d, torch.tensor(list(chosen)))
+    return x
+
+
+@operator("Expand")
+def expand(call: Operation) -> Value:
+    """A shape by broadcasting in both directions."""
+    x, sizes = call.value(0), integers(call.value(1))
+    if isinstance(x, np.ndarray) and len(sizes) <= 1 and all(type(n) is int for n in sizes):
+        return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(sizes)))
+    x = as_tensor(x)
+    own = [1] * (len(sizes) - x.ndim) + list(x.shape)
+    sizes = [1] * (len(own) - len(sizes)) + sizes
+    return x.expand([b if type(a) is int and a == 1 else a for a, b in zip(own, sizes, strict=True)])
+
+
+@operator("Tile")
+def tile(call: Operation) -> Value:
+    """Repeated along each axis."""
+    return call.tensor(0).repeat(integers(call.value(1)))
+
+
+@operator("Pad")
+def pad(call: Operation) -> Value:
+    """Elements before and after each axis."""
+    x, widths = call.tensor(0), call.listed("pads", 1) or []
+    axes = [int(d) % x.ndim for d in call.listed("axes", 3) or range(x.ndim)]
+    mode, fill = call.attribute("mode", "constant"), call.optional(2)
+    value = call.attribute("value", 0.0) if fill is None else fill.item()
+    by_axis = {d: (widths[k], widths[k + len(axes)]) for k, d in enumerate(axes)}
+    last = list(reversed(range(x.ndim)))
+    while mode != "constant" and by_axis.get(last[-1], (0, 0)) == (0, 0):
+        last.pop()  # torch reflects and repeats the last axes only
+    flat = [n for d in last for n in by_axis.get(d, (0, 0))]
+    if mode == "constant":
+        return F.pad(x, flat, value=value)
+    return F.pad(x, flat, mode={"reflect": "reflect", "edge": "replicate", "wrap": "circular"}[mode])
+
+
+@operator("Trilu")
+def trilu(call: Operation) -> Value:
+    """A triangle of the last two dimensions."""
+    diagonal = 0 if call.optional(1) is None else int(integers(call.optional(1))[0])
+    return (torch.triu if call.attribute("upper", 1) else torch.tril)(call.tensor(0), diagonal)
+
+
+@operator("Range")
+def range_(call: Operation) -> Value:
+    """Numbers from a start to an end."""
+    start, end, step = (call.value(place) for place in range(3))
+    values: list[Any] = [x.item() if are_numbers(x) else x.reshape(()).tolist() for x in (start, end, step)]
+    kinds = {x.dtype for x in (start, end, step) if isinstance(x, Tensor)}
+    return torch.arange(*values, dtype=kinds.pop() if kinds else None)
+
+
+@operator("ConstantOfShape")
+def constant_of_shape(call: Operation) -> Value:
+    """One number everywhere."""
+    sizes, value = integers(call.value(0)), call.attribute("value")
+    number = 0.0 if value is None else value.reshape(()).item()
+    if len(sizes) == 1 and isinstance(number, int) and type(sizes[0]) is int and sizes[0] <= MAX_AXES:
+        return numbers([number] * sizes[0])  # as long as a shape
+    dtype = call.real if value is None or value.dtype is torch.float32 else value.dtype
+    return torch.full(sizes, number, dtype=dtype)
+
+
+MAX_AXES = 8
+
+
+@operator("EyeLike")
+def eye_like(call: Operation) -> Value:
+    """Ones on a diagonal."""
+    x = call.tensor(0)
+    return torch.ones_like(x).tril(k := call.attribute("k", 0)).triu(k)
+
+
+@operator("DepthToSpace", "SpaceToDepth")
+def depth_to_space(call: Operation) -> Value:
+    """Channels as places, or places as channels."""
+    if call.name == "SpaceToDepth" or call.attribute("mode", "DCR") != "CRD":
+        raise call.refuse("this order of channels")
+    return F.pixel_shuffle(call.tensor(0), call.attribute("blocksize"))
+
+
+def rows_of(x: Value, index: Numbers, axis: int) -> Value:
+    """The entries of an axis at numbers that are known."""
+    if isinstance(x, np.ndarray):
+        return np.asarray(np.take(x, index.astype(np.int64), axis), dtype=object)
+    if index.ndim == 0:
+        return x.select(axis, index.item())
+    flat: list[Any] = [int(i) % x.shape[axis] for i in index.flat]
+    found = x.index_select(axis, torch.tensor(flat))
+    return found.reshape([*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]])
