@@ -172,6 +172,30 @@ def test_the_terms_and_their_arrows_do_not_overlap(open_page: Open, width: int):
         assert beside or box["y"] >= arrows["y"] + arrows["height"]
 
 
+def test_words_of_arrows_do_not_cover_each_other(open_page: Open):
+    page = open_page("attention").page
+    boxes = """texts => {
+      const all = texts.map(t => t.getBBox()), size = 400;
+      const meet = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+      const covered = all.flatMap((a, i) => all.slice(i + 1).map(b => meet(a, b))).filter(Boolean).length;
+      const outside = all.filter(b => b.x < 0 || b.y < 0 || b.x + b.width > size || b.y + b.height > size).length;
+      return [all.length, covered, outside];
+    }"""
+    words = "pneumonoultramicroscopic internationalization counterrevolutionary photosynthesis electroencephalograph "
+    for text, least in (
+        ("the cat chased the dog", 5),
+        (words + "uncharacteristically disproportionate misunderstanding", 3),
+    ):
+        type_words(page, text)
+        for encoding in ("none", "sinusoidal", "rotary", "alibi"):
+            page.locator(f"#attention-controls input[value={encoding}]").check(force=True)
+            for _ in range(2):
+                shown, covered, outside = page.locator("#attention-arrows .arrow text").evaluate_all(boxes)
+                assert shown >= least, (text, encoding)
+                assert (covered, outside) == (0, 0), (text, encoding)
+                page.locator("#attention-swap").click()
+
+
 def test_both_sides_of_an_equation_stay_in_one_line_with_eight_words(open_page: Open):
     page = open_page("rows", width=1280).page
     type_words(page, "eight words of the reader make large matrices")

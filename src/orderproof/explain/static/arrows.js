@@ -1,8 +1,11 @@
 // Weighted values as arrows, head to tail: the sum is where the last one ends, in whatever order they are added.
 import { el, escapeControls } from "./dom.js";
+import { labelPoint, placeLabels } from "./label_places.js";
 import { tween } from "./motion.js";
 
 const SIZE = 400, EDGE = 34;
+const LABEL = { size: SIZE, font: "600 17px ui-serif, Georgia, serif", height: 21 }; // as the style sheet has it
+const AXIS_NAMES = [{ left: SIZE - 110, right: SIZE, top: SIZE - 26, bottom: SIZE }, { left: 0, right: 110, top: 0, bottom: 26 }];
 const LABEL_LETTERS = 12;
 
 // terms: {key, kind, label, vector: [x, y]} in the order of addition. Each arrow starts where the one before it ends.
@@ -41,18 +44,21 @@ export function arrowDrawing({ paths, axes, label }) {
     ghost, arrows, ghostEnd, end, el("circle", { class: "origin", cx: x0, cy: y0, r: 5 }),
     el("text", { class: "tick", x: SIZE - 8, y: SIZE - 8, "text-anchor": "end" }, `${axes[0]} →`), el("text", { class: "tick", x: 8, y: 20 }, `↑ ${axes[1]}`));
 
-  function paint(terms, starts) {
-    arrows.replaceChildren(...terms.map(({ kind, label: word, vector }, i) => {
-      const [[x1, y1], [x2, y2]] = [at(starts[i]), at([starts[i][0] + vector[0], starts[i][1] + vector[1]])];
-      return arrow({ kind, word, x1, y1, x2, y2 });
-    }));
+  const lineOf = ({ label: word, vector }, start) => {
+    const [[x1, y1], [x2, y2]] = [at(start), at([start[0] + vector[0], start[1] + vector[1]])];
+    return { word: shortWord(word), x1, y1, x2, y2 };
+  };
+  const labelsOf = (terms) => placeLabels(startsOf(terms).map((start, i) => lineOf(terms[i], start)), LABEL, AXIS_NAMES);
+
+  function paint(terms, starts, labels) {
+    arrows.replaceChildren(...terms.map((term, i) => arrow(term.kind, lineOf(term, starts[i]), labels[i])));
     const [x, y] = at(endOf(terms)); // of the sum: it stays while the arrows change places
     end.setAttribute("cx", x);
     end.setAttribute("cy", y);
   }
 
   function show(terms, before = null, first = null) {
-    const goal = startsOf(terms);
+    const goal = startsOf(terms), labels = labelsOf(terms);
     if (first) {
       const points = [...startsOf(first), endOf(first)].map((point) => at(point).map((value) => value.toFixed(1)).join(" "));
       ghost.setAttribute("d", `M ${points.join(" L ")}`);
@@ -62,14 +68,18 @@ export function arrowDrawing({ paths, axes, label }) {
     }
     ghost.style.display = ghostEnd.style.display = first ? "" : "none";
     if (!before) {
-      paint(terms, goal);
+      paint(terms, goal, labels);
       return;
     }
-    const old = new Map(startsOf(before).map((start, i) => [before[i].key, { start, vector: before[i].vector }]));
-    const mix = (one, two, t) => one.map((value, f) => value + (two[f] - value) * t);
+    const oldLabels = labelsOf(before);
+    const old = new Map(startsOf(before).map((start, i) => [before[i].key, { start, vector: before[i].vector, label: oldLabels[i] }]));
+    const between = (one, two, t) => one + (two - one) * t;
+    const mix = (one, two, t) => one.map((value, f) => between(value, two[f], t));
+    const mixLabels = (one, two, t) => ({ along: between(one.along, two.along, t), away: between(one.away, two.away, t), shown: between(one.shown, two.shown, t) });
     tween("arrows", (t) => paint(
       terms.map((term) => ({ ...term, vector: mix(old.get(term.key).vector, term.vector, t) })),
       goal.map((start, i) => mix(old.get(terms[i].key).start, start, t)),
+      labels.map((label, i) => mixLabels(old.get(terms[i].key).label, label, t)),
     ));
   }
   return { svg, show };
@@ -81,13 +91,14 @@ function shortWord(word) {
   return letters.length > LABEL_LETTERS ? `${letters.slice(0, LABEL_LETTERS - 1).join("")}…` : letters.join("");
 }
 
-// A line with a head; the word is next to its middle.
-function arrow({ kind, word, x1, y1, x2, y2 }) {
+// A line with a head and its word.
+function arrow(kind, line, label) {
+  const { x1, y1, x2, y2 } = line;
   const angle = Math.atan2(y2 - y1, x2 - x1), length = Math.hypot(x2 - x1, y2 - y1);
   const head = Math.min(13, length * 0.6);
   const wing = (turn) => `${(x2 - head * Math.cos(angle + turn)).toFixed(1)} ${(y2 - head * Math.sin(angle + turn)).toFixed(1)}`;
-  const side = [(-Math.sin(angle)) * 13, Math.cos(angle) * 13];
+  const [x, y] = labelPoint(line, label);
   return el("g", { class: `arrow ${kind}` },
     el("line", { x1, y1, x2, y2 }), el("path", { d: `M ${x2} ${y2} L ${wing(0.42)} L ${wing(-0.42)} Z` }),
-    el("text", { x: (x1 + x2) / 2 + side[0], y: (y1 + y2) / 2 + side[1], "text-anchor": "middle", "dominant-baseline": "middle" }, shortWord(word)));
+    label.shown ? el("text", { x, y, opacity: label.shown, "text-anchor": "middle", "dominant-baseline": "middle" }, line.word) : null);
 }
