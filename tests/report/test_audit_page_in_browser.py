@@ -223,7 +223,7 @@ def test_nothing_is_cut_on_a_phone(see: Open, make: Callable[[], Report]):
 
 def test_a_report_without_failures_is_two_screens(see: Open):
     page = see(page_examples.healthy(), width=1280).page
-    assert page.evaluate("document.documentElement.scrollHeight") <= 2 * 900
+    assert page.evaluate("document.documentElement.scrollHeight") <= 2 * 800
 
 
 def test_a_mask_is_drawn_with_the_cells_that_must_be_hidden(see: Open):
