@@ -35,7 +35,8 @@ from orderproof.signals import sigint_blocked
 
 if sys.platform == "linux":
     PROCESSES = multiprocessing.get_context("forkserver")
-    PROCESSES.set_forkserver_preload(["orderproof.lab.trainer"])
+    # The optimizer of torch imports torch._dynamo: once in the server, and not in each process.
+    PROCESSES.set_forkserver_preload(["orderproof.lab.trainer", "torch._dynamo"])
 else:
     PROCESSES = multiprocessing.get_context("spawn")
 
