@@ -5,19 +5,20 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import pkgutil
 import re
-import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-import transformers.models
+import transformers
 from torch import Tensor, nn
 
 _ROTARY = re.compile(r"(?i)(rotary|rope)\w*embedding")
+_CLASS = re.compile(r"(?ms)^class (\w+)\((\w*)[^\n]*\n(.*?)(?=^\S|\Z)")
+_CONFIG = re.compile(r"def __init__\([^)]*?\bconfig: ([^,=)]+)")
+_FOLDER = Path(transformers.__file__).parent / "models"
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,17 @@ class Found:
     model: str
     """The folder in transformers.models."""
     name: str
-    config: type | None
+    config_name: str | None
 
     @property
     def module(self) -> Any:
         """The modeling code."""
         return importlib.import_module(f"transformers.models.{self.model}.modeling_{self.model}")
+
+    @property
+    def config(self) -> Any:
+        """The configuration class; None if the signature names none."""
+        return None if self.config_name is None else getattr(self.module, self.config_name)
 
     def build(self, config: object) -> nn.Module:
         """The model's own rotary module."""
@@ -42,30 +48,20 @@ class Found:
 
 @functools.cache
 def rotary_modules() -> tuple[Found, ...]:
-    """Every rotary module of transformers, with each configuration class its signature names."""
-    return tuple(found for info in pkgutil.iter_modules(transformers.models.__path__) for found in _of_model(info.name))
+    """Every rotary module of transformers, with each configuration class its signature names; none is imported."""
+    files = [file for file in sorted(_FOLDER.glob("*/modeling_*.py")) if file.stem == f"modeling_{file.parent.name}"]
+    return tuple(found for file in files for found in _of_model(file.parent.name, file.read_text(encoding="utf-8")))
 
 
-def _of_model(model: str) -> Iterator[Found]:
-    place = f"transformers.models.{model}.modeling_{model}"
-    folder = importlib.util.find_spec(f"transformers.models.{model}")
-    if folder is None or not folder.submodule_search_locations:
-        return
-    try:
-        source = importlib.util.find_spec(place)
-    except ModuleNotFoundError:
-        return
-    if source is None or source.origin is None:
-        return
-    text = Path(source.origin).read_text(encoding="utf-8")
-    names = [name for name in re.findall(r"(?m)^class (\w+)\(", text) if _ROTARY.search(name)]
-    for name in names:
-        module = importlib.import_module(place)
-        annotation = inspect.signature(getattr(module, name).__init__).parameters.get("config")
-        kind = None if annotation is None else annotation.annotation
-        kind = getattr(module, kind, None) if isinstance(kind, str) else kind
-        configs = [kind] if inspect.isclass(kind) and kind is not inspect.Parameter.empty else typing.get_args(kind)
-        for config in configs or [None]:
+def _of_model(model: str, text: str) -> Iterator[Found]:
+    classes = {name: (base, body) for name, base, body in _CLASS.findall(text)}
+    for name in filter(_ROTARY.search, classes):
+        base, body = classes[name]
+        if "def __init__" not in body:
+            _, body = classes.get(base, ("", ""))
+        annotation = _CONFIG.search(body)
+        names = [part.strip(" \"'") for part in annotation[1].split("|")] if annotation else []
+        for config in [each for each in names if each.endswith("Config")] or [None]:
             yield Found(model, name, config)
 
 

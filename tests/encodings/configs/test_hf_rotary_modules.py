@@ -66,7 +66,7 @@ def parameters() -> list[Any]:
     return [
         pytest.param(
             found,
-            id=f"{found.model}-{found.name}-{getattr(found.config, '__name__', 'none')}",
+            id=f"{found.model}-{found.name}-{found.config_name or 'none'}",
             marks=[] if found.name in REPRESENTATIVE else pytest.mark.slow,
         )
         for found in rotary_modules()
