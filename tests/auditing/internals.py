@@ -8,12 +8,16 @@ from orderproof.auditing import audit, prove
 from orderproof.auditing.api import report_on_law
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.proof import LawWalk, walk_graph
-from orderproof.auditing.verdict import ProofOptions, prove_law
+from orderproof.auditing.verdict import ProofOptions
+from orderproof.auditing.verdict import prove_law as prove_law_for_every_length
 from orderproof.auditing.witness import WitnessSearch
+from orderproof.laws.proved.proved_law import ProvedLaw
 from orderproof.models import load
+from orderproof.records.audit import Finding
 
 __all__ = [
     "ARCHITECTURES",
+    "AT_ONE_LENGTH",
     "NAMES",
     "AuditContext",
     "LawWalk",
@@ -23,6 +27,7 @@ __all__ = [
     "examined",
     "prove",
     "prove_law",
+    "prove_law_for_every_length",
     "report_on_law",
     "walk_graph",
 ]
@@ -36,6 +41,14 @@ ARCHITECTURES = [
     for name in NAMES
     for attention in ("sdpa", "eager")
 ]
+
+
+AT_ONE_LENGTH = ProofOptions(every_length=False)
+
+
+def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AT_ONE_LENGTH) -> tuple[Finding, ...]:
+    """Prove a law at the recorded length only: theorems for every length have tests of their own."""
+    return prove_law_for_every_length(context, law, options)
 
 
 @cache

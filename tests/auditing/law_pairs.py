@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from orderproof.auditing.api import audit_context
 from orderproof.auditing.certificates import certificates_of
-from orderproof.auditing.verdict import prove_law
 from orderproof.laws import find_proved_law
 from orderproof.models import from_module
 from orderproof.prover.recheck.check import recheck
 from orderproof.records.audit import Finding
+from tests.auditing.internals import prove_law
 
 VECTORS = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(1))
 IDS = torch.randint(32, (3, 8), generator=torch.Generator().manual_seed(1))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.verdict import prove_law
 from orderproof.laws import find_proved_law
 from orderproof.models import load
 from orderproof.records.audit import Finding
+from tests.auditing.internals import prove_law
 from tests.fault_injection.faults import KINDS, inject
 
 CAUSAL = (

@@ -40,6 +40,7 @@ class ProofOptions:
     expect: Expectation | None = None
     uniform_entries: tuple[str, ...] = ()  # entries to make uniform first, by origin or module (shell patterns)
     search_witness: bool = True
+    every_length: bool = True  # also prove for every length what is proved at one
 
     @property
     def states_nothing(self) -> bool:
@@ -69,7 +70,7 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
             "seconds": (time.perf_counter() - began) / len(found),
             "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
         }
-        if not options.uniform_entries:  # which make another model of it
+        if options.every_length and not options.uniform_entries:  # which make another model of it
             found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
         results += [_with_remedy(f.model_copy(update=update), law) for f in found]
     return tuple(results)

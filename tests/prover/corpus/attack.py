@@ -9,9 +9,9 @@ from torch import Tensor
 
 from orderproof import laws
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.verdict import prove_law
 from orderproof.models import Subject, from_module
 from orderproof.records.audit import Finding
+from tests.auditing.internals import prove_law
 from tests.prover.walking import TOKENS, WIDTH, Function, Program
 
 
