@@ -8,10 +8,12 @@ from urllib.parse import unquote
 import pytest
 
 from orderproof.atlas.document import build_document
-from orderproof.atlas.row import AtlasRow, LawResult
+from orderproof.atlas.row import AtlasRow, LawResult, make_row
 from orderproof.atlas.settings import _choices, selected_variants, variants
 from orderproof.atlas.settings_page import settings_page
+from orderproof.auditing.context import AuditContext
 from orderproof.errors import UsageError
+from orderproof.laws import measured_laws
 from orderproof.models.hf.architectures import default_config, parse_spec
 
 
@@ -91,3 +93,25 @@ def test_rope_types_are_those_of_the_library(name: str) -> None:
 
     values = dict(_choices(default_config(name)))["rope_parameters"][1:]
     assert {value.get("full_attention", value)["rope_type"] for value in values} == set(ROPE_INIT_FUNCTIONS)
+
+
+def test_a_dtype_that_needs_repetition_is_only_in_variants_that_cover_a_pair() -> None:
+    rows = [parse_spec(unquote(text))[1] for text in variants("llama")]
+    narrow = [row for row in rows if row.get("dtype") == "bfloat16"]
+    assert 0 < len(narrow) < len(rows) / 2
+    pairs = [[(k, str(v)) for k, v in row.items() if k != "dtype"] for row in narrow]
+    for number, own in enumerate(pairs):
+        others = [pair for k, each in enumerate(pairs) if k != number for pair in each]
+        left_out = {key for row in rows for key in row} - {key for key, _ in own} - {"dtype"}
+        assert not set(own) <= set(others) or left_out, "every pair of this variant is in another one"
+
+
+def test_a_variant_is_measured_without_recording_its_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: AuditContext) -> str:
+        raise AssertionError("recorded")
+
+    monkeypatch.setattr(AuditContext, "export_failure", property(refuse))
+    made = make_row("llama?attn_implementation=eager", None)
+    assert made.failure is None
+    assert {law.law for law in made.laws} == {law.name for law in measured_laws()}
+    assert made.length == 7

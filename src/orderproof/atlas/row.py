@@ -218,7 +218,8 @@ def _audited(row: AtlasRow, attention: str | None, law_seconds: float) -> AtlasR
         *_, report = run_audit(context, chosen=chosen, timeout=law_seconds)
     except SubjectError as error:
         return with_failure(row, "cannot be run", str(error))
-    return _with_findings(row, context, report)
+    row = _with_findings(row, context, report)
+    return row if chosen else _with_recording(row, context)
 
 
 def alias_of(name: str) -> str:
@@ -256,19 +257,24 @@ def _with_findings(row: AtlasRow, context: AuditContext, report: Report) -> Atla
     measured = {law.name for law in measured_laws()}  # always on the first output: the one that the adapter compares
     main = [f for f in report.findings if f.output in (output, "") or f.law in measured]
     mapped = next((f for f in main if f.law == entry_map_law().name), None)
-    filled = row.model_copy(
+    return row.model_copy(
         update={
-            "length": context.length if context.export_failure is not None else context.token_count,
+            "length": context.length,
             "laws": tuple(summarize_finding(f) for f in main),
             "other_output_laws": tuple(summarize_finding(f) for f in report.findings if f not in main),
             "entries": tuple(e.model_copy(update={"source_line": ""}) for e in mapped.entries) if mapped else (),
-            "operators": tuple(sorted(operators(context))) if context.export_failure is None else (),
-            "notes": tuple(one_line(n) for n in report.notes if n != context.export_failure),
+            "notes": tuple(one_line(n) for n in report.notes),
         }
     )
-    return (
-        filled if context.export_failure is None else with_failure(filled, "cannot be recorded", context.export_failure)
-    )
+
+
+def _with_recording(row: AtlasRow, context: AuditContext) -> AtlasRow:
+    """The row with the operators of the recorded graph, or with the reason why it could not be recorded."""
+    failure = context.export_failure
+    if failure is None:
+        return row.model_copy(update={"length": context.token_count, "operators": tuple(sorted(operators(context)))})
+    notes = tuple(note for note in row.notes if note != one_line(failure))
+    return with_failure(row.model_copy(update={"notes": notes}), "cannot be recorded", failure)
 
 
 def operators(context: AuditContext) -> set[str]:

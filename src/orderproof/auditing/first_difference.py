@@ -63,7 +63,7 @@ class _Token(NamedTuple):
 def first_difference(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
     """Where the runs of a comparison first differ; None if the token cannot be followed."""
     recorder = _Recorder()
-    fresh = calls.as_before_the_first_call()
+    fresh = calls.as_before_the_first_call(own=True)  # it is given hooks
     if fresh is None or not isinstance(fresh.adapter.module, nn.Module):
         return None
     watched = recorder.watch(fresh.adapter)

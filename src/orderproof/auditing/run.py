@@ -48,9 +48,10 @@ def run_audit(
     show = progress or (lambda text, done, total: None)
     total = len(laws) + 2
     audit = _AuditRun(context, expect, timeout)
-    show("recording the graph", 0, total)
-    audit.export_graph()
-    yield audit.report()
+    if proved:
+        show("recording the graph", 0, total)
+        audit.export_graph()
+        yield audit.report()
     for k, law in enumerate(proved):
         show(f"{law.code} {law.name}", k + 1, total)
         audit.prove(law)

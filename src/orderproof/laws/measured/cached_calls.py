@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.errors import OutputShapeError
+from orderproof.laws.measured.model_state import PristineModel
 from orderproof.prover.execution import relative_difference
 
 T = TypeVar("T")
@@ -32,7 +32,10 @@ class CachedCalls:
         self.float_dtype = torch.float64 if double else floats  # the dtype of tokens that are vectors
         self._outputs: dict[tuple[Any, ...], Tensor] = {}
         self._memo: dict[str, Any] = {}
-        self._first_module: nn.Module | None = None
+        self._first: PristineModel | None = None
+        self._changed_models: dict[tuple[str, ...], dict[str, tuple[ModelAdapter, PristineModel]]] = {}
+        self._origin: tuple[CachedCalls, tuple[str, ...]] | None = None
+        self.watches_state = False  # of the model and of the copies that laws make of it from then on
         self.draws_random_numbers: bool | None = None  # None if it has not been tried
 
     @property
@@ -135,23 +138,34 @@ class CachedCalls:
     def remember_first_state(self) -> None:
         """Keep the model as it is now, before its first call: a copy of all but its parameters."""
         try:
-            self._first_module = _copy_without_parameters(self.adapter.module)
+            self._first = PristineModel(self.adapter.module)
         except Exception:  # noqa: BLE001 - third-party code: a module may hold what cannot be copied
-            self._first_module = None
+            self._first = None
 
     @property
     def remembers_first_state(self) -> bool:
         """True if the model before its first call is known."""
-        return self._first_module is not None if self.base is None else self.base.remembers_first_state
+        return self._first is not None if self.base is None else self.base.remembers_first_state
 
-    def as_before_the_first_call(self) -> CachedCalls | None:
-        """The same calls of the model as it was before its first call; None if that is not known."""
+    def is_in_first_state(self) -> bool:
+        """True if the model, and each copy that a law made of it, is as before its first call; False if not known."""
+        if self._first is None or not self._first.is_state_of(self.adapter.module):
+            return False
+        copies = (*vars(self).get("attention_backends", {}).values(), *self._memo.values())
+        return all(x.is_in_first_state() for x in copies if isinstance(x, CachedCalls))
+
+    def as_before_the_first_call(self, *, own: bool = False) -> CachedCalls | None:
+        """The same calls of the model as it was before its first call; None if that is not known.
+
+        ``own``: on a copy that the caller may change. Else the next caller gets the same copy, if it has not changed.
+        """
         if self.base is not None:
-            return self.base.as_before_the_first_call()
-        if self._first_module is None:
+            return self.base.as_before_the_first_call(own=own)
+        if self._first is None:
             return None
-        fresh = self.for_adapter(self.adapter.with_module(_copy_without_parameters(self._first_module)))
-        fresh._first_module = self._first_module
+        fresh = self.for_adapter(self.adapter.with_module(self._first.own() if own else self._first.shared()))
+        fresh._first = self._first
+        fresh._origin = None if own else (self, ())
         return fresh
 
     @cached_property
@@ -159,14 +173,32 @@ class CachedCalls:
         """The same model in float64."""
         if self.base is not None:
             return self.base.float64.at_length(self.default_length)
-        return CachedCalls(self.adapter.in_float64(), self.seed, double=True)
+        return self._changed_copies("float64", lambda: [("", self.adapter.in_float64())], double=True)[""]
 
     @cached_property
     def attention_backends(self) -> dict[str, CachedCalls]:
         """The same calls on other attention backends, by name."""
         if self.base is not None:
             return {name: calls.at_length(self.default_length) for name, calls in self.base.attention_backends.items()}
-        return {name: self.for_adapter(adapter) for name, adapter in self.adapter.attention_backends()}
+        return self._changed_copies("backend", self.adapter.attention_backends)
+
+    def _changed_copies(
+        self, what: str, make: Callable[[], Iterable[tuple[str, ModelAdapter]]], *, double: bool = False
+    ) -> dict[str, CachedCalls]:
+        """The calls of changed copies of the model, by name.
+
+        Of a model in its first state they are kept, and the next caller gets the same copies if they are unchanged.
+        """
+        if self._origin is None:
+            return {name: self.for_adapter(adapter, double=double) for name, adapter in make()}
+        origin, path = self._origin[0], (*self._origin[1], what)
+        if path not in origin._changed_models:
+            origin._changed_models[path] = {name: (each, PristineModel(each.module)) for name, each in make()}
+        copies = {}
+        for name, (adapter, model) in origin._changed_models[path].items():
+            copies[name] = self.for_adapter(adapter.with_module(model.shared()), double=double)
+            copies[name]._origin = (origin, (*path, name))
+        return copies
 
     def memoize(self, name: str, make: Callable[[], T]) -> T:
         """The value stored under this name; `make` computes it the first time."""
@@ -186,25 +218,29 @@ class CachedCalls:
         if self.base is not None:
             return self.base.loaded_in(dtype).at_length(self.default_length)
         return self.memoize(
-            f"loaded: {dtype}", lambda: CachedCalls(self.adapter.loaded_in(dtype), self.seed, floats=dtype)
+            f"loaded: {dtype}",
+            lambda: self._watched(CachedCalls(self.adapter.loaded_in(dtype), self.seed, floats=dtype)),
         )
 
     def free_models(self) -> None:
         """Free the models that a law built; each is as large as the model, and few laws need the same one."""
         self._memo.clear()
+        self._changed_models.clear()
         for name in ("attention_backends", "float64"):
             vars(self).pop(name, None)
         for calls in self._by_length.values():
             calls.free_models()
 
-    def for_adapter(self, adapter: ModelAdapter) -> CachedCalls:
-        """The same calls of another adapter."""
-        return CachedCalls(adapter, self.seed, double=self.is_float64, floats=self.float_dtype)
+    def for_adapter(self, adapter: ModelAdapter, *, double: bool = False) -> CachedCalls:
+        """The same calls of another adapter; ``double``: in float64."""
+        wide = double or self.is_float64
+        return self._watched(CachedCalls(adapter, self.seed, double=wide, floats=None if wide else self.float_dtype))
 
-
-def _copy_without_parameters(module: nn.Module) -> nn.Module:
-    """A copy that shares the parameters, which take most of the memory."""
-    return copy.deepcopy(module, {id(p): p for p in module.parameters()})
+    def _watched(self, calls: CachedCalls) -> CachedCalls:
+        """The calls, with the first state of their model if that of this model is watched."""
+        if self.watches_state:
+            calls.remember_first_state()
+        return calls
 
 
 def _raw_bytes(x: Tensor) -> bytes:

@@ -308,7 +308,8 @@ class HFAdapter(ModelAdapter):
         if self.patch_count is not None:
             raise UnsupportedCallError("its image is read by a module of orderproof, which transformers cannot load")
         with TemporaryDirectory() as folder, suppress_warnings():
-            self.module.save_pretrained(folder)
+            saved = copy.deepcopy(self.module, {id(p): p for p in self.module.parameters()})
+            saved.save_pretrained(folder)  # which writes into its configuration
             loaded = type(self.module).from_pretrained(
                 Path(folder), dtype=dtype, attn_implementation=self.module.config._attn_implementation,
                 local_files_only=True, use_safetensors=True, trust_remote_code=False,
