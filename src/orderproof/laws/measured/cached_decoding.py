@@ -4,7 +4,7 @@
 
 where C is the cache after the earlier calls. Compared with the model's default cache, with every other kind of cache
 that it takes, and with explicit position ids. A text of more than `MAX_DECODED_TOKENS` tokens is prefilled but for its
-last `LAST_DECODED_TOKENS` tokens.
+last `LAST_DECODED_TOKENS` tokens; around a threshold, so is every text with other caches or explicit position ids.
 Source: elementary; broken by positions that restart at each call, by ring buffers that roll one step early, and by
 masks that are aligned to the wrong corner.
 """
@@ -51,7 +51,9 @@ class CachedDecoding(MeasuredLaw):
 def _decode_token_by_token(calls: CachedCalls, *, explicit: bool = False, kind: str = "") -> OutputPair:
     rows, count = calls.default_tokens.shape[:2]
     prefilled = count - LAST_DECODED_TOKENS
-    sizes = [1] * count if count <= MAX_DECODED_TOKENS else [prefilled, *[1] * LAST_DECODED_TOKENS]
+    usual = calls.base is None or not (explicit or kind)  # else the last tokens still cross the threshold
+    whole = count <= (MAX_DECODED_TOKENS if usual else LAST_DECODED_TOKENS)
+    sizes = [1] * count if whole else [prefilled, *[1] * LAST_DECODED_TOKENS]
     past = calls.adapter.new_cache(kind, rows, count) if kind else None
     more = {"positions": calls.default_position_ids(count)} if explicit else {}
     decoded, _ = calls.incremental_forward(calls.default_tokens, sizes, past, **more)
