@@ -89,7 +89,8 @@ class _Comparison:
         if type(one) is functools.partial:
             return self.same((one.func, one.args, one.keywords), (other.func, other.args, other.keywords))
         attributes = getattr(one, "__dict__", None)
-        if attributes is None or not _is_copied_by(type(one), nn.Module if isinstance(one, nn.Module) else object):
+        kind: type = type(one)
+        if attributes is None or not _is_copied_by(kind, nn.Module if isinstance(one, nn.Module) else object):
             return False
         return self._same_items(attributes, other.__dict__)
 
