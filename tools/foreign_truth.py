@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 import torch
-from foreign_modules import Case
+from foreign_case import Case
 from torch import Tensor, nn
 
 RUNS = 4  # pairs of runs for each law
