@@ -9,7 +9,7 @@ import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -154,10 +154,17 @@ def triangular_mask(value: Tensor, tokens: int) -> TriangularMask | None:
     return None
 
 
-class WithMasks(nn.Module):
-    """A module whose triangular masks are computed for the number of tokens, not given."""
+class ComputedInput(Protocol):
+    """An input that follows from the number of tokens."""
 
-    def __init__(self, model: nn.Module, masks: Mapping[int, TriangularMask], tokens: tuple[int, int]) -> None:
+    def for_tokens(self, tokens: int, device: torch.device) -> Tensor:
+        """The input for a number of tokens."""
+
+
+class WithMasks(nn.Module):
+    """A module some of whose inputs are computed for the number of tokens, not given."""
+
+    def __init__(self, model: nn.Module, masks: Mapping[int, ComputedInput], tokens: tuple[int, int]) -> None:
         super().__init__()
         self.model = model
         self.masks = dict(masks)  # by the place of the input

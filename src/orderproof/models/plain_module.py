@@ -17,10 +17,11 @@ from torch.export import ExportedProgram
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
-from orderproof.models.call_arguments import WithMasks, template_call, triangular_mask
+from orderproof.models.call_arguments import TriangularMask, WithMasks, template_call, triangular_mask
 from orderproof.models.exported_program import exported_module
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
+from orderproof.models.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
 from orderproof.models.process_state import is_compiled
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
@@ -106,8 +107,14 @@ def from_module(
         return _with_assumptions(image_subject(module.eval(), examples[0], name), assume or {})
     axes = resolve_token_axes(examples, token_axis, name)
     layout = Layout(token_axis if is_stated else None, outputs, together)
-    module, rest, mask_notes = _without_masks(module, ExampleInputs(examples, axes, name))
+    given = ExampleInputs(examples, axes, name)
+    documents = _packed_documents(given)
+    module, rest, mask_notes = _without_masks(module, given, documents)
+    if documents:
+        module, rest = as_one_row(module, rest)
     subject = build_plain_subject(module.eval(), original, rest, length, layout)
+    if documents:
+        mark_packed(subject, documents)
     subject.notes = (*notes, *mask_notes, *subject.notes)
     if not is_stated:
         subject.notes = (*subject.notes, *axis_notes(examples, axes))
@@ -132,13 +139,16 @@ def refuse_layout(name: str, layout: Layout, what: str) -> None:
 
 
 def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Module, tuple[Tensor, ...]]:
-    if isinstance(inputs, Tensor):
-        inputs = (inputs,)
-    if not isinstance(inputs, Sequence | Mapping):
+    if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence | Mapping):
         inputs = (inputs,)
     if isinstance(inputs, Mapping):
         _check_keywords(module, inputs, name)
     values = tuple(inputs.values()) if isinstance(inputs, Mapping) else tuple(inputs)
+    if any(isinstance(value, Tensor) and (value.is_nested or value.layout is not torch.strided) for value in values):
+        raise SubjectError(
+            f"{name}: expected dense tensors; got a nested or sparse one: give its rows padded to one length with a "
+            "mask, or as one sequence with the boundaries of its documents (cu_seqlens)"
+        )
     if values and all(isinstance(value, Tensor) for value in values):
         return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), values
     call, tensors = template_call(module, inputs)
@@ -162,21 +172,40 @@ def _check_keywords(module: nn.Module, inputs: Mapping[str, Any], name: str) -> 
         )
 
 
-def _without_masks(module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs, tuple[str, ...]]:
-    """The module with its triangular masks computed for each length, the other inputs, and notes."""
+def _packed_documents(examples: ExampleInputs) -> dict[int, PackedDocuments]:
+    """The inputs that say where packed documents begin, by place; none if the first input has rows."""
     first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
-    masks = {
+    if examples.axes[first] != 0 or examples.tensors[first].ndim > 1 + examples.tensors[first].is_floating_point():
+        return {}
+    return {
+        place: documents
+        for place, tensor in enumerate(examples.tensors)
+        if place != first and (documents := packed_documents(tensor, examples.length)) is not None
+    }
+
+
+def _without_masks(
+    module: nn.Module, examples: ExampleInputs, documents: Mapping[int, PackedDocuments]
+) -> tuple[nn.Module, ExampleInputs, tuple[str, ...]]:
+    """The module with masks and places of documents computed for each length, the other inputs, and notes."""
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    masks: dict[int, TriangularMask | PackedDocuments] = {
         place: mask
         for place, (tensor, axis) in enumerate(zip(examples.tensors, examples.axes, strict=True))
         if axis is None and (mask := triangular_mask(tensor, examples.length)) is not None
     }
+    masks |= documents
     if not masks:
         return module, examples, ()
     kept = [place for place in range(len(examples.tensors)) if place not in masks]
     axis = examples.axes[first]
     assert axis is not None
     rest = ExampleInputs(tuple(examples.tensors[k] for k in kept), tuple(examples.axes[k] for k in kept), examples.name)
-    notes = tuple(f"input {place}: a triangular mask, computed for each number of tokens" for place in masks)
+    notes = tuple(
+        f"input {place}: a triangular mask, computed for each number of tokens"
+        for place in masks
+        if place not in documents
+    )
     return WithMasks(module, masks, (kept.index(first), axis)), rest, notes
 
 

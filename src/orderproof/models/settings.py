@@ -91,6 +91,8 @@ def apply_setting(subject: Subject, setting: str) -> Subject | str:
     """The subject called in a setting, or the reason why it cannot be."""
     if setting == DEFAULT_SETTING:
         return subject
+    if setting == "packed" and subject.packs_documents:
+        return subject
     missing = f"it takes no {SETTING_INPUT_NAMES[setting]}"
     if subject.patch_embedding_path is not None:
         return f"{missing}: its tokens are the patches of an image"

@@ -51,6 +51,7 @@ class Subject:
         bind_inputs: (names, setting) -> the module that takes these inputs (attention_mask, position_ids, block_mask)
             after its own, and the context manager for tracing it; None if the module does not take them.
         whole_rows_reason: Why only laws of whole rows of the batch apply, if its input has no tokens.
+        packs_documents: Its one row has two packed documents, whose places are an input of its own.
         wrapped_path: Path of the model within wrapper modules of this package.
         first_position: The position id of the first token.
         pad_token_id: The token id of pads, if tokens are ids.
@@ -84,6 +85,7 @@ class Subject:
         default=None, repr=False
     )
     whole_rows_reason: str = ""
+    packs_documents: bool = False
     wrapped_path: str = ""
     first_position: int = 0
     pad_token_id: int | None = None
