@@ -86,6 +86,33 @@ def test_a_causal_mask_that_is_off_by_one_is_expected_to_be_causal(name: str, fi
     assert phrases.expectation_reason(finding).endswith("state it: --as encoder or --expect causal=fails")
 
 
+class PaddedAttention(nn.Module):
+    """Attention under a causal mask that is off by one and a mask of pads, which are zeros."""
+
+    def __init__(self, hides: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.hides, self.words, self.qkv = hides, nn.Embedding(20, 8), nn.Linear(8, 24)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        n, pads = tokens.shape[1], (tokens == 0)[:, None, :]
+        q, k, v = self.qkv(self.words(tokens)).chunk(3, dim=-1)
+        if not self.hides:
+            visible = torch.ones(n, n, dtype=torch.bool).tril(1) & ~pads
+            return scaled_dot_product_attention(q[:, None], k[:, None], v[:, None], attn_mask=visible[:, None])[:, 0]
+        hidden = torch.ones(n, n, dtype=torch.bool).triu(2) | pads
+        return (q @ k.transpose(-1, -2)).masked_fill(hidden, float("-inf")).softmax(-1) @ v
+
+
+@pytest.mark.parametrize("hides", [False, True])
+def test_a_mask_of_pads_beside_it_changes_nothing(hides: bool) -> None:
+    subject = from_module(PaddedAttention(hides), torch.randint(1, 20, (2, TOKENS)))
+    (finding,) = prove_law(audit_context(subject), find_model_law("causal"))
+    assert (finding.verdict, finding.expected) == ("refuted", "holds")
+    edit = ".triu(1)" if hides else ".tril(0)"
+    assert edit in finding.remedy_diff.splitlines()[1]
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_mask_of_another_form_is_no_expectation(name: str) -> None:
     finding = causal([grid(OTHERS[name])])

@@ -19,7 +19,7 @@ from orderproof.prover.domain.constants import Constants, draws_random_numbers, 
 from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, compress
 from orderproof.prover.rule import RelationBreak
 
-MAX_MASK_DISTANCE = 8  # [operators] between a mask and the place of its leak
+MAX_MASK_SEARCH = 24  # [operators] before the place of a leak that are searched for its mask
 _PRODUCTS = {torch.ops.aten.linear.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default}
 
 
@@ -66,7 +66,7 @@ def find_leaks(done: Any, needed: set[Node], context: AuditContext) -> list[Rela
 def nearest_mask(node: Node, constants: Constants) -> Node | None:
     """The mask that a leak passed: the nearest constant before an operator that adds, selects or masks."""
     queue, seen = [node], {node}
-    for _ in range(MAX_MASK_DISTANCE):
+    for _ in range(MAX_MASK_SEARCH):
         if not queue:
             return None
         here = queue.pop(0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch.fx import Node
 
@@ -25,9 +26,16 @@ _LAYOUT_OPERATORS = {  # their result means what their input means
 }  # fmt: skip
 
 
+_CONJUNCTIONS = ("__and__", "bitwise_and", "logical_and")  # of masks: a key is visible where all are true
+_DISJUNCTIONS = ("__or__", "bitwise_or", "logical_or")  # of masks: a key is hidden where one is true
+
+
 @dataclass(frozen=True)
 class MaskView:
-    """A mask at the place where it is applied, and where the model's own code computes it."""
+    """A mask at the place where it is applied, and where the model's own code computes it.
+
+    Combined with others (a mask of pads that depends on the tokens), it is an upper bound of what is visible.
+    """
 
     visible: NDArray[np.bool_]  # [query, key] of the first head in the first row
     is_shared: bool  # all heads and rows have this mask
@@ -97,8 +105,11 @@ def _form(user: Node, mask: Node, constants: Constants) -> MaskForm | None:
     arguments = list(user.args)
     if name == "scaled_dot_product_attention":
         given = arguments[3] if len(arguments) > 3 else user.kwargs.get("attn_mask")
-        boolean = constants.array(mask) is not None and constants.array(mask).dtype == np.bool_
-        return ("visible" if boolean else "added") if given is mask else None
+        return ("visible" if _is_boolean(mask) else "added") if given is mask else None
+    if name in _CONJUNCTIONS and _is_boolean(mask):
+        return _form_of_result(user, "visible", constants)
+    if name in _DISJUNCTIONS and _is_boolean(mask):
+        return _form_of_result(user, "hidden", constants)
     if name in ("masked_fill", "masked_fill_") and arguments[1] is mask:
         return "hidden" if _hides(arguments[2], constants) else None
     if name == "where" and arguments[0] is mask:
@@ -108,6 +119,22 @@ def _form(user: Node, mask: Node, constants: Constants) -> MaskForm | None:
     if name in ("add", "add_"):
         return "added"
     return "visible" if name in ("mul", "mul_") and constants.is_multiplicative_mask(mask) else None
+
+
+def _form_of_result(combined: Node, form: MaskForm, constants: Constants) -> MaskForm | None:
+    """Return the form if an operator reads the combination of a mask with others so: what the mask hides is hidden."""
+    for user in combined.users:
+        name = str(user.target).removeprefix("aten.").partition(".")[0]
+        found = (
+            _form_of_result(user, form, constants) if name in _LAYOUT_OPERATORS else _form(user, combined, constants)
+        )
+        if found == form:
+            return form
+    return None
+
+
+def _is_boolean(mask: Node) -> bool:
+    return getattr(mask.meta.get("val"), "dtype", None) is torch.bool
 
 
 def _hides(argument: Any, constants: Constants) -> bool:
