@@ -26,7 +26,7 @@ needs_mlx = pytest.mark.skipif(not find_engine("mlx").is_installed, reason="MLX 
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint with a sliding window of 16 tokens."""
     config = MistralConfig(
-        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4,
         num_key_value_heads=2, sliding_window=16, max_position_embeddings=64,
     )  # fmt: skip
     place = tmp_path_factory.mktemp("checkpoints") / "mistral"

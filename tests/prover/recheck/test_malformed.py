@@ -81,7 +81,7 @@ def paths(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from paths(value, (*path, key))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_only_a_certificate_error_escapes(data: st.DataObject) -> None:
     _, made = example(data.draw(st.sampled_from(PROVED)))

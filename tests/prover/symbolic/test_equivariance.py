@@ -120,9 +120,9 @@ def check(seeds: range) -> tuple[int, int]:
 
 
 def test_no_permutation_contradicts_a_theorem_about_random_programs() -> None:
-    proved, compared = check(range(60))
-    assert proved >= 3
-    assert compared >= 40
+    proved, compared = check(range(40, 60))
+    assert proved >= 2
+    assert compared >= 20
 
 
 @pytest.mark.slow

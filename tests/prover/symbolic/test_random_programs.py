@@ -90,10 +90,10 @@ def check(seeds: range) -> tuple[int, int, int]:
 
 
 def test_no_run_contradicts_a_theorem_about_random_programs() -> None:
-    recorded, proofs, pairs = check(range(40))
-    assert recorded >= 30
-    assert proofs >= 20
-    assert pairs >= 500
+    recorded, proofs, pairs = check(range(24))
+    assert recorded >= 18
+    assert proofs >= 12
+    assert pairs >= 300
 
 
 @pytest.mark.slow

@@ -31,9 +31,9 @@ def _changed(count: int, seed: int) -> Counter[str]:
     return tried
 
 
-def test_a_hundred_changes_of_certificates_are_refused_if_they_make_them_false() -> None:
-    tried = _changed(156, 1)
-    assert tried["changes the claim or breaks a step"] > 100, tried
+def test_changes_of_certificates_are_refused_if_they_make_them_false() -> None:
+    tried = _changed(84, 1)
+    assert tried["changes the claim or breaks a step"] > 50, tried
 
 
 @pytest.mark.slow
