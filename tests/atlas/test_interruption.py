@@ -56,17 +56,15 @@ def begun(folder: Path) -> list[tuple[str, int]]:
 
 def test_killed_run_resumes_without_losing_or_repeating_rows(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    for rows in (2, 6):
-        process = started(tmp_path)
-        wait_for_rows(store, rows)
-        process.kill()
-        process.communicate()
-        assert all(ended(pid) for _, pid in begun(tmp_path))
-        finished = rows_in(store)
-        done_before = Counter(name for name, _ in begun(tmp_path))
-        if rows == 6:  # and an incomplete last row
-            with store.open("ab") as stream:
-                stream.write(b'{"atlas":1,"name":"m')
+    process = started(tmp_path)
+    wait_for_rows(store, 4)
+    process.kill()
+    process.communicate()
+    assert all(ended(pid) for _, pid in begun(tmp_path))
+    finished = rows_in(store)
+    done_before = Counter(name for name, _ in begun(tmp_path))
+    with store.open("ab") as stream:  # an incomplete last row
+        stream.write(b'{"atlas":1,"name":"m')
     process = started(tmp_path)
     _, err = process.communicate(timeout=300)
     assert (process.returncode, STAGE.sub("", err)) == (0, "")
@@ -74,7 +72,7 @@ def test_killed_run_resumes_without_losing_or_repeating_rows(tmp_path: Path) -> 
     assert rows_in(store)[: len(finished)] == finished
     done = Counter(name for name, _ in begun(tmp_path))
     assert all(done[name] == done_before[name] for name in finished), "a finished row was repeated"
-    assert sum(done.values()) <= 12 + 2 * 3  # only the rows that were in progress when it was killed
+    assert sum(done.values()) <= 12 + 3  # only the rows that were in progress when it was killed
     assert "finished: all of 12 architectures" in (tmp_path / "page").read_text()
 
 
