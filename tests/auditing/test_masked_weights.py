@@ -140,3 +140,32 @@ def test_a_scaled_mask_proves_nothing():
         return scores.softmax(-1).unflatten(0, (-1, HEADS))
 
     assert verdicts(Attention(weights), ["causal"]) == {"causal": "refuted"}
+
+
+class Stabilized(nn.Module):
+    """Exponential gates of an mLSTM, divided by their sum; `early` sums before the future is hidden."""
+
+    def __init__(self, *, early: bool = False) -> None:
+        super().__init__()
+        self.early = early
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        scores = query @ key.mT
+        gates = scores.masked_fill(hidden(query.shape[-2]), -torch.inf)
+        weights = scores * (gates - gates.amax(-1, keepdim=True)).exp()
+        total = (scores if self.early else weights).sum(-1, keepdim=True).abs()
+        return weights / torch.maximum(total, torch.ones(1))
+
+
+def test_a_zero_weight_stays_zero_when_it_is_divided():
+    (finding,) = checked_findings(Attention(Stabilized()), "causal")
+    assert finding.verdict == "proved"
+    assert verdicts(Attention(Stabilized(early=True)), ["causal"]) == {"causal": "refuted"}
+
+
+def test_zero_divided_by_zero_is_no_zero():
+    def weights(query, key):
+        shown = (~hidden(query.shape[-2])).float()
+        return (query @ key.mT * shown) / shown
+
+    assert verdicts(Attention(weights), ["causal"])["causal"] != "proved"

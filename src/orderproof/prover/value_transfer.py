@@ -65,9 +65,10 @@ def multiply(a: ValueRanges, b: ValueRanges, dtype: torch.dtype) -> ValueRanges:
 def divide(a: ValueRanges, b: ValueRanges, dtype: torch.dtype) -> ValueRanges:
     """A quotient a / b. Nothing is known if b may be 0, whose sign is not known; an ordinary divisor is not 0."""
     low, high = _floats(b)
-    may_be_zero = (low <= 0) & (high >= 0) & ~((low == -1) & (high == 1))
+    ordinary = (low == -1) & (high == 1)
+    may_be_zero = (low <= 0) & (high >= 0) & ~ordinary
     divisor = tuple(np.where(may_be_zero, np.nan, end) for end in (low, high))
-    return _from_corners(np.divide, _floats(a), divisor, dtype)
+    return _from_corners(np.divide, _floats(a), divisor, dtype).with_exact(a.exactly(0) & ordinary, 0)
 
 
 def maximum(a: ValueRanges, b: ValueRanges, dtype: torch.dtype) -> ValueRanges:
@@ -133,7 +134,11 @@ def _arithmetic(call: OperatorCall, name: str, ranges: list[ValueRanges], dtype:
     if name in MULTIPLY:
         return multiply(a, b, dtype)
     if name in DIVIDE:
-        return divide(a, b, dtype)
+        found = divide(a, b, dtype)
+        if call.node.kwargs.get("rounding_mode") is None:
+            return found
+        finite = _certainly_finite(a) & _certainly_finite(b)  # torch rounds a quotient of -inf to NaN
+        return ValueRanges(np.where(finite, found.low, -np.inf), np.where(finite, found.high, np.nan))
     if name == "rsub":
         a, b = b, a
     factor = call.argument(2, "alpha", 1)

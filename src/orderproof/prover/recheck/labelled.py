@@ -156,6 +156,10 @@ def _combined_range(
         rounded = (low == high) & ~(exact_result & (algebra.finite_scores_assumed | ~masked))
         low = np.where(rounded, np.nextafter(low, -INF), low)
         high = np.where(rounded, np.nextafter(high, INF), high)
+        if bounds == "quotient" and len(ranges) == 2:  # an ordinary divisor is not zero
+            (first, last), (least, greatest) = ranges
+            zero = (first == 0) & (last == 0) & (least > -ORDINARY_LIMIT) & (greatest < ORDINARY_LIMIT)
+            low, high = np.where(zero, 0, low), np.where(zero, 0, high)
     exact: BoolArray = reduce(np.logical_and, [a == b for a, b in ranges])
     if exact.any():
         operands = [torch.from_numpy(np.array(a)).to(DTYPES[x]) for (a, _), x in zip(ranges, dtypes, strict=True)]

@@ -5,10 +5,10 @@ Lemma (pointwise_equivariant). Let C[e] = h(A[e], B[e], ...) elementwise, with b
   2. A constant satisfies the premise wherever its values do: B[m(e)] = B[e].
   3. If the operands move differently, C is not determined. A = [1, 2] with its ends exchanged and B = [1, 2]
      unchanged: A + B is [2, 4], then [3, 3].
-  4. An element that one operand alone decides depends on that operand alone: 0 x, -inf + x, False and x,
+  4. An element that one operand alone decides depends on that operand alone: 0 x, 0 / x, -inf + x, False and x,
      True or x, and the branch that `where` does not take.
 Proof. 1: C'[m(e)] = h(A'[m(e)], B'[m(e)]) = h(A[e], B[e]). 2 is 1. 4: h is constant in the other operands.
-Arithmetic: exact in floating point too; case 4 needs finite x.
+Arithmetic: exact in floating point too; case 4 needs finite x, and a divisor x that is not 0.
 Machine-checked (proofs/rules/pointwise_lemma.v): pointwise_equivariant, pointwise_constant, pointwise_not_determined,
 pointwise_decided.
 Not machine-checked: the ranges of values.

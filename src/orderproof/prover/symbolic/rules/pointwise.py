@@ -296,7 +296,7 @@ def _product(a: Ranges, b: Ranges) -> Ranges:
 
 
 def _quotient(a: Ranges, b: Ranges) -> Ranges:
-    return Ranges(unbounded=disjunction(_anything([a, b]), b.zero))
+    return Ranges(zero=a.zero & b.finite & ~b.zero, unbounded=disjunction(_anything([a, b]), b.zero))
 
 
 def _larger(a: Ranges, b: Ranges) -> Ranges:

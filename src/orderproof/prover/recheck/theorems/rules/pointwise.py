@@ -243,7 +243,8 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
         if name in ("div", "divide") and isinstance(factor, int | float) and 1 <= abs(factor) < math.inf:
             return Predicates(zero=a.zero, ordinary=a.ordinary)
         if name in ("div", "divide"):
-            return Predicates(ordinary=every(ordinary, _not_zero(b)))
+            divided = every(b.ordinary, _not_zero(b))
+            return Predicates(zero=every(a.zero, divided), ordinary=every(ordinary, _not_zero(b)))
         return Predicates(zero=some(every(a.zero, b.ordinary), every(b.zero, a.ordinary)), ordinary=ordinary)
     low = every(a.at_most_ordinary, b.at_most_ordinary)
     if name in ("maximum", "max"):
