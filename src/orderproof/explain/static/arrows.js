@@ -48,7 +48,11 @@ export function arrowDrawing({ paths, axes, label }) {
     const [[x1, y1], [x2, y2]] = [at(start), at([start[0] + vector[0], start[1] + vector[1]])];
     return { word: shortWord(word), x1, y1, x2, y2 };
   };
-  const labelsOf = (terms) => placeLabels(startsOf(terms).map((start, i) => lineOf(terms[i], start)), LABEL, AXIS_NAMES);
+  const labelsOf = (terms) => {
+    const [x, y] = at(endOf(terms));
+    const endDot = { left: x - 12, right: x + 12, top: y - 12, bottom: y + 12 };
+    return placeLabels(startsOf(terms).map((start, i) => lineOf(terms[i], start)), LABEL, [...AXIS_NAMES, endDot]);
+  };
 
   function paint(terms, starts, labels) {
     arrows.replaceChildren(...terms.map((term, i) => arrow(term.kind, lineOf(term, starts[i]), labels[i])));
