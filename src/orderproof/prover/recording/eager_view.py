@@ -112,12 +112,37 @@ def index_as_recorded(func: Any, args: tuple[Any, ...], *, fills: bool) -> Any:
     """Index a tensor, or assign to a part of it, by operators that run on meta tensors as on others."""
     # torch would put the numbers of a list on the device of the tensor, where they have no values.
     args = (args[0], _with_tensors_for_lists(args[1]), *args[2:])
+    if (part := _at_symbols(args[0], args[1])) is not None:
+        if len(args) == 2:
+            return part
+        part.copy_(args[2]) if isinstance(args[2], Tensor) else part.fill_(args[2])
+        return None
     if fills and len(args) > 2 and _fills(args[1], args[2]):
         # torch fills with a number, or with a tensor of no dimensions, where it copies on other devices.
         part = args[0][args[1]]
         part.fill_(args[2]) if part.ndim else part.copy_(torch.as_tensor(args[2], dtype=part.dtype))
         return None
     return func(*args)
+
+
+def _at_symbols(tensor: Tensor, index: Any) -> Tensor | None:
+    """The part of a tensor at an index with symbols, which torch would replace by their examples; None without any."""
+    places = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(p, torch.SymInt) for p in places):
+        return None
+    if not all(p is None or p is ... or type(p) in (int, slice, torch.SymInt) for p in places):
+        return None
+    part = tensor[tuple(slice(None) if isinstance(p, torch.SymInt) else p for p in places)]
+    dims = [0 if type(p) is int else None if p is ... else 1 for p in places]
+    dim = 0
+    for k, (place, kept) in enumerate(zip(places, dims, strict=True)):
+        if isinstance(place, torch.SymInt):
+            part = part.select(dim, place)
+        elif kept is None:
+            dim = part.dim() - sum(d or 0 for d in dims[k + 1 :])
+        else:
+            dim += kept
+    return part
 
 
 def _with_tensors_for_lists(index: Any) -> Any:

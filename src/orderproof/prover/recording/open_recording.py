@@ -19,6 +19,7 @@ from orderproof.library_messages import suppress_warnings
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.logic.terms import Formula, Term
 from orderproof.prover.recording.assumptions import custom_calls, custom_operator_assumptions
+from orderproof.prover.recording.loop_rolling import conditions_without_indices, roll_loops
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.open_sizes import OpenSizes, text_fixes_sizes
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
@@ -107,22 +108,31 @@ def record_open(module: nn.Module, inputs: Sequence[OpenInput], examples: Mappin
     graphs: list[OpenGraph] = []
     reached = reachable_state(module)
     answers: list[bool] | None = []
+    rolls_loops = True
     while answers is not None:
         if len(graphs) == MAX_PATHS:
             raise CaptureError(f"its inputs decide more than {MAX_PATHS} branches")
         call = OpenCall(OpenSizes(examples), answers)
-        graphs.append(_record(module, inputs, call, reached))
+        try:
+            graphs.append(_record(module, inputs, call, reached, rolls_loops=rolls_loops))
+        except Exception:
+            if not call.sizes.has_indices:
+                raise
+            rolls_loops = False  # the loops are not of the form that can be rolled: they run for the example
+            continue
         answers = call.next_answers()
     return graphs
 
 
-def _record(module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reached: ReachableState) -> OpenGraph:
+def _record(
+    module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reached: ReachableState, *, rolls_loops: bool
+) -> OpenGraph:
     sizes = call.sizes
     tensors = tuple(
         torch.empty([sizes.symbols[s] if isinstance(s, str) else s for s in x.sizes], dtype=x.dtype, device="meta")
         for x in inputs
     )
-    recording = Recording(module, tensors, call, reached=reached)
+    recording = Recording(module, tensors, call, reached=reached, rolls_loops=rolls_loops)
     aliases = [recording.placeholder(x.name, tensor) for x, tensor in zip(inputs, tensors, strict=True)]
     nodes = tuple(alias.node for alias in aliases)
     for alias, one in zip(aliases, inputs, strict=True):
@@ -142,6 +152,11 @@ def _record(module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reac
             raise CaptureError(str(error)) from None
     graph = recording.graph
     graph.output((*results.values(), *(node for node, _, _ in call.questions)))
+    conditions = sizes.conditions()
+    if recording.loops is not None:
+        conditions = conditions_without_indices(conditions, recording.loops)
+        replaced = roll_loops(graph, recording.loops)
+        results = {name: replaced.get(node, node) for name, node in results.items()}
     custom = custom_calls(graph)
     recording.erase_unused(nodes)
     shapes = {node: _shapes(sizes, node) for node in graph.nodes if node.op in ("placeholder", "call_function")}
@@ -153,7 +168,7 @@ def _record(module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reac
         frozenset(n for n in recording.state.values() if n in recording.tensors.parameters),
         recording.values(),
         shapes,
-        tuple(sizes.conditions()),
+        tuple(conditions),
         tuple(Question(*question) for question in call.questions),
         tuple(changed),
         (*assumptions, *custom_operator_assumptions(custom, graph)),

@@ -58,6 +58,7 @@ class OpenSizes:
         self.examples = dict(examples)
         self.environment = ShapeEnv(duck_shape=False, specialize_zero_one=True)
         self._names: dict[sympy.Symbol, str] = {}
+        self._indices: dict[sympy.Symbol, str] = {}  # of loops; a symbol is at least 2, and an index that minus 2
         self.symbols: dict[str, Any] = {}  # SymInts
         for name, example in examples.items():
             source = ConstantSource(name)
@@ -65,6 +66,19 @@ class OpenSizes:
             assert isinstance(symbol, sympy.Symbol)
             self._names[symbol] = name
             self.symbols[name] = self.environment.create_symintnode(symbol, hint=example, source=source)
+
+    def new_index(self, name: str) -> Any:
+        """An index of a loop, as a symbolic integer: any number from 0 on, with the example 0."""
+        source = ConstantSource(name.replace(" ", "_"))
+        symbol = self.environment.create_symbol(LEAST_SIZE, source, dynamic_dim=DimDynamic.DYNAMIC)
+        assert isinstance(symbol, sympy.Symbol)
+        self._indices[symbol] = name
+        return self.environment.create_symintnode(symbol, hint=LEAST_SIZE, source=source) - LEAST_SIZE
+
+    @property
+    def has_indices(self) -> bool:
+        """True if a loop of open length was recorded."""
+        return bool(self._indices)
 
     @property
     def fixed(self) -> list[str]:
@@ -74,7 +88,8 @@ class OpenSizes:
 
     def conditions(self) -> list[Formula]:
         """The questions of the call about sizes; nothing is known of one that is not linear."""
-        return [self._condition(guard.expr) for guard in self.environment.guards]
+        fixed = [equal(variable(name), 0) for symbol, name in self._indices.items() if symbol in self.environment.replacements]
+        return fixed + [self._condition(guard.expr) for guard in self.environment.guards]
 
     def _condition(self, e: Any) -> Formula:
         try:
@@ -83,7 +98,9 @@ class OpenSizes:
             return holds(self._text(e))
 
     def _text(self, e: Any) -> str:
-        return str(e.xreplace({symbol: sympy.Symbol(name) for symbol, name in self._names.items()}))
+        names = {symbol: sympy.Symbol(name) for symbol, name in self._names.items()}
+        indices = {symbol: sympy.Symbol(name) + LEAST_SIZE for symbol, name in self._indices.items()}
+        return str(e.xreplace(names | indices))
 
     def without_symbols(self, arguments: Any) -> Any:
         """Arguments with terms in place of symbolic integers, and text in place of other symbolic numbers."""
@@ -114,6 +131,8 @@ class OpenSizes:
         if isinstance(e, sympy.Integer):
             return as_term(int(e))
         if isinstance(e, sympy.Symbol):
+            if e in self._indices:
+                return variable(self._indices[e]) + LEAST_SIZE
             if e not in self._names:
                 raise NotLinear(str(e))
             return variable(self._names[e])

@@ -73,6 +73,7 @@ class RecordedGraph:
         self.storages: dict[int, Storage] = {}
         self.module_stack: dict[str, tuple[str, type]] = {}
         self.constants_read = False
+        self.loops: Any = None  # of open length
         self.refusals: list[str] = []
         self.unsupported: list[str] = []
         self.errors: list[str] = []

@@ -83,6 +83,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return _ATEN.index.Tensor(args[0].expand(shape), [args[1].expand(shape)])
         elif torch.Tag.dynamic_output_shape in func.tags and not _has_classes(name, args):
             return constants.constant_of_its_own(recorded, func, args, kwargs)
+        if name == "stack" and recorded.loops is not None and (found := recorded.loops.stack(*args, **kwargs)) is not None:
+            node, value = found
+            recorded.register(value, node, func, args, kwargs, None, None)
+            return value
         if torch.Tag.inplace_view in func.tags:
             return writes.change_view(recorded, func, args, kwargs)
         if func._schema.is_mutable:

@@ -28,6 +28,7 @@ from orderproof.prover.recording.assumptions import (
 from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
 from orderproof.prover.recording.eager_program import compare_programs
 from orderproof.prover.recording.eager_view import EagerView
+from orderproof.prover.recording.loop_recording import Loops, open_ranges
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.program import Program
@@ -106,6 +107,7 @@ class Recording:
         open_call: Its open sizes and branches; None if every size is a number.
         reached: The state that the module reaches, if it is known.
         compared: The recording is compared with an eager call, for which its program is needed.
+        rolls_loops: A loop over an open range is recorded for an index that is a symbol.
 
     """
 
@@ -117,6 +119,7 @@ class Recording:
         *,
         reached: ReachableState | None = None,
         compared: bool = False,
+        rolls_loops: bool = False,
     ) -> None:
         self.module, self.inputs = module, inputs
         self.graph = Graph()
@@ -127,6 +130,8 @@ class Recording:
         self.constants: dict[str, Tensor] = {}
         self.device = inputs[0].device if inputs and open_call is None else torch.device("cpu")
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
+        self.loops = Loops(self.recorded) if rolls_loops else None
+        self.recorded.loops = self.loops
         self.operators: list[str] = []  # those that the call called
         names = frozenset(self.tensors.real)
         self.program = Program(lambda x: name if (name := self.tensors.name_of(x)) in names else None)
@@ -276,6 +281,8 @@ class Recording:
             stack.enter_context(without_value_checks())
             stack.enter_context(without_compilation())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
+            if self.loops is not None:
+                stack.enter_context(open_ranges(self.module, self.loops))
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
             self.operators = stack.enter_context(profiled_operators(hiding=True))

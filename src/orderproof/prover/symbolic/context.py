@@ -47,6 +47,7 @@ class Context:
         premises: What holds of the symbols of the statement: sizes, conditions of the recording.
         candidates: Formulas over indices (index, size of its axis) that the statement suggests.
         prefix_sums: Functions of the statement that count tokens.
+        loops: The index of each loop in whose body the walk is, with the number of its iterations.
         assumptions: What the proof assumes beyond the statement.
 
     """
@@ -55,6 +56,7 @@ class Context:
     premises: tuple[Formula, ...]
     candidates: Candidates
     prefix_sums: tuple[PrefixSum, ...] = ()
+    loops: tuple[tuple[Term, Term], ...] = ()
     assumptions: dict[str, None] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
 
@@ -66,7 +68,14 @@ class Context:
         """True if the premises imply a conclusion for all indices within these sizes."""
         if conclusion is TRUE:
             return True
-        return self.solver.implies([*self.premises, *premises, *_within(sizes, [conclusion, *premises])], conclusion)
+        ranges = [*_within(sizes, [conclusion, *premises]), *self._indices_of_loops([conclusion, *premises])]
+        return self.solver.implies([*self.premises, *premises, *ranges], conclusion)
+
+    def _indices_of_loops(self, formulas: Iterable[Formula]) -> list[Formula]:
+        """The indices of loops that occur are within their ranges: nothing is said of a body that never runs."""
+        used = frozenset().union(*(f.variables for f in formulas))
+        found = [(i, count) for i, count in self.loops if i.variables & used]
+        return [f for i, count in found for f in (at_most(0, i), less(i, count))]
 
     def count(self, name: str, formula: Formula, sizes: Axes) -> Count:
         """The number of true elements of a tensor of booleans that a node counts."""
@@ -104,12 +113,9 @@ class Context:
 
     def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
         yield TRUE
-        kept = [(index(k), sizes[k]) for k in range(first_bound)]
+        kept = [*((index(k), sizes[k]) for k in range(first_bound)), *self.loops]
         atoms = list(dict.fromkeys(self.candidates(kept)))
-        for count in range(1, min(3, len(atoms)) + 1):
-            for chosen in combinations(atoms, count):
-                if (candidate := conjunction(*chosen)) is not FALSE:
-                    yield candidate
+        yield from _conjunctions(atoms)
         for k in range(first_bound, len(sizes)):  # the body on the diagonal: a token keeps what it has itself
             if axis_variable(k) in body.variables:
                 for place, size in kept:
@@ -119,6 +125,26 @@ class Context:
                             yield diagonal
                             for atom in atoms:
                                 yield diagonal & atom
+
+
+    def invariants(self, sizes: Axes, place: tuple[Term, Term]) -> list[Formula]:
+        """Formulas over the indices of axes and the number of iterations of a loop that are done, strong ones last.
+
+        Args:
+            sizes: The sizes of the axes.
+            place: The index of the last iteration that is done, and the number of all iterations.
+
+        """
+        places = [*((index(k), size) for k, size in enumerate(sizes)), place, *self.loops]
+        return [TRUE, *_conjunctions(list(dict.fromkeys(self.candidates(places)))), FALSE]
+
+
+def _conjunctions(atoms: Sequence[Formula]) -> Iterable[Formula]:
+    """Up to three of the formulas together, fewer ones first."""
+    for count in range(1, min(3, len(atoms)) + 1):
+        for chosen in combinations(atoms, count):
+            if (candidate := conjunction(*chosen)) is not FALSE:
+                yield candidate
 
 
 def _bound(first: int, end: int) -> set[Variable]:

@@ -13,7 +13,8 @@ from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
 from orderproof.prover.logic.rewriting import evaluate
-from orderproof.prover.logic.terms import Term
+from orderproof.prover.logic.terms import Term, as_term
+from orderproof.prover.recording.loop_operators import LOOP_STACK, LOOP_STATE, loop_body, loop_count, loop_index
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import OpaqueNumber
 
@@ -36,21 +37,57 @@ def execute_open(graph: OpenGraph, inputs: Sequence[Tensor], sizes: Mapping[str,
 
 def _values(graph: OpenGraph, inputs: Sequence[Tensor], sizes: Mapping[str, int]) -> dict[Node, Any]:
     values: dict[Node, Any] = dict(zip(graph.inputs, inputs, strict=True))
-
-    def number(value: Any) -> Any:
-        if isinstance(value, OpaqueNumber) or (isinstance(value, Term) and value.functions):
-            raise CaptureError(f"the number {value} is not known")
-        return evaluate(value, sizes, {}) if isinstance(value, Term) else value
-
     with torch.no_grad():
-        for node in graph.graph.nodes:
-            if node.op == "placeholder" and node not in values:
-                values[node] = graph.values[graph.state[node.name]]
-            elif node.op == "call_function":
-                arguments, options = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
-                arguments, options = pytree.tree_map(number, (arguments, options))
-                if node.target is operator.getitem:
-                    values[node] = arguments[0][arguments[1]]
-                else:
-                    values[node] = node.target(*arguments, **options)
+        _run(graph, list(graph.graph.nodes), values, dict(sizes))
     return values
+
+
+def _run(graph: OpenGraph, nodes: Sequence[Node], values: dict[Node, Any], sizes: dict[str, int]) -> None:
+    """Compute the values of nodes in graph order."""
+    in_loops: set[Node] = set()
+    for node in nodes:
+        if node in in_loops:
+            continue
+        if node.target is LOOP_STATE:
+            body, end = loop_body(graph.graph, node)
+            _run_loop(graph, body, end, values, sizes)
+            in_loops |= {*body, end}
+        elif node.op == "placeholder" and node not in values:
+            values[node] = graph.values[graph.state[node.name]]
+        elif node.op == "call_function":
+            values[node] = _value(node, values, sizes)
+
+
+def _value(node: Node, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> Any:
+    if node.target is LOOP_STACK:
+        _, value, dim, _, _ = node.args
+        return torch.stack(values[node.args[0]][value], dim)  # type: ignore[index, arg-type]
+    arguments, options = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
+    arguments, options = pytree.tree_map(lambda x: _number(x, sizes), (arguments, options))
+    if node.target is operator.getitem:
+        return arguments[0][arguments[1]]
+    return node.target(*arguments, **options)  # type: ignore[operator]
+
+
+def _number(value: Any, sizes: Mapping[str, int]) -> Any:
+    if isinstance(value, OpaqueNumber) or (isinstance(value, Term) and value.functions):
+        raise CaptureError(f"the number {value} is not known")
+    return evaluate(value, sizes, {}) if isinstance(value, Term) else value
+
+
+def _run_loop(
+    graph: OpenGraph, body: Sequence[Node], end: Node, values: dict[Node, Any], sizes: Mapping[str, int]
+) -> None:
+    """Compute the states after a loop, with the values of stacked nodes in each iteration."""
+    states = [node for node in body if node.target is LOOP_STATE and loop_index(node) is loop_index(end)]
+    rest = [node for node in body if node not in states]
+    following: Any = end.args[1]
+    current = [values[node.args[0]] for node in states]  # type: ignore[index]
+    stacked = {user.args[1]: [] for user in end.users if user.target is LOOP_STACK}
+    for step in range(int(evaluate(as_term(loop_count(end)), sizes, {}))):
+        own = {**values, **dict(zip(states, current, strict=True))}
+        _run(graph, rest, own, {**sizes, str(loop_index(end)): step})
+        current = [own[node] for node in following]
+        for node, found in stacked.items():
+            found.append(own[node])
+    values[end] = {**dict(enumerate(current)), **stacked}

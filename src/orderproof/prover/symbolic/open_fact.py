@@ -12,7 +12,7 @@ ordinary: finite and small next to a mask (`FINITE_SCORES_ASSUMPTION` in domain/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -111,11 +111,20 @@ class OpenFact:
         used = frozenset().union(*(part.variables for part in self.parts))
         return any(one.variables & used for one in self.indices(dim))
 
-    def at(self, dims: Sequence[Axes], terms: Sequence[Term]) -> OpenFact:
-        """The fact about a tensor of other dimensions, whose element is the one at these indices of this tensor."""
+    def at(
+        self, dims: Sequence[Axes], terms: Sequence[Term], others: Mapping[Variable, Term] | None = None
+    ) -> OpenFact:
+        """The fact about a tensor of other dimensions, whose element is the one at these indices of this tensor.
+
+        Args:
+            dims: The axes of each dimension.
+            terms: The indices in this tensor.
+            others: Terms for further variables of the fact.
+
+        """
         used = frozenset().union(*(part.variables for part in self.parts))
         mapping = {axis_variable(k): term for k, term in enumerate(terms) if axis_variable(k) in used}
-        substitute = Substitution(mapping)
+        substitute = Substitution({**mapping, **(others or {})})
         value: Value | None = self.value
         if isinstance(value, Cases):
             value = Cases(tuple((substitute.formula(c), number) for c, number in value.pairs))

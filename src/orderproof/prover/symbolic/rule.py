@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +37,7 @@ class Application(Operation[OpenFact]):
         if isinstance(fact.value, Term) and not fits(self.context, fact.value, fact.sizes, fact.dtype):
             return OpenFact(fact.dims, fact.dtype, unbounded=TRUE)
         if fact.value is None and fact.same is TRUE and len(self.shapes) == 1:
-            return with_function(fact, self.node.name)
+            return with_function(fact, self.node.name, [i for i, _ in self.context.loops])
         return (
             replace(fact, same=TRUE, hidden=FALSE, zero=FALSE, unbounded=FALSE, low=FALSE)
             if fact.value is not None
@@ -45,11 +45,11 @@ class Application(Operation[OpenFact]):
         )
 
 
-def with_function(fact: OpenFact, name: str) -> OpenFact:
-    """The same integers or booleans in both runs, as an arbitrary function of their indices."""
+def with_function(fact: OpenFact, name: str, loops: Sequence[Term] = ()) -> OpenFact:
+    """The same integers or booleans in both runs, as an arbitrary function of their indices and those of loops."""
     if fact.dtype in INTEGERS and (fact.unbounded is not FALSE or fact.hidden is not FALSE):
         return fact  # the value of an integer says nothing of its size
-    indices = [index(k) for k in range(len(fact.sizes))]
+    indices = [*(index(k) for k in range(len(fact.sizes))), *loops]
     if fact.dtype is torch.bool:
         return replace(fact, value=holds(name, *indices))
     return replace(fact, value=apply(name, *indices)) if fact.dtype in INTEGERS else fact

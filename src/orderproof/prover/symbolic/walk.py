@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
+from orderproof.prover.recording.loop_operators import LOOP_STACK, LOOP_STATE
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.symbolic.constants import constant_fact
 from orderproof.prover.symbolic.context import Context
+from orderproof.prover.symbolic.loops import Loop, loop_facts, stacked_fact
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact
 from orderproof.prover.symbolic.rule import Application, OpenFacts, find_open_rule
 
@@ -32,9 +34,20 @@ def derive(graph: OpenGraph, nodes: Iterable[Node], known: Mapping[Node, OpenFac
     """The facts about some nodes in graph order, given those about others."""
     facts: dict[Node, OpenFacts] = dict(known)
     failures: dict[Node, str] = {}
+    in_loops: set[Node] = set()
     for node in nodes:
+        if node in in_loops:
+            continue
         if node.op == "placeholder" and node not in facts:
             facts[node] = constant_fact(graph, node)
+        if node.target is LOOP_STATE and node not in facts:
+            loop = Loop.at(graph, node)
+            in_loops |= set(loop.nodes)
+            try:
+                facts |= loop_facts(graph, loop, facts, context, derive)
+            except NotCovered as error:
+                failures[loop.end] = str(error)
+            continue
         if node.op != "call_function" or any(operand not in facts for operand in node.all_input_nodes):
             continue
         try:
@@ -50,6 +63,8 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
         if not isinstance(whole, tuple):
             raise NotCovered("a part of one tensor")
         return whole[place]  # type: ignore[index]
+    if node.target is LOOP_STACK:
+        return stacked_fact(graph, node, facts, context)
     rule = find_open_rule(node.target)
     if rule is None:
         raise NotCovered(f"{node.target} has no rule")

@@ -118,7 +118,7 @@ def reduction(call: Application, fact: OpenFact, dims: Sequence[int], *, keep: b
 def _counted(call: Application, result: OpenFact) -> OpenFact:
     """A sum of booleans over a whole tensor, which the call may compare with the number of its elements."""
     fact = call.operand
-    if not isinstance(fact.value, Formula | Term) or result.same is not TRUE:
+    if not isinstance(fact.value, Formula | Term) or result.same is not TRUE or call.context.loops:
         return result
     if call.name == "sum" and isinstance(fact.value, Term):
         return result

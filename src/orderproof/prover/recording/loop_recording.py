@@ -1,0 +1,226 @@
+"""Record a Python loop over an open range: two of its iterations, each with an index that is a symbol.
+
+While a call is recorded, `range(n)` of an open size n in a `for` statement of the model gives two indices, both of them
+symbols between 0 and n. That two iterations suffice is an induction over the iterations. The second one began with the
+local variables that the first one left, and left the same ones: each variable has the same value, or is a tensor that
+the same operator of the iteration before computed. So every further iteration records the operators of the second one
+again, and `loop_rolling.py` replaces both by one for every index. A loop that is not of this form is refused here, and
+its model is recorded with a fixed size instead.
+
+Not machine-checked: that what an iteration changes besides local variables, tensors and the lists that it fills does not
+change the operators of the next one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.fx import Node
+
+from orderproof.prover.logic.rewriting import Substitution
+from orderproof.prover.logic.terms import Term
+from orderproof.prover.recording.loop_operators import LOOP_STACK
+from orderproof.prover.recording.loop_source import LoopSource, loop_source
+from orderproof.prover.recording.recorded_graph import META, RecordedGraph
+
+_SCALARS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
+_DEPTH = 4  # of nested tuples among the local variables
+
+
+@dataclass
+class RecordedLoop:
+    """Two recorded iterations of a loop.
+
+    Attributes:
+        count: The number of iterations.
+        indices: The symbol of the index of each iteration.
+        iterations: The nodes of each iteration.
+        lists: The nodes that the two iterations append to each list.
+
+    """
+
+    count: Any
+    indices: tuple[Any, Any]
+    iterations: list[list[Node]] = field(default_factory=list)
+    lists: list[tuple[Node, Node]] = field(default_factory=list)
+    stacked: list[Node] = field(default_factory=list)
+
+
+class OpenRange:
+    """The indices of a loop over an open range."""
+
+    def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType) -> None:
+        self.loops, self.source, self.frame = loops, source, frame
+        self.loop = RecordedLoop(count, loops.new_indices())
+        self.begins: list[Node] = []  # the last node before each iteration, and after the last one
+        self.locals: list[dict[str, Any]] = []
+
+    def __iter__(self) -> OpenRange:
+        return self
+
+    def __next__(self) -> Any:
+        recorded = self.loops.recorded
+        if len(self.begins) == 3:
+            recorded.give_up("a loop over an open range is iterated again")
+        self.begins.append(recorded.graph._root.prev)
+        self.locals.append({} if len(self.begins) == 1 else self._described())
+        if len(self.begins) < 3:
+            return self.loop.indices[len(self.begins) - 1]
+        self.loop.iterations = [_between(*ends) for ends in zip(self.begins, self.begins[1:], strict=False)]
+        self._check_locals()
+        self._note_lists()
+        self.loops.finished(self.loop)
+        raise StopIteration
+
+    def _described(self) -> dict[str, Any]:
+        return {
+            name: self._describe(value) for name, value in self.frame.f_locals.items() if name not in self.source.filled
+        }
+
+    def _describe(self, value: Any, depth: int = 0) -> Any:
+        """A value as text, numbers, terms, nodes and objects, so that those of two iterations can be compared."""
+        if isinstance(value, Tensor):
+            node = self.loops.current_node(value)
+            return ("object", _Same(value)) if node is None else ("tensor", node)
+        if isinstance(value, torch.SymInt):
+            return ("size", self.loops.recorded.open_call.sizes.term(value))
+        if isinstance(value, _SCALARS):
+            return ("number", type(value), value)
+        if type(value) in (tuple, list) and depth < _DEPTH:
+            return (type(value), *(self._describe(x, depth + 1) for x in value))
+        if type(value) is dict and depth < _DEPTH:
+            return (dict, *((k, self._describe(x, depth + 1)) for k, x in value.items()))
+        return ("object", _Same(value))
+
+    def _check_locals(self) -> None:
+        first, second = self.loop.iterations
+        renamed = renaming(self.loops, self.loop)
+        places = {node: k for k, node in enumerate(first)}
+
+        def later(value: Any) -> Any:
+            """The description after the next iteration."""
+            if isinstance(value, Node):
+                place = places.get(value)
+                return value if place is None else second[place] if place < len(second) else None
+            if isinstance(value, Term):
+                return renamed.term(value)
+            return tuple(map(later, value)) if isinstance(value, tuple) else value
+
+        _, before, after = self.locals
+        for name in {**before, **after}:
+            if name not in before or name not in after or later(before[name]) != after[name]:
+                self.loops.recorded.give_up(f"an iteration of a loop of open length leaves another {name}")
+
+    def _note_lists(self) -> None:
+        for name in self.source.filled:
+            values = self.frame.f_locals.get(name)
+            if type(values) is not list or len(values) != 2 or not all(isinstance(x, Tensor) for x in values):
+                self.loops.recorded.give_up(f"a loop of open length fills {name} with other values")
+            first, second = (self.loops.current_node(x) for x in values)
+            self.loop.lists.append((first, second))
+
+
+class _Same:
+    """An object that is equal to itself only."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _between(before: Node, last: Node) -> list[Node]:
+    """The nodes after one up to another."""
+    found, node = [], before
+    while node is not last:
+        node = node.next
+        found.append(node)
+    return found
+
+
+def renaming(loops: Loops, loop: RecordedLoop) -> Substitution:
+    """The index of the second iteration in place of that of the first."""
+    assert loops.recorded.open_call is not None
+    first, second = (loops.recorded.open_call.sizes.term(index) for index in loop.indices)
+    (variable,) = first.variables
+    return Substitution({variable: second})
+
+
+class Loops:
+    """The loops of open length of a recording."""
+
+    def __init__(self, recorded: RecordedGraph) -> None:
+        self.recorded = recorded
+        self.found: list[RecordedLoop] = []
+        self.active = False
+
+    def new_indices(self) -> tuple[Any, Any]:
+        """Symbols for the indices of two iterations."""
+        assert self.recorded.open_call is not None
+        self.active = True
+        sizes = self.recorded.open_call.sizes
+        return sizes.new_index(f"step {len(self.found)} before"), sizes.new_index(f"step {len(self.found)}")
+
+    def finished(self, loop: RecordedLoop) -> None:
+        """Add a loop whose iterations were recorded."""
+        self.active = False
+        self.found.append(loop)
+
+    def range(self, *arguments: Any) -> Any:
+        """`range` as the model calls it."""
+        frame = sys._getframe(1)
+        count = arguments[-1]
+        if not self.active and isinstance(count, torch.SymInt) and arguments[:-1] in ((), (0,)):
+            source = loop_source(frame.f_code, frame.f_lineno)
+            if source is not None:
+                return OpenRange(self, count, source, frame)
+        return builtins.range(*arguments)
+
+    def current_node(self, tensor: Tensor) -> Node | None:
+        """The node of the value of a tensor; None if it was written through another tensor since."""
+        alias = self.recorded.aliases.get(id(tensor))
+        return alias.node if alias is not None and alias.version == alias.storage.version else None
+
+    def stack(self, tensors: Any, dim: int = 0) -> tuple[Node, Tensor] | None:
+        """The node of `torch.stack` of a list that a loop fills, and its meta tensor; None for another list."""
+        if not isinstance(tensors, list | tuple) or len(tensors) != 2:
+            return None
+        for loop in self.found:
+            if loop.lists and (self.recorded.node_of(tensors[0]), self.recorded.node_of(tensors[1])) in loop.lists:
+                last = tensors[1]
+                dim = dim % (last.dim() + 1)
+                shape = [*last.shape[:dim], loop.count, *last.shape[dim:]]
+                value = torch.empty(shape, dtype=last.dtype, device=META)
+                node = self.recorded.emit(LOOP_STACK, (last, dim, loop.indices[1], loop.count), {}, value)
+                loop.stacked.append(node)
+                return node, value
+        return None
+
+
+@contextmanager
+def open_ranges(module: nn.Module, loops: Loops) -> Iterator[None]:
+    """Under this, the modules of Python in which a model is defined call `Loops.range` for `range`."""
+    names = {kind.__module__ for part in module.modules() for kind in type(part).__mro__}
+    spaces: list[Mapping[str, Any]] = [
+        vars(sys.modules[name]) for name in names if name in sys.modules and not name.startswith(("torch.", "builtins"))
+    ]
+    changed = [space for space in spaces if "range" not in space]
+    for space in changed:
+        space["range"] = loops.range  # type: ignore[index]
+    try:
+        yield
+    finally:
+        for space in changed:
+            del space["range"]  # type: ignore[attr-defined]
