@@ -23,6 +23,7 @@ from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsup
 from orderproof.prover.recording.source import format_lines, innermost_line, model_lines
 
 META = torch.device("meta")
+SAME_VALUE = {"detach", "alias"}  # operators whose result is the operand
 _NAMESPACES_OF_TORCH = {"aten", "prims", "prim", "profiler"}
 
 
@@ -124,11 +125,16 @@ class RecordedGraph:
                 assert alias.view is not None
                 func, rest, options, place = alias.view
                 base = self.current_node(alias.parent)
-                value = func(alias.parent.tensor, *rest, **options)
-                node = self.emit(func, (base, *rest), options, value)
-                alias.node = node if place is None else self.emit(operator.getitem, (node, place), {}, value[place])
+                if func.overloadpacket.__name__ in SAME_VALUE:
+                    node = base
+                else:
+                    node = self.emit(func, (base, *rest), options, func(alias.parent.tensor, *rest, **options))
+                alias.node = node if place is None else self._part(node, place)
             alias.version = alias.storage.version
         return alias.node
+
+    def _part(self, node: Node, place: int) -> Node:
+        return self.emit(operator.getitem, (node, place), {}, node.meta["val"][place])
 
     # ------------------------------------------------------------------ tensors
 

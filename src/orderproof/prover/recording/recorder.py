@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.prover.recording import constants, writes
 from orderproof.prover.recording.program import Program
-from orderproof.prover.recording.recorded_graph import META, RecordedGraph, is_of_torch, tensors_in
+from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, RecordedGraph, is_of_torch, tensors_in
 from orderproof.prover.recording.result_shapes import ResultShapes
 from orderproof.prover.recording.source import innermost_line
 from orderproof.prover.rule import find_rule
@@ -34,7 +34,6 @@ from orderproof.prover.rule import find_rule
 _ATEN = torch.ops.aten
 _READS = {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}
 _USES_ONLY_SHAPE_OR_DTYPE = {"expand_as", "view_as", "reshape_as", "type_as", "to.other"}  # of the second operand
-_SAME_VALUE = {"detach", "alias"}
 _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
 _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
@@ -112,7 +111,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(result, Tensor):
             if id(result) in recorded.aliases:
                 return result  # the operand itself: `contiguous` of a contiguous tensor
-            same = func.overloadpacket.__name__ in _SAME_VALUE
+            same = func.overloadpacket.__name__ in SAME_VALUE
             node = recorded.node_of(args[0]) if same else recorded.emit(func, args, kwargs, result)
             recorded.register(result, node, func, args, kwargs, None, values)
             return result

@@ -16,8 +16,8 @@ _ATEN = torch.ops.aten
 Emit = Callable[..., Any]  # (operator, *args): the node of the operator on nodes
 
 _SAME_ELEMENTS = {
-    "view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "detach", "alias",
-    "ravel", "_reshape_alias",
+    "view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "ravel",
+    "_reshape_alias",
 }  # fmt: skip
 
 

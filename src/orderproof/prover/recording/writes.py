@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from orderproof.prover.recording.constants import is_constant, with_values
-from orderproof.prover.recording.recorded_graph import META, Alias, RecordedGraph, tensors_in
+from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph, tensors_in
 from orderproof.prover.recording.views import write_to_base
 
 _ATEN = torch.ops.aten
@@ -120,6 +120,9 @@ def _store(recorded: RecordedGraph, alias: Alias, node: Node) -> None:
         if arguments is None or tensors_in(arguments):
             recorded.give_up(f"it writes through a view ({func})")
         name, base = func.overloadpacket.__name__, recorded.current_node(parent)
+        if name in SAME_VALUE:
+            current = parent
+            continue
         written = write_to_base(
             recorded.emit_on_nodes, name, base, tuple(parent.tensor.shape), value, arguments, place or 0
         )
