@@ -37,15 +37,16 @@ from orderproof.prover.logic.terms import (
 
 
 class Substitution:
-    """Terms for variables; each expression is rewritten once."""
+    """Terms for variables or other atoms; each expression is rewritten once."""
 
-    def __init__(self, terms: Mapping[Variable, Term]) -> None:
-        self.terms = {v: t for v, t in terms.items() if as_term(v) is not t}
+    def __init__(self, terms: Mapping[Variable, Term] | Mapping[Atom, Term]) -> None:
+        self.terms: dict[Atom, Term] = {v: t for v, t in terms.items() if as_term(v) is not t}
+        self._variables: frozenset[Variable] = frozenset().union(*(atom.variables for atom in self.terms))
         self._done: dict[Expression, Any] = {}
 
     def term(self, term: Term) -> Term:
-        """The term with the terms in place of the variables."""
-        if not self.terms or self.terms.keys().isdisjoint(term.variables):
+        """The term with the terms in place of the atoms."""
+        if self._variables.isdisjoint(term.variables):
             return term
         if term not in self._done:
             total = as_term(term.constant)
@@ -55,9 +56,11 @@ class Substitution:
         return self._done[term]  # type: ignore[no-any-return]
 
     def _atom(self, atom: Atom) -> Term:
+        if atom in self.terms:
+            return self.terms[atom]
         match atom:
             case Variable():
-                return self.terms.get(atom, as_term(atom))
+                return as_term(atom)
             case Apply(parts=(name, arguments)):
                 return apply(name, *map(self.term, arguments))
             case Conditional(parts=(condition, first, second)):
@@ -72,8 +75,8 @@ class Substitution:
         raise AssertionError(atom)
 
     def formula(self, formula: Formula) -> Formula:
-        """The formula with the terms in place of the variables."""
-        if not self.terms or self.terms.keys().isdisjoint(formula.variables):
+        """The formula with the terms in place of the atoms."""
+        if self._variables.isdisjoint(formula.variables):
             return formula
         if formula not in self._done:
             self._done[formula] = self._rewritten(formula)

@@ -32,6 +32,7 @@ from orderproof.prover.recording.loop_source import LoopSource, loop_source
 from orderproof.prover.recording.recorded_graph import META, RecordedGraph
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
+LEAST_COUNT = 2  # of iterations in the example: torch treats sizes of 1 apart
 _DEPTH = 4  # of nested tuples among the local variables
 
 
@@ -182,7 +183,8 @@ class Loops:
         """`range` as the model calls it."""
         frame = sys._getframe(1)
         count = arguments[-1]
-        if not self.active and isinstance(count, torch.SymInt) and arguments[:-1] in ((), (0,)):
+        is_open = isinstance(count, torch.SymInt) and count.node.hint >= LEAST_COUNT
+        if not self.active and is_open and arguments[:-1] in ((), (0,)):
             source = loop_source(frame.f_code, frame.f_lineno)
             if source is not None:
                 return OpenRange(self, count, source, frame)

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.fx import Graph, Node
+from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
 from orderproof.library_messages import suppress_warnings
 from orderproof.prover.captured_graph import leaves_by_name
-from orderproof.prover.logic.terms import Formula, Term
+from orderproof.prover.logic.rewriting import Substitution
+from orderproof.prover.logic.terms import Atom, EqualsZero, Formula, Term, Variable, as_term
 from orderproof.prover.recording.assumptions import custom_calls, custom_operator_assumptions
 from orderproof.prover.recording.loop_rolling import conditions_without_indices, roll_loops
 from orderproof.prover.recording.open_call import OpenCall
@@ -159,7 +161,10 @@ def _record(
         results = {name: replaced.get(node, node) for name, node in results.items()}
     custom = custom_calls(graph)
     recording.erase_unused(nodes)
-    shapes = {node: _shapes(sizes, node) for node in graph.nodes if node.op in ("placeholder", "call_function")}
+    fixed = fixed_atoms(conditions)
+    for node in graph.nodes if fixed.terms else ():
+        node.args, node.kwargs = pytree.tree_map_only(Term, fixed.term, (node.args, node.kwargs))
+    shapes = {node: _shapes(sizes, node, fixed) for node in graph.nodes if node.op in ("placeholder", "call_function")}
     return OpenGraph(
         graph,
         nodes,
@@ -175,7 +180,20 @@ def _record(
     )
 
 
-def _shapes(sizes: OpenSizes, node: Node) -> tuple[tuple[Term, ...], ...]:
+def fixed_atoms(conditions: Sequence[Formula]) -> Substitution:
+    """The numbers that conditions fix: where floor(tokens / 64) is 0, a recording has that number in its place."""
+    fixed: dict[Atom, Term] = {}
+    for condition in conditions:
+        if isinstance(condition, EqualsZero):
+            (term,) = condition.parts
+            if len(term.summands) == 1 and abs(term.summands[0][1]) == 1:
+                ((atom, factor),) = term.summands
+                if not isinstance(atom, Variable):
+                    fixed[atom] = as_term(-term.constant * factor)
+    return Substitution(fixed)
+
+
+def _shapes(sizes: OpenSizes, node: Node, fixed: Substitution) -> tuple[tuple[Term, ...], ...]:
     value = node.meta["val"]
     tensors = value if isinstance(value, list | tuple) else (value,)
-    return tuple(sizes.shape(x) for x in tensors if isinstance(x, Tensor))
+    return tuple(tuple(map(fixed.term, sizes.shape(x))) for x in tensors if isinstance(x, Tensor))

@@ -24,7 +24,7 @@ from orderproof.prover.logic.terms import (
     less,
 )
 from orderproof.prover.symbolic.open_fact import Axes, axis_variable, index
-from orderproof.prover.symbolic.statement import PrefixSum
+from orderproof.prover.symbolic.statement import TOKENS, PrefixSum
 
 Candidates = Callable[[Sequence[tuple[Term, Term]]], Sequence[Formula]]
 
@@ -47,6 +47,7 @@ class Context:
         premises: What holds of the symbols of the statement: sizes, conditions of the recording.
         candidates: Formulas over indices (index, size of its axis) that the statement suggests.
         prefix_sums: Functions of the statement that count tokens.
+        padded: Sizes of axes along which tokens may be padded: the greatest number of tokens of the recording.
         loops: The index of each loop in whose body the walk is, with the number of its iterations.
         assumptions: What the proof assumes beyond the statement.
 
@@ -56,6 +57,7 @@ class Context:
     premises: tuple[Formula, ...]
     candidates: Candidates
     prefix_sums: tuple[PrefixSum, ...] = ()
+    padded: frozenset[int] = frozenset()
     loops: tuple[tuple[Term, Term], ...] = ()
     assumptions: dict[str, None] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
@@ -114,7 +116,7 @@ class Context:
     def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
         yield TRUE
         kept = [*((index(k), sizes[k]) for k in range(first_bound)), *self.loops]
-        atoms = list(dict.fromkeys(self.candidates(kept)))
+        atoms = self._atoms(kept)
         yield from _conjunctions(atoms)
         for k in range(first_bound, len(sizes)):  # the body on the diagonal: a token keeps what it has itself
             if axis_variable(k) in body.variables:
@@ -136,7 +138,12 @@ class Context:
 
         """
         places = [*((index(k), size) for k, size in enumerate(sizes)), place, *self.loops]
-        return [TRUE, *_conjunctions(list(dict.fromkeys(self.candidates(places)))), FALSE]
+        return [TRUE, *_conjunctions(self._atoms(places)), FALSE]
+
+    def _atoms(self, places: Sequence[tuple[Term, Term]]) -> list[Formula]:
+        """The formulas that the statement suggests for indices (index, size of its axis)."""
+        padded = [(place, TOKENS) for place, size in places if size.is_constant and size.constant in self.padded]
+        return list(dict.fromkeys(self.candidates([*places, *padded])))
 
 
 def _conjunctions(atoms: Sequence[Formula]) -> Iterable[Formula]:

@@ -16,6 +16,7 @@ from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import (
     FALSE,
     TRUE,
+    AtMostZero,
     Formula,
     Term,
     as_term,
@@ -125,7 +126,8 @@ def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, so
     premises = (*sizes, *graph.conditions, *statement.premises)
 
     def walked(statement: Statement, fixed: Mapping[str, Value]) -> tuple[OpenWalk, Context]:
-        context = Context(solver, premises, statement.candidates, statement.prefix_sums)
+        padded = _greatest_lengths(graph.conditions)
+        context = Context(solver, premises, statement.candidates, statement.prefix_sums, padded)
         inputs = {
             node: input_fact(graph, node, role, statement, fixed)
             for node, role in zip(graph.inputs, roles, strict=True)
@@ -139,6 +141,12 @@ def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, so
     statement = uniform.statement(statement)
     done, context = walked(statement, {MASK: TRUE} if uniform is EVERYTHING_REAL else {})
     return Branch(graph, statement, asked, done, context, possible, uniform)
+
+
+def _greatest_lengths(conditions: Sequence[Formula]) -> frozenset[int]:
+    """The numbers which the number of tokens is at most, by a condition each."""
+    terms = [c.parts[0] for c in conditions if isinstance(c, AtMostZero)]
+    return frozenset(-(term - TOKENS).constant for term in terms if (term - TOKENS).is_constant)
 
 
 def _prove_branch(
