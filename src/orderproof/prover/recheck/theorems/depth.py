@@ -17,7 +17,7 @@ from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.reading import Facts, step_nodes
 from orderproof.prover.recheck.theorems.recording import Recording, check_step
-from orderproof.prover.recheck.theorems.setting import Obligation
+from orderproof.prover.recheck.theorems.setting import Loops, Obligation
 
 
 def check_depth(data: Mapping[str, Any], recording: Recording, *, fill: bool) -> None:
@@ -58,7 +58,7 @@ def _checked_again(
     own = set(layer["nodes"])
     facts: dict[str, Facts] = {node: fact for node, fact in recording.facts.items() if node not in own}
     facts[layer["entry"]] = invariant
-    setting = replace(recording.setting, functions=recording.setting.functions - own, obligations={})
+    setting = replace(recording.setting, functions=recording.setting.functions - own, obligations={}, loops=Loops())
     require([step["node"] for step in layer["steps"]] == layer["nodes"], "a layer has other steps than its nodes")
     for again in layer["steps"]:
         node = again["node"]
@@ -72,6 +72,7 @@ def _checked_again(
             raise CertificateError(f"in the induction step {node[:60]} does not follow: {error}") from error
         if fill:
             again["needs"] = data["needs"]
+    require(setting.loops.active is None, "a loop has no end")
     return facts[layer["result"]]
 
 
@@ -85,7 +86,7 @@ def check_structure(layers: Sequence[Mapping[str, Any]], steps: Mapping[str, Map
         require(set(layer) == {"nodes", "entry", "result", "steps"}, "a layer has other fields")
         require(own and len(set(own)) == len(own) and seen.isdisjoint(own), "layers share nodes")
         require(set(own) <= steps.keys() and layer["entry"] not in own, "a layer has a node that is no step")
-        require(all(steps[n]["operator"].startswith("aten.") or steps[n]["operator"] == "getitem" for n in own),
+        require(all(steps[n]["operator"].startswith(("aten.", "loop.")) or steps[n]["operator"] == "getitem" for n in own),
                 "a layer contains an input")  # fmt: skip
         seen |= set(own)
         before = {layers[number - 1]["result"]} if number else set()

@@ -8,9 +8,10 @@ from typing import Any
 from orderproof.prover.recheck.theorems.dtypes import expected_dtype
 from orderproof.prover.recheck.theorems.facts import FLOATS, INTEGER_LIMITS, Fact, read_fact
 from orderproof.prover.recheck.theorems.notation import is_integer, read_term, require
-from orderproof.prover.recheck.theorems.setting import Setting
+from orderproof.prover.recheck.theorems.setting import Inside, Setting
 from orderproof.prover.recheck.theorems.statements import BATCH, TOKENS
 from orderproof.prover.recheck.theorems.steps import Step
+from orderproof.prover.recheck.theorems.terms import Variable
 
 Facts = Fact | list[Fact]
 OPEN = BATCH.variables | TOKENS.variables  # in the sizes of tensors
@@ -52,18 +53,19 @@ def step_nodes(step: Mapping[str, Any]) -> list[str]:
     return [*nodes_in(step["args"]), *(n for v in step["kwargs"].values() for n in nodes_in(v))]
 
 
-def decoded(argument: Any, facts: Mapping[str, Facts]) -> Any:
-    """An argument with facts in place of nodes. Raises `CertificateError`."""
+def decoded(argument: Any, facts: Mapping[str, Facts], symbols: frozenset[Variable] = frozenset()) -> Any:
+    """An argument with facts in place of nodes; `symbols` may occur in sizes. Raises `CertificateError`."""
     if isinstance(argument, list):
-        return [decoded(x, facts) for x in argument]
+        return [decoded(x, facts, symbols) for x in argument]
     if isinstance(argument, dict):
         ((kind, content),) = argument.items()
         if kind == "node":
             require(content in facts, "it reads a node that no earlier step has")
+            require(not isinstance(facts[content], Inside), "it reads a step of a loop that has ended")
             return facts[content]
         if kind == "size":
             size = read_term(content)
-            require(size.variables <= OPEN and not size.functions, "a size is no number of rows or tokens")
+            require(size.variables <= OPEN | symbols and not size.functions, "a size is no number of rows or tokens")
             return size
         if kind == "float":
             return float(content)
@@ -81,12 +83,13 @@ def read_step(data: Mapping[str, Any], facts: Mapping[str, Facts], setting: Sett
     several = isinstance(data["fact"], list)
     claims = data["fact"] if several else [data["fact"]]
     require(len(claims) == len(data["dtype"]) == len(data["shape"]) > 0, "it has another number of results")
+    symbols = frozenset().union(*(index.variables for index in setting.loop_indices))
     step = Step(
         setting,
         data["node"],
         data["operator"],
-        [decoded(x, facts) for x in data["args"]],
-        {name: decoded(x, facts) for name, x in data["kwargs"].items()},
+        [decoded(x, facts, symbols) for x in data["args"]],
+        {name: decoded(x, facts, symbols) for name, x in data["kwargs"].items()},
         [tuple(map(read_term, shape)) for shape in data["shape"]],
         [read_fact(claim, dtype) for claim, dtype in zip(claims, data["dtype"], strict=True)],
     )
@@ -109,7 +112,7 @@ def _check_dtype(step: Step, dtype: str, place: int) -> None:
     elif step.name in ("embedding", "index", "index_select", "gather", "where", "scaled_dot_product_attention"):
         first = own[1] if step.name == "where" and len(own) > 1 else own[0]
         require(dtype in (own if step.name == "where" else [first]), "its dtype is not that of its operand")
-    elif step.operator not in ("input", "parameter", "buffer", "getitem") and step.name not in FREE:
+    elif not _is_checked_elsewhere(step.operator) and step.name not in FREE:
         counts = dtype == "int64" and (
             (step.name in INDICES and (place or "arg" in step.name or "count" in step.name))
             or (step.name in ("sum", "cumsum", "prod") and own[0] in ("bool", *INTEGER_LIMITS))
@@ -121,6 +124,11 @@ def _check_dtype(step: Step, dtype: str, place: int) -> None:
             dtype in own or counts or promoted or "complex" in " ".join([dtype, *own]),
             "its dtype is none of its operands'",
         )
+
+
+def _is_checked_elsewhere(operator: str) -> bool:
+    """True of operators whose results get their dtypes from tensors that are no arguments."""
+    return operator in ("input", "parameter", "buffer", "getitem") or operator.startswith("loop.")
 
 
 def _facts(arguments: Sequence[Any]) -> Iterator[Fact]:

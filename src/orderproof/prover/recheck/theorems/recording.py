@@ -11,6 +11,7 @@ from orderproof.errors import CertificateError
 from orderproof.prover.recheck.theorems.decision import Decision
 from orderproof.prover.recheck.theorems.facts import Fact, Predicates, axis, index
 from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, at_most, every, holds
+from orderproof.prover.recheck.theorems.loops import OPERATORS, leave_inside, loop_step
 from orderproof.prover.recheck.theorems.notation import read_formula, require, written, written_term
 from orderproof.prover.recheck.theorems.reading import Facts, read_step
 from orderproof.prover.recheck.theorems.replacement import Replacement
@@ -103,6 +104,7 @@ def check_steps(steps: Sequence[dict[str, Any]], recording: Recording, *, fill: 
         with naming_the_step(data, number):
             require(data["node"] not in recording.facts, "its name is taken")
             recording.facts[data["node"]] = check_step(data, recording, recording.facts, recording.setting, fill=fill)
+    require(recording.setting.loops.active is None, "a loop has no end")
 
 
 @contextmanager
@@ -116,9 +118,21 @@ def naming_the_step(data: Mapping[str, Any], number: int) -> Iterator[None]:
 
 
 def check_step(
-    data: dict[str, Any], recording: Recording, facts: Mapping[str, Facts], setting: Setting, *, fill: bool
+    data: dict[str, Any], recording: Recording, facts: dict[str, Facts], setting: Setting, *, fill: bool
 ) -> Facts:
     """The claimed facts of a step, if they follow. Raises `CertificateError`."""
+    if data["operator"] in OPERATORS:
+        step, found = loop_step(data, facts, setting)
+    else:
+        step, found = _step(data, recording, facts, setting)
+    check_needs(data, step, setting, fill=fill)
+    leave_inside(data, facts, setting)
+    return found if isinstance(data["fact"], list) else found[0]
+
+
+def _step(
+    data: dict[str, Any], recording: Recording, facts: Mapping[str, Facts], setting: Setting
+) -> tuple[Step, list[Fact]]:
     step = read_step(data, facts, setting)
     if step.operator == "getitem":
         whole, place = step.args
@@ -134,9 +148,7 @@ def check_step(
     for claim in step.claims:
         new = claim.functions - setting.functions - {step.node}
         require(not new, "its fact has a function that nothing defines")
-    found = step.check(derived)
-    check_needs(data, step, setting, fill=fill)
-    return found if isinstance(data["fact"], list) else found[0]
+    return step, step.check(derived)
 
 
 def check_needs(data: dict[str, Any], step: Step, setting: Setting, *, fill: bool) -> None:

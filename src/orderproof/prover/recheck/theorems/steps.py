@@ -213,7 +213,7 @@ class Step:
         for axes, size in zip(claim.axes, shape, strict=True):
             require(self.equal(product_of(axes), size), "the axes of a dimension do not have its size")
         names = {str(v.fields[0]) for v in claim.variables if not _is_index(v)}
-        require(names <= self.setting.names, "its fact has a variable that the statement does not have")
+        require(names <= self.setting.symbols, "its fact has a variable that the statement does not have")
         count = len(claim.sizes)
         inside = {axis(k) for k in range(count)} | {v for v in claim.variables if not _is_index(v)}
         require(claim.variables <= inside, "its fact has an index that its tensor does not have")
@@ -234,8 +234,8 @@ class Step:
             self._check_limits(value, claim, sizes)
 
     def _is_new_function(self, value: Value | None, claim: Fact) -> bool:
-        """True for the value NODE(x0, x1, ...): an arbitrary function of the indices, named after the node."""
-        indices = [index(k) for k in range(len(claim.sizes))]
+        """True for the value NODE(x0, x1, ...): an arbitrary function of all indices, named after the node."""
+        indices = [*(index(k) for k in range(len(claim.sizes))), *self.setting.loop_indices]
         arbitrary = value is apply(self.node, *indices) or value is holds(self.node, *indices)
         return arbitrary and self.node not in self.setting.functions
 

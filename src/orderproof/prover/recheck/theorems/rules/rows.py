@@ -86,7 +86,7 @@ def _counted(step: Step, fact: Fact) -> Derived | None:
     value = fact.value
     if isinstance(value, Term) and step.name != "sum":
         value = opposite(equal(value, 0))
-    if not isinstance(value, Formula):
+    if not isinstance(value, Formula) or step.setting.loops.active is not None:
         return None
     name = f"all of {step.node}"
     require(name not in step.setting.functions, "its name is taken")
