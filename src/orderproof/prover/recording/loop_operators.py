@@ -31,6 +31,7 @@ class LoopOperator:
     __repr__ = __str__
 
     def __call__(self, *_: Any, **__: Any) -> Any:
+        """Raise `TypeError`: a graph needs a callable target."""
         raise TypeError(f"{self} is no function")
 
 

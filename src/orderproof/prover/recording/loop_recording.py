@@ -7,8 +7,8 @@ the same operator of the iteration before computed. So every further iteration r
 again, and `loop_rolling.py` replaces both by one for every index. A loop that is not of this form is refused here, and
 its model is recorded with a fixed size instead.
 
-Not machine-checked: that what an iteration changes besides local variables, tensors and the lists that it fills does not
-change the operators of the next one.
+Not machine-checked: that what an iteration changes besides local variables, tensors and the lists that it fills does
+not change the operators of the next one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
+from pathlib import Path
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Term
 from orderproof.prover.recording.loop_operators import LOOP_STACK
 from orderproof.prover.recording.loop_source import LoopSource, loop_source
+from orderproof.prover.recording.open_sizes import OpenSizes
 from orderproof.prover.recording.recorded_graph import META, RecordedGraph
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
@@ -43,13 +45,16 @@ class RecordedLoop:
     Attributes:
         count: The number of iterations.
         indices: The symbol of the index of each iteration.
+        line: Where it is: "file.py:12".
         iterations: The nodes of each iteration.
         lists: The nodes that the two iterations append to each list.
+        stacked: The nodes that stack such lists.
 
     """
 
     count: Any
     indices: tuple[Any, Any]
+    line: str
     iterations: list[list[Node]] = field(default_factory=list)
     lists: list[tuple[Node, Node]] = field(default_factory=list)
     stacked: list[Node] = field(default_factory=list)
@@ -60,7 +65,8 @@ class OpenRange:
 
     def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType) -> None:
         self.loops, self.source, self.frame = loops, source, frame
-        self.loop = RecordedLoop(count, loops.new_indices())
+        line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        self.loop = RecordedLoop(count, loops.new_indices(), line)
         self.begins: list[Node] = []  # the last node before each iteration, and after the last one
         self.locals: list[dict[str, Any]] = []
 
@@ -92,7 +98,7 @@ class OpenRange:
             node = self.loops.current_node(value)
             return ("object", _Same(value)) if node is None else ("tensor", node)
         if isinstance(value, torch.SymInt):
-            return ("size", self.loops.recorded.open_call.sizes.term(value))
+            return ("size", self.loops.sizes.term(value))
         if isinstance(value, _SCALARS):
             return ("number", type(value), value)
         if type(value) in (tuple, list) and depth < _DEPTH:
@@ -126,7 +132,8 @@ class OpenRange:
             if type(values) is not list or len(values) != 2 or not all(isinstance(x, Tensor) for x in values):
                 self.loops.recorded.give_up(f"a loop of open length fills {name} with other values")
             first, second = (self.loops.current_node(x) for x in values)
-            self.loop.lists.append((first, second))
+            if first is not None and second is not None:
+                self.loop.lists.append((first, second))
 
 
 class _Same:
@@ -153,8 +160,7 @@ def _between(before: Node, last: Node) -> list[Node]:
 
 def renaming(loops: Loops, loop: RecordedLoop) -> Substitution:
     """The index of the second iteration in place of that of the first."""
-    assert loops.recorded.open_call is not None
-    first, second = (loops.recorded.open_call.sizes.term(index) for index in loop.indices)
+    first, second = (loops.sizes.term(index) for index in loop.indices)
     (variable,) = first.variables
     return Substitution({variable: second})
 
@@ -167,12 +173,23 @@ class Loops:
         self.found: list[RecordedLoop] = []
         self.active = False
 
+    @property
+    def sizes(self) -> OpenSizes:
+        """The open sizes of the call."""
+        assert self.recorded.open_call is not None
+        return self.recorded.open_call.sizes
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The sentence about the loops, if there are any."""
+        lines = ", ".join(dict.fromkeys(loop.line for loop in self.found))
+        return (f"each iteration of a loop runs the operators of the one before: {lines}",) if lines else ()
+
     def new_indices(self) -> tuple[Any, Any]:
         """Symbols for the indices of two iterations."""
-        assert self.recorded.open_call is not None
         self.active = True
-        sizes = self.recorded.open_call.sizes
-        return sizes.new_index(f"step {len(self.found)} before"), sizes.new_index(f"step {len(self.found)}")
+        name = f"step {len(self.found)}"
+        return self.sizes.new_index(f"{name} before"), self.sizes.new_index(name)
 
     def finished(self, loop: RecordedLoop) -> None:
         """Add a loop whose iterations were recorded."""
@@ -214,7 +231,9 @@ class Loops:
 @contextmanager
 def open_ranges(module: nn.Module, loops: Loops) -> Iterator[None]:
     """Under this, the modules of Python in which a model is defined call `Loops.range` for `range`."""
-    names = {kind.__module__ for part in module.modules() for kind in type(part).__mro__}
+    parts = list(module.modules())
+    names = {kind.__module__ for part in parts for kind in type(part).__mro__}
+    names |= {held.__module__ for part in parts for held in vars(part).values() if isinstance(held, FunctionType)}
     spaces: list[Mapping[str, Any]] = [
         vars(sys.modules[name]) for name in names if name in sys.modules and not name.startswith(("torch.", "builtins"))
     ]

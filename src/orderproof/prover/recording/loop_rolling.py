@@ -1,8 +1,8 @@
 """Replace the two recorded iterations of a loop by one for an arbitrary index.
 
 The iterations are compared node by node: the same operator on the same arguments, with one index in place of the other.
-Where the second reads what the first computed and the first reads a tensor from before the loop, iterations hand a tensor
-on. The second iteration stays, and reads LOOP_STATE instead; what follows the loop reads LOOP_END.
+Where the second reads what the first computed and the first reads a tensor from before the loop, iterations hand a
+tensor on. The second iteration stays, and reads LOOP_STATE instead; what follows the loop reads LOOP_END.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
+from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Formula, Term, as_term, at_most, less
-from orderproof.prover.recording.loop_operators import LOOP_END, LOOP_STACK, LOOP_STATE
+from orderproof.prover.recording.loop_operators import LOOP_END, LOOP_STATE
 from orderproof.prover.recording.loop_recording import Loops, RecordedLoop, renaming
-from orderproof.prover.recording.open_sizes import OpaqueNumber, OpenSizes
+from orderproof.prover.recording.open_sizes import LEAST_SIZE, OpaqueNumber, OpenSizes
 
 
 class NotRolled(CaptureError):
@@ -39,23 +40,37 @@ def roll_loops(graph: Graph, loops: Loops) -> dict[Node, Node]:
         if not questions.isdisjoint(n for nodes in loop.iterations for n in nodes):
             raise NotRolled("a branch inside a loop of open length depends on inputs")
         replaced |= _Rolling(graph, loop, sizes, renaming(loops, loop)).run()
+    for loop in loops.found:
+        _refuse_index_outside(graph, loop, sizes)
     return replaced
+
+
+def _refuse_index_outside(graph: Graph, loop: RecordedLoop, sizes: OpenSizes) -> None:
+    """Raise `NotRolled` if a node that is not in a loop uses the last index that Python has left."""
+    own = {*loop.iterations[1], *loop.stacked}
+    index = sizes.term(loop.indices[1])
+    (name,) = (variable.name for variable in index.variables)
+    for node in graph.nodes:
+        if node in own or node.target in (LOOP_STATE, LOOP_END) or node.op == "output":
+            continue
+        numbers = [x for x in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(x, Term | OpaqueNumber)]
+        shapes = [size for shape, _ in _layouts(sizes, node) for size in shape]
+        if any(name in str(x) for x in (*numbers, *shapes)):
+            raise NotRolled("the index of a loop of open length is used after it")
 
 
 def conditions_without_indices(conditions: Sequence[Formula], loops: Loops) -> list[Formula]:
     """The conditions about sizes; those about indices must hold for every index. Raises `NotRolled`."""
-    assert loops.recorded.open_call is not None
-    term = loops.recorded.open_call.sizes.term
-    bounds: list[Formula] = []
-    indices: set[Any] = set()
+    sizes = loops.sizes
+    premises = [at_most(LEAST_SIZE, sizes.term(size)) for size in sizes.symbols.values()]
+    names: set[str] = set()
     for loop in loops.found:
-        for index in map(term, loop.indices):
-            bounds += [at_most(0, index), less(index, term(loop.count))]
-            indices |= index.variables
-    names = {variable.name for variable in indices}
-    kept = [c for c in conditions if not c.variables & indices and not any(name in str(c) for name in names)]
+        for index in map(sizes.term, loop.indices):
+            premises += [at_most(0, index), less(index, sizes.term(loop.count))]
+            names |= {variable.name for variable in index.variables}
+    kept = [c for c in conditions if not any(name in str(c) for name in names)]
     solver = Solver()
-    if not all(c in kept or solver.implies([at_most(2, term(s)) for s in loops.recorded.open_call.sizes.symbols.values()] + [*bounds, *kept], c) for c in conditions):
+    if not all(c in kept or solver.implies([*premises, *kept], c) for c in conditions):
         raise NotRolled("a branch inside a loop of open length depends on its index")
     return kept
 
@@ -84,11 +99,9 @@ class _Rolling:
         states = self._states(first, second)
         end, finals = self._ends(second, states)
         self._check_uses(first, second, end)
+        inside = {*second, end, *self.loop.stacked}
         for k, final in finals.items():
-            own = self.places[1]
-            second[k].replace_all_uses_with(
-                final, lambda user: user not in own and user is not end and user.target is not LOOP_STACK
-            )
+            second[k].replace_all_uses_with(final, lambda user: user not in inside)
         for node in self.loop.stacked:
             value, dim, index, count = node.args
             node.args = (end, value, dim, index, count)
@@ -162,7 +175,8 @@ class _Rolling:
 
     def _node(self, target: Any, args: tuple[Any, ...], like: Node, value: Any) -> Node:
         count = self.sizes.term(self.loop.count)
-        node = self.graph.call_function(target, (*args, self.index, count))
+        every: tuple[Any, ...] = (*args, self.index, count)
+        node = self.graph.call_function(target, every)
         node.meta = {**like.meta, "val": value}
         return node
 

@@ -14,7 +14,6 @@ _LEAVES_OR_DECLARES = (
     ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Lambda, ast.NamedExpr, ast.For, ast.While,
     ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Try, ast.With,
 )  # fmt: skip
-_JOINS = {"stack"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,9 @@ def loop_source(code: CodeType, line: int) -> LoopSource | None:
 def _appended(statement: ast.stmt) -> str | None:
     """The name of the list of a statement `name.append(value)`."""
     match statement:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[_], keywords=[])):
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[_], keywords=[])
+        ):
             return name
     return None
 
@@ -66,18 +67,14 @@ def _is_only_filled(tree: ast.Module, loop: ast.For, name: str) -> bool:
     allowed: set[ast.Name] = set()
     for node in ast.walk(tree):
         match node:
-            case ast.Assign(targets=[ast.Name(id=own) as target], value=ast.List(elts=[])) if own == name:
+            case ast.Assign(targets=[ast.Name() as target], value=ast.List(elts=[])):
                 allowed.add(target)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr=join), args=[ast.Name(id=own) as read, *_]) if (
-                own == name and join in _JOINS
-            ):
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                pairs = zip(targets, values, strict=False)
+                allowed |= {t for t, v in pairs if isinstance(t, ast.Name) and isinstance(v, ast.List) and not v.elts}
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="stack"), args=[ast.Name() as read, *_]):
                 allowed.add(read)
     for statement in loop.body:
         if _appended(statement) == name:
-            assert isinstance(statement, ast.Expr)
-            call = statement.value
-            assert isinstance(call, ast.Call)
-            assert isinstance(call.func, ast.Attribute)
-            assert isinstance(call.func.value, ast.Name)
-            allowed.add(call.func.value)
+            allowed |= {n for n in ast.walk(statement.value.func) if isinstance(n, ast.Name)}  # type: ignore[attr-defined]
     return all(n in allowed for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name)

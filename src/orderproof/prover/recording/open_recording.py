@@ -155,7 +155,9 @@ def _record(
     graph = recording.graph
     graph.output((*results.values(), *(node for node, _, _ in call.questions)))
     conditions = sizes.conditions()
+    of_loops: tuple[str, ...] = ()
     if recording.loops is not None:
+        of_loops = recording.loops.assumptions
         conditions = conditions_without_indices(conditions, recording.loops)
         replaced = roll_loops(graph, recording.loops)
         results = {name: replaced.get(node, node) for name, node in results.items()}
@@ -176,7 +178,7 @@ def _record(
         tuple(conditions),
         tuple(Question(*question) for question in call.questions),
         tuple(changed),
-        (*assumptions, *custom_operator_assumptions(custom, graph)),
+        (*assumptions, *of_loops, *custom_operator_assumptions(custom, graph)),
     )
 
 

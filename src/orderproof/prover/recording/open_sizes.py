@@ -88,7 +88,11 @@ class OpenSizes:
 
     def conditions(self) -> list[Formula]:
         """The questions of the call about sizes; nothing is known of one that is not linear."""
-        fixed = [equal(variable(name), 0) for symbol, name in self._indices.items() if symbol in self.environment.replacements]
+        fixed = [
+            equal(variable(name), 0)
+            for symbol, name in self._indices.items()
+            if symbol in self.environment.replacements
+        ]
         return fixed + [self._condition(guard.expr) for guard in self.environment.guards]
 
     def _condition(self, e: Any) -> Formula:

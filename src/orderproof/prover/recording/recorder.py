@@ -82,10 +82,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return _ATEN.index.Tensor(args[0].expand(shape), [args[1].expand(shape)])
         elif torch.Tag.dynamic_output_shape in func.tags and not _has_classes(name, args):
             return constants.constant_of_its_own(recorded, func, args, kwargs)
-        if name == "stack" and recorded.loops is not None and (found := recorded.loops.stack(*args, **kwargs)) is not None:
-            node, value = found
-            recorded.register(value, node, func, args, kwargs, None, None)
-            return value
         if torch.Tag.inplace_view in func.tags:
             return writes.change_view(recorded, func, args, kwargs)
         if func._schema.is_mutable:
@@ -100,6 +96,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator without writes on meta tensors, and add it to the graph."""
         recorded = self.recorded
+        if recorded.loops is not None and func is _ATEN.stack.default:
+            stacked = recorded.loops.stack(*args, **kwargs)
+            if stacked is not None:
+                recorded.register(stacked[1], stacked[0], func, args, kwargs, None, None)
+                return stacked[1]
         options = _on_meta(kwargs)
         if _takes_device(func) and not tensors_in((args, kwargs)):
             options["device"] = META

@@ -128,7 +128,6 @@ class Context:
                             for atom in atoms:
                                 yield diagonal & atom
 
-
     def invariants(self, sizes: Axes, place: tuple[Term, Term]) -> list[Formula]:
         """Formulas over the indices of axes and the number of iterations of a loop that are done, strong ones last.
 

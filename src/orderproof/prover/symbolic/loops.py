@@ -1,9 +1,9 @@
 """Induction over the iterations of a loop of open length.
 
 A loop hands tensors S from one iteration to the next. Let F(i) be a fact about S at the begin of iteration i. If what
-enters the loop fulfils F(0), and the body maps F(i) to a fact about the next S that implies F(i + 1) for every i from 0 to
-n - 1, then F(n) holds of what leaves the loop; and a fact about a tensor of the body, given F(i), holds in every iteration.
-F is looked for: of each tensor the strongest formula that the statement suggests and that the body keeps.
+enters the loop fulfils F(0), and the body maps F(i) to a fact about the next S that implies F(i + 1) for every i from 0
+to n - 1, then F(n) holds of what leaves the loop; and a fact about a tensor of the body, given F(i), holds in every
+iteration. F is looked for: of each tensor the strongest formula that the statement suggests and that the body keeps.
 
 Machine-checked (proofs/symbolic/depth.v): depth_induction.
 Not machine-checked: that the iterations have the same code (recording/loop_recording.py).
@@ -93,7 +93,9 @@ class _Invariant:
             raise NotCovered("no invariant of the loop was found")
 
 
-def loop_facts(graph: OpenGraph, loop: Loop, known: Mapping[Node, OpenFacts], context: Context, derive: Derive) -> Facts:
+def loop_facts(
+    graph: OpenGraph, loop: Loop, known: Mapping[Node, OpenFacts], context: Context, derive: Derive
+) -> Facts:
     """The facts about the nodes of a loop, and about what leaves it. Raises `NotCovered`."""
     if not context.proves(at_most(0, loop.count), ()):
         raise NotCovered("a loop may have a negative number of iterations")
@@ -146,7 +148,9 @@ class _Search:
         derived = self.derive(self.graph, self.loop.body, {**self.known, **states}, self.context)
         for node in self.loop.next_nodes:
             if not isinstance(derived.facts.get(node), OpenFact):
-                raise NotCovered(next(iter(derived.failures.values()), "nothing is known of what an iteration computes"))
+                raise NotCovered(
+                    next(iter(derived.failures.values()), "nothing is known of what an iteration computes")
+                )
         return states | {node: derived.facts[node] for node in self.loop.body if node in derived.facts}
 
     def _kept(self, found: Facts, k: int) -> bool:
@@ -184,7 +188,7 @@ def _plain(fact: OpenFact) -> OpenFact:
     return fact
 
 
-def stacked_fact(graph: OpenGraph, node: Node, facts: Mapping[Node, OpenFacts], context: Context) -> OpenFact:
+def stacked_fact(node: Node, facts: Mapping[Node, OpenFacts]) -> OpenFact:
     """The fact about the values of all iterations along a new dimension: its index is that of the loop."""
     _, value, dim, loop, count = node.args
     fact = facts.get(value)  # type: ignore[arg-type]
@@ -192,7 +196,7 @@ def stacked_fact(graph: OpenGraph, node: Node, facts: Mapping[Node, OpenFacts], 
         raise NotCovered("nothing is known of what an iteration computes")
     assert isinstance(dim, int)
     assert isinstance(loop, Term)
-    (own,) = dims_of([as_term(count)])  # type: ignore[arg-type]
+    (own,) = dims_of([as_term(count)])
     first = fact.first_axis(dim)
     terms = [index(k if k < first else k + len(own)) for k in range(len(fact.sizes))]
     (variable,) = loop.variables

@@ -83,7 +83,7 @@ def _run_loop(
     rest = [node for node in body if node not in states]
     following: Any = end.args[1]
     current = [values[node.args[0]] for node in states]  # type: ignore[index]
-    stacked = {user.args[1]: [] for user in end.users if user.target is LOOP_STACK}
+    stacked: dict[Any, list[Tensor]] = {user.args[1]: [] for user in end.users if user.target is LOOP_STACK}
     for step in range(int(evaluate(as_term(loop_count(end)), sizes, {}))):
         own = {**values, **dict(zip(states, current, strict=True))}
         _run(graph, rest, own, {**sizes, str(loop_index(end)): step})

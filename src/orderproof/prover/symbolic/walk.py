@@ -64,7 +64,7 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
             raise NotCovered("a part of one tensor")
         return whole[place]  # type: ignore[index]
     if node.target is LOOP_STACK:
-        return stacked_fact(graph, node, facts, context)
+        return stacked_fact(node, facts)
     rule = find_open_rule(node.target)
     if rule is None:
         raise NotCovered(f"{node.target} has no rule")

@@ -20,6 +20,7 @@ from orderproof.prover.theorem_certificate import recording_record
 from orderproof.prover.theorem_notation import formula_data
 from tests.prover.symbolic import programs
 from tests.prover.symbolic.large_numbers import RECHECKED
+from tests.prover.symbolic.loops import IN_CHUNKS, LOOPS
 from tests.prover.symbolic.low_numbers import LOW
 from tests.prover.symbolic.programs import WIDTH, Case, Program
 from tests.prover.symbolic.refuted import REFUTED
@@ -27,7 +28,10 @@ from tests.prover.symbolic.shared_heads import SHARED_HEADS
 from tests.prover.symbolic.sparse_attention import SPARSE
 
 Certificate = dict[str, Any]
-CASES = {case.name: case for case in [*programs.CASES, *REFUTED, *SPARSE, *RECHECKED, *LOW, *SHARED_HEADS]}
+CASES = {
+    case.name: case
+    for case in [*programs.CASES, *REFUTED, *SPARSE, *RECHECKED, *LOW, *SHARED_HEADS, *LOOPS, *IN_CHUNKS]
+}
 LAWS = ("causal", "padding", "batch")
 
 

@@ -86,8 +86,9 @@ def check_structure(layers: Sequence[Mapping[str, Any]], steps: Mapping[str, Map
         require(set(layer) == {"nodes", "entry", "result", "steps"}, "a layer has other fields")
         require(own and len(set(own)) == len(own) and seen.isdisjoint(own), "layers share nodes")
         require(set(own) <= steps.keys() and layer["entry"] not in own, "a layer has a node that is no step")
-        require(all(steps[n]["operator"].startswith(("aten.", "loop.")) or steps[n]["operator"] == "getitem" for n in own),
-                "a layer contains an input")  # fmt: skip
+        operators = [steps[n]["operator"] for n in own]
+        computes = all(one.startswith(("aten.", "loop.")) or one == "getitem" for one in operators)
+        require(computes, "a layer contains an input")
         seen |= set(own)
         before = {layers[number - 1]["result"]} if number else set()
         outside = set().union(*(reads[n] for n in own)) - set(own)

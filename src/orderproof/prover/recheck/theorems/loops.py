@@ -5,9 +5,9 @@
     loop.end([state], [next], i, n)    the tensors after n iterations
     loop.stack(end, value, dim, i, n)  the values of all iterations along a new dimension
 
-The initial tensor must fulfil F(0), and the next one F(i + 1) if the states fulfil F(i). Then the tensors after the loop
-fulfil F(n), and what a step says of a value in the loop holds for the index of each iteration. Outside of the loop, no
-step reads what is inside.
+The initial tensor must fulfil F(0), and the next one F(i + 1) if the states fulfil F(i). Then the tensors after the
+loop fulfil F(n), and what a step says of a value in the loop holds for the index of each iteration. Outside of the
+loop, no step reads what is inside.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def _end(
     setting.loops.active = None  # what follows is outside
     after = [at_index(invariant, index, count) for invariant in loop.invariants]
     for fact, claim, shape, own in zip(after, step.claims, loop.shapes, step.shapes, strict=True):
-        require(fact.axes == claim.axes and fact.dtype == claim.dtype and shape == own, "a loop computes another tensor")
+        require(
+            fact.axes == claim.axes and fact.dtype == claim.dtype and shape == own, "a loop computes another tensor"
+        )
     found = step.check([Derived.of_element(fact) for fact in after])
     setting.loops.active = loop
     return step, found
@@ -130,11 +132,14 @@ def _stack(
     assert loop is not None
     require(value["node"] in loop.inside, "it stacks a tensor that is not of its loop")
     inside = facts[value["node"]]
-    require(isinstance(inside, Inside) and isinstance(inside.facts, Fact), "it stacks several tensors")
+    fact = inside.facts if isinstance(inside, Inside) else None
+    require(isinstance(fact, Fact), "it stacks several tensors")
+    assert isinstance(fact, Fact)
     step = read_step({**data, "args": [dim]}, facts, setting)
-    fact = inside.facts
     place = step.dim(dim, len(step.shape))
-    require(len(step.shape) == len(fact.axes) + 1 and step.equal(step.shape[place], count), "its result has another shape")
+    require(
+        len(step.shape) == len(fact.axes) + 1 and step.equal(step.shape[place], count), "its result has another shape"
+    )
     require(step.claim.dtype == fact.dtype, "its result has another dtype")
     step.check_form(step.claim, step.shape)
     rest = [step.digits(d) for d in range(len(step.shape)) if d != place]

@@ -13,7 +13,7 @@ from orderproof.prover.recheck.theorems.statements import BATCH, TOKENS
 from orderproof.prover.recheck.theorems.steps import Step
 from orderproof.prover.recheck.theorems.terms import Variable
 
-Facts = Fact | list[Fact]
+Facts = Fact | list[Fact] | Inside
 OPEN = BATCH.variables | TOKENS.variables  # in the sizes of tensors
 STEP_FIELDS = {"node", "operator", "args", "kwargs", "shape", "dtype", "fact", "needs"}
 BOOLEAN = frozenset({

@@ -42,9 +42,7 @@ def solve_triangular(call: Application) -> OpenFact:
     compare = less if strictly else at_most
     read = before & (compare(j, p) if first_to_last else compare(p, j))
     first_bound = sum(len(common.axes[label]) for label in result)
-    same = call.context.for_all(
-        implication(read, a.same) & implication(before, b.same), sizes, first_bound
-    )
+    same = call.context.for_all(implication(read, a.same) & implication(before, b.same), sizes, first_bound)
     r, s = a.ranges(), b.ranges()
     loose = (read & (r.hidden | r.unbounded)) | (before & (s.hidden | s.unbounded))
     unbounded = TRUE

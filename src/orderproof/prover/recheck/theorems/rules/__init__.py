@@ -15,6 +15,7 @@ from orderproof.prover.recheck.theorems.rules.pointwise import POINTWISE, pointw
 from orderproof.prover.recheck.theorems.rules.rows import ROWS, extreme
 from orderproof.prover.recheck.theorems.rules.softmax import SOFTMAX, largest_score
 from orderproof.prover.recheck.theorems.rules.sums import SUMS
+from orderproof.prover.recheck.theorems.rules.triangular import TRIANGULAR
 from orderproof.prover.recheck.theorems.steps import Derived, Step
 
 Rule = Callable[[Step], list[Derived]]
@@ -41,7 +42,7 @@ def _may_hide(step: Step) -> bool:
 
 
 RULES: dict[str, Rule] = {
-    **MOVEMENT, **PARTS, **PIECES, **POINTWISE, **SUMS, **ROWS, **SOFTMAX, **LOOKUP, **CREATION,
+    **MOVEMENT, **PARTS, **PIECES, **POINTWISE, **SUMS, **ROWS, **SOFTMAX, **LOOKUP, **CREATION, **TRIANGULAR,
     **dict.fromkeys(("max", "min", "argmax", "argmin", "median", "mode"), largest),
     "logsumexp": logsumexp,
 }  # fmt: skip
