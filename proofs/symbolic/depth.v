@@ -22,3 +22,35 @@ Theorem depth_induction_weaken (G : state -> state -> Prop) ps x x' :
 Proof. by move=> kept weaker; apply: depth_induction => p y y' /(kept p) /weaker. Qed.
 
 End Depth.
+
+(** * Induction over the iterations of a loop
+
+    Iteration i of a loop maps the states at its begin to those at the begin of the next. F i is a relation of the
+    states of two runs at the begin of iteration i. If F 0 holds of what enters the loop, and each iteration i < n maps
+    states in relation F i to states in relation F (i + 1), then
+    - [loop_induction]: F n holds of what leaves the loop;
+    - [loop_values]: F i holds at the begin of every iteration i < n, so that what follows from it holds there. *)
+Section Loop.
+Variables (state : Type) (body body' : nat -> state -> state) (F : nat -> state -> state -> Prop).
+
+Fixpoint iterate (step : nat -> state -> state) (n : nat) (x : state) : state :=
+  if n is i.+1 then step i (iterate step i x) else x.
+
+Theorem loop_induction n x x' :
+  (forall i y y', i < n -> F i y y' -> F i.+1 (body i y) (body' i y')) -> F 0 x x' ->
+  F n (iterate body n x) (iterate body' n x').
+Proof.
+elim: n => [|n IH] /= kept start; first by [].
+apply: (kept); first exact: ltnSn.
+by apply: IH => // i y y' small; apply: (kept); apply: leqW.
+Qed.
+
+Theorem loop_values n i x x' :
+  (forall j y y', j < n -> F j y y' -> F j.+1 (body j y) (body' j y')) -> F 0 x x' -> i < n ->
+  F i (iterate body i x) (iterate body' i x').
+Proof.
+move=> kept start small; apply: loop_induction => // j y y' before.
+by apply: kept; apply: ltn_trans small.
+Qed.
+
+End Loop.

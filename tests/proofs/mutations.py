@@ -93,6 +93,7 @@ MUTATIONS = [
     ("symbolic/hidden_scores", "hidden_weight_is_zero", "(exists k, low <= a k) ->", "True ->"),
     ("symbolic/hidden_scores", "softmax_step", "a k <= hide /\\ a' k <= hide)", "a k <= hide)"),
     ("symbolic/depth", "depth_induction", "-> F x x' -> F", "-> True -> F"),
+    ("symbolic/depth", "loop_induction", "-> F 0 x x' ->", "-> True ->"),
     ("symbolic/moved_axes", "sum_over_moved_axis", "id p id) (@everywhere _) D", "id id id) (@everywhere _) D"),
     ("symbolic/moved_axes", "softmax_of_moved_scores", "S S' ->", "S S ->"),
     ("symbolic/moved_axes", "whole_row_function", "symmetric_reduction h ->", "True ->"),

@@ -5,7 +5,7 @@ enters the loop fulfils F(0), and the body maps F(i) to a fact about the next S 
 to n - 1, then F(n) holds of what leaves the loop; and a fact about a tensor of the body, given F(i), holds in every
 iteration. F is looked for: of each tensor the strongest formula that the statement suggests and that the body keeps.
 
-Machine-checked (proofs/symbolic/depth.v): depth_induction.
+Machine-checked (proofs/symbolic/depth.v): loop_induction, loop_values.
 Not machine-checked: that the iterations have the same code (recording/loop_recording.py).
 """
 
