@@ -48,12 +48,6 @@ MUTANTS = mutants_of(
         quick=True,
     ),
     M(
-        "zero_over_anything",
-        "$a.$exactly(0) & $ordinary",
-        "$a.$exactly(0)",
-        "div.Tensor",
-    ),
-    M(
         "upper_end_of_the_second_factor",
         "[$operator($x, $y) for $x in $a for $y in $b]",
         "[$operator($x, $b[1]) for $x in $a]",
