@@ -1,10 +1,11 @@
 """Audit modules of other packages, and compare each verdict with the truth that runs establish.
 
     python tools/foreign.py --environment PATH             install the packages there, audit, write docs/foreign.md
-    python tools/foreign.py --environment PATH --only lin  the same for modules whose name contains "lin"
+    python tools/foreign.py --environment PATH --only lin  judge modules again whose name contains "lin"
+    python tools/foreign.py --environment PATH --resume    judge the modules that no earlier run has judged
 
 The packages of `foreign_requirements.txt` are installed into an environment of their own, which uses the torch of this
-one. The truth is computed by `foreign_truth.py`, which does not import orderproof. It is no part of `make test`.
+one. Judgements are stored in `PATH/judgements.json`, and the page has all that are stored. The truth is computed by `foreign_truth.py`, which does not import orderproof. It is no part of `make test`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import venv
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -73,10 +74,10 @@ def install(environment: Path) -> Path:
     return python
 
 
-def judgements_of(python: Path, only: str) -> Iterator[Judgement]:
-    """The judgements, module by module."""
+def judgements_of(python: Path, only: str, judged: Collection[str]) -> Iterator[Judgement]:
+    """The judgements, module by module, of modules that are not judged."""
     path = os.pathsep.join([str(ROOT / "src"), str(HERE)])
-    command = [python, "-W", "ignore", HERE / "foreign.py", "--worker", "--only", only]
+    command = [python, "-W", "ignore", HERE / "foreign.py", "--worker", "--only", only, "--judged", *judged]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
     ) as process:
@@ -86,7 +87,7 @@ def judgements_of(python: Path, only: str) -> Iterator[Judgement]:
                 yield Judgement(**json.loads(line))
 
 
-def work(only: str) -> None:
+def work(only: str, judged: Collection[str]) -> None:
     """Write the judgements of each module as lines of JSON; each module is audited in a process of its own."""
     import foreign_truth
     from foreign_modules import CASES
@@ -94,7 +95,7 @@ def work(only: str) -> None:
     import orderproof.auditing.api  # noqa: F401 - so that its time is not that of a module
 
     for case in CASES:
-        if only not in case.key:
+        if only not in case.key or case.key in judged:
             continue
         child = os.fork()
         if child:
@@ -159,20 +160,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environment", type=Path, default=ROOT / ".foreign")
-    parser.add_argument("--only", default="", help="modules whose name contains this text; prints, writes no page")
+    parser.add_argument("--only", default="", help="modules whose name contains this text")
+    parser.add_argument("--resume", action="store_true", help="modules without a stored judgement")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--judged", nargs="*", default=[], help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.worker:
-        work(options.only)
+        work(options.only, options.judged)
         return
-    found = []
-    for one in judgements_of(install(options.environment), options.only):
-        found.append(one)
+    python, store = install(options.environment), options.environment / "judgements.json"
+    found = _stored(store)
+    judged = {module for module, _ in found} if options.resume else ()
+    for one in judgements_of(python, options.only, judged):
+        found[one.module, one.law] = one
+        store.write_text(json.dumps([asdict(x) for x in found.values()]), encoding="utf-8")
         print(f"{one.result:12} {one.module} {one.law}: {one.verdict} {one.reason[:120]}", flush=True)
-    if options.only:
-        return
-    PAGE.write_text(page(found), encoding="utf-8")
+    PAGE.write_text(page(list(found.values())), encoding="utf-8")
     print(f"written: {PAGE}")
+
+
+def _stored(path: Path) -> dict[tuple[str, str], Judgement]:
+    """The judgements of earlier runs, by module and law."""
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return {(one["module"], one["law"]): Judgement(**one) for one in stored}
 
 
 if __name__ == "__main__":
