@@ -5,7 +5,8 @@
     python tools/foreign.py --environment PATH --resume    judge the modules that no earlier run has judged
 
 The packages of `foreign_requirements.txt` are installed into an environment of their own, which uses the torch of this
-one. Judgements are stored in `PATH/judgements.json`, and the page has all that are stored. The truth is computed by `foreign_truth.py`, which does not import orderproof. It is no part of `make test`.
+one. Judgements are stored in `PATH/judgements.json`, and the page has all that are stored. The truth is computed by
+`foreign_truth.py`, which does not import orderproof. It is no part of `make test`.
 """
 
 from __future__ import annotations

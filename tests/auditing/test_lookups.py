@@ -87,6 +87,26 @@ def test_offsets_that_depend_on_tokens_prove_nothing():
     assert "proved" not in verdicts(Ragged(0), ["permutation"], IDS).values()
 
 
+class Memory(nn.Module):
+    """A bag of the best keys of each token, or of each pair of tokens."""
+
+    def __init__(self, tokens=1):
+        super().__init__()
+        self.scores, self.bag, self.tokens = nn.Linear(16, 32), nn.EmbeddingBag(32, 16, mode="sum"), tokens
+
+    def forward(self, x):
+        values, keys = self.scores(x).topk(3, -1)
+        bags = x.shape[0] * x.shape[1] // self.tokens
+        found = self.bag(keys.reshape(bags, -1), per_sample_weights=values.reshape(bags, -1).sigmoid())
+        return found.view(x.shape[0], -1, 16).repeat_interleave(self.tokens, 1)
+
+
+@pytest.mark.parametrize(("tokens", "verdict"), [(1, "proved"), (2, "refuted")])
+def test_a_bag_of_each_token_moves_with_it(tokens, verdict):
+    found = verdicts(Memory(tokens), ["permutation", "causal", "batch"])
+    assert found == {"permutation": verdict, "causal": verdict, "batch": "proved"}
+
+
 class Cached(nn.Module):
     """Attention over a cache of keys, written at positions (gpt-fast, litgpt)."""
 

@@ -2,9 +2,10 @@
 
 Lemma (reduction_invariant), for bags: see reduction.py. Let C[k, :] = h(W[I[n], :] s[n] for n in bag k), h a sum, a
 mean or a maximum, W the same in both runs, and bags that constant offsets cut out of I.
-  1. I and s moved so that every bag keeps its indices: C is unchanged.
+  1. I and s moved so that every bag keeps its indices: C is unchanged. Moved so that the indices of every bag become
+     those of one bag: C is moved as the bags are.
   2. C[k, :] depends on everything that I[n] and s[n] depend on for n in bag k, and on W.
-A move that takes an index to another bag does not determine C. Offsets that depend on the input have no lemma.
+A move that tears a bag apart does not determine C. Offsets that depend on the input have no lemma.
   3. The sizes of the bags and the places of maxima are functions of all operands.
 Proof. lookup_equivariant, then reduction_invariant for each bag. That an index is left out (`padding_idx`) depends on
 its value only.
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from torch.fx import Node
 
 from orderproof.prover.domain.fact import ALWAYS, NEVER, Fact, constant_dependence, unmoved_fact
-from orderproof.prover.domain.move import STILL
+from orderproof.prover.domain.move import STILL, Move, permuted_axis
 from orderproof.prover.domain.values import ValueRanges
 from orderproof.prover.operands import Operand, labelled_operand
 from orderproof.prover.rule import Facts, OperatorCall, RuleNotApplicable, rule, shape_of
@@ -44,7 +45,8 @@ def embedding_bag(call: OperatorCall) -> Facts:
     call.constants.mark_used(offsets)
     shapes = [tuple(int(s) for s in value.shape) for value in call.node.meta["val"]]
     inside = _membership(starts, shapes[0][0], count)
-    bags = Fact(inside.shape, (STILL, STILL), constant_dependence(2, NEVER), ValueRanges.of_constant(inside))
+    moves = _moves_of_bags(inside, call.fact(indices).moves[0])
+    bags = Fact(inside.shape, moves, constant_dependence(2, NEVER), ValueRanges.of_constant(inside))
     operands = [Operand(bags, ("bag", "index"), None, "offsets"), labelled_operand(call, indices, ["index"], 1)]
     weights = call.argument(6, "per_sample_weights")
     if isinstance(weights, Node):
@@ -63,3 +65,18 @@ def _membership(starts: NDArray[np.int64], bags: int, indices: int) -> NDArray[n
     places = np.arange(indices)
     inside: NDArray[np.bool_] = (places >= starts[:bags, None]) & (places < ends[:, None])
     return inside
+
+
+def _moves_of_bags(inside: NDArray[np.bool_], move: Move) -> tuple[Move, Move]:
+    """The moves of [bag, index] that keep every bag together if the indices move so; still if there are none."""
+    if move.permutations is None:
+        return STILL, STILL
+    bag_of = inside.argmax(axis=0)
+    images = np.empty((len(move.permutations), len(inside)), dtype=np.int64)
+    for found, image in zip(images, move.permutations, strict=True):
+        for bag, own in enumerate(inside):
+            places = image[own]
+            found[bag] = bag_of[places[0]] if len(places) else bag
+        if not (inside[found][:, image] == inside).all() or len(set(found.tolist())) != len(inside):
+            return STILL, STILL
+    return permuted_axis(images), move

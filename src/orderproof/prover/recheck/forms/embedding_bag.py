@@ -39,6 +39,10 @@ class EmbeddingBag:
             if bag < len(bags):
                 bags[bag, start:end] = 1
         membership = replace(algebra.constant(tuple(bags.shape), "float64", bags), is_constant=False)
+        moved = replace(membership, moves=(out.moves[0], looked_up[0].moves[0]))
+        permuted = not any(isinstance(move, str) for move in moved.moves)
+        if permuted and algebra.is_invariant(moved, moved.moves).all():  # every bag is moved as a whole
+            membership = moved
         operands = [(membership, "xy"), *((f, "y") for f in looked_up), (table, "wz")]
         fact = labelled_fact(algebra, out, operands, "xz", "wz", Combination(_product, "monotone"))
         high = 1 if all(f.is_ordinary.all() for f in (table, *looked_up)) else INF
