@@ -11,7 +11,7 @@ restart in each document.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from orderproof.blocks.kv_cache import KeyValueCache
 from orderproof.blocks.layer import LayerOptions
 from orderproof.blocks.sequence_parallel import SequenceParallel
 from orderproof.blocks.stack import Decoder, Encoder
-from orderproof.encodings import ModelSizes, NoEncoding, PositionalEncoding, get
+from orderproof.encodings import ModelSizes, NoEncoding, PositionalEncoding, build
 from orderproof.errors import PositionError, UsageError
 from orderproof.positions import from_document_ids as positions_from_document_ids
 from orderproof.positions import from_mask as positions_from_mask
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 class Transformer(nn.Module):
     """An encoder, or a decoder if ``causal``, with any positional encoding.
 
-    ``encoding`` is a registered name or an instance, ``length`` the number of positions of a table (for names only),
-    ``vocabulary`` the number of words; without it, inputs and outputs are features. For other options see
+    ``encoding`` is a registered name or an instance. For names only, ``encoding_arguments`` are arguments of the
+    encoding's constructor and ``length`` is the number of positions of a table.
+    ``vocabulary`` is the number of words; without it, inputs and outputs are features. For other options see
     `LayerOptions`.
     """
 
@@ -45,6 +46,7 @@ class Transformer(nn.Module):
         layers: int,
         *,
         encoding: str | PositionalEncoding = "rotary",
+        encoding_arguments: dict[str, Any] | None = None,
         causal: bool,
         vocabulary: int | None = None,
         length: int | None = None,
@@ -55,7 +57,10 @@ class Transformer(nn.Module):
         self.width = width
         self.heads = heads
         if isinstance(encoding, str):
-            encoding = get(encoding).for_model(ModelSizes(width=width, heads=heads, causal=causal, length=length))
+            sizes = ModelSizes(width=width, heads=heads, causal=causal, length=length)
+            encoding = build(encoding, sizes, encoding_arguments)
+        elif encoding_arguments:
+            raise UsageError("encoding_arguments: expected none with an encoding instance; leave them out")
         elif length is not None:
             raise UsageError("length: expected none with an encoding instance, which has its own; leave it out")
         self.encoding = encoding

@@ -76,18 +76,29 @@ def compare(
         report_progress(f"loading the study {study}", 0, 1)
         from orderproof.lab.engines.factory import make_engine
         from orderproof.lab.study import load_study, with_overrides
-        from orderproof.lab.study_runner import plan_study
+        from orderproof.lab.study_runner import plan_study, plan_sweep
         from orderproof.lab.trackers import Tracker
 
         config = with_overrides(load_study(study), settings or [])
         executor = make_engine(engine, workers=workers)
         run_tracker = None if tracker is None else Tracker(tracker, study=config.name)
         results = stack.enter_context(_readonly_store(store)) if dry_run else _open_store(store)
-        plan = plan_study(config, results, progress=report_progress)
+        sweep = plan_sweep(config, results, progress=report_progress)
+        plan = None if sweep and sweep.remaining_runs else plan_study(config, results, progress=report_progress)
     if not quiet:
-        _print_plan(plan, executor.workers)
+        for part, what in ((sweep, "sweep of learning rates, "), (plan, "")):
+            if part is not None:
+                _print_plan(part, executor.workers, what=what)
     if dry_run:
         return
+    if plan is None and sweep is not None:
+        if _run_sweep(sweep, results, executor, quiet=quiet):
+            raise typer.Exit(2)
+        with progress(quiet=quiet) as report_progress:
+            plan = plan_study(config, results, progress=report_progress)
+        if not quiet:
+            _print_plan(plan, executor.workers)
+    assert plan is not None
     command = shlex.join(["orderproof", "compare", study, *(settings or [])])
     record, any_failed = _run_plan(plan, results, executor, run_tracker, command=command, quiet=quiet)
     with progress(quiet=quiet or "-" in (json, html, markdown)) as report_progress:  # not over standard output
@@ -121,11 +132,29 @@ def _readonly_store(folder: Path) -> Iterator[ResultStore]:
         yield _open_store(Path(temporary))
 
 
-def _print_plan(plan: StudyPlan, workers: int | None) -> None:
+def _run_sweep(plan: StudyPlan, store: ResultStore, engine: Engine, *, quiet: bool) -> bool:
+    """Train the remaining runs of a sweep; True if any of them failed."""
+    from orderproof.lab.study_runner import run_study
+
+    total, finished, any_failed = len(plan.runs), len(plan.runs) - len(plan.remaining_runs), False
+    with progress(quiet=quiet) as report_progress:
+
+        def on_result(_run: RunConfig, _result: RunResult) -> None:
+            nonlocal finished
+            finished += 1
+            report_progress(f"sweep of learning rates, {finished} of {total} runs", finished, total)
+
+        for failure in run_study(plan, store, engine, {}, on_result=on_result):
+            any_failed = True
+            sys.stderr.write(f"orderproof: run {failure.id} failed: {failure.reason}\n")
+    return any_failed
+
+
+def _print_plan(plan: StudyPlan, workers: int | None, *, what: str = "") -> None:
     from orderproof.report.study_phrases import duration
 
     finished = len(plan.runs) - len(plan.remaining_runs)
-    text = f"study {plan.study.name}: {len(plan.runs)} runs, {finished} finished"
+    text = f"study {plan.study.name}: {what}{len(plan.runs)} runs, {finished} finished"
     if plan.remaining_runs:
         concurrent = min(workers or 1, len(plan.remaining_runs))
         text += f"; the others take about {duration(plan.seconds / concurrent)} with {concurrent} at a time"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 import torch
 from torch import Tensor, nn
@@ -115,8 +115,8 @@ class PositionalEncoding(nn.Module):
         claims = _PerInstanceSpec()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
-        """The encoding with default options for a transformer of these sizes."""
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
+        """The encoding for a transformer of these sizes; ``options`` are further arguments of the constructor."""
         raise NotImplementedError(f"{cls.__name__} cannot be built from model sizes: define for_model")
 
     def embed(

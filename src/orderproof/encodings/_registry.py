@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from orderproof.encodings._encoding import PositionalEncoding
+from orderproof.encodings._encoding import ModelSizes, PositionalEncoding
 from orderproof.errors import UsageError
-from orderproof.registry import lookup, modules
+from orderproof.registry import did_you_mean, lookup, modules
 
 _EncodingClass = TypeVar("_EncodingClass", bound=type[PositionalEncoding])
 
@@ -37,6 +38,22 @@ def get(name: str) -> type[PositionalEncoding]:
     """The class registered under a name. Raises `UsageError` for an unknown name."""
     _import_folder()
     return lookup(name, {known: _classes[known] for known in names()}, "an encoding", aliases=_aliases)
+
+
+def build(name: str, sizes: ModelSizes, options: Mapping[str, Any] | None = None) -> PositionalEncoding:
+    """The encoding registered under a name, for a transformer of these sizes, with arguments of its constructor.
+
+    Raises `UsageError` for an unknown name or argument, and `EncodingError` for a value that the encoding refuses.
+    """
+    encoding = get(name)
+    known = [key for key, one in inspect.signature(encoding).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    for key in options or {}:
+        if key not in known:
+            raise UsageError(
+                f"encoding {name!r} has no argument {key!r}{did_you_mean(key, known)}; "
+                f"it has {', '.join(known) or 'none'}"
+            )
+    return encoding.for_model(sizes, **(options or {}))
 
 
 def names() -> tuple[str, ...]:

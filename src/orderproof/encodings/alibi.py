@@ -13,7 +13,7 @@ Source: Press et al. 2021, "Train Short, Test Long", arXiv:2108.12409, section 3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor
 
@@ -38,9 +38,9 @@ class ALiBi(RelativeBias):
         self.slopes = slopes(heads)
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """One slope per head."""
-        return cls(sizes.heads)
+        return cls(sizes.heads, **options)
 
     def bias_at_distance(self, distance: Int[Tensor, "*any"]) -> Float[Tensor, "#head *any"]:
         """The penalties, in float64."""

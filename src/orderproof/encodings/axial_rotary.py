@@ -12,7 +12,7 @@ Source: Heo et al. 2024, "Rotary Position Embedding for Vision Transformer", arX
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from orderproof.encodings._encoding import Claims, ModelSizes
 from orderproof.encodings._frequencies import Spectrum
@@ -44,9 +44,9 @@ class AxialRotary(RotaryBase):
         self.axis_order = axis_order
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """Two axes, in layout "half"."""
-        return cls(sizes.head_width)
+        return cls(sizes.head_width, **options)
 
     def extra_repr(self) -> str:
         """The constructor arguments."""

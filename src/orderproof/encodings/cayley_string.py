@@ -13,7 +13,7 @@ section 3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -49,9 +49,9 @@ class CayleyString(RotaryBase):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """Two axes, in layout "half"."""
-        return cls(sizes.head_width, sizes.heads)
+        return cls(sizes.head_width, sizes.heads, **options)
 
     def reset_parameters(self) -> None:
         """Initialize as axial RoPE."""

@@ -15,7 +15,7 @@ Source: Golovneva et al. 2024, "Contextual Position Encoding", arXiv:2405.18719,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -43,9 +43,9 @@ class CoPE(ContentBias):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """64 counts, as in the paper."""
-        return cls(sizes.head_width)
+        return cls(sizes.head_width, **options)
 
     def reset_parameters(self) -> None:
         """Initialize all vectors to zero, like the authors."""

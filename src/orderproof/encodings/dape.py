@@ -15,7 +15,7 @@ section 3.1.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import nn
@@ -51,9 +51,9 @@ class DAPE(ContentBias):
         self.second = nn.Linear(hidden, self.heads)
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """KERPLE's logarithm, the best in the paper, with 32 hidden features."""
-        return cls(KERPLE(sizes.heads))
+        return cls(KERPLE(sizes.heads), **options)
 
     def reset_parameters(self) -> None:
         """Reinitialize the network; the inner bias is not changed."""

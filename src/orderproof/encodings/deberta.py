@@ -22,7 +22,7 @@ arXiv:2111.09543, and the authors' code.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -59,9 +59,9 @@ class DeBERTa(ContentBias):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The buckets of the released models."""
-        return cls(sizes.heads, sizes.head_width)
+        return cls(sizes.heads, sizes.head_width, **options)
 
     def reset_parameters(self) -> None:
         """Reinitialize the vectors: normal, standard deviation 0.02."""

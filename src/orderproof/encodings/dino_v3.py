@@ -16,7 +16,7 @@ Source: Siméoni et al. 2025, "DINOv3", arXiv:2508.10104, section 3.2.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -71,11 +71,11 @@ class DinoV3Rope(RotaryBase):
         self.normalize_coords = normalize_coords
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """A square grid with sides of the model's length."""
         if sizes.length is None:
             raise EncodingError("DinoV3Rope: a grid needs a size; pass it, as in Transformer(..., length=32)")
-        return cls(sizes.head_width, grid=(sizes.length, sizes.length))
+        return cls(sizes.head_width, **{"grid": (sizes.length, sizes.length), **options})
 
     def check_side(self, side: QueryOrKey, x: Tensor, positions: Tensor) -> Int[Tensor, "*axes_and_batch token"]:
         """Reject an operand or positions that do not fit, or lie outside the grid."""

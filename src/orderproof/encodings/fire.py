@@ -16,7 +16,7 @@ arXiv:2310.04418, section 3.2; initial values as in Zheng et al. 2024, "DAPE", a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -51,9 +51,9 @@ class FIRE(PositionalEncoding):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The sizes of the paper."""
-        return cls(sizes.heads)
+        return cls(sizes.heads, **options)
 
     def reset_parameters(self) -> None:
         """Reinitialize the network; c is 0.1 and the threshold its initial value."""

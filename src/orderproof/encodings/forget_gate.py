@@ -16,7 +16,7 @@ Source: Lin et al. 2025, "Forgetting Transformer", arXiv:2503.02130, section 3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -50,15 +50,17 @@ class ForgetGate(ContentBias):
         self.width = check_size("ForgetGate", "width", width)
         self.heads = check_size("ForgetGate", "heads", heads)
         self.gate = nn.Linear(width, heads)
+        self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """One gate per head."""
-        return cls(sizes.width, sizes.heads)
+        return cls(sizes.width, sizes.heads, **options)
 
     def reset_parameters(self) -> None:
-        """Reinitialize the gates."""
+        """Reinitialize the gates; their biases are 0, like the authors' code: every gate starts near 1/2."""
         self.gate.reset_parameters()
+        nn.init.zeros_(self.gate.bias)
 
     def token_state(self, x: Float[Tensor, "batch token width"]) -> Float[Tensor, "batch head token 1"]:
         """The logarithm of each token's gate, in float32 or float64."""

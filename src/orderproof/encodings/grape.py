@@ -17,7 +17,7 @@ Source: Zhang et al. 2025, "Group Representational Position Encoding", arXiv:251
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -61,9 +61,9 @@ class GRAPE(QueryKeyEncoding):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """One set of frequencies for all heads, as in the authors' models."""
-        return cls(sizes.head_width, sizes.heads)
+        return cls(sizes.head_width, sizes.heads, **options)
 
     @torch.no_grad()
     def reset_parameters(self) -> None:

@@ -12,7 +12,7 @@ Source: Chi et al. 2022, "KERPLE", arXiv:2205.09921, section 4.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
@@ -46,9 +46,9 @@ class KERPLE(RelativeBias):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The logarithmic kernel, the best in the paper."""
-        return cls(sizes.heads)
+        return cls(sizes.heads, **options)
 
     def reset_parameters(self) -> None:
         """Reinitialize like the authors: r1 uniform in 0 .. 2, r2 in 0 .. 1 ("log") or 0 .. 2 ("power")."""

@@ -10,7 +10,7 @@ Devlin et al. 2018, "BERT", arXiv:1810.04805, section 3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -39,11 +39,11 @@ class LearnedAbsolute(PositionalEncoding):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """A table of the model's length."""
         if sizes.length is None:
             raise EncodingError("LearnedAbsolute: a table needs a length; pass it, as in Transformer(..., length=512)")
-        return cls(sizes.length, sizes.width)
+        return cls(sizes.length, sizes.width, **options)
 
     def reset_parameters(self) -> None:
         """Reinitialize the table: normal, standard deviation 0.02, like BERT and GPT-2."""

@@ -15,7 +15,7 @@ Source: Ostmeier et al. 2024, "LieRE: Lie Rotational Positional Encodings", arXi
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -44,9 +44,10 @@ class LieRE(QueryKeyEncoding):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """Two axes, with the model's length as extent if it is known."""
-        return cls(sizes.head_width) if sizes.length is None else cls(sizes.head_width, extent=sizes.length)
+        extent = {} if sizes.length is None else {"extent": sizes.length}
+        return cls(sizes.head_width, **{**extent, **options})
 
     def reset_parameters(self) -> None:
         """Reinitialize the generators: uniform in 0 .. 2 pi / extent."""

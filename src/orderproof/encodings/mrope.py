@@ -16,7 +16,7 @@ Report", arXiv:2511.21631 (interleaved).
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from orderproof.encodings._encoding import Claims, ModelSizes
 from orderproof.encodings._frequencies import Schedule
@@ -61,9 +61,9 @@ class MRope(RotaryBase):
         self.schedule = schedule
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The encoding of Qwen2-VL: sections of 2, 3 and 3 eighths, chunked."""
-        return cls(sizes.head_width)
+        return cls(sizes.head_width, **options)
 
     def extra_repr(self) -> str:
         """The constructor arguments."""

@@ -11,7 +11,7 @@ Information", arXiv:2203.16634; Kazemnejad et al. 2023, arXiv:2305.19466.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from orderproof.encodings._encoding import Claims, ModelSizes, PositionalEncoding
 from orderproof.encodings._registry import register
@@ -24,7 +24,7 @@ class NoEncoding(PositionalEncoding):
     claims = Claims(site="none", relative=True, symmetric=True)
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The encoding has no options."""
         del sizes
-        return cls()
+        return cls(**options)

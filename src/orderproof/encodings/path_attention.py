@@ -26,7 +26,7 @@ fla-org/flash-linear-attention, fla/layers/path_attn.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -75,9 +75,9 @@ class PaTHAttention(ContentBias):
         self.strength = nn.Linear(width, heads)
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """One reflection per token and head, with a full matrix for the directions."""
-        return cls(sizes.width, sizes.heads)
+        return cls(sizes.width, sizes.heads, **options)
 
     def reset_parameters(self) -> None:
         """Reinitialize directions and strengths."""

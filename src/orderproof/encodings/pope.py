@@ -17,7 +17,7 @@ arXiv:2509.10534, section 3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -51,9 +51,9 @@ class PoPE(QueryKeyEncoding):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The paper's encoding."""
-        return cls(sizes.head_width, sizes.heads)
+        return cls(sizes.head_width, sizes.heads, **options)
 
     def reset_parameters(self) -> None:
         """Initialize delta to zero."""

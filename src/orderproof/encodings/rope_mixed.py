@@ -13,7 +13,7 @@ Source: Heo et al. 2024, "Rotary Position Embedding for Vision Transformer", arX
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -50,9 +50,9 @@ class RopeMixed(QueryKeyEncoding):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The paper's encoding, in layout "half"."""
-        return cls(sizes.head_width, sizes.heads)
+        return cls(sizes.head_width, sizes.heads, **options)
 
     @torch.no_grad()
     def reset_parameters(self) -> None:

@@ -14,7 +14,7 @@ Source: Su et al. 2021, "RoFormer", arXiv:2104.09864, section 3.2.2.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from orderproof.encodings._encoding import Claims, ModelSizes
 from orderproof.encodings._frequencies import Schedule
@@ -54,9 +54,9 @@ class Rotary(RotaryBase):
         self.schedule = schedule
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The paper's encoding, in layout "half"."""
-        return cls(sizes.head_width)
+        return cls(sizes.head_width, **options)
 
     def extra_repr(self) -> str:
         """The constructor arguments."""

@@ -13,7 +13,7 @@ arXiv:2212.10356, section 6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
@@ -41,9 +41,9 @@ class Sandwich(RelativeBias):
         self.frequencies = geometric_frequencies(width=width, base=10_000.0).frequencies
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """One rate per head."""
-        return cls(sizes.heads)
+        return cls(sizes.heads, **options)
 
     def bias_at_distance(self, distance: Int[Tensor, "*any"]) -> Float[Tensor, "#head *any"]:
         """The inner products, in float64, summed frequency by frequency to save memory."""

@@ -13,7 +13,7 @@ Source: Shaw et al. 2018, "Self-Attention with Relative Position Representations
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -44,9 +44,9 @@ class Shaw(ContentBias):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """Distances up to 16, as in the paper's base model."""
-        return cls(sizes.head_width)
+        return cls(sizes.head_width, **options)
 
     def reset_parameters(self) -> None:
         """Reinitialize the vectors: Xavier uniform."""

@@ -17,7 +17,7 @@ tensor2tensor/layers/common_attention.py, get_timing_signal_1d.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -61,9 +61,9 @@ class Sinusoidal(PositionalEncoding):
         self.spacing: FrequencySpacing = spacing
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The paper's encoding."""
-        return cls(sizes.width)
+        return cls(sizes.width, **options)
 
     def encoding_table(
         self, positions: Int[Tensor, "*batch token"], *, dtype: torch.dtype = torch.float32

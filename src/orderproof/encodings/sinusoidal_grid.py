@@ -20,7 +20,7 @@ Vision Learners", arXiv:2111.06377, mae/util/pos_embed.py, get_2d_sincos_pos_emb
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
@@ -67,9 +67,9 @@ class SinusoidalGrid(PositionalEncoding):
         self.spacing: FrequencySpacing = spacing
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """One axis, for text."""
-        return cls(sizes.width, axis_order=(0,))
+        return cls(sizes.width, **{"axis_order": (0,), **options})
 
     def encoding_table(
         self, positions: Int[Tensor, "*axes_and_batch token"], *, dtype: torch.dtype = torch.float32

@@ -9,7 +9,7 @@ Source: Liu et al. 2021, "Swin Transformer", arXiv:2103.14030, section 3.2, "Rel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -33,9 +33,9 @@ class SwinBias(RelativeBias2D):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """A square window that holds the model's length."""
-        return cls(sizes.heads, window=smallest_square_grid("SwinBias", sizes))
+        return cls(sizes.heads, **{"window": smallest_square_grid("SwinBias", sizes), **options})
 
     def reset_parameters(self) -> None:
         """Reinitialize the table: truncated normal, standard deviation 0.02."""

@@ -12,7 +12,7 @@ Source: Liu et al. 2021, "Swin Transformer V2", arXiv:2111.09883, section 3.3.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -41,9 +41,9 @@ class SwinV2Bias(RelativeBias2D):
         self.outer = nn.Linear(hidden, heads, bias=False)
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """A square window that holds the model's length."""
-        return cls(sizes.heads, window=smallest_square_grid("SwinV2Bias", sizes))
+        return cls(sizes.heads, **{"window": smallest_square_grid("SwinV2Bias", sizes), **options})
 
     def reset_parameters(self) -> None:
         """Reinitialize the network."""

@@ -18,7 +18,8 @@ Source: Raffel et al. 2019, "Exploring the Limits of Transfer Learning", arXiv:1
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import math
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 class T5Bias(RelativeBias):
     """A learned number per head and bucket of distances."""
 
-    def __init__(self, heads: int, *, bidirectional: bool, buckets: int = 32, max_distance: int = 128) -> None:
+    def __init__(
+        self, heads: int, *, bidirectional: bool, buckets: int = 32, max_distance: int = 128, initial_std: float = 1.0
+    ) -> None:
         super().__init__()
         self.heads = check_size("T5Bias", "heads", heads)
         self.buckets = check_size("T5Bias", "buckets", buckets, even=True)
@@ -52,17 +55,24 @@ class T5Bias(RelativeBias):
             raise EncodingError(f"T5Bias: expected {need}, got buckets={buckets}, max_distance={max_distance}")
         self.thresholds = log_bucket_thresholds(self.buckets_per_direction, self.exact_buckets, max_distance)
         self.claims = Claims(site="bias", relative=True, symmetric=False, causal_only=not bidirectional)
+        if not 0 < initial_std < math.inf:
+            raise EncodingError(f"T5Bias: initial_std must be a positive number, got {initial_std!r}")
+        self.initial_std = initial_std
         self.weight = nn.Parameter(torch.empty(buckets, heads))
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
-        """The causal version for a causal model, the bidirectional one otherwise."""
-        return cls(sizes.heads, bidirectional=not sizes.causal)
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
+        """The causal version for a causal model, the bidirectional one otherwise.
+
+        The weights start with standard deviation 1/sqrt(width), as in transformers.
+        """
+        defaults = {"bidirectional": not sizes.causal, "initial_std": sizes.width**-0.5}
+        return cls(sizes.heads, **{**defaults, **options})
 
     def reset_parameters(self) -> None:
-        """Reinitialize the weights: standard normal."""
-        nn.init.normal_(self.weight)
+        """Reinitialize the weights: normal, with standard deviation ``initial_std``."""
+        nn.init.normal_(self.weight, std=self.initial_std)
 
     def bucket(self, distance: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
         """The bucket of each distance n - m from query to key."""

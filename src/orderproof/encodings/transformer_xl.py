@@ -19,7 +19,7 @@ Source: Dai et al. 2019, "Transformer-XL", arXiv:1901.02860, section 3.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -58,9 +58,9 @@ class TransformerXL(ContentBias):
         self.reset_parameters()
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """Sinusoids of the model's width."""
-        return cls(sizes.width, sizes.heads)
+        return cls(sizes.width, sizes.heads, **options)
 
     def reset_parameters(self) -> None:
         """Reinitialize all parameters: normal, standard deviation 0.02, like the authors."""

@@ -18,7 +18,7 @@ Source: Sun et al. 2022, "A Length-Extrapolatable Transformer", arXiv:2212.10554
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
@@ -70,9 +70,9 @@ class XPos(QueryKeyEncoding):
         )
 
     @classmethod
-    def for_model(cls, sizes: ModelSizes) -> Self:
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> Self:
         """The paper's encoding, in layout "half"."""
-        return cls(sizes.head_width)
+        return cls(sizes.head_width, **options)
 
     def max_position_for(self, dtype: torch.dtype) -> int:
         """The largest position whose powers are below the square root of the largest number of ``dtype``."""

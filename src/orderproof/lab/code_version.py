@@ -29,6 +29,7 @@ SOURCE_FILES = (
     "lab/result.py",
     "lab/rope_extension.py",
     "lab/run_config.py",
+    "lab/seed_batch.py",
     "lab/setting_keys.py",
     "lab/string_question.py",
     "lab/trainer.py",

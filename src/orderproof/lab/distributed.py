@@ -85,14 +85,20 @@ class DistributedStrategy:
         return all_reduce_sum(loss_sum, self.ranks) / all_reduce_sum(count, self.ranks).clamp(min=1)
 
     def loss(
-        self, model: Transformer, tokens: Int[Tensor, "row token"], targets: Int[Tensor, "row token"]
+        self,
+        model: Transformer,
+        tokens: Int[Tensor, "row token"],
+        targets: Int[Tensor, "row token"],
+        positions: Int[Tensor, "row token"] | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy [nats] over the scored tokens of the whole batch, the same on all ranks."""
-        own_tokens, own_targets, positions = self.shard_batch(tokens, targets)
+        if positions is not None:
+            raise UsageError("random_positions: expected none in training over several ranks; leave it out")
+        own_tokens, own_targets, own_positions = self.shard_batch(tokens, targets)
         with warnings.catch_warnings():  # FSDP2 warns about in-place changes of the output; there are none here
             warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view", category=UserWarning)
             alone = self.ranks.world_size == 1
-            scores = model(own_tokens) if alone else model(own_tokens, positions, sequence_parallel=self.attention)
+            scores = model(own_tokens) if alone else model(own_tokens, own_positions, sequence_parallel=self.attention)
         loss_sum = functional.cross_entropy(
             scores.flatten(0, 1), own_targets.flatten(), ignore_index=UNSCORED, reduction="sum"
         )

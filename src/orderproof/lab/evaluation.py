@@ -40,8 +40,9 @@ def evaluate(model: Transformer, question: Question, batch: Batch) -> Score:
     right = scored = 0
     nats: list[Tensor] = []
     rows = max(1, MAX_TOKENS_PER_FORWARD // batch.tokens.shape[1])
-    for tokens, targets in zip(torch.split(batch.tokens, rows), torch.split(batch.targets, rows), strict=True):
-        scores = model(tokens)
+    for start in range(0, len(batch.tokens), rows):
+        tokens, targets = batch.tokens[start : start + rows], batch.targets[start : start + rows]
+        scores = model(tokens, None if batch.positions is None else batch.positions[start : start + rows])
         is_scored = targets != UNSCORED
         if question.measure == "nats":
             nats.append(functional.cross_entropy(scores[is_scored].double(), targets[is_scored], reduction="sum"))

@@ -24,9 +24,10 @@ def build_model(run: RunConfig) -> Transformer:
             run.heads,
             run.layers,
             encoding=run.encoding,
+            encoding_arguments=run.encoding_arguments,
             causal=run.causal,
             vocabulary=run.question.vocabulary,
-            length=max(run.question.row_length(length) for length in lengths),
+            length=1 + max(run.random_positions or 0, *(run.question.row_length(length) - 1 for length in lengths)),
             hidden=run.hidden,
         )
         for module in (*model.stack.modules(), model.to_scores):

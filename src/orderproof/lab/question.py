@@ -36,6 +36,8 @@ class Batch:
     tokens: Int[Tensor, "row token"]
     targets: Int[Tensor, "row token"]
     """The target at each token; `UNSCORED` where there is none."""
+    positions: Int[Tensor, "row token"] | None = None
+    """The position of each token; None for 0, 1, 2, ..."""
 
 
 @dataclass(frozen=True, kw_only=True)

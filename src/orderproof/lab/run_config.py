@@ -16,13 +16,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     SerializeAsAny,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from orderproof.encodings import get as encoding_named
+from orderproof.encodings import ModelSizes
+from orderproof.encodings import build as build_encoding
 from orderproof.errors import OrderproofError, UsageError
 from orderproof.lab import registry
 from orderproof.lab.question import Question
@@ -51,6 +53,10 @@ class RunConfig(BaseModel):
 
     question: Annotated[SerializeAsAny[Question], BeforeValidator(_parse_question)]
     encoding: str = "rotary"
+    encoding_arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    """Arguments of the encoding's constructor; others keep their defaults."""
+    random_positions: int | None = Field(default=None, ge=1)
+    """The largest position; each row gets random positions in ascending order (see `positions.randomized`)."""
     stretch: str | None = None
     """The frequency scaling of RoPE for rows longer than in training (see `rope_extension`)."""
     causal: bool = True
@@ -60,6 +66,10 @@ class RunConfig(BaseModel):
     hidden: int | None = Field(default=None, ge=1)
     """Hidden features of the feed-forward network; None for four times the width."""
     steps: int = Field(default=1000, ge=1)
+    solved: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Stop before ``steps`` if the score at the longest trained length reaches this at two measurements in a row."""
+    batched: bool = False
+    """Train the runs that differ only in seed and learning rate together (see `seed_batch`)."""
     batch: int = Field(default=64, ge=1)
     learning_rate: float = Field(default=3e-3, gt=0, allow_inf_nan=False)
     schedule: Literal["constant", "cosine"] = "cosine"
@@ -88,15 +98,16 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"heads: expected a number that divides width={self.width}, got {self.heads}")
         try:
-            encoding_named(self.encoding)
-        except OrderproofError as error:
+            sizes = ModelSizes(width=self.width, heads=self.heads, causal=self.causal, length=1)
+            build_encoding(self.encoding, sizes, self.encoding_arguments)
+        except (OrderproofError, TypeError) as error:
             raise ValueError(str(error)) from error
         if self.stretch is not None and (self.encoding != "rotary" or self.stretch not in ROPE_EXTENSIONS):
             known = ", ".join(ROPE_EXTENSIONS)
             raise ValueError(f"stretch: expected one of {known}, with encoding=rotary; got {self.stretch!r}")
-        if self.width % self.heads:
-            raise ValueError(f"heads: expected a number that divides width={self.width}, got {self.heads}")
         required = self.question.requires_causal
         if required is not None and self.causal is not required:
             kind = "a decoder" if required else "an encoder"
@@ -104,12 +115,21 @@ class RunConfig(BaseModel):
         if not self.effective_test_lengths or min(self.effective_test_lengths) < 1:
             shortest = min(self.effective_test_lengths, default="none")
             raise ValueError(f"test_lengths: expected one length or more, each 1 or more, got {shortest}")
+        if self.solved is not None and self.question.measure == "nats":
+            raise ValueError(f"solved: expected none for {self.question.name}, whose score is a cross-entropy")
+        if self.solved is not None and self.schedule != "constant":
+            raise ValueError("solved: expected with schedule=constant, because the last step is not known")
         low, high = self.effective_train_lengths
         if not 1 <= low <= high:
             raise ValueError(f"train_lengths: expected two numbers, 1 or more and in order, got {low} and {high}")
         try:
             for length in (low, high, *self.effective_test_lengths):
-                self.question.row_length(length)
+                tokens = self.question.row_length(length)
+                if self.random_positions is not None and self.random_positions < tokens - 1:
+                    raise ValueError(
+                        f"random_positions: expected {tokens - 1} or more, one for each token of length {length}; "
+                        f"got {self.random_positions}"
+                    )
         except OrderproofError as error:
             raise ValueError(str(error)) from error
         return self
@@ -138,9 +158,21 @@ class RunConfig(BaseModel):
     @cached_property
     def cell_id(self) -> str:
         """The id shared by the runs that differ only in the seed."""
-        data = self.to_dict()
-        del data[SEED_KEY]
-        return config_digest(data)
+        return _digest_without(self.to_dict(), SEED_KEY)
+
+    @cached_property
+    def batch_id(self) -> str:
+        """The id shared by the runs that can be trained together: `stretch` acts after training."""
+        return _digest_without(self.to_dict(), SEED_KEY, "learning_rate", "stretch")
+
+    @cached_property
+    def sweep_id(self) -> str:
+        """The id shared by the runs of a sweep and by those that use its result."""
+        return _digest_without(self.to_dict(), SEED_KEY, "learning_rate", "stretch", "test_lengths", "test_rows")
+
+
+def _digest_without(data: dict[str, Any], *keys: str) -> str:
+    return config_digest({key: value for key, value in data.items() if key not in keys})
 
 
 def config_digest(data: dict[str, Any]) -> str:

@@ -1,11 +1,12 @@
 """The runs of a study, and the overrides of its settings on the command line.
 
-`key=value` overrides a setting, `key=a,b` adds a dimension to the grid, and `question.key=value` overrides a setting of
-the question.
+`key=value` overrides a setting, `key=a,b` adds a dimension to the grid, and `question.key=value` and
+`encoding.key=value` override a setting of the question and an argument of the encoding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -14,23 +15,37 @@ from pydantic import ValidationError
 from orderproof.errors import UsageError
 from orderproof.lab.run_config import RunConfig
 from orderproof.lab.setting_keys import NAME_KEY, QUESTION_KEY
+from orderproof.lab.sweep import sweep_runs
 from orderproof.lab.study_config import StudySettings, parse_settings, study_text, validation_message
 from orderproof.registry import did_you_mean
 
-STUDY_KEYS = ("name", "about", "seeds")
+STUDY_KEYS = ("name", "about", "seeds", "learning_rates", "sweep_seeds")
+ENCODING_KEY, ARGUMENTS_KEY = "encoding", "encoding_arguments"
 
 
 class StudyConfig(StudySettings):
     """The runs of a study."""
 
-    def runs(self) -> list[RunConfig]:
-        """Every run, ordered by combination and then by seed. Raises `UsageError`."""
+    def runs(self, learning_rates: Mapping[str, float] | None = None) -> list[RunConfig]:
+        """Every run, ordered by combination and then by seed. Raises `UsageError`.
+
+        ``learning_rates`` replaces the learning rate of the runs with a `RunConfig.sweep_id` among its keys.
+        """
         runs = [_build_run(f"study {self.name!r}", settings) for settings in self.combinations()]
+        rates = learning_rates or {}
+        runs = [
+            RunConfig.model_validate({**run.to_dict(), "learning_rate": rates.get(run.sweep_id, run.learning_rate)})
+            for run in runs
+        ]
         if len(names := sorted({run.question.name for run in runs})) > 1:
             raise UsageError(
                 f"study {self.name!r}: expected one question, got {', '.join(names)}; make a study for each"
             )
         return list({run.id: run for run in runs}.values())
+
+    def sweep_runs(self) -> list[RunConfig]:
+        """The runs of the sweep of learning rates; none without `learning_rates`."""
+        return sweep_runs(self.runs(), self.learning_rates, seeds=self.sweep_seeds)
 
 
 def parse_run(question: str, settings: list[str]) -> RunConfig:
@@ -65,7 +80,7 @@ def with_overrides(study: StudyConfig, changes: list[str]) -> StudyConfig:
         grid.pop(key, None)
         also = [settings for settings in also if key not in settings]  # the override replaces these combinations
         base.pop(key, None)
-        if not isinstance(value, list) or key.endswith("_lengths"):
+        if not isinstance(value, list) or key.endswith("_lengths") or key == "learning_rates":
             base[key] = value
         else:
             grid[key] = value
@@ -93,6 +108,7 @@ def _parse_override(change: str) -> tuple[str, Any]:
 def _build_run(context: str, settings: dict[str, Any]) -> RunConfig:
     """A run from all of its settings; ``context`` begins the error messages."""
     nested: dict[str, Any] = {}
+    settings = _split_encoding(settings)
     _check_keys(context, settings)
     for key in sorted(settings, key=lambda key: "." in key):  # the question before its settings
         _set_nested(nested, key, settings[key])
@@ -100,6 +116,20 @@ def _build_run(context: str, settings: dict[str, Any]) -> RunConfig:
         return RunConfig.model_validate(nested)
     except ValidationError as error:
         raise UsageError(f"{context}: {validation_message(error)}") from error
+
+
+def _split_encoding(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the arguments of the encoding apart from its name."""
+    split, arguments = {}, dict(settings.get(ARGUMENTS_KEY) or {})
+    for key, value in settings.items():
+        if key == ENCODING_KEY and isinstance(value, dict):
+            split[ENCODING_KEY] = value.get(NAME_KEY)
+            arguments.update({name: each for name, each in value.items() if name != NAME_KEY})
+        elif key.startswith(f"{ENCODING_KEY}."):
+            arguments[key.partition(".")[2]] = value
+        elif key != ARGUMENTS_KEY:
+            split[key] = value
+    return {**split, ARGUMENTS_KEY: arguments} if arguments else split
 
 
 def _set_nested(settings: dict[str, Any], key: str, value: object) -> None:

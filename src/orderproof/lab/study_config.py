@@ -4,12 +4,13 @@
     about: Which encodings let a transformer tell who did it?
     base: {question: who_did_what, width: 32, steps: 400}
     grid: {encoding: [none, rotary], causal: [false, true]}
-    also: [{encoding: rotary, stretch: yarn}]
+    also: [{encoding: rotary, stretch: yarn}, {encoding: {name: fire, threshold: 64}}]
     seeds: 5
+    learning_rates: [0.001, 0.003]
 
 Its runs are every combination in the grid, and those of `also`, each with the seeds 0, 1, 2, ... A study is a YAML
 file. On the command line, `key=value` overrides a setting, `key=a,b` adds a dimension to the grid, and
-`question.key=value` overrides a setting of the question.
+`question.key=value` and `encoding.key=value` override a setting of the question and an argument of the encoding.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ class StudySettings(BaseModel):
     also: list[dict[str, Any]] = Field(default_factory=list)
     """Single combinations in addition to the grid."""
     seeds: int = Field(default=5, ge=1)
+    learning_rates: list[float] = Field(default_factory=list)
+    """The learning rates of the sweep before the study (see `lab.sweep`); empty for no sweep."""
+    sweep_seeds: int = Field(default=2, ge=1)
 
     def combinations(self) -> list[dict[str, Any]]:
         """The settings of each run, ordered by combination and then by seed. Raises `UsageError`."""

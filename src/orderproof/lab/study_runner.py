@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -24,9 +24,10 @@ from orderproof.lab.run_config import RunConfig
 from orderproof.lab.store import ResultStore
 from orderproof.lab.study import StudyConfig
 from orderproof.lab.summary import group_cells, summarise
+from orderproof.lab.sweep import sweep_points
 from orderproof.lab.trainer import make_optimiser, train_steps
 from orderproof.records.document import versions
-from orderproof.records.study import Study
+from orderproof.records.study import Study, SweepPoint
 
 WARMUP_STEPS, TIMED_STEPS = 3, 12
 
@@ -45,11 +46,35 @@ class StudyPlan:
     """The runs that are not in the store."""
     seconds: float
     """The predicted time for one worker, from a few steps of each cell."""
+    sweep: Mapping[str, tuple[SweepPoint, ...]] = field(default_factory=dict)
+    """The learning rates that were tried, by `RunConfig.sweep_id`, best first."""
+
+
+def plan_sweep(study: StudyConfig, store: ResultStore, *, progress: ProgressCallback) -> StudyPlan | None:
+    """The sweep of learning rates before a study; None without one. Raises `StoreError` for results of other code."""
+    runs = study.sweep_runs()
+    return _plan(study, runs, store, progress=progress) if runs else None
 
 
 def plan_study(study: StudyConfig, store: ResultStore, *, progress: ProgressCallback) -> StudyPlan:
-    """Find the runs that are left and time a few steps of each cell. Raises `StoreError` for results of other code."""
-    runs = study.runs()
+    """Find the runs that are left and time a few steps of each cell. Raises `StoreError` for results of other code.
+
+    Where the sweep of a cell is not finished, its runs have the learning rate of the settings.
+    """
+    results = {run_id: result for run_id, (_, result) in store.results().items()}
+    points = sweep_points((run for run in study.sweep_runs() if run.id in results), results)
+    chosen = {sweep_id: tried[0].learning_rate for sweep_id, tried in points.items()}
+    return _plan(study, study.runs(chosen), store, progress=progress, sweep=points)
+
+
+def _plan(
+    study: StudyConfig,
+    runs: list[RunConfig],
+    store: ResultStore,
+    *,
+    progress: ProgressCallback,
+    sweep: Mapping[str, tuple[SweepPoint, ...]] | None = None,
+) -> StudyPlan:
     results = store.results()
     current = code_version(runs[0].question.dataset_version)
     others = {results[run.id][0] for run in runs if run.id in results} - {current}
@@ -69,6 +94,7 @@ def plan_study(study: StudyConfig, store: ResultStore, *, progress: ProgressCall
         runs=tuple(runs),
         remaining_runs=tuple(remaining),
         seconds=sum(seconds[run.cell_id] for run in remaining),
+        sweep=sweep or {},
     )
 
 
@@ -115,7 +141,7 @@ def run_study(
         if run_id in by_id:
             run = by_id[run_id]
             store.delete_checkpoint(run_id)
-            proof_consistency.check_scores_against_proofs(run, result, laws[run.cell_id])
+            proof_consistency.check_scores_against_proofs(run, result, laws.get(run.cell_id, ()))
     if not plan.remaining_runs:
         return
     with closing(engine.run(list(plan.remaining_runs), store.checkpoints.resolve())) as outcomes:  # type: ignore[type-var]
@@ -130,7 +156,7 @@ def run_study(
                 continue
             store.add(outcome, code=code_version(outcome.edition))
             on_result(run, outcome)
-            proof_consistency.check_scores_against_proofs(run, outcome, laws[run.cell_id])
+            proof_consistency.check_scores_against_proofs(run, outcome, laws.get(run.cell_id, ()))
 
 
 def summarise_study(plan: StudyPlan, store: ResultStore, laws: dict[str, tuple[str, ...]], *, command: str) -> Study:
@@ -138,13 +164,17 @@ def summarise_study(plan: StudyPlan, store: ResultStore, laws: dict[str, tuple[s
     results = store.results()
     records = [results[run.id][1].model_dump(mode="json") for run in plan.runs if run.id in results]
     cell_ids = {run.id: run.cell_id for run in plan.runs}
-    proved = {label: laws[cell_ids[group[0]["id"]]] for label, group in group_cells(records).items()}
+    groups = group_cells(records)
+    proved = {label: laws[cell_ids[group[0]["id"]]] for label, group in groups.items()}
+    sweep_ids = {run.id: run.sweep_id for run in plan.runs}
+    sweep = {label: plan.sweep.get(sweep_ids[group[0]["id"]], ()) for label, group in groups.items()}
     question = plan.runs[0].question
     return summarise(
         records,
         study=plan.study.name,
         question=type(question),
         proved=proved,
+        sweep=sweep,
         command=command,
         versions={**versions(), "code": code_version(question.dataset_version)},
         machine={"machine": platform.machine(), "cores": str(os.cpu_count()), "threads per run": "1"},

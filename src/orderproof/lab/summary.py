@@ -29,12 +29,13 @@ from orderproof.lab.statistics import (
     interquartile_interval,
     probability_of_improvement,
 )
-from orderproof.records.study import Cell, CurvePoint, Improvement, LengthPoint, MeanScore, Study
+from orderproof.records.study import Cell, CurvePoint, Improvement, LengthPoint, MeanScore, Study, SweepPoint
 
 Run = Mapping[str, Any]
 """A finished run as plain data: id, config, curve, lengths, seconds and tokens_per_second."""
 
 FLAT_NAME_KEY = f"{QUESTION_KEY}.{NAME_KEY}"
+RATE_KEY = "learning_rate"
 CELL_FIELDS = ("encoding", "causal", "layers")  # have a field of their own in every cell
 
 
@@ -44,6 +45,7 @@ def summarise(
     study: str,
     question: type[Question],
     proved: Mapping[str, Iterable[str]] | None = None,
+    sweep: Mapping[str, tuple[SweepPoint, ...]] | None = None,
     command: str = "",
     versions: Mapping[str, str] | None = None,
     machine: Mapping[str, str] | None = None,
@@ -58,7 +60,8 @@ def summarise(
     varied = _varied_keys(runs)
     longest = {label: _longest_trained(group, question) for label, group in grouped.items()}
     cells = tuple(
-        _cell(label, group, varied, laws.get(label, ()), longest=longest[label]) for label, group in grouped.items()
+        _cell(label, group, varied, laws.get(label, ()), (sweep or {}).get(label, ()), longest=longest[label])
+        for label, group in grouped.items()
     )
     ranges = [run["config"].get("train_lengths") or question.train_lengths for run in runs]
     return Study(
@@ -110,9 +113,11 @@ def _varied_keys(runs: Sequence[Run]) -> tuple[str, ...]:
     """The keys with several values among the runs: those of `CELL_FIELDS` first, then the others in order."""
     configs = [flatten_config(run["config"]) for run in runs]
     keys = dict.fromkeys((*CELL_FIELDS, *(key for config in configs for key in config)))
-    return tuple(
-        key for key in keys if key != SEED_KEY and len({json.dumps(config.get(key)) for config in configs}) > 1
-    )
+    varied = [key for key in keys if key != SEED_KEY and len({json.dumps(config.get(key)) for config in configs}) > 1]
+    others = [key for key in varied if key != RATE_KEY]
+    cells = {json.dumps([config.get(key) for key in others]) for config in configs}
+    with_rates = {json.dumps([config.get(key) for key in varied]) for config in configs}
+    return tuple(others if len(cells) == len(with_rates) else varied)  # a rate that a sweep chose is no setting
 
 
 def _label(config: Mapping[str, JsonValue], varied: Sequence[str]) -> str:
@@ -129,7 +134,10 @@ def _format_setting(key: str, value: JsonValue) -> str:
         return "causal" if value else "bidirectional"
     if key == "layers":
         return "1 layer" if value == 1 else f"{value} layers"
-    return f"{key.removeprefix('question.')} {value if isinstance(value, str) else json.dumps(value)}"
+    name = key.removeprefix("question.").removeprefix("encoding_arguments.").replace("_", " ")
+    if value is True:
+        return name
+    return f"{name} {value if isinstance(value, str) else json.dumps(value)}"
 
 
 def _check(run: Run, question: str) -> None:
@@ -148,7 +156,15 @@ def _longest_trained(runs: Sequence[Run], question: type[Question]) -> int:
     return int((runs[0]["config"].get("train_lengths") or question.train_lengths)[1])
 
 
-def _cell(label: str, runs: Sequence[Run], varied: Sequence[str], proved: tuple[str, ...], *, longest: int) -> Cell:
+def _cell(
+    label: str,
+    runs: Sequence[Run],
+    varied: Sequence[str],
+    proved: tuple[str, ...],
+    sweep: tuple[SweepPoint, ...],
+    *,
+    longest: int,
+) -> Cell:
     config = flatten_config(runs[0]["config"])
     lengths = _lengths(label, runs)
     scores = _scores(runs, "lengths")
@@ -169,17 +185,26 @@ def _cell(label: str, runs: Sequence[Run], varied: Sequence[str], proved: tuple[
         ),
         proved_laws=proved,
         proved_invariances=proved_invariances(proved),
+        learning_rate=float(runs[0]["config"]["learning_rate"]),
+        sweep=sweep,
+        parameters=runs[0]["parameters"],
         seconds=math.fsum(run["seconds"] for run in runs),
         tokens_per_second=float(np.median([run["tokens_per_second"] for run in runs])),
     )
 
 
 def _curve(label: str, runs: Sequence[Run]) -> tuple[CurvePoint, ...]:
-    steps = _shared_steps(label, runs, "curve", "step")
+    steps = sorted({point["step"] for run in runs for point in run["curve"]})
     if not steps:
         return ()
-    interval = interquartile_interval(_scores(runs, "curve"))
+    interval = interquartile_interval([[_score_at(run, step) for step in steps] for run in runs])
     return tuple(CurvePoint(step=step, **_interval_fields(interval, k)) for k, step in enumerate(steps))
+
+
+def _score_at(run: Run, step: int) -> float:
+    """The score of the last measurement up to a step; a run that stopped keeps its last score."""
+    scores = [point["score"] for point in run["curve"] if point["step"] <= step]
+    return float(scores[-1] if scores else run["curve"][0]["score"])
 
 
 def _lengths(label: str, runs: Sequence[Run]) -> tuple[LengthPoint, ...]:

@@ -11,10 +11,11 @@ Source of the optimiser: Loshchilov and Hutter 2019, "Decoupled Weight Decay Reg
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +35,12 @@ from orderproof.lab.question import UNSCORED, Batch
 from orderproof.lab.result import LengthScore, RunResult, TrainingPoint
 from orderproof.lab.rope_extension import extend_rope
 from orderproof.lab.run_config import RunConfig
+from orderproof.positions import randomized
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-TRAIN, TEST = 1, 2  # separate random streams for training and test data
+TRAIN, TEST, VALIDATION, LENGTHS = 1, 2, 3, 4  # separate random streams
 CURVE_ROWS = 128  # rows evaluated at each point of the learning curve
 
 
@@ -46,7 +48,11 @@ class TrainingStrategy(Protocol):
     """Computes the loss and the gradient of one step, in one process or on several ranks."""
 
     def loss(
-        self, model: Transformer, tokens: Int[Tensor, "row token"], targets: Int[Tensor, "row token"]
+        self,
+        model: Transformer,
+        tokens: Int[Tensor, "row token"],
+        targets: Int[Tensor, "row token"],
+        positions: Int[Tensor, "row token"] | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy [nats] over the scored tokens of the whole batch."""
 
@@ -61,10 +67,15 @@ class SingleProcess:
     """The strategy of one process that holds the whole batch and all weights."""
 
     def loss(
-        self, model: Transformer, tokens: Int[Tensor, "row token"], targets: Int[Tensor, "row token"]
+        self,
+        model: Transformer,
+        tokens: Int[Tensor, "row token"],
+        targets: Int[Tensor, "row token"],
+        positions: Int[Tensor, "row token"] | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy [nats] over the scored tokens."""
-        return functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten(), ignore_index=UNSCORED)
+        scores = model(tokens, positions).flatten(0, 1)
+        return functional.cross_entropy(scores, targets.flatten(), ignore_index=UNSCORED)
 
     def reduce_gradients(self, model: Transformer) -> None:
         """Do nothing: the gradient is complete."""
@@ -111,14 +122,17 @@ def train(
             number, is_last = step.number, step.number == run.steps
             if number % run.measure_every == 0 or is_last:
                 loss = check_finite_loss(step.loss, number)
-                curve.append({"step": number, "loss": loss, "score": _evaluate_for_curve(run, model)})
+                curve.append({"step": number, "loss": loss, "score": validation_score(run, model)})
+                is_last = is_last or is_solved(run, curve)
             if file is not None and (number % run.keep_every == 0 or is_last):
                 seconds = time.perf_counter() - start
                 progress = checkpoints.TrainingProgress(step=number, curve=curve, seconds=seconds)
                 checkpoints.save_checkpoint(file, model, optimiser, progress, run=run.id, code=code)
             if on_step is not None:
                 on_step(number)
-        return _result(run, model, curve, time.perf_counter() - start)
+            if is_last:
+                break
+        return test_run(run, model, curve, time.perf_counter() - start)
 
 
 def train_steps(
@@ -160,7 +174,8 @@ def compute_gradients(
     """Store the clipped gradient of a batch in the parameters, and return the loss [nats]."""
     device = next(model.parameters()).device
     model.zero_grad(set_to_none=True)
-    loss = strategy.loss(model, batch.tokens.to(device), batch.targets.to(device))
+    positions = None if batch.positions is None else batch.positions.to(device)
+    loss = strategy.loss(model, batch.tokens.to(device), batch.targets.to(device), positions)
     torch.autograd.backward(loss)
     strategy.reduce_gradients(model)
     if run.clip is not None:
@@ -169,9 +184,18 @@ def compute_gradients(
 
 
 def training_batch(run: RunConfig, number: int) -> Batch:
-    """The rows of a step. All have one length, drawn uniformly from the trained lengths."""
+    """The rows of a step. All have one length, drawn uniformly from the trained lengths, the same for every seed."""
     generator = _generator(run.seed, TRAIN, number)
-    return run.question.sample(_length(run, generator), run.batch, generator)
+    return _with_positions(run, run.question.sample(_length(run, number), run.batch, generator), generator)
+
+
+def _with_positions(run: RunConfig, batch: Batch, generator: torch.Generator) -> Batch:
+    """The batch with random positions if the run has them."""
+    if run.random_positions is None:
+        return batch
+    rows, tokens = batch.tokens.shape
+    positions = randomized(tokens, run.random_positions, batch=rows, generator=generator)
+    return dataclasses.replace(batch, positions=positions)
 
 
 def learning_rate(run: RunConfig, number: int) -> float:
@@ -200,14 +224,21 @@ def check_finite_loss(loss: Tensor, number: int) -> float:
     return value
 
 
-def _evaluate_for_curve(run: RunConfig, model: Transformer) -> float:
-    """The score at the longest trained length, on the same few rows every time."""
-    length = run.effective_train_lengths[1]
-    batch = run.question.sample(length, CURVE_ROWS, _generator(0, TEST, length))
+def validation_score(run: RunConfig, model: Transformer) -> float:
+    """The score at the longest trained length, on the same few rows every time, which are not those of the test."""
+    length, generator = run.effective_train_lengths[1], _generator(0, VALIDATION)
+    batch = _with_positions(run, run.question.sample(length, CURVE_ROWS, generator), generator)
     return evaluate(model, run.question, batch).value
 
 
-def _result(run: RunConfig, model: Transformer, curve: list[dict[str, float]], seconds: float) -> RunResult:
+def is_solved(run: RunConfig, curve: Sequence[Mapping[str, float]]) -> bool:
+    """True if the last two measurements reach `RunConfig.solved`."""
+    last = [point["score"] for point in curve[-2:]]
+    return run.solved is not None and len(last) == 2 and min(last) >= run.solved
+
+
+def test_run(run: RunConfig, model: Transformer, curve: list[dict[str, float]], seconds: float) -> RunResult:
+    """The result of a trained model. Each seed has test rows of its own. Raises `UsageError` for infinite weights."""
     if not all(bool(p.isfinite().all()) for p in model.parameters()):
         raise UsageError(
             f"training diverged: the weights after step {run.steps} are not finite; give a lower learning_rate"
@@ -222,7 +253,9 @@ def _result(run: RunConfig, model: Transformer, curve: list[dict[str, float]], s
     lengths = []
     for length in run.effective_test_lengths:
         extend_rope(model, run.stretch, tokens=run.question.row_length(length), trained=run.question.row_length(high))
-        batch = run.question.test_batch(length, run.test_rows, _generator(0, TEST, length))
+        generator = _generator(run.seed, TEST)
+        batch = run.question.test_batch(length, run.test_rows, generator)
+        batch = _with_positions(run, batch, generator)
         scored = evaluate(model, run.question, batch)
         ceiling = run.question.ceiling(length)
         lengths.append(
@@ -231,7 +264,7 @@ def _result(run: RunConfig, model: Transformer, curve: list[dict[str, float]], s
                 scored=scored.scored, ceiling=None if ceiling is None else float(ceiling.value),
             )
         )  # fmt: skip
-    steps = (_length(run, _generator(run.seed, TRAIN, number)) for number in range(1, run.steps + 1))
+    steps = (_length(run, number) for number in range(1, int(curve[-1]["step"]) + 1))
     tokens = run.batch * sum(map(run.question.row_length, steps))
     return RunResult(
         id=run.id, config=run.to_dict(), edition=run.question.dataset_version,
@@ -241,10 +274,10 @@ def _result(run: RunConfig, model: Transformer, curve: list[dict[str, float]], s
     )  # fmt: skip
 
 
-def _length(run: RunConfig, generator: torch.Generator) -> int:
-    """The row length of a step: the first number its generator draws."""
+def _length(run: RunConfig, number: int) -> int:
+    """The row length of a step."""
     low, high = run.effective_train_lengths
-    return int(torch.randint(low, high + 1, (1,), generator=generator))
+    return int(torch.randint(low, high + 1, (1,), generator=_generator(LENGTHS, number)))
 
 
 def _generator(*numbers: int) -> torch.Generator:

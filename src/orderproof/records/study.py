@@ -14,7 +14,7 @@ from pydantic import Field, FiniteFloat, JsonValue, model_validator
 from orderproof.records.document import Document, Record, schema_version
 
 Measure = Literal["accuracy", "exact_match", "nats"]
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Estimate(Record):
@@ -54,6 +54,16 @@ class MeanScore(Estimate):
     ceiling: FiniteFloat | None = None  # the mean of the ceilings, if all are known
 
 
+class SweepPoint(Record):
+    """The mean outcome of one learning rate in the sweep before a study, on validation rows."""
+
+    learning_rate: float
+    seeds: int = Field(ge=1)
+    solved: int = Field(ge=0)  # seeds that reached the score at which training stops
+    steps: FiniteFloat
+    score: FiniteFloat  # at the longest trained length
+
+
 class Cell(Record):
     """One configuration, over its seeds."""
 
@@ -69,6 +79,9 @@ class Cell(Record):
     longer_lengths_score: MeanScore | None  # over the longer lengths
     proved_laws: tuple[str, ...] = ()  # names of the laws proved of this cell's model
     proved_invariances: tuple[str, ...] = ()  # those of them that state an invariance under reordering the tokens
+    learning_rate: float | None = None
+    sweep: tuple[SweepPoint, ...] = ()  # the learning rates that were tried, best first
+    parameters: int | None = None
     seconds: float  # of all its runs together
     tokens_per_second: float  # their median
 

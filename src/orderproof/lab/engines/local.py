@@ -1,7 +1,7 @@
-"""Processes on this machine, one for each run, with one torch thread each.
+"""Processes on this machine, one for each job, with one torch thread each.
 
-A process that dies (killed, out of memory) ends its own run only. The run is started again and resumes from its
-checkpoint; a run whose process dies three times is abandoned. On Linux the processes are forked from a server process
+A process that dies (killed, out of memory) ends its own job only. The job is started again and a single run resumes
+from its checkpoint; a job whose process dies three times is abandoned. On Linux the processes are forked from a server process
 that has imported torch, elsewhere they are spawned: forking this process could copy the locks of its threads.
 
 A process ends with its parent: a thread in it waits for the end of the parent process.
@@ -24,10 +24,12 @@ from orderproof.errors import UsageError
 from orderproof.lab.engines.engine import (
     MAX_ATTEMPTS,
     Engine,
+    Job,
     RunOutcome,
-    parse_outcome,
+    jobs,
+    parse_outcomes,
     run_job,
-    serialise_run,
+    serialise_job,
     worker_died,
 )
 from orderproof.lab.run_config import RunConfig
@@ -50,28 +52,28 @@ class LocalEngine(Engine):
         self.workers = workers or os.cpu_count() or 1
 
     def run(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[RunOutcome]:
-        waiting, deaths = deque(runs), Counter[str]()
-        running: dict[Connection, tuple[BaseProcess, RunConfig]] = {}
+        waiting, deaths = deque(jobs(runs)), Counter[Job]()
+        running: dict[Connection, tuple[BaseProcess, Job]] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < self.workers:
-                    run = waiting.popleft()
+                    job = waiting.popleft()
                     with sigint_blocked():
-                        results, process = _start(run, checkpoints)
-                        running[results] = process, run
+                        results, process = _start(job, checkpoints)
+                        running[results] = process, job
                 ready = wait(list(running))
                 for results in [each for each in running if each in ready]:
-                    process, run = running[results]
-                    outcome = _outcome(results, run)
+                    process, job = running[results]
+                    outcomes = _outcomes(results, job)
                     del running[results]
                     _end(results, process)
-                    if outcome is None:
-                        deaths[run.id] += 1
-                        if deaths[run.id] < MAX_ATTEMPTS:
-                            waiting.append(run)
+                    if outcomes is None:
+                        deaths[job] += 1
+                        if deaths[job] < MAX_ATTEMPTS:
+                            waiting.append(job)
                             continue
-                        outcome = worker_died(run.id)
-                    yield outcome
+                        outcomes = worker_died(job)
+                    yield from outcomes
         finally:
             for results, (process, _) in running.items():
                 _end(results, process)
@@ -87,17 +89,17 @@ def make_local_engine(target: str | None, workers: int | None) -> LocalEngine:
 ENGINE = make_local_engine
 
 
-def _start(run: RunConfig, checkpoints: Path) -> tuple[Connection, BaseProcess]:
-    """A process that executes a run, and the connection on which it sends the outcome."""
+def _start(job: Job, checkpoints: Path) -> tuple[Connection, BaseProcess]:
+    """A process that executes a job, and the connection on which it sends the outcomes."""
     results, sender = PROCESSES.Pipe(duplex=False)
-    process = PROCESSES.Process(target=_work, args=(sender, serialise_run(run), str(checkpoints)))
+    process = PROCESSES.Process(target=_work, args=(sender, serialise_job(job), str(checkpoints)))
     process.start()
     sender.close()  # so that the death of the process closes the connection
     return results, process
 
 
 def _work(sender: Connection, text: str, checkpoints: str) -> None:
-    """In a process: use one thread, leave Ctrl-C to the parent, end with the parent, and execute the run."""
+    """In a process: use one thread, leave Ctrl-C to the parent, end with the parent, and execute the job."""
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -106,13 +108,13 @@ def _work(sender: Connection, text: str, checkpoints: str) -> None:
     sender.send(run_job(text, checkpoints))
 
 
-def _outcome(results: Connection, run: RunConfig) -> RunOutcome | None:
-    """The outcome that a process has sent; None if it died before."""
+def _outcomes(results: Connection, job: Job) -> list[RunOutcome] | None:
+    """The outcomes that a process has sent; None if it died before."""
     try:
         text = results.recv()
     except (EOFError, OSError):  # it sent nothing, or a part of its message
         return None
-    return parse_outcome(text, run_id=run.id)
+    return parse_outcomes(text, job)
 
 
 def _end_with_parent() -> None:

@@ -21,11 +21,13 @@ from orderproof.errors import UsageError
 from orderproof.lab.engines.engine import (
     MAX_ATTEMPTS,
     Engine,
-    RunFailure,
+    Job,
     RunOutcome,
-    parse_outcome,
+    failures,
+    jobs,
+    parse_outcomes,
     run_job,
-    serialise_run,
+    serialise_job,
     worker_died,
 )
 from orderproof.lab.run_config import RunConfig
@@ -45,17 +47,17 @@ class RayEngine(Engine):
         connects = not ray.is_initialized()
         if connects:
             self._connect()
-        running: dict[Any, str] = {}
+        running: dict[Any, Job] = {}
         try:
             # Retry after the death of a worker only: an error in a run returns as text, and would occur again.
             task = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1, retry_exceptions=False)(run_job)
-            waiting = list(runs)
+            waiting = jobs(runs)
             while waiting or running:
                 while waiting and len(running) < (self.workers or len(runs)):
-                    run = waiting.pop(0)
-                    running[task.remote(serialise_run(run), str(checkpoints))] = run.id
+                    job = waiting.pop(0)
+                    running[task.remote(serialise_job(job), str(checkpoints))] = job
                 (done,), _ = ray.wait(list(running), num_returns=1)
-                yield _outcome(done, running.pop(done))
+                yield from _outcomes(done, running.pop(done))
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
@@ -94,13 +96,13 @@ def _check_reachable(address: str) -> None:
         raise UsageError(f"cannot connect to the Ray cluster at {address}: {cause}; {USAGE_HINT}") from error
 
 
-def _outcome(reference: Any, run_id: str) -> RunOutcome:
+def _outcomes(reference: Any, job: Job) -> list[RunOutcome]:
     try:
-        return parse_outcome(ray.get(reference), run_id=run_id)
+        return parse_outcomes(ray.get(reference), job)
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError):
-        return worker_died(run_id)
+        return worker_died(job)
     except ray.exceptions.RayError as error:
-        return RunFailure(id=run_id, reason=" ".join(str(error).split())[-300:])
+        return failures(job, " ".join(str(error).split())[-300:])
 
 
 ENGINE = RayEngine

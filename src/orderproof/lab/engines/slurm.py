@@ -24,11 +24,13 @@ from orderproof.errors import StoreError
 from orderproof.lab.engines.engine import (
     MAX_ATTEMPTS,
     Engine,
-    RunFailure,
+    Job,
     RunOutcome,
-    parse_outcome,
+    failures,
+    jobs,
+    parse_outcomes,
     run_job,
-    serialise_run,
+    serialise_job,
     worker_died,
 )
 from orderproof.lab.run_config import RunConfig
@@ -51,28 +53,28 @@ class SlurmEngine(Engine):
         executor = self._executor(folder)
         # Slurm limits the concurrent jobs of an array; local processes would all start at once.
         slots = (self.workers or 1) if self.is_local else MAX_ARRAY_SIZE
-        waiting, deaths = list(runs), Counter[str]()
-        running: dict[Any, RunConfig] = {}
+        waiting, deaths = jobs(runs), Counter[Job]()
+        running: dict[Any, Job] = {}
         job_function = _Job()  # type: ignore[no-untyped-call]
         try:
             while waiting or running:
                 free = slots - len(running)
                 submitted, waiting = waiting[:free], waiting[free:]
                 if submitted:
-                    texts = [serialise_run(run) for run in submitted]
-                    jobs = executor.map_array(job_function, texts, [str(checkpoints)] * len(submitted))
-                    running.update(zip(jobs, submitted, strict=True))
+                    texts = [serialise_job(job) for job in submitted]
+                    handles = executor.map_array(job_function, texts, [str(checkpoints)] * len(submitted))
+                    running.update(zip(handles, submitted, strict=True))
                 time.sleep(0.1 if self.is_local else 2)
-                for job in [job for job in running if job.done()]:
-                    run = running.pop(job)
-                    outcome = _outcome(job, run.id)
-                    if outcome is None:
-                        deaths[run.id] += 1
-                        if deaths[run.id] < MAX_ATTEMPTS:
-                            waiting.append(run)
+                for handle in [handle for handle in running if handle.done()]:
+                    job = running.pop(handle)
+                    outcomes = _outcomes(handle, job)
+                    if outcomes is None:
+                        deaths[job] += 1
+                        if deaths[job] < MAX_ATTEMPTS:
+                            waiting.append(job)
                             continue
-                        outcome = worker_died(run.id)
-                    yield outcome
+                        outcomes = worker_died(job)
+                    yield from outcomes
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             _cancel(list(running))
@@ -96,12 +98,12 @@ class _Job(Checkpointable):
         return run_job(text, checkpoints)
 
 
-def _outcome(job: Any, run_id: str) -> RunOutcome | None:
-    """The outcome of a job; None if it died."""
+def _outcomes(handle: Any, job: Job) -> list[RunOutcome] | None:
+    """The outcomes of a job; None if it died."""
     try:
-        return parse_outcome(job.result(), run_id=run_id)
+        return parse_outcomes(handle.result(), job)
     except FailedJobError as error:  # `run_job` raises no errors of a run, so the job failed before it
-        return RunFailure(id=run_id, reason=" ".join(str(error).split())[-300:])
+        return failures(job, " ".join(str(error).split())[-300:])
     except UncompletedJobError:
         return None
 

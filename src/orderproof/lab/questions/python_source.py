@@ -105,10 +105,15 @@ class PythonSource(Question):
         return _excerpts(stream, torch.randint(len(stream) - length, (rows,), generator=generator), length)
 
     def test_batch(self, length: int, rows: int, generator: torch.Generator) -> Batch:
-        """Excerpts of the held-out files, with the same starts at every length, so that lengths are comparable."""
+        """Excerpts at equal distances in the held-out files, from a random first one.
+
+        The same state of the generator gives the same starts at every length, so that lengths are comparable.
+        """
         stream = self.corpus.held_out
         _check_length(stream, length)
-        starts = (torch.arange(rows) * (len(stream) // rows)).clamp(max=len(stream) - length - 1)
+        stride = len(stream) // rows
+        first = torch.randint(stride, (1,), generator=generator)
+        starts = (first + torch.arange(rows) * stride).clamp(max=len(stream) - length - 1)
         return _excerpts(stream, starts, length)
 
 
