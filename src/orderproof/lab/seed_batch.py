@@ -1,6 +1,6 @@
 """Training of several runs together: one model, a batch of weights, one for each seed and learning rate.
 
-    w[i] <- AdamW(w[i], gradient of the mean cross-entropy of run i)        for all runs i, with one call of each operator
+    w[i] <- AdamW(w[i], gradient of the mean cross-entropy of run i)        for all runs i at once
 
 Small models spend most of a step in calls of operators and not in arithmetic. `torch.vmap` turns the operators of one
 model into operators of all models, so that a batch costs less than its runs one by one. The runs differ only in seed,
@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional
 
-from orderproof.blocks import Transformer
 from orderproof.blocks.attention import SelfAttention
 from orderproof.lab.model import build_model
 from orderproof.lab.question import UNSCORED, Batch
@@ -156,12 +155,11 @@ class WeightBatch:
         """The gradient with the norm of each run at most `RunConfig.clip`, as `torch.nn.utils.clip_grad_norm_` does."""
         if (largest := self.runs[0].clip) is None:
             return gradient
-        scale = (largest / (gradient.norm(dim=1, keepdim=True) + 1e-6)).clamp(max=1.0)
-        return gradient * scale
+        norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+        return gradient * torch.clamp(largest / (norm + 1e-6), max=1.0)
 
     def _by_name(self, weights: Float[Tensor, "run weight"]) -> dict[str, Tensor]:
         """The rows of the matrix as the model's parameters, with the runs as first dimension."""
-        parts = weights.split([shape.numel() for shape in self.shapes.values()], dim=1)
-        return {
-            name: part.view(len(weights), *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
-        }
+        parts = torch.split(weights, [shape.numel() for shape in self.shapes.values()], dim=1)
+        named = zip(self.shapes.items(), parts, strict=True)
+        return {name: part.view(len(weights), *shape) for (name, shape), part in named}

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from orderproof.errors import UsageError
 from orderproof.lab.run_config import RunConfig
 from orderproof.lab.setting_keys import NAME_KEY, QUESTION_KEY
-from orderproof.lab.sweep import sweep_runs
 from orderproof.lab.study_config import StudySettings, parse_settings, study_text, validation_message
+from orderproof.lab.sweep import sweep_runs
 from orderproof.registry import did_you_mean
 
 STUDY_KEYS = ("name", "about", "seeds", "learning_rates", "sweep_seeds")

@@ -1,8 +1,8 @@
 """Processes on this machine, one for each job, with one torch thread each.
 
 A process that dies (killed, out of memory) ends its own job only. The job is started again and a single run resumes
-from its checkpoint; a job whose process dies three times is abandoned. On Linux the processes are forked from a server process
-that has imported torch, elsewhere they are spawned: forking this process could copy the locks of its threads.
+from its checkpoint; a job whose process dies three times is abandoned. On Linux the processes are forked from a server
+process that has imported torch, elsewhere they are spawned: forking this process could copy the locks of its threads.
 
 A process ends with its parent: a thread in it waits for the end of the parent process.
 """
