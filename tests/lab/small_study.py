@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from orderproof.lab.engines.engine import Engine, RunOutcome, parse_outcome, run_job, serialise_run
+from orderproof.lab.engines.engine import Engine, RunOutcome, jobs, parse_outcomes, run_job, serialise_job
 from orderproof.lab.result import RunResult
 from orderproof.lab.run_config import RunConfig
 from orderproof.lab.study import StudyConfig, parse_study
@@ -143,5 +143,5 @@ class InProcessEngine(Engine):
     workers = 1
 
     def run(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[RunOutcome]:
-        for run in runs:
-            yield parse_outcome(run_job(serialise_run(run), str(checkpoints)), run_id=run.id)
+        for job in jobs(runs):
+            yield from parse_outcomes(run_job(serialise_job(job), str(checkpoints)), job)

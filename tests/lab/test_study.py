@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orderproof.errors import UsageError
+from orderproof.lab.model import build_model
 from orderproof.lab.study import StudyConfig, load_study, parse_run, parse_study, with_overrides
 from orderproof.lab.study_config import built_in_studies, read_study
 from tests.lab.small_study import TINY, tiny_study
@@ -57,6 +58,35 @@ def test_a_dotted_key_overrides_a_setting_of_the_question() -> None:
     assert {run.question.nouns for run in with_overrides(tiny_study(), ["question.nouns=5"]).runs()} == {5}  # type: ignore[attr-defined]
     several = with_overrides(tiny_study(), ["question.nouns=5,6", "encoding=none", "seeds=1"]).runs()
     assert [run.question.nouns for run in several] == [5, 6]  # type: ignore[attr-defined]
+
+
+def test_arguments_of_an_encoding_are_set_by_a_dotted_key_or_a_mapping() -> None:
+    dotted = with_overrides(tiny_study(), ["encoding=fire", "encoding.threshold=16", "encoding.learned_threshold=true"])
+    text = "name: a\nbase: {question: who_did_what}\nseeds: 1\ngrid: {encoding: [none, {name: fire, threshold: 16}]}"
+    plain, mapped = parse_study(text, title="a").runs()
+    assert dotted.runs()[0].encoding_arguments == {"threshold": 16, "learned_threshold": True}
+    assert (plain.encoding_arguments, mapped.encoding, mapped.encoding_arguments) == ({}, "fire", {"threshold": 16})
+    assert build_model(mapped).encoding.threshold == 16  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="encoding 'fire' has no argument 'treshold'; did you mean 'threshold'"):
+        with_overrides(tiny_study(), ["encoding=fire", "encoding.treshold=16"])
+    with pytest.raises(UsageError, match="FIRE: threshold must be"):
+        with_overrides(tiny_study(), ["encoding=fire", "encoding.threshold=0"])
+
+
+def test_the_sweep_has_every_rate_for_every_cell_on_other_seeds_and_trained_lengths_only() -> None:
+    study = parse_study(
+        "name: a\nbase: {question: copy}\ngrid: {encoding: [none, rotary]}\nalso: [{encoding: rotary, stretch: yarn}]\n"
+        "learning_rates: [0.001, 0.01]\nsweep_seeds: 2\nseeds: 3",
+        title="a",
+    )
+    found = study.sweep_runs()
+    assert [(run.encoding, run.learning_rate, run.seed) for run in found] == [
+        (encoding, rate, seed) for encoding in ("none", "rotary") for rate in (0.001, 0.01) for seed in (1000, 1001)
+    ]  # the stretch acts after training: its cell shares the sweep of the plain one
+    assert {run.effective_test_lengths for run in found} == {(10,)}
+    assert {run.seed for run in study.runs()} == {0, 1, 2}
+    rates = {found[0].sweep_id: 0.5, found[4].sweep_id: 0.25}
+    assert [run.learning_rate for run in study.runs(rates)] == [0.5] * 3 + [0.25] * 6
 
 
 def test_a_setting_is_kept_when_the_question_follows_it() -> None:

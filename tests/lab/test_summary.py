@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from orderproof.lab import literature_results as published_module
 from orderproof.lab.literature_results import RESULTS_BY_QUESTION, literature_results
 from orderproof.lab.question import Batch, Measure, Question
 from orderproof.lab.registry import questions
+from orderproof.lab.statistics import BinomialAccuracy
 from orderproof.lab.summary import flatten_config, group_cells, summarise
 from orderproof.records.study import Study
 
@@ -44,6 +46,7 @@ def run(
 ) -> dict[str, Any]:
     question = {"name": "stub", **config.pop("question", {})}
     settings = {"encoding": "rotary", "causal": True, "layers": 2, "width": 32, "seed": seed, "question": question}
+    settings |= {"learning_rate": 0.003}
     return {
         "id": ident or f"r{seed}",
         "config": {**settings, **config},
@@ -59,6 +62,7 @@ def run(
             }
             for n, s, c in zip((4, 8, 16), scores, (0.5, 0.625, 0.75), strict=True)
         ],
+        "parameters": 1000,
         "seconds": 2.0 + seed,
         "tokens_per_second": 100.0 + seed,
     }
@@ -83,7 +87,7 @@ def test_runs_that_differ_only_in_the_seed_form_a_cell():
         ({"layers": 1}, {}, ["1 layer", "2 layers"]),
         ({}, {"width": 64, "encoding": "none"}, ["rotary, width 32", "none, width 64"]),
         ({}, {"question": {"nouns": 3}}, ["rotary", "nouns 3"]),
-        ({"train_lengths": (1, 4)}, {"train_lengths": [1, 8]}, ["train_lengths [1, 4]", "train_lengths [1, 8]"]),
+        ({"train_lengths": (1, 4)}, {"train_lengths": [1, 8]}, ["train lengths [1, 4]", "train lengths [1, 8]"]),
         ({"schedule": "cosine"}, {"schedule": "flat"}, ["schedule cosine", "schedule flat"]),
         (
             {},
@@ -123,7 +127,9 @@ def test_every_number_of_a_cell():
     assert [p.iqm for p in cell.lengths] == pytest.approx([0.8, 0.7, 0.5])
     assert [p.correct_count for p in cell.lengths] == [380, 330, 230]
     assert all(p.low < p.iqm < p.high for p in cell.lengths)
-    assert cell.lengths[0].low >= 0.4
+    width = 4.302653 * np.std([0.7, 0.7, 0.8, 0.9, 0.9], ddof=1) / (0.6 * 5**0.5)  # Student's quantile, 2 degrees
+    assert (cell.lengths[0].low, cell.lengths[2].low) == (pytest.approx(0.8 - width), pytest.approx(0.5 - width))
+    assert all(p.low >= 0 and p.high <= 1 for p in cell.lengths)
     # 70, 80, 90, 100 of 100 are above 1/2; 80 and 90 above 5/8, 70 is not beyond chance; none above 3/4
     assert [p.seeds_above_ceiling for p in cell.lengths] == [4, 2, 0]
     assert [(p.step, p.iqm) for p in cell.curve] == [(10, pytest.approx(0.4)), (20, pytest.approx(0.8))]
@@ -146,8 +152,10 @@ def test_a_run_is_averaged_over_lengths_before_runs_are():
 
 
 def test_one_seed_has_no_interval():
-    (cell,) = study_of(run()).cells
+    (cell,) = study_of(run(), question=InNats).cells
     assert all(p.low == p.iqm == p.high for p in (*cell.lengths, *cell.curve))
+    (cell,) = study_of(run()).cells  # a share of 100 rows has that of the rows
+    assert all(p.low < p.iqm < p.high for p in cell.lengths)
 
 
 def test_an_unknown_ceiling_and_scores_that_are_not_counted_stay_unknown():
@@ -163,11 +171,49 @@ def test_an_unknown_ceiling_and_scores_that_are_not_counted_stay_unknown():
 def test_cells_are_compared_over_the_lengths_beyond_training_and_lower_nats_are_better():
     runs = [run(s, scores=(0.9, 0.9, 0.2)) for s in range(3)]
     runs += [run(s, scores=(0.1, 0.1, 0.7), encoding="none") for s in range(3)]
-    (higher,) = study_of(*runs).improvements
-    (lower,) = study_of(*runs, question=InNats).improvements
-    assert (higher.first, higher.second, higher.lengths) == ("rotary", "none", (16,))
-    assert (higher.probability, higher.low, higher.high) == (0.0, 0.0, 0.0)
-    assert lower.probability == 1.0
+    assert study_of(*runs).differences == ()  # without positions the trained lengths are not solved
+    (lower,) = study_of(*runs, question=InNats).differences
+    assert (lower.first, lower.second, lower.lengths) == ("rotary", "none", (16,))
+    assert (lower.difference, lower.better, lower.worse) == (pytest.approx(0.5), 3, 0)
+
+
+def test_cells_are_compared_within_a_seed():
+    """The seeds differ by 0.3, the cells by 0.02 in every seed: paired, the difference is certain."""
+    runs = [run(s, scores=(1.0, 1.0, 0.3 * s), ident=f"a{s}") for s in range(3)]
+    runs += [run(s, scores=(1.0, 1.0, 0.3 * s + 0.02), encoding="none", ident=f"b{s}") for s in range(3)]
+    (found,) = study_of(*runs).differences
+    assert found.difference == pytest.approx(-0.02)
+    assert found.high < 0
+    assert (found.better, found.ties, found.worse) == (0, 0, 3)
+
+
+def test_a_learning_rate_that_a_sweep_chose_is_no_setting_of_a_cell():
+    swept = [run(learning_rate=0.01), run(encoding="none", learning_rate=0.003)]
+    assert list(group_cells(swept)) == ["rotary", "none"]
+    assert [cell.learning_rate for cell in study_of(*swept).cells] == [0.01, 0.003]
+    assert list(group_cells([run(learning_rate=0.01), run(learning_rate=0.003)])) == [
+        "learning rate 0.01", "learning rate 0.003",
+    ]  # fmt: skip
+
+
+def test_arguments_of_an_encoding_are_in_the_label():
+    runs = [run(encoding="fire", encoding_arguments={"threshold": 64, "learned_threshold": True}), run()]
+    assert list(group_cells(runs)) == ["fire, threshold 64, learned threshold", "rotary"]
+
+
+def test_a_run_that_stopped_early_keeps_its_last_score_on_the_curve():
+    stopped = run(1)
+    stopped["curve"] = stopped["curve"][:1]
+    (cell,) = study_of(run(0), stopped).cells
+    assert [(p.step, p.iqm) for p in cell.curve] == [(10, pytest.approx(0.45)), (20, pytest.approx((0.9 + 0.45) / 2))]
+
+
+def test_runs_that_agree_have_the_interval_of_all_their_test_rows_unless_every_row_was_tested():
+    runs = [run(s, scores=(1.0, 1.0, 1.0)) for s in range(3)]
+    (cell,) = study_of(*runs).cells
+    assert (cell.lengths[0].low, cell.lengths[0].high) == BinomialAccuracy(right=300, scored=300).interval()
+    (exact,) = study_of(*runs, exhaustive=lambda record, length: True).cells
+    assert (exact.lengths[0].low, exact.lengths[0].high) == (1.0, 1.0)
 
 
 def test_a_length_shorter_than_those_trained_is_not_beyond_them():
@@ -176,15 +222,18 @@ def test_a_length_shorter_than_those_trained_is_not_beyond_them():
         each["lengths"][0]["trained"] = False
     found = study_of(*runs)
     assert [cell.longer_lengths_score.iqm for cell in found.cells if cell.longer_lengths_score is not None] == [1, 0]
-    assert found.improvements[0].lengths == (16,)
+    assert [cell.solves_trained_lengths for cell in found.cells] == [False, False]
 
 
 def test_where_no_length_is_beyond_training_the_trained_ones_are_compared():
     runs = [run(scores=(0.9, 0.1, 0.0)), run(scores=(0.8, 0.2, 0.0), encoding="none")]
     for each in runs:
         each["lengths"] = each["lengths"][:2]
-    (found,) = study_of(*runs).improvements
-    assert (found.lengths, found.probability) == ((4, 8), 0.5)
+    runs += [{**copy.deepcopy(each), "id": f"{each['id']}s"} for each in runs]
+    for each in runs[2:]:
+        each["config"]["seed"] = 1
+    (found,) = study_of(*runs, question=InNats).differences
+    assert (found.lengths, found.difference) == ((4, 8), pytest.approx(0.0))
     assert all(cell.longer_lengths_score is None for cell in study_of(*runs).cells)
 
 
@@ -206,7 +255,7 @@ def test_the_metadata_of_a_study():
 def test_a_study_is_read_back_from_its_json_as_it_was():
     found = study_of(run(), run(encoding="none", width=64))
     assert Study.model_validate_json(found.to_json()) == found
-    assert '"schema": 2' in found.to_json()
+    assert '"schema": 3' in found.to_json()
 
 
 def test_the_same_runs_in_another_order_of_seeds_give_the_same_study():
@@ -226,8 +275,8 @@ def test_the_same_runs_in_another_order_of_seeds_give_the_same_study():
             "run r0 has None: it diverged at step 5; remove",
         ),
         (
-            [run(0), {**run(1), "curve": []}],
-            "to have the same steps; r0 and r1 of 'rotary' differ",
+            [run(0), {**run(1), "lengths": []}],
+            "to have the same lengths; r0 and r1 of 'rotary' differ",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from torch import nn
 
 from orderproof.errors import UsageError
 from orderproof.lab import trainer
-from orderproof.lab.engines.engine import run_job, serialise_run
+from orderproof.lab.engines.engine import run_job, serialise_job
 from orderproof.lab.result import RunResult
 from orderproof.lab.run_config import RunConfig
 from orderproof.lab.trainer import learning_rate, train, training_batch
@@ -113,7 +113,7 @@ def test_a_run_killed_repeatedly_has_the_same_result(tmp_path: Path, undisturbed
     kills, end = 0, time.monotonic() + TIMEOUT
     while True:
         before = file.stat().st_mtime_ns if file.exists() else 0
-        process = context.Process(target=run_job, args=(serialise_run(run), str(tmp_path)))
+        process = context.Process(target=run_job, args=(serialise_job((run,)), str(tmp_path)))
         process.start()
         while process.is_alive() and not (file.exists() and file.stat().st_mtime_ns != before):
             assert time.monotonic() < end, "no new checkpoint"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from orderproof.records.study import (
     Cell,
     CurvePoint,
-    Improvement,
+    Difference,
     LengthPoint,
     MeanScore,
     Measure,
@@ -81,8 +81,18 @@ def study(
     """A study of these cells; ``suffix`` is appended to every free text."""
     tested = {p.length for each in cells for p in each.lengths if p.in_training_range} or {1}
     settings: dict[str, object] = {
-        "improvements": tuple(
-            Improvement(first=a.label, second=b.label, lengths=(25,), probability=0.75, low=0.5, high=0.9)
+        "differences": tuple(
+            Difference(
+                first=a.label,
+                second=b.label,
+                lengths=(25,),
+                difference=0.2,
+                low=-0.1,
+                high=0.5,
+                better=3,
+                worse=1,
+                ties=1,
+            )
             for k, a in enumerate(cells)
             for b in cells[k + 1 :]
         ),

@@ -13,8 +13,9 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from orderproof.records.study import Estimate, Improvement, Study
+from orderproof.records.study import Difference, Estimate, Study, SweepPoint
 from orderproof.report import study_phrases, study_schema
+from orderproof.report.study_conclusion import compared_cells, conclusion, differences_from_best
 from orderproof.report.study_html import render_study_html
 from orderproof.report.study_markdown import render_study_markdown
 from orderproof.report.study_terminal import render_study
@@ -36,7 +37,7 @@ def test_the_json_satisfies_its_schema_and_reads_back(found: Study) -> None:
     data = json.loads(found.to_json())
     jsonschema.validate(data, study_schema())
     assert Study.model_validate(data) == found
-    with pytest.raises(jsonschema.ValidationError, match="2 was expected"):
+    with pytest.raises(jsonschema.ValidationError, match="3 was expected"):
         jsonschema.validate({**data, "schema": 1}, study_schema())
 
 
@@ -62,13 +63,39 @@ def test_many_lengths_are_thinned_but_the_border_of_training_stays():
     assert study_phrases.shown_lengths(FEW) == [5, 10, 15, 20, 25, 30, 35, 40]
 
 
-def test_a_pair_read_the_other_way_round_is_the_rest():
-    pair = Improvement(first="a", second="b", lengths=(4,), probability=0.75, low=0.5, high=0.875)
-    found = study(cell("a"), cell("b"), improvements=(pair,))
-    (_, one), (other, _) = study_phrases.improvement_matrix(found)
-    assert one == pair
-    assert other == Improvement(first="b", second="a", lengths=(4,), probability=0.25, low=0.125, high=0.5)
-    assert study_phrases.compared_lengths_text(found) == "over length 4"
+def test_a_difference_is_read_from_the_best_cell():
+    """The pair is recorded the other way round: its sign, its interval and its counts are turned."""
+    pair = Difference(
+        first="far", second="near", lengths=(4,), difference=-0.25, low=-0.5, high=-0.125, better=1, worse=3, ties=1
+    )
+    found = study(cell("far", reach=10.0), cell("near", reach=30.0), differences=(pair,))
+    assert [one.label for one in compared_cells(found)] == ["near", "far"]
+    (one,) = differences_from_best(found)
+    assert (one.first, one.difference, one.low, one.high, one.better, one.worse) == ("near", 0.25, 0.125, 0.5, 3, 1)
+    assert study_phrases.difference_cells(one) == ["+0.250", "[+0.125, +0.500]", "3 / 1 / 1"]
+    assert "over length 4" in study_phrases.differences_text(found)
+    assert "| far | +0.250 | [+0.125, +0.500] | 3 / 1 / 1 |" in render_study_markdown(found)
+
+
+def test_the_conclusion_has_two_sentences_that_the_intervals_allow():
+    def pair(other: str, low: float) -> Difference:
+        return Difference(
+            first="a", second=other, lengths=(25,), difference=low + 0.1, low=low, high=0.5, better=9, worse=1, ties=0
+        )  # fmt: skip
+
+    cells = [cell(name, seeds=10, reach=r) for name, r in (("a", 30.0), ("b", 28.0), ("c", 15.0))]
+    solved = [one.model_copy(update={"solves_trained_lengths": True}) for one in cells]
+    failed = cell("d", seeds=10, reach=0.0).model_copy(update={"solves_trained_lengths": False})
+    found = study(*solved, failed, differences=(pair("b", -0.01), pair("c", 0.02)))
+    first, second = conclusion(found).split(". ")
+    assert first.startswith(
+        "3 of 4 cells solve the trained lengths (0.95 or more); d (0.500) does not, and is not compared"
+    )
+    assert "a (" in second
+    assert "cannot be distinguished from b (" in second
+    assert second.endswith("and is better than the 1 others.")
+    few = study(*(one.model_copy(update={"seeds": 5}) for one in solved))
+    assert conclusion(few).endswith("With 5 seeds (10 are needed) the cells are not ranked.")
 
 
 def test_cells_of_different_numbers_of_seeds():
@@ -121,7 +148,7 @@ def test_markdown_has_the_command_the_numbers_the_pictures_and_what_others_repor
     for expected in (
         "orderproof compare made_up", "| rotary | 5 | 0.967 [0.907, 0.989] | 0.500 |", "![scores](images/a%20b.svg)",
         "`permutation`, `prompt_permutation`", "- a paper: none .5. A 2020.", "- processor: two cores", "torch 2",
-        "20, trained | 25 |", "5 of 5 above", "| ceiling | 0.500 |", "| 1 none |  | 0.75 [0.50, 0.90] |",
+        "20, trained | 25 |", "5 of 5 above", "| ceiling | 0.500 |", "## Paired differences", "[-0.500, +0.100]",
         "5 seeds per cell",
     ):  # fmt: skip
         assert expected in text
@@ -134,10 +161,20 @@ def test_ceilings_that_cells_do_not_share_are_in_the_cells():
     assert "\n| ceiling |" not in text
 
 
-def test_too_many_pairs_are_left_to_the_json():
-    assert "pairs of cells, are in the JSON" in render_study_markdown(ONE_LENGTH)
-    assert "pairs of cells, are in the JSON" in render_study_html(ONE_LENGTH)
-    assert study_phrases.improvement_matrix(ONE_LENGTH) == []
+def test_cells_that_do_not_solve_the_trained_lengths_are_marked_and_not_compared():
+    failed = cell("b").model_copy(update={"solves_trained_lengths": False})
+    text = render_study_markdown(study(cell("a"), failed))
+    assert "| b (not solved, not compared) |" in text
+    assert "## Paired differences" not in text
+
+
+def test_the_sweep_of_learning_rates_is_part_of_the_page():
+    tried = (
+        SweepPoint(learning_rate=0.003, seeds=3, solved=2, steps=450.0, score=0.99),
+        SweepPoint(learning_rate=0.01, seeds=3, solved=0, steps=600.0, score=0.5),
+    )
+    text = render_study_markdown(study(cell("a").model_copy(update={"sweep": tried, "learning_rate": 0.003})))
+    assert "| a | 0.003 | 0.003 (0.990, 2 of 3 solved in 450 steps), 0.01 (0.500) |" in text
 
 
 def test_hostile_text_does_not_act_in_markdown():

@@ -1,4 +1,4 @@
-"""Statistics of a few runs: estimates over seeds, and the comparison of an accuracy with a ceiling.
+"""Statistics of a few runs: estimates over seeds, paired differences, and an accuracy against a ceiling.
 
 *Interquartile mean.* Of n sorted scores s_1 <= ... <= s_n, the floor(n/4) lowest and highest are dropped:
 
@@ -6,19 +6,29 @@
 
 It is more robust to one failed seed than the mean; with 3 seeds or fewer it is the mean.
 
-*Stratified bootstrap.* The runs of each stratum are resampled with replacement and the statistic is recomputed; the
-2.5% and 97.5% quantiles over many resamples are the interval. In the source a stratum is a task, whose runs are
-independent of those of other tasks. Here one run is scored at every length, so a run is resampled with all its scores,
-and the strata are the configurations. A percentile interval over few runs is too narrow: it cannot extend beyond the
-best and the worst run.
+*Interval of the interquartile mean.* With the dropped scores replaced by the nearest kept ones, and s_w the standard
+deviation of these n winsorised scores:
 
-*Probability of improvement.* The probability that a run of X scores better than a run of Y, averaged over m tasks (here
-lengths):
+    IQM +- t(n - 2k - 1) s_w / ((1 - 2k/n) sqrt(n)),        t(m): the quantile of Student's distribution, m degrees
 
-    P(X > Y) = 1/m sum_t 1/(N M) sum_(i,j) S(x_(t,i), y_(t,j)),      S = 1 if x > y,  1/2 if x = y,  0 if x < y
+The percentile bootstrap, which it replaces, cannot extend beyond the best and the worst run, and covers too little. Of
+20,000 draws of n normal scores, the 95% intervals cover the centre of the distribution so often:
 
-Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice", arXiv:2108.13264,
-sections 4.1 to 4.3.
+    n = 3: 95% (bootstrap 75%)      n = 5: 93% (bootstrap 89%)      n = 10: 94% (bootstrap 93%)
+
+If a fifth of the seeds fails, three seeds show no failure in half of all studies, and no interval from their scores can
+cover it: a claim needs ten seeds.
+
+Source: Tukey and McLaughlin 1963, "Less vulnerable confidence and significance procedures for location based on a
+single sample", Sankhya A 25, 331-352. With one run there is no interval. Runs that all have one score have no spread;
+where the score is a count of independent test rows, the interval is that of Clopper and Pearson for all runs together.
+
+*Paired difference.* Two cells share the data of each seed, so they are compared within it: d_i = x_i - y_i, and
+
+    mean(d) +- t(n - 1) sd(d) / sqrt(n)        at the level 1 - 0.05 / c for c comparisons (Bonferroni)
+
+so that all intervals of a study hold together with probability 0.95 or more, for normal differences. The seeds with a
+better, an equal and a worse score are counted, too.
 
 *Clopper-Pearson interval.* With x right of n independent trials, the accuracies p that neither one-sided test at level
 a/2 rejects. With B(q; a, b) the q-quantile of the beta distribution:
@@ -33,7 +43,7 @@ Biometrika 26(4), 404-413.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +53,6 @@ from numpy.typing import ArrayLike, NDArray
 from orderproof.errors import UsageError
 
 Array = NDArray[np.float64]
-DRAWS = 5_000
 CONFIDENCE = 0.95
 
 
@@ -56,6 +65,17 @@ class Interval:
     high: Array
 
 
+@dataclass(frozen=True, kw_only=True)
+class PairedDifference:
+    """The mean difference of two cells within a seed, its interval, and the seeds with a better score."""
+
+    value: float
+    low: float
+    high: float
+    better: int
+    worse: int
+
+
 def interquartile_mean(scores: ArrayLike, *, axis: int = 0) -> Array:
     """The mean of the middle half along an axis. Raises `UsageError` without scores."""
     sorted_scores = np.sort(_finite_scores(scores), axis=axis)
@@ -64,55 +84,40 @@ def interquartile_mean(scores: ArrayLike, *, axis: int = 0) -> Array:
     return np.asarray(np.take(sorted_scores, range(dropped, runs - dropped), axis=axis).mean(axis=axis))
 
 
-def bootstrap(
-    strata: Sequence[ArrayLike],
-    statistic: Callable[..., Array],
-    *,
-    draws: int = DRAWS,
-    confidence: float = CONFIDENCE,
-    seed: int = 0,
-) -> Interval:
-    """The statistic of the strata with its stratified bootstrap interval.
+def interquartile_interval(scores: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+    """The interquartile mean of each column over the runs (rows), with its interval. Needs scipy."""
+    from scipy.stats import t
 
-    Each stratum has one run per row. The statistic is called with the resampled strata, ``[draw, run, ...]``, and
-    returns ``[draw, ...]``. Raises `UsageError` if a stratum is empty or not finite.
+    array = np.sort(_finite_scores(scores), axis=0)
+    value, runs = interquartile_mean(array), len(array)
+    if runs == 1:
+        return Interval(value=value, low=value, high=value)
+    dropped = runs // 4
+    winsorised = array.clip(array[dropped], array[runs - 1 - dropped])
+    kept = runs - 2 * dropped
+    error = winsorised.std(axis=0, ddof=1) / (kept / runs * math.sqrt(runs))
+    width = float(t.ppf((1 + confidence) / 2, kept - 1)) * error
+    return Interval(value=value, low=value - width, high=value + width)
+
+
+def paired_difference(first: ArrayLike, second: ArrayLike, *, comparisons: int = 1) -> PairedDifference | None:
+    """The difference of two cells with one score per seed, in the same order of seeds; None for fewer than two.
+
+    ``comparisons`` is the number of intervals that hold together. Raises `UsageError` for other numbers of seeds.
     """
-    arrays = [_finite_scores(stratum) for stratum in strata]
-    generator = np.random.default_rng(seed)
-    resampled = [runs[generator.integers(len(runs), size=(draws, len(runs)))] for runs in arrays]
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(statistic(*resampled), (tail, 1 - tail), axis=0)
-    return Interval(value=statistic(*(runs[None] for runs in arrays))[0], low=low, high=high)
+    from scipy.stats import t
 
-
-def interquartile_interval(scores: ArrayLike, *, seed: int = 0, draws: int = DRAWS) -> Interval:
-    """The interquartile mean of each column over the runs (rows), with its bootstrap interval."""
-    return bootstrap([scores], lambda runs: interquartile_mean(runs, axis=1), seed=seed, draws=draws)
-
-
-def probability_of_improvement(first: ArrayLike, second: ArrayLike, *, seed: int = 0, draws: int = DRAWS) -> Interval:
-    """The probability that a run of the first scores higher than a run of the second, averaged over the columns.
-
-    Raises `UsageError` if they have different columns.
-    """
     x, y = _finite_scores(first), _finite_scores(second)
-    if x.shape[1:] != y.shape[1:]:
-        raise UsageError(f"expected scores at the same lengths; got {x.shape[1:]} and {y.shape[1:]} of them")
-    # each pair of runs is compared once; a resample weights the pairs by the counts of both runs
-    win_rates = _win_rates(x, y)
-    interval = bootstrap(
-        [np.eye(len(x)), np.eye(len(y))],
-        lambda a, b: np.einsum("di,ij,dj->d", a.mean(axis=1), win_rates, b.mean(axis=1), optimize=True),
-        seed=seed,
-        draws=draws,
+    if x.shape != y.shape or x.ndim != 1:
+        raise UsageError(f"expected one score for each seed of both cells; got {x.shape} and {y.shape} scores")
+    if len(x) < 2:
+        return None
+    d = x - y
+    mean, error = float(d.mean()), float(d.std(ddof=1)) / math.sqrt(len(d))
+    width = float(t.ppf(1 - (1 - CONFIDENCE) / (2 * comparisons), len(d) - 1)) * error
+    return PairedDifference(
+        value=mean, low=mean - width, high=mean + width, better=int((d > 0).sum()), worse=int((d < 0).sum())
     )
-    return Interval(value=win_rates.mean(), low=interval.low, high=interval.high)
-
-
-def _win_rates(first: Array, second: Array) -> Array:
-    """For each pair of runs, the share of columns in which the first is higher; ties count half."""
-    x, y = first.reshape(len(first), 1, -1), second.reshape(1, len(second), -1)
-    return np.asarray(((x > y) + 0.5 * (x == y)).mean(axis=-1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -175,6 +175,7 @@ def summarise_study(plan: StudyPlan, store: ResultStore, laws: dict[str, tuple[s
         question=type(question),
         proved=proved,
         sweep=sweep,
+        exhaustive=lambda record, length: question.is_exhaustive(length, record["config"]["test_rows"]),
         command=command,
         versions={**versions(), "code": code_version(question.dataset_version)},
         machine={"machine": platform.machine(), "cores": str(os.cpu_count()), "threads per run": "1"},

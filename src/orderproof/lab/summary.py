@@ -1,41 +1,44 @@
 """The record of a study from its finished runs: runs that differ only in the seed form a cell.
 
-At each length and at each point of the learning curve, a cell has the interquartile mean of its runs and a bootstrap
-interval. A mean over lengths is taken within each run first, because a run is the unit of resampling. Cells are
-compared over the lengths longer than any in training, if there are any; for a cross-entropy, lower is better.
+At each length and at each point of the learning curve, a cell has the interquartile mean of its runs and its
+interval. A mean over lengths is taken within each run first, because runs are independent and lengths are not. Cells
+that solve the trained lengths are compared within each seed, over the lengths longer than any in training, if there are
+any; for a cross-entropy, lower is better.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import JsonValue
 
 import orderproof
 from orderproof.errors import UsageError
 from orderproof.lab.literature_results import literature_results
 from orderproof.lab.proof_consistency import proved_invariances
-from orderproof.lab.question import Question
+from orderproof.lab.question import Measure, Question
 from orderproof.lab.setting_keys import NAME_KEY, QUESTION_KEY, SEED_KEY
 from orderproof.lab.statistics import (
     Array,
     BinomialAccuracy,
     Interval,
     interquartile_interval,
-    probability_of_improvement,
+    paired_difference,
 )
-from orderproof.records.study import Cell, CurvePoint, Improvement, LengthPoint, MeanScore, Study, SweepPoint
+from orderproof.records.study import Cell, CurvePoint, Difference, LengthPoint, MeanScore, Study, SweepPoint
 
 Run = Mapping[str, Any]
 """A finished run as plain data: id, config, curve, lengths, seconds and tokens_per_second."""
 
 FLAT_NAME_KEY = f"{QUESTION_KEY}.{NAME_KEY}"
 RATE_KEY = "learning_rate"
+SOLVED = 0.95  # the mean score over the trained lengths from which a cell is compared beyond them
 CELL_FIELDS = ("encoding", "causal", "layers")  # have a field of their own in every cell
 
 
@@ -46,11 +49,16 @@ def summarise(
     question: type[Question],
     proved: Mapping[str, Iterable[str]] | None = None,
     sweep: Mapping[str, tuple[SweepPoint, ...]] | None = None,
+    exhaustive: Callable[[Run, int], bool] = lambda run, length: False,
     command: str = "",
     versions: Mapping[str, str] | None = None,
     machine: Mapping[str, str] | None = None,
 ) -> Study:
-    """The record of these runs; ``proved`` maps the label of a cell to the laws proved of it. Raises `UsageError`."""
+    """The record of these runs. Raises `UsageError`.
+
+    ``proved`` and ``sweep`` map the label of a cell to the laws proved of it and to the learning rates tried.
+    ``exhaustive`` is true where a run was tested on every row of a length, so that its score has no sampling error.
+    """
     grouped = group_cells(runs)
     laws = {label: tuple(names) for label, names in (proved or {}).items()}
     if unknown := sorted(laws.keys() - grouped.keys()):
@@ -60,9 +68,19 @@ def summarise(
     varied = _varied_keys(runs)
     longest = {label: _longest_trained(group, question) for label, group in grouped.items()}
     cells = tuple(
-        _cell(label, group, varied, laws.get(label, ()), (sweep or {}).get(label, ()), longest=longest[label])
+        _cell(
+            label,
+            group,
+            varied,
+            laws.get(label, ()),
+            (sweep or {}).get(label, ()),
+            longest=longest[label],
+            measure=question.measure,
+            exhaustive=exhaustive,
+        )
         for label, group in grouped.items()
     )
+    compared = {cell.label: grouped[cell.label] for cell in cells if cell.solves_trained_lengths is not False}
     ranges = [run["config"].get("train_lengths") or question.train_lengths for run in runs]
     return Study(
         orderproof=orderproof.__version__,
@@ -72,7 +90,7 @@ def summarise(
         measure=question.measure,
         command=command,
         cells=cells,
-        improvements=tuple(_improvements(grouped, longest, lower_is_better=question.measure == "nats")),
+        differences=tuple(_differences(compared, longest, lower_is_better=question.measure == "nats")),
         trained_lengths=(min(low for low, _ in ranges), max(high for _, high in ranges)),
         published=literature_results(question.name),
         versions=dict(versions or {}),
@@ -164,10 +182,15 @@ def _cell(
     sweep: tuple[SweepPoint, ...],
     *,
     longest: int,
+    measure: Measure,
+    exhaustive: Callable[[Run, int], bool],
 ) -> Cell:
     config = flatten_config(runs[0]["config"])
-    lengths = _lengths(label, runs)
+    lengths = _lengths(label, runs, measure, exhaustive)
     scores = _scores(runs, "lengths")
+    trained = _mean_over_lengths(
+        scores, lengths, [k for k, point in enumerate(lengths) if point.in_training_range], measure
+    )
     return Cell(
         label=label,
         encoding=str(config["encoding"]),
@@ -175,14 +198,13 @@ def _cell(
         layers=runs[0]["config"]["layers"],
         grid_values={key: config.get(key) for key in varied if key not in CELL_FIELDS},
         seeds=len(runs),
-        curve=_curve(label, runs),
+        curve=_curve(runs, measure),
         lengths=lengths,
-        trained_lengths_score=_mean_over_lengths(
-            scores, lengths, [k for k, point in enumerate(lengths) if point.in_training_range]
-        ),
+        trained_lengths_score=trained,
         longer_lengths_score=_mean_over_lengths(
-            scores, lengths, [k for k, point in enumerate(lengths) if point.length > longest]
+            scores, lengths, [k for k, point in enumerate(lengths) if point.length > longest], measure
         ),
+        solves_trained_lengths=None if measure == "nats" or trained is None else trained.iqm >= SOLVED,
         proved_laws=proved,
         proved_invariances=proved_invariances(proved),
         learning_rate=float(runs[0]["config"]["learning_rate"]),
@@ -193,11 +215,11 @@ def _cell(
     )
 
 
-def _curve(label: str, runs: Sequence[Run]) -> tuple[CurvePoint, ...]:
+def _curve(runs: Sequence[Run], measure: Measure) -> tuple[CurvePoint, ...]:
     steps = sorted({point["step"] for run in runs for point in run["curve"]})
     if not steps:
         return ()
-    interval = interquartile_interval([[_score_at(run, step) for step in steps] for run in runs])
+    interval = _interval([[_score_at(run, step) for step in steps] for run in runs], measure)
     return tuple(CurvePoint(step=step, **_interval_fields(interval, k)) for k, step in enumerate(steps))
 
 
@@ -207,9 +229,11 @@ def _score_at(run: Run, step: int) -> float:
     return float(scores[-1] if scores else run["curve"][0]["score"])
 
 
-def _lengths(label: str, runs: Sequence[Run]) -> tuple[LengthPoint, ...]:
+def _lengths(
+    label: str, runs: Sequence[Run], measure: Measure, exhaustive: Callable[[Run, int], bool]
+) -> tuple[LengthPoint, ...]:
     lengths = _shared_steps(label, runs, "lengths", "length")
-    interval = interquartile_interval(_scores(runs, "lengths"))
+    interval = _interval(_scores(runs, "lengths"), measure)
     length_points = []
     for k, length in enumerate(lengths):
         points = [run["lengths"][k] for run in runs]
@@ -220,6 +244,8 @@ def _lengths(label: str, runs: Sequence[Run]) -> tuple[LengthPoint, ...]:
         if counted and ceiling is not None:
             above = sum(BinomialAccuracy(right=p["right"], scored=p["scored"]).exceeds(ceiling) for p in points)
         scored = sum(point["scored"] for point in points)
+        if counted and interval.low[k] == interval.high[k] and not exhaustive(runs[0], length):
+            interval.low[k], interval.high[k] = BinomialAccuracy(right=right or 0, scored=scored).interval()
         length_points.append(
             LengthPoint(
                 length=length, in_training_range=points[0]["trained"], **_interval_fields(interval, k), ceiling=ceiling,
@@ -229,7 +255,16 @@ def _lengths(label: str, runs: Sequence[Run]) -> tuple[LengthPoint, ...]:
     return tuple(length_points)
 
 
-def _mean_over_lengths(scores: Array, lengths: Sequence[LengthPoint], chosen: Sequence[int]) -> MeanScore | None:
+def _interval(scores: ArrayLike, measure: Measure) -> Interval:
+    """The interquartile mean of each column with its interval, within 0 and 1 for a share."""
+    found = interquartile_interval(scores)
+    high = math.inf if measure == "nats" else 1.0
+    return Interval(value=found.value, low=np.maximum(found.low, 0.0), high=np.minimum(found.high, high))
+
+
+def _mean_over_lengths(
+    scores: Array, lengths: Sequence[LengthPoint], chosen: Sequence[int], measure: Measure
+) -> MeanScore | None:
     """The score averaged over some of the lengths in each run, over the runs."""
     if not chosen:
         return None
@@ -237,31 +272,32 @@ def _mean_over_lengths(scores: Array, lengths: Sequence[LengthPoint], chosen: Se
     known = [ceiling for ceiling in ceilings if ceiling is not None]
     ceiling = math.fsum(known) / len(known) if len(known) == len(ceilings) else None
     return MeanScore(
-        **_interval_fields(interquartile_interval(scores[:, chosen].mean(axis=1, keepdims=True)), 0), ceiling=ceiling
+        **_interval_fields(_interval(scores[:, chosen].mean(axis=1, keepdims=True), measure), 0), ceiling=ceiling
     )
 
 
-def _improvements(
+def _differences(
     grouped: Mapping[str, Sequence[Run]], longest: Mapping[str, int], *, lower_is_better: bool
-) -> Iterable[Improvement]:
+) -> Iterable[Difference]:
     """Every pair of cells, over their common test lengths beyond both training ranges, or over all common ones."""
-    for (first, first_runs), (second, second_runs) in combinations(grouped.items(), 2):
+    sign = -1.0 if lower_is_better else 1.0
+    pairs = list(combinations(grouped.items(), 2))
+    for (first, first_runs), (second, second_runs) in pairs:
         tested, other_tested = ([p["length"] for p in runs[0]["lengths"]] for runs in (first_runs, second_runs))
         shared = [length for length in tested if length in other_tested]
         lengths = [length for length in shared if length > max(longest[first], longest[second])] or shared
-        if not lengths:
+        seeds = sorted({r["config"][SEED_KEY] for r in first_runs} & {r["config"][SEED_KEY] for r in second_runs})
+        if not lengths or len(seeds) < 2:
             continue
-        sign = -1.0 if lower_is_better else 1.0
-        a, b = (sign * _score_matrix(runs, lengths) for runs in (first_runs, second_runs))
-        interval = probability_of_improvement(a, b)
-        yield Improvement(
-            first=first,
-            second=second,
-            lengths=tuple(lengths),
-            probability=float(interval.value),
-            low=float(interval.low),
-            high=float(interval.high),
+        a, b = (
+            sign * _score_matrix([run for run in runs if run["config"][SEED_KEY] in seeds], lengths).mean(axis=1)
+            for runs in (first_runs, second_runs)
         )
+        if (found := paired_difference(a, b, comparisons=len(pairs))) is not None:
+            yield Difference(
+                first=first, second=second, lengths=tuple(lengths), difference=found.value, low=found.low,
+                high=found.high, better=found.better, worse=found.worse, ties=len(seeds) - found.better - found.worse,
+            )  # fmt: skip
 
 
 def _score_matrix(runs: Sequence[Run], lengths: Sequence[int]) -> Array:

@@ -1,7 +1,8 @@
 """The records of a study of encodings: the scores of each cell over its seeds, with intervals and ceilings.
 
 A *cell* is one configuration of the study's grid, trained once per seed; a *score* is the measure of the question.
-`low` and `high` are the ends of a 95% interval over seeds; with one seed they equal the score. This module computes
+`low` and `high` are the ends of a 95% interval over seeds; with one seed they equal the score. A cell that does not
+solve the trained lengths is not compared with others. This module computes
 nothing and does not import torch. Every renderer reads a `Study` only.
 """
 
@@ -79,6 +80,7 @@ class Cell(Record):
     longer_lengths_score: MeanScore | None  # over the longer lengths
     proved_laws: tuple[str, ...] = ()  # names of the laws proved of this cell's model
     proved_invariances: tuple[str, ...] = ()  # those of them that state an invariance under reordering the tokens
+    solves_trained_lengths: bool | None = None  # a mean score of 0.95 or more; None where the score has no maximum
     learning_rate: float | None = None
     sweep: tuple[SweepPoint, ...] = ()  # the learning rates that were tried, best first
     parameters: int | None = None
@@ -86,15 +88,21 @@ class Cell(Record):
     tokens_per_second: float  # their median
 
 
-class Improvement(Record):
-    """The probability that a run of one cell scores better than a run of another; 1/2 for equal cells."""
+class Difference(Record):
+    """The mean difference of two cells within a seed, positive where the first is better.
+
+    The intervals of all differences of a study hold together.
+    """
 
     first: str
     second: str
-    lengths: tuple[int, ...]  # of the scores
-    probability: float = Field(ge=0, le=1)
-    low: float = Field(ge=0, le=1)
-    high: float = Field(ge=0, le=1)
+    lengths: tuple[int, ...]  # of the scores, which are averaged over them
+    difference: FiniteFloat
+    low: FiniteFloat
+    high: FiniteFloat
+    better: int = Field(ge=0)  # seeds in which the first is better
+    worse: int = Field(ge=0)
+    ties: int = Field(ge=0)
 
 
 class PublishedResult(Record):
@@ -117,7 +125,7 @@ class Study(Document):
     measure: Measure
     command: str = ""  # that repeats the study
     cells: tuple[Cell, ...]
-    improvements: tuple[Improvement, ...] = ()
+    differences: tuple[Difference, ...] = ()  # between the cells that solve the trained lengths
     trained_lengths: tuple[int, int]
     published: tuple[PublishedResult, ...] = ()
     machine: dict[str, str] = Field(default_factory=dict)

@@ -10,6 +10,7 @@ import jinja2
 from orderproof.records.study import Study
 from orderproof.report import study_phrases
 from orderproof.report.html_page import read_asset, template_environment
+from orderproof.report.study_conclusion import conclusion, differences_from_best
 from orderproof.report.study_plot import Picture, study_plot_bytes
 
 PICTURES: dict[Picture, str] = {"lengths": "Score by length", "curves": "Score during training"}
@@ -20,7 +21,8 @@ def render_study_html(study: Study) -> str:
     return _template().render(
         study=study,
         phrases=study_phrases,
-        improvements=study_phrases.improvement_matrix(study),
+        conclusion=conclusion(study),
+        differences=differences_from_best(study),
         lengths=study_phrases.shown_lengths(study),
         has_ceiling_test=study_phrases.has_ceiling_test(study),
         has_longer_lengths=any(cell.longer_lengths_score for cell in study.cells),

@@ -1,7 +1,4 @@
-"""A study as a page of Markdown: the question, the command, the results, and results from the literature.
-
-The page reports numbers without conclusions.
-"""
+"""A study as a page of Markdown: the question, a conclusion in two sentences, the command, and the results."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from orderproof.records.study import Cell, Study
 from orderproof.report import phrases, study_phrases
 from orderproof.report.markdown import code_span, escape_markdown
 from orderproof.report.markdown_table import markdown_table
+from orderproof.report.study_conclusion import conclusion, differences_from_best
 
 
 def render_study_markdown(study: Study, *, pictures: Mapping[str, str] | None = None) -> str:
@@ -21,6 +19,8 @@ def render_study_markdown(study: Study, *, pictures: Mapping[str, str] | None = 
         f"# {escape_markdown(study.name)}",
         f"{escape_markdown(study.statement)} (question {code_span(study.question)})",
     ]
+    if text := conclusion(study):
+        parts += ["## Conclusion", escape_markdown(text)]
     if study.command:
         parts += ["## Command", _code_block(study.command)]
     parts += [
@@ -32,7 +32,8 @@ def render_study_markdown(study: Study, *, pictures: Mapping[str, str] | None = 
     parts += [f"![{escape_markdown(description)}]({quote(path)})" for description, path in (pictures or {}).items()]
     parts += [
         *_length_section(study),
-        *_improvement_section(study),
+        *_difference_section(study),
+        *_sweep_section(study),
         *_literature_section(study),
         "## Method",
         _environment_section(study),
@@ -58,8 +59,9 @@ def _scores_table(study: Study) -> str:
     for cell in study.cells:
         scores = study_phrases.cell_scores(cell, longer=has_longer, ceiling=has_ceiling)
         proved = ", ".join(code_span(law).replace("|", "\\|") for law in cell.proved_laws)
+        note = " (not solved, not compared)" if cell.solves_trained_lengths is False else ""
         rows.append(
-            [escape_markdown(cell.label), str(cell.seeds), *scores, proved, study_phrases.duration(cell.seconds)]
+            [escape_markdown(cell.label) + note, str(cell.seeds), *scores, proved, study_phrases.duration(cell.seconds)]
         )
     return markdown_table(head, rows, right=range(1, len(head)))
 
@@ -97,23 +99,31 @@ def _score_cell(study: Study, cell: Cell, length: int, *, ceiling: bool) -> str:
     )
 
 
-def _improvement_section(study: Study) -> Iterator[str]:
-    rows = study_phrases.improvement_matrix(study)
-    if not rows:
-        if study.improvements:
-            yield study_phrases.improvements_note(study)
+def _difference_section(study: Study) -> Iterator[str]:
+    pairs = differences_from_best(study)
+    if not pairs:
         return
-    yield "## Probability of improvement"
+    yield "## Paired differences"
+    yield escape_markdown(study_phrases.differences_text(study))
+    head = ["cell", "difference", "interval", "seeds better / equal / worse"]
+    rows = [[escape_markdown(pair.second), *study_phrases.difference_cells(pair)] for pair in pairs]
+    yield markdown_table(head, rows, right=range(1, len(head)))
+
+
+def _sweep_section(study: Study) -> Iterator[str]:
+    if not any(cell.sweep for cell in study.cells):
+        return
+    yield "## Learning rates"
     yield (
-        "The probability that a run of the row's cell scores better than a run of the column's, "
-        f"{study_phrases.compared_lengths_text(study)}, with its 95% interval; 0.5 means no difference."
+        "Each cell was trained with every rate on other seeds; the rate that solves the longest trained length in most "
+        "seeds, then in the fewest steps, then with the best score on validation rows, is used."
     )
-    head = ["", *(str(k) for k in range(1, len(rows) + 1))]
-    body = []
-    for k, (cell, row) in enumerate(zip(study.cells, rows, strict=True), start=1):
-        cells = [f"{p.probability:.2f} [{p.low:.2f}, {p.high:.2f}]" if p else "" for p in row]
-        body.append([f"{k} {escape_markdown(cell.label)}", *cells])
-    yield markdown_table(head, body, right=range(1, len(head)))
+    rows = [
+        [escape_markdown(cell.label), f"{cell.learning_rate:g}", escape_markdown(study_phrases.sweep_text(cell))]
+        for cell in study.cells
+        if cell.learning_rate is not None
+    ]
+    yield markdown_table(["cell", "used", "tried, best first"], rows, right=[1])
 
 
 def _literature_section(study: Study) -> Iterator[str]:

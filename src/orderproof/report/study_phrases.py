@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orderproof.records.study import Cell, Estimate, Improvement, LengthPoint, Study
+from orderproof.records.study import Cell, Difference, Estimate, LengthPoint, Study
 from orderproof.report import phrases
+from orderproof.report.study_conclusion import compared_cells
 
 MEASURE_TEXT = {
     "accuracy": "accuracy: the share of the scored positions that are right",
@@ -18,7 +19,6 @@ ABOVE_CEILING_NOTE = (
     "Pearson, which assumes independent positions."
 )
 MAX_LENGTHS = 8  # shown in a table
-MAX_MATRIX_CELLS = 12  # more cells are compared in the JSON only
 
 
 def score(value: float | None) -> str:
@@ -53,8 +53,9 @@ def measurement_text(study: Study) -> str:
 def method_text(study: Study) -> str:
     """The definitions of score, interval and ceiling."""
     return (
-        "A score is the interquartile mean over seeds, with its 95% bootstrap interval, which is too narrow for few "
-        f"seeds. {CEILING[study.measure].capitalize()}: the best score of a predictor that ignores token order."
+        "A score is the interquartile mean over seeds, with its 95% interval (Tukey and McLaughlin). Each seed has its "
+        "own initial weights, training data and test rows, so that the interval includes the error of the test set. "
+        f"{CEILING[study.measure].capitalize()}: the best score of a predictor that ignores token order."
     )
 
 
@@ -105,34 +106,10 @@ def has_ceiling_test(study: Study) -> bool:
     return any(point.seeds_above_ceiling is not None for cell in study.cells for point in cell.lengths)
 
 
-def improvement_matrix(study: Study) -> list[list[Improvement | None]]:
-    """For each cell a row with its probability of improvement over each other cell; empty for too many cells."""
-    if not 2 <= len(study.cells) <= MAX_MATRIX_CELLS:
-        return []
-    known = {(p.first, p.second): p for p in study.improvements}
-    reverse = {(p.second, p.first): _reversed(p) for p in study.improvements}
-    labels = [cell.label for cell in study.cells]
-    rows = [[known.get((a, b)) or reverse.get((a, b)) for b in labels] for a in labels]
-    return rows if study.improvements else []
-
-
-def _reversed(pair: Improvement) -> Improvement:
-    """The probability of improvement of the second over the first."""
-    return Improvement(
-        first=pair.second, second=pair.first, lengths=pair.lengths,
-        probability=1 - pair.probability, low=1 - pair.high, high=1 - pair.low,
-    )  # fmt: skip
-
-
 def interval(estimate: Estimate) -> str:
     """The interval; empty if it is below the last decimal."""
     low, high = score(estimate.low), score(estimate.high)
     return "" if low == high == score(estimate.iqm) else f"[{low}, {high}]"
-
-
-def improvements_note(study: Study) -> str:
-    """The place of the comparisons that the page omits."""
-    return f"The probabilities of improvement, {len(study.improvements):,} pairs of cells, are in the JSON."
 
 
 def cells_by_proved_laws(study: Study) -> dict[str, list[str]]:
@@ -144,13 +121,38 @@ def cells_by_proved_laws(study: Study) -> dict[str, list[str]]:
     return labels
 
 
-def compared_lengths_text(study: Study) -> str:
-    """The lengths over which cells are compared."""
-    length_sets = {pair.lengths for pair in study.improvements}
-    if len(length_sets) == 1:
-        (lengths,) = length_sets
-        return f"over {'length' if len(lengths) == 1 else 'lengths'} {_join_numbers(lengths)}"
-    return "over the common test lengths, longer than those in training if there are any"
+def differences_text(study: Study) -> str:
+    """The definition of the differences."""
+    best = compared_cells(study)[0].label
+    lengths = {pair.lengths for pair in study.differences}
+    where = "over the common test lengths, longer than those in training if there are any"
+    if len(lengths) == 1:
+        (common,) = lengths
+        where = f"over {'length' if len(common) == 1 else 'lengths'} {_join_numbers(common)}"
+    sign = "lower" if study.measure == "nats" else "higher"
+    return (
+        f"{best} minus each other compared cell within a seed, {where}; a positive number: the score of {best} is "
+        f"{sign}. The intervals of all {phrases.pluralize(len(study.differences), 'pair')} of cells hold together with "
+        "95%; one that includes 0 decides nothing."
+    )
+
+
+def difference_cells(pair: Difference) -> list[str]:
+    """The difference, its interval, and the seeds in which the first cell is better, equal and worse."""
+    return [
+        f"{pair.difference:+.3f}",
+        f"[{pair.low:+.3f}, {pair.high:+.3f}]",
+        f"{pair.better} / {pair.ties} / {pair.worse}",
+    ]
+
+
+def sweep_text(cell: Cell) -> str:
+    """``0.003 (0.998, 3 of 3 solved in 450 steps), 0.01 (...)``: the rates that were tried, the chosen one first."""
+    texts = []
+    for point in cell.sweep:
+        solved = f", {point.solved} of {point.seeds} solved in {point.steps:.0f} steps" if point.solved else ""
+        texts.append(f"{point.learning_rate:g} ({score(point.score)}{solved})")
+    return ", ".join(texts)
 
 
 def _join_numbers(numbers: Sequence[int]) -> str:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from orderproof.records.study import Study
 from orderproof.report import phrases, study_phrases
+from orderproof.report.study_conclusion import conclusion
 from orderproof.report.terminal_blocks import print_block
 from orderproof.report.terminal_tables import plain_text
 
@@ -23,6 +24,8 @@ def render_study(study: Study, console: Console) -> None:
     console.print()
     block(plain_text(study_phrases.measurement_text(study)))
     block(plain_text(study_phrases.method_text(study)))
+    if text := conclusion(study):
+        block(plain_text(text))
     console.print()
     block(_scores_table(study))
     if laws := study_phrases.cells_by_proved_laws(study):

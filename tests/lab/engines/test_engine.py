@@ -9,16 +9,23 @@ import pytest
 
 from orderproof.errors import StoreError, UsageError
 from orderproof.lab import trainer
-from orderproof.lab.engines.engine import RunFailure, parse_outcome, run_job, serialise_run
+from orderproof.lab.engines.engine import RunFailure, RunOutcome, jobs, parse_outcomes, run_job, serialise_job
 from orderproof.lab.engines.factory import engine_modules, make_engine
 from orderproof.lab.engines.local import LocalEngine
 from orderproof.lab.result import RunResult
+from orderproof.lab.run_config import RunConfig
 from tests.lab.small_study import reproducible_part, tiny_run, tiny_study
+
+
+def executed(run: RunConfig, folder: Path) -> RunOutcome:
+    """The outcome of a job of one run."""
+    (outcome,) = parse_outcomes(run_job(serialise_job((run,)), str(folder)), (run,))
+    return outcome
 
 
 def test_a_result_is_unchanged_by_serialisation(tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:
     run = tiny_study().runs()[3]
-    outcome = parse_outcome(run_job(serialise_run(run), str(tmp_path)), run_id=run.id)
+    outcome = executed(run, tmp_path)
     assert isinstance(outcome, RunResult)
     assert reproducible_part(outcome) == reproducible_part(undisturbed[run.id])
 
@@ -36,28 +43,40 @@ def test_an_error_in_a_run_is_a_failure_in_one_line(
 ) -> None:
     monkeypatch.setattr(trainer, "train", _train_that_raises(error))
     run = tiny_run()
-    assert parse_outcome(run_job(serialise_run(run), str(tmp_path)), run_id=run.id) == RunFailure(
-        id=run.id, reason=reason
-    )
+    assert executed(run, tmp_path) == RunFailure(id=run.id, reason=reason)
 
 
 def test_a_store_error_ends_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainer, "train", _train_that_raises(StoreError("the disk is full")))
     run = tiny_run()
     with pytest.raises(StoreError, match="the disk is full"):
-        parse_outcome(run_job(serialise_run(run), str(tmp_path)), run_id=run.id)
+        executed(run, tmp_path)
 
 
 def test_divergence_is_a_failure(tmp_path: Path) -> None:
     run = tiny_run(learning_rate=1e30, clip=None, steps=20, measure_every=5)
-    outcome = parse_outcome(run_job(serialise_run(run), str(tmp_path)), run_id=run.id)
+    outcome = executed(run, tmp_path)
     assert isinstance(outcome, RunFailure)
     assert outcome.reason.startswith("training diverged: ")
 
 
 def test_the_serialised_run_is_the_whole_configuration() -> None:
     run = tiny_study().runs()[1]
-    assert json.loads(serialise_run(run)) == run.to_dict()
+    assert json.loads(serialise_job((run,))) == [run.to_dict()]
+
+
+def test_the_runs_of_a_batch_are_one_job() -> None:
+    runs = [tiny_run(seed=seed, batched=True) for seed in (0, 1)]
+    other = tiny_run(batched=True, encoding="rotary")
+    alone = [tiny_run(seed=seed) for seed in (0, 1)]
+    assert jobs([*runs, other, *alone]) == [(runs[0], runs[1]), (other,), (alone[0],), (alone[1],)]
+
+
+def test_a_batch_returns_the_result_of_each_of_its_runs(tmp_path: Path) -> None:
+    job = tuple(tiny_run(seed=seed, batched=True, steps=4, measure_every=2) for seed in (0, 1))
+    found = parse_outcomes(run_job(serialise_job(job), str(tmp_path)), job)
+    assert [outcome.id for outcome in found] == [run.id for run in job]
+    assert all(isinstance(outcome, RunResult) for outcome in found)
 
 
 @pytest.mark.parametrize(
