@@ -65,6 +65,26 @@ def test_studies_cannot_be_listed_without_the_extra_and_all_else_can(run: Run, m
     assert run("list", "questions")[0] == 0
 
 
+# ---------------------------------------------------------------- a sweep of learning rates
+
+
+def test_the_sweep_is_trained_first_and_chooses_the_rates_of_the_study(run: Run):
+    swept = ("tiny.yaml", "steps=4", "measure_every=2", "seeds=1", "sweep_seeds=1", "learning_rates=0.001,0.01")
+    code, _, err = run("compare", *swept, "--store", "s", "--json", "study.json", "--dry-run")
+    assert (code, "sweep of learning rates, 4 runs, 0 finished" in err) == (0, True)
+    code, _, err = run("compare", *swept, "--store", "s", "--json", "study.json")
+    assert code == 0, err
+    cells = json.loads(Path("study.json").read_text())["cells"]
+    assert [cell["seeds"] for cell in cells] == [1, 1]
+    for cell in cells:
+        assert [point["seeds"] for point in cell["sweep"]] == [1, 1]
+        assert cell["learning_rate"] == cell["sweep"][0]["learning_rate"]
+    results = ResultStore(Path("s")).results()
+    assert sorted(result.config["seed"] for _, result in results.values()) == [0, 0, 1000, 1000, 1000, 1000]
+    assert run("compare", *swept, "--store", "s", "--quiet")[0] == 0
+    assert ResultStore(Path("s")).results().keys() == results.keys()  # nothing is trained again
+
+
 # ---------------------------------------------------------------- a dry run
 
 

@@ -38,7 +38,7 @@ def cell(encoding: str, scores: list[float], *, causal: bool = True, layers: int
 
 def study(**changed: Any) -> dict[str, Any]:
     return {
-        "schema": 2, "kind": "study", "name": "who_did_what", "question": "who_did_what", "measure": "accuracy",
+        "schema": 3, "kind": "study", "name": "who_did_what", "question": "who_did_what", "measure": "accuracy",
         "cells": [
             cell("none", [0.54, 0.5, 0.46]), cell("rotary", [0.95, 0.9, 0.6]), cell("alibi", [0.8, 0.8, 0.7], layers=1)
         ],

@@ -313,7 +313,7 @@ def test_the_scores_of_the_bundled_study_are_drawn_where_their_numbers_say(open_
 
 
 WRONG_STUDIES: dict[str, tuple[dict[str, Any], str, str]] = {
-    "schema": ({"schema": 1}, "schema version 2 of a study, got 1", "schema"),
+    "schema": ({"schema": 1}, "schema version 3 of a study, got 1", "schema"),
     "kind": ({"kind": "report"}, 'expected kind "study"', "kind"),
     "no cells": ({"cells": []}, "expected cells", "cells"),
     "no number": ({"cells": [{**cell("t5", [0.5, 0.6, 0.7]), "curve": [{"step": 1}]}]}, "a number is missing", "curve"),
@@ -327,5 +327,5 @@ def test_a_file_that_is_no_study_is_refused_by_the_page_and_by_the_command(
     seen = open_page("lab")
     assert said in load(seen.page, "study", study_text(**changed), tmp_path)
     assert seen.complaints == []
-    with pytest.raises(UsageError, match=f"given.json: not a study of schema version 2: .*{field}"):
+    with pytest.raises(UsageError, match=f"given.json: not a study of schema version 3: .*{field}"):
         read_study(tmp_path / "given.json")

@@ -45,7 +45,7 @@ def test_the_interval_of_the_interquartile_mean_is_scipys(runs):
     for k in range(2):
         share = (runs // 4) / runs  # scipy divides by the nominal share, which must be the one that is dropped
         ends = trimmed_mean_ci(scores[:, k], limits=(share + 1e-12, share + 1e-12))
-        assert (float(found.low[k]), float(found.high[k])) == pytest.approx(tuple(ends), rel=1e-12)
+        assert (float(found.low[k]), float(found.high[k])) == pytest.approx(tuple(ends), rel=1e-9)
 
 
 @pytest.mark.parametrize(("runs", "least"), [(3, 0.94), (5, 0.91), (10, 0.92)])

@@ -1,4 +1,4 @@
-"""The part of a study's JSON (schema version 2 or 3) that the page draws; other fields are ignored."""
+"""The part of a study's JSON (schema version 3) that the page draws; other fields are ignored."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PagePublished(_PageModel):
 class PageStudy(_PageModel):
     """A study as the page reads it."""
 
-    version: Literal[2, 3] = Field(alias="schema", serialization_alias="schema")
+    version: Literal[3] = Field(alias="schema", serialization_alias="schema")
     kind: Literal["study"]
     name: str
     question: str
@@ -84,4 +84,4 @@ def read_study(path: str | Path) -> PageStudy:
     try:
         return PageStudy.model_validate_json(text)
     except ValidationError as error:
-        raise UsageError(f"{path}: not a study of schema version 2: {first_validation_error(error)}") from None
+        raise UsageError(f"{path}: not a study of schema version 3: {first_validation_error(error)}") from None

@@ -1,11 +1,11 @@
-// The lab's answer: the scores and curves of a trained comparison, with exact ceilings, from a study's JSON (schema version 2).
+// The lab's answer: the scores and curves of a trained comparison, with exact ceilings, from a study's JSON (schema version 3).
 import { ENCODINGS } from "./encodings.js";
 import { lineChart } from "./line_chart.js";
 import { scorePlot } from "./score_plot.js";
 import { byId, pluralize, el, fill, formatFixed, escapeControls } from "./dom.js";
 import { fileInput, schemaProblem } from "./file_input.js";
 
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 
 export function studyPanel() {
   fileInput({ input: "study-file", embedded: "orderproof-study", note: "study-note", check, show });
