@@ -62,7 +62,7 @@ def test_weights_that_diverged_at_the_last_step_are_no_result(monkeypatch: pytes
         return loss
 
     monkeypatch.setattr(trainer, "training_step", diverge)
-    monkeypatch.setattr(trainer, "_evaluate_for_curve", lambda run, model: 0.0)
+    monkeypatch.setattr(trainer, "validation_score", lambda run, model: 0.0)
     with pytest.raises(
         UsageError, match="training diverged: the weights after step 1 are not finite; give a lower learning_rate"
     ):
