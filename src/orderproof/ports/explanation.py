@@ -24,7 +24,7 @@ MAX_CAUSES = 4
 REMOVED = 100.0  # a difference that shrinks by this factor is removed
 ENLARGED = 10.0
 MAX_ROUNDED = 0.25  # the share of the tokens that may differ with a change that rounds
-TIME_LIMIT = 120.0  # [s] of one search
+TIME_LIMIT = 120.0  # [s] of processor time of one search
 
 ProfileOf = Callable[[Sequence[Change]], Profile]
 
@@ -53,7 +53,7 @@ def explain(
     profile_of: ProfileOf, start: Profile, candidates: Iterable[Candidate], known: Sequence[Candidate] = ()
 ) -> Explanation:
     """Search for the causes of a difference; ``known`` explained other differences and are tried first."""
-    search = _Search(profile_of, [*known, *candidates], time.monotonic() + TIME_LIMIT)
+    search = _Search(profile_of, [*known, *candidates], time.process_time() + TIME_LIMIT)
     found: list[FoundCause] = []
     current = start
     while len(found) < MAX_CAUSES and not _reached(current, accepted := [each.candidate for each in found]):
@@ -72,7 +72,7 @@ class _Search:
 
     profile_of: ProfileOf
     candidates: Sequence[Candidate]
-    end: float  # of the search, by the monotonic clock [s]
+    end: float  # of the search, by the processor time of this process [s]
 
     def best(self, current: Profile, accepted: Sequence[Candidate], among: Sequence[Candidate]) -> list[FoundCause]:
         """The first candidate that explains the rest, else the one that leaves least; empty if none improves."""
@@ -90,7 +90,7 @@ class _Search:
     ) -> list[FoundCause]:
         best: list[FoundCause] = []
         for group in groups:
-            if time.monotonic() > self.end:
+            if time.process_time() > self.end:
                 break
             if any(each in accepted for each in group):
                 continue

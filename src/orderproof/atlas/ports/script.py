@@ -12,6 +12,7 @@ from orderproof.models.tiny.fixed_sizes import WEIGHT_NOISE_STD
 from orderproof.ports.engines.llama_cpp import WITHOUT_VOCABULARY
 
 MOST_CONFIGS = 4  # in one script
+PADDED_LAW = "same_padded_batch"
 _WIDTH = 110  # characters of a line
 
 
@@ -89,17 +90,43 @@ _ENGINES = {
         ),
     ),
 }
+_PADDED = {  # the same for a row with pads on its left
+    "mlx": _Steps(
+        (
+            "import mlx.core as mx",
+            "from mlx_lm.models.cache import BatchKVCache, KVCache, make_prompt_cache",
+            "from mlx_lm.utils import load_model",
+        ),
+        (
+            "port, _ = load_model(Path(folder))",
+            "caches = make_prompt_cache(port)",
+            "caches = [BatchKVCache([PADS]) if isinstance(cache, KVCache) else cache for cache in caches]",
+            "for cache in caches:",
+            "    cache.left_padding = mx.array([PADS])",
+            "row = mx.array([[0] * PADS + tokens[0].tolist()])",
+            "actual = np.array(port(row, cache=caches).astype(mx.float32))[0, PADS:]",
+        ),
+        ("PADS = 5", ""),
+    ),
+}
 
 
 def has_script(group: DifferenceGroup) -> bool:
-    """True if a prompt alone shows the difference: a script makes no other call."""
+    """True if a prompt, or a row with pads, shows the difference: a script makes no other call."""
+    laws = [law.law for _, law in group.clearest]
+    return _prompts(group) or (group.engine in _PADDED and PADDED_LAW in laws)
+
+
+def _prompts(group: DifferenceGroup) -> bool:
     return group.engine in _ENGINES and any(_prompt(law.law) for _, law in group.clearest)
 
 
 def script(group: DifferenceGroup) -> str:
     """A script that prints the difference for some architectures of a group."""
-    engine = _ENGINES[group.engine]
-    chosen = [(row, law) for row, law in group.clearest if _prompt(law.law)][:MOST_CONFIGS]
+    prompts = _prompts(group)
+    engine = (_ENGINES if prompts else _PADDED)[group.engine]
+    shown = [(row, law) for row, law in group.clearest if (_prompt(law.law) if prompts else law.law == PADDED_LAW)]
+    chosen = shown[:MOST_CONFIGS]
     configs = {row.model_type: row.values for row, _ in chosen}
     tokens = max(law.tokens for _, law in chosen)
     each = group.cause
