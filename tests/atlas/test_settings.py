@@ -68,6 +68,12 @@ def test_two_values_that_only_fail_together_are_named_together() -> None:
     assert "| a | `x=1, y=1` | batch | 1 of 4 | differs |" in page
 
 
+def test_the_time_of_a_variant_is_without_the_proofs_of_the_default_configuration() -> None:
+    rows = [row(name).model_copy(update={"processor_seconds": s}) for name, s in (("a", 30.0), ("a?x=1", 2.0))]
+    page = settings_page(build_document(rows, requested=2, date="2026-01-01", machine=""))
+    assert "- 2.0 s of processor time a variant, the default configurations left out\n" in page
+
+
 def test_the_page_says_if_variants_are_missing() -> None:
     rows = [row("a"), row("a?x=1"), row("b")]
     complete, incomplete = (
