@@ -12,6 +12,7 @@ from orderproof import prove
 from orderproof.auditing import open_calls
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
 from orderproof.auditing.theorem_certificates import theorem_certificate
+from orderproof.models import load
 from orderproof.prover.logic.terms import FALSE
 from orderproof.prover.recheck.theorems.theorem import check_theorem
 from orderproof.records.audit import Theorem
@@ -124,3 +125,11 @@ def test_lengths_at_which_a_law_fails_are_not_covered() -> None:
     assert theorem is not None
     assert not theorem.proved
     assert not sentence
+
+
+def test_call_modes_with_the_same_inputs_share_their_recordings() -> None:
+    calls = open_calls.OpenCalls(load("arch:llama", tiny=True))
+    assert calls.recorded("labelled") is calls.recorded("blocked")
+    assert calls.roles("labelled") == calls.roles("blocked") == ("tokens", "position_ids", "block_mask")
+    assert calls.difference("labelled") == calls.difference("blocked") == ""
+    assert calls.recorded("packed") is not calls.recorded("blocked")

@@ -63,12 +63,13 @@ class OpenCalls:
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _shared: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inputs besides the tokens
     _export_contexts: dict[str, ExportContext] = field(default_factory=dict)  # of calls with further inputs
+    _same_calls: dict[tuple[tuple[str, ...], bool], str] = field(default_factory=dict)
     _nodes: int = 0  # of all recordings
     _differences: dict[str, str] = field(default_factory=dict)
 
     def may_widen(self, call_mode: str) -> bool:
         """True if a recording of a call mode that only widens a theorem was made, or is worth its time."""
-        return self._nodes < MAX_NODES or call_mode in self._pieces
+        return self._nodes < MAX_NODES or self._recorded_mode(call_mode) in self._pieces
 
     def statement(self, law: ProvedLaw, call_mode: str) -> Statement | Equivariance:
         """The statement of a law for a call mode. Raises `NoTheorem`."""
@@ -105,7 +106,11 @@ class OpenCalls:
         return self._roles[call_mode]
 
     def recorded(self, call_mode: str) -> list[Piece]:
-        """The recordings of a call mode. Raises `NoTheorem`."""
+        """The recordings of a call mode. Raises `NoTheorem`.
+
+        Call modes with the same inputs share them: a recording does not depend on the values of its inputs.
+        """
+        asked, call_mode = call_mode, self._recorded_mode(call_mode)
         if call_mode not in self._pieces:
             try:
                 self._pieces[call_mode] = list(self._record(call_mode))
@@ -116,7 +121,16 @@ class OpenCalls:
         found = self._pieces[call_mode]
         if isinstance(found, str):
             raise NoTheorem(found)
+        self._roles[asked] = self._roles[call_mode]
         return found
+
+    def _recorded_mode(self, call_mode: str) -> str:
+        """The first call mode that was asked for with the inputs of this one: as a causal model's documents and ids.
+
+        Patches that a recording may need differ where position ids may restart, so `packed` shares with none.
+        """
+        key = (self._inputs(call_mode), call_mode == "packed")
+        return self._same_calls.setdefault(key, call_mode)
 
     def has_axes(self, call_mode: str, output: str, axes: OutputAxes | None) -> bool:
         """True if an output of the recordings runs over rows and tokens along these axes."""
