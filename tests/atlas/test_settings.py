@@ -9,7 +9,7 @@ import pytest
 
 from orderproof.atlas.document import build_document
 from orderproof.atlas.row import AtlasRow, LawResult, make_row
-from orderproof.atlas.settings import _choices, selected_variants, variants
+from orderproof.atlas.settings import _accepted_choices, selected_variants, variants
 from orderproof.atlas.settings_page import settings_page
 from orderproof.auditing.context import AuditContext
 from orderproof.errors import UsageError
@@ -19,7 +19,7 @@ from orderproof.models.hf.architectures import default_config, parse_spec
 
 @pytest.mark.parametrize("name", ["llama", "bert", "minimax"])
 def test_every_pair_of_values_is_in_a_variant(name: str) -> None:
-    choices = dict(_choices(default_config(name)))
+    choices = dict(_accepted_choices(default_config(name)))
     rows = [parse_spec(unquote(text))[1] for text in variants(name)]
     seen = {(a, str(row.get(a)), b, str(row.get(b))) for row in rows for a, b in combinations(choices, 2)}
     wanted = {(a, str(x), b, str(y)) for a, b in combinations(choices, 2) for x in choices[a] for y in choices[b]}
@@ -97,7 +97,7 @@ def test_values_that_no_variant_tells_apart_are_alternatives() -> None:
 def test_rope_types_are_those_of_the_library(name: str) -> None:
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-    values = dict(_choices(default_config(name)))["rope_parameters"][1:]
+    values = dict(_accepted_choices(default_config(name)))["rope_parameters"][1:]
     assert {value.get("full_attention", value)["rope_type"] for value in values} == set(ROPE_INIT_FUNCTIONS)
 
 
@@ -121,3 +121,10 @@ def test_a_variant_is_measured_without_recording_its_graph(monkeypatch: pytest.M
     assert made.failure is None
     assert {law.law for law in made.laws} == {law.name for law in measured_laws()}
     assert made.length == 7
+
+
+def test_values_that_a_configuration_refuses_are_in_no_variant() -> None:
+    """Phi3 takes the rope type longrope and no other; a variant that cannot be built would cover no pair."""
+    rows = [parse_spec(unquote(text))[1] for text in variants("phi3")]
+    assert {row["rope_parameters"]["rope_type"] for row in rows if "rope_parameters" in row} == {"longrope"}
+    assert {row.get("sliding_window") for row in rows} == {None, 3}

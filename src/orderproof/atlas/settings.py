@@ -15,8 +15,9 @@ from allpairspy import AllPairs
 
 from orderproof.errors import OrderproofError
 from orderproof.library_messages import suppress_warnings
-from orderproof.models.hf.architectures import default_config
+from orderproof.models.hf.architectures import config_with_values, default_config
 from orderproof.models.hf.model_class import model_class
+from orderproof.models.tiny.candidates import tiny_config_candidates
 from orderproof.models.tiny.fixed_sizes import HEAD_DIM
 from orderproof.models.tiny.proportional_sizes import config_value
 
@@ -49,7 +50,7 @@ def variants(name: str) -> tuple[str, ...]:
     """Names with queries that cover every pair of settings, the default configuration first. Raises `UsageError`."""
     with suppress_warnings():
         config = default_config(name)
-        choices = dict(_choices(config))
+        choices = dict(_accepted_choices(config))
     if not choices:
         return (name,)
     if len(choices) == 1:
@@ -89,6 +90,26 @@ def _query(values: dict[str, Any]) -> str:
     text = {key: value if isinstance(value, str) else json.dumps(value, separators=(",", ":")) for key, value in
             values.items() if value is not UNSET}  # fmt: skip
     return "&".join(f"{key}={value}" for key, value in text.items())
+
+
+def _accepted_choices(config: Any) -> Iterator[tuple[str, list[Any]]]:
+    """The settings without the values that a tiny configuration refuses: a variant with one would cover nothing."""
+    for key, values in _choices(config):
+        stated_elsewhere = key in ("attn_implementation", "dtype")  # not in the configuration
+        accepted = [x for x in values if x is UNSET or stated_elsewhere or _is_accepted(config, {key: x})]
+        if len(accepted) > 1:
+            yield key, accepted
+
+
+def _is_accepted(config: Any, values: dict[str, Any]) -> bool:
+    """True if a tiny configuration can have these values; no model is built."""
+    for candidate in tiny_config_candidates(config, values):
+        try:
+            config_with_values(config, candidate, config.model_type)
+        except OrderproofError:
+            continue
+        return True
+    return False
 
 
 def _choices(config: Any) -> Iterator[tuple[str, list[Any]]]:

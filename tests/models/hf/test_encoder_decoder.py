@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from orderproof import audit
 from orderproof.auditing.sandbox import DECODER_PART
@@ -29,3 +30,12 @@ def test_the_decoder_has_separate_findings(name: str) -> None:
 def test_a_model_without_a_decoder_has_no_decoder_findings() -> None:
     report = audit(load("arch:bert", tiny=True), laws=["stateless"])
     assert [f.call_mode for f in report.findings] == [""]
+
+
+def test_the_decoder_of_a_model_in_bfloat16_is_given_states_in_bfloat16() -> None:
+    build = load("arch:t5?dtype=bfloat16", tiny=True).build_decoder_adapter
+    assert build is not None
+    adapter = build()
+    output = adapter.call(adapter.sample_tokens(2, 5, 0)).output
+    assert output.dtype == torch.bfloat16
+    assert output.shape[:2] == (2, 5)

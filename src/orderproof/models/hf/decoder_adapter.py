@@ -35,7 +35,7 @@ class DecoderWithFixedEncoder(nn.Module):
         config = model.config
         parts = (config, getattr(config, "encoder", None))
         width = next(w for p in parts for n in WIDTH_KEYS if isinstance(w := getattr(p, n, None), int))
-        states = torch.randn((1, SEQUENCE_LENGTH, width), generator=seeded_generator(1))
+        states = torch.randn((1, SEQUENCE_LENGTH, width), generator=seeded_generator(1)).to(model.dtype)
         self.register_buffer("encoder_states", states)
         accepted = inspect.signature(model.forward).parameters
         encoder_ids = accepted.get("input_ids")  # required by FSMT, although the encoder has run
