@@ -30,6 +30,7 @@ def settings_page(document: AtlasDocument) -> str:
         groups[row.name.partition("?")[0]].append(row)
     audited = [row for row in document.rows if row.failure is None and not row.alias_of]
     measured = [row for row in audited if "?" in row.name]  # a default configuration has proofs too
+    seconds = sum(row.processor_seconds for row in measured) / max(len(measured), 1)
     refused = [row for row in document.rows if row.failure is not None]
     new = [cells for name, rows in sorted(groups.items()) for cells in _new_failures(name, rows)]
     versions = document.rows[0] if document.rows else None
@@ -38,8 +39,7 @@ def settings_page(document: AtlasDocument) -> str:
         f"- transformers {versions.transformers}, torch {versions.torch}" if versions else "",
         f"- {len(groups)} architectures, {document.requested} variants, {len(audited)} audited",
         *_incomplete(document, groups),
-        f"- {sum(row.processor_seconds for row in measured) / max(len(measured), 1):.1f} s of processor time a variant, "
-        "the default configurations left out",
+        f"- {seconds:.1f} s of processor time a variant, the default configurations left out",
         "", "## Failed checks that the default configuration passes", "",
         markdown_table(("architecture", "setting", "law", "in", "witness"), new) if new else "None.",
         "", "## Variants that are not audited", "",
