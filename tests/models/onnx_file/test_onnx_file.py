@@ -124,3 +124,24 @@ def test_inputs_and_axes_can_be_stated(saved) -> None:
     subject = load_file.load_onnx(path, inputs=(torch.randn(2, 4, 9),), layout=Layout(token_axis=2))
     assert subject.token_axes == (2,)
     assert prove(str(path), "causal", token_axis=2).verdict == "proved"
+
+
+def test_a_cache_has_no_tokens_and_a_mask_shows_all(saved) -> None:
+    real, integer = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+    inputs = {
+        "x": (real, ["batch", "sequence_length", 8]),
+        "past_key_values.0.key": (real, ["batch", "past_sequence_length", 8]),
+        "attention_mask": (integer, ["batch", "past_sequence_length + sequence_length"]),
+    }
+    nodes = [
+        helper.make_node("Concat", ["past_key_values.0.key", "x"], ["all"], axis=1),
+        helper.make_node("Cast", ["attention_mask"], ["mask"], to=real),
+        helper.make_node("Unsqueeze", ["mask", "last"], ["column"]),
+        helper.make_node("Mul", ["all", "column"], ["masked"]),
+        helper.make_node("CumSum", ["masked", "axis"], ["y"]),
+    ]
+    path = saved(model_of(nodes, inputs, ["y"], {"axis": np.array(1), "last": np.array([2])}))
+    subject = load(path)
+    assert len(subject.token_axes) == 1
+    assert "past_key_values.0.key (zeros), attention_mask (ones)" in subject.notes[0]
+    assert [finding.verdict for finding in audit(path, laws=("causal", "batch")).findings] == ["proved", "proved"]
