@@ -277,4 +277,4 @@ def test_a_module_may_be_moved_to_the_device_where_it_is() -> None:
     assert finding_of(Moved(4, 4)).verdict == "proved"
     changed = finding_of(Replaced(4, 4))
     assert changed.verdict != "proved"
-    assert "cannot be recorded" in changed.reason
+    assert "the graph cannot be recorded: it assigns to tensor.data, test_recording.py:" in changed.reason

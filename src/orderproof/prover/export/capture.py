@@ -88,10 +88,11 @@ def _record_or_export(
     *,
     read: bool,
 ) -> CapturedGraph:
+    unsupported = ""
     try:
         recorded = _record(module, inputs, values, quiet)
     except UnsupportedModel as error:
-        reason = str(error)
+        reason = unsupported = str(error)
     except CaptureError:
         _output_names(module, inputs)  # a model that cannot be called at all is the caller's error
         raise
@@ -102,7 +103,13 @@ def _record_or_export(
             _output_names(module, inputs)
         return recorded
     forget_compiled_code()
-    captured = export(module, inputs, values=values, quiet=quiet, read=read)
+    try:
+        captured = export(module, inputs, values=values, quiet=quiet, read=read)
+    except CaptureError as error:
+        if not unsupported:
+            raise
+        failure = str(error).removeprefix(NOT_RECORDED)
+        raise CaptureError(f"{NOT_RECORDED}{unsupported}, and torch.export fails: {failure}") from error
     captured.exported_because = reason
     return captured
 
