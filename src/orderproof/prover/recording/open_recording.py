@@ -19,8 +19,9 @@ from orderproof.errors import CaptureError
 from orderproof.library_messages import suppress_warnings
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.logic.rewriting import Substitution
-from orderproof.prover.logic.terms import Atom, EqualsZero, Formula, Term, Variable, as_term
+from orderproof.prover.logic.terms import Formula, Term
 from orderproof.prover.recording.assumptions import custom_calls, custom_operator_assumptions
+from orderproof.prover.recording.fixed_numbers import fixed_numbers, with_decided_cases
 from orderproof.prover.recording.loop_rolling import conditions_without_indices, roll_loops
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.open_sizes import OpenSizes, text_fixes_sizes
@@ -163,7 +164,7 @@ def _record(
         results = {name: replaced.get(node, node) for name, node in results.items()}
     custom = custom_calls(graph)
     recording.erase_unused(nodes)
-    fixed = fixed_atoms(conditions)
+    fixed = fixed_numbers(conditions)
     for node in graph.nodes if fixed.terms else ():
         node.args, node.kwargs = pytree.tree_map_only(Term, fixed.term, (node.args, node.kwargs))
     shapes = {node: _shapes(sizes, node, fixed) for node in graph.nodes if node.op in ("placeholder", "call_function")}
@@ -175,24 +176,11 @@ def _record(
         frozenset(n for n in recording.state.values() if n in recording.tensors.parameters),
         recording.values(),
         shapes,
-        tuple(conditions),
+        tuple(with_decided_cases(conditions)),
         tuple(Question(*question) for question in call.questions),
         tuple(changed),
         (*assumptions, *of_loops, *custom_operator_assumptions(custom, graph)),
     )
-
-
-def fixed_atoms(conditions: Sequence[Formula]) -> Substitution:
-    """The numbers that conditions fix: where floor(tokens / 64) is 0, a recording has that number in its place."""
-    fixed: dict[Atom, Term] = {}
-    for condition in conditions:
-        if isinstance(condition, EqualsZero):
-            (term,) = condition.parts
-            if len(term.summands) == 1 and abs(term.summands[0][1]) == 1:
-                ((atom, factor),) = term.summands
-                if not isinstance(atom, Variable):
-                    fixed[atom] = as_term(-term.constant * factor)
-    return Substitution(fixed)
 
 
 def _shapes(sizes: OpenSizes, node: Node, fixed: Substitution) -> tuple[tuple[Term, ...], ...]:

@@ -43,6 +43,7 @@ from orderproof.prover.symbolic.uniform_inputs import EVERYTHING_REAL, KINDS, Un
 from orderproof.prover.symbolic.walk import OpenWalk, walk
 
 TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
+MAX_REASON = 400  # characters of a formula in a reason
 ROW_INPUT = "rows"  # the same of inputs that have rows, and no open number of tokens
 
 
@@ -223,7 +224,9 @@ def _decide(graph: OpenGraph, name: str, done: OpenWalk, statement: Statement, c
     if context.proves(fact.same, fact.sizes, goal):
         every_depth = holds_at_every_depth(graph, done, node, context)
         return OutputProof(proved=True, every_depth=every_depth, assumptions=tuple(context.assumptions))
-    return OutputProof(proved=False, reason=f"both runs agree where {fact.same}", node=node)
+    where = str(fact.same)
+    where = where if len(where) <= MAX_REASON else f"a formula of {len(where):,} characters is true"
+    return OutputProof(proved=False, reason=f"both runs agree where {where}", node=node)
 
 
 def _first_failure(node: Node, done: OpenWalk) -> Node | None:
