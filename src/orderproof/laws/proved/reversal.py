@@ -3,7 +3,7 @@
     f(R X) = R f(X) for a per-token output,  f(R X) = f(X) for a pooled output,  R the reversal.
 
 A bias that depends only on the distance |i - j| (ALiBi in an encoder) breaks permutation equivariance but not this law:
-such a model cannot distinguish a sentence from its reverse.
+such a model gives a sentence and its reverse the same pooled output. One that reads a fixed token, as [CLS], need not.
 Source: Press et al. 2022, "Train Short, Test Long", arXiv:2108.12409 (the bias); the law is elementary.
 """
 
