@@ -80,6 +80,13 @@ def test_blt_does_not_read_its_own_rope_parameters() -> None:
     assert float(printed(FOLDER / "blt_ignored_arguments.py").split()[-1]) == 0
 
 
+def test_deberta_reads_position_ids_only_where_it_adds_them_to_its_input() -> None:
+    text = printed(FOLDER / "deberta_position_ids.py")
+    found = {biased: float(x) for biased, x in re.findall(r"=(\w+): .* by ([\d.e-]+)", text)}
+    assert found["True"] > VISIBLE
+    assert found["False"] == 0
+
+
 def test_generate_has_other_positions_than_roberta_and_those_of_bert() -> None:
     found = re.findall(
         r"(\w+): relative difference of the first logits .*: ([\d.e-]+)", printed(FOLDER / "roberta_generate.py")

@@ -197,3 +197,17 @@ def test_dynamic_frequencies_depend_on_the_longest_row_of_a_batch(longest: int, 
         alone = built(ids[:1, :9], use_cache=False).last_hidden_state[0]
         padded = built(ids, attention_mask=mask, use_cache=False).last_hidden_state[0, :9]
     assert (float((padded - alone).abs().max()) > SEEN) is seen
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_deberta_reads_position_ids_only_if_they_are_added_to_its_input(relative: bool) -> None:
+    changes = []
+    for biased in (True, False):
+        built = model("DebertaV2", relative_attention=relative, position_biased_input=biased, num_hidden_layers=2)
+        ids = token_ids()
+        shuffled = torch.randperm(TOKENS, generator=torch.Generator().manual_seed(7)).expand(ROWS, TOKENS)
+        with torch.no_grad():
+            usual, other = (built(input_ids=ids, position_ids=p).last_hidden_state for p in (None, shuffled))
+        changes.append(float((usual - other).abs().max()))
+    assert changes[0] > SEEN
+    assert changes[1] == 0
