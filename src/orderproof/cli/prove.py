@@ -12,12 +12,13 @@ from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import print_written, write_outputs
 from orderproof.cli.subject_argument import check_subject, load_subject
+from orderproof.errors import UsageError
 from orderproof.subject_spec import check_length, parse_layout
 
 
 def prove(
     subject: Annotated[str, typer.Argument(help=options.SUBJECT)],
-    law: Annotated[str, typer.Option("--law", help="The law, by name or code.")],
+    laws: Annotated[list[str], typer.Option("--law", help="The law, by name or code.")],
     length: options.Length = None,
     as_kind: options.Kind = None,
     expect: options.Expect = None,
@@ -63,7 +64,10 @@ def prove(
     check_writable(json, html, junit, sarif, certificate)
     layout = parse_layout(token_axis, output_axes, together=together)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
-    options.check_laws([law])
+    options.check_laws(laws)
+    if len(laws) > 1:  # one of several options would be dropped in silence
+        raise UsageError(f"expected one --law; got {', '.join(laws)}; orderproof audit checks several")
+    (law,) = laws
     check_length(length)
     expected = options.parse_expectations(expect)
     began = time.perf_counter()
