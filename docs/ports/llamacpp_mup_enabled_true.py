@@ -1,6 +1,6 @@
 """llamacpp and transformers compute other logits from the same checkpoint and tokens.
 
-Not explained.
+mup_enabled: False in the model, True in the port.
 """
 
 import subprocess
