@@ -1,10 +1,16 @@
-(** * Induction over layers
+(** * Induction over layers, and over the iterations of a loop
 
     A layer computes the next token states from the states, its own parameters and tensors that all layers share. F is
     a relation of the states of two runs, such as "equal before t" or "permuted by p".
     - [depth_induction]: if F holds of what enters the first layer, and each layer maps states in relation F to states
       in relation F, then F holds after any number of layers, in any order and with any parameters.
-    - [depth_induction_weaken]: it is enough that each layer maps F to a relation G that implies F. *)
+    - [depth_induction_weaken]: it is enough that each layer maps F to a relation G that implies F.
+
+    Iteration i of a loop maps the states at its begin to those at the begin of the next. F i is a relation of the
+    states of two runs at the begin of iteration i. If F 0 holds of what enters the loop, and each iteration i < n maps
+    states in relation F i to states in relation F (i + 1), then
+    - [loop_induction]: F n holds of what leaves the loop;
+    - [loop_values]: F i holds at the begin of every iteration i < n, so that what follows from it holds there. *)
 From Orderproof Require Import preamble.
 
 Section Depth.
@@ -23,13 +29,6 @@ Proof. by move=> kept weaker; apply: depth_induction => p y y' /(kept p) /weaker
 
 End Depth.
 
-(** * Induction over the iterations of a loop
-
-    Iteration i of a loop maps the states at its begin to those at the begin of the next. F i is a relation of the
-    states of two runs at the begin of iteration i. If F 0 holds of what enters the loop, and each iteration i < n maps
-    states in relation F i to states in relation F (i + 1), then
-    - [loop_induction]: F n holds of what leaves the loop;
-    - [loop_values]: F i holds at the begin of every iteration i < n, so that what follows from it holds there. *)
 Section Loop.
 Variables (state : Type) (body body' : nat -> state -> state) (F : nat -> state -> state -> Prop).
 

@@ -101,12 +101,12 @@ def causal_theorem(module: nn.Module, tokens: int) -> tuple[Theorem | None, str]
     return finding.theorem, "" if made is None else check_theorem(made).theorem
 
 
-def test_a_scan_in_chunks_is_causal_at_every_length_from_its_second_chunk_on() -> None:
+def test_a_scan_in_chunks_is_causal_at_every_length() -> None:
     theorem, sentence = causal_theorem(ScansInChunks(own=False), 7)
     assert theorem is not None
     assert theorem.proved
-    assert (theorem.least_length, theorem.greatest_length, theorem.conditions) == (5, None, ())
-    assert sentence == "causal: for every length from 5 on, every batch size of at least 2 and every weight"
+    assert (theorem.least_length, theorem.greatest_length, theorem.conditions) == (2, None, ())
+    assert sentence == "causal: for every length from 2 on, every batch size of at least 2 and every weight"
 
 
 def test_a_scan_that_adds_the_total_of_the_own_chunk_is_not_causal() -> None:

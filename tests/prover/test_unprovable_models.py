@@ -49,15 +49,24 @@ def test_its_twin_without_the_fault_is_proved(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("law", ["permutation", "causal"])
-def test_chance_is_never_proved(law: str) -> None:
+def test_dropout_is_never_proved(law: str) -> None:
     for function in (
         lambda x: F.dropout(x, 0.5, training=True),
-        lambda x: x + torch.rand(x.shape[1], 1),
         lambda x: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5, is_causal=True),
     ):
         (finding,) = prove_law(examine(Program(function)), laws.find_proved_law(law))
         assert finding.verdict in ("refuted", "undecided")
         assert "error in the prover" not in finding.reason
+
+
+def test_the_same_random_numbers_are_a_premise_and_differ_from_token_to_token() -> None:
+    context = examine(Program(lambda x: x + torch.rand(x.shape[1], 1)))
+    (causal,) = prove_law(context, laws.find_proved_law("causal"))
+    assert causal.verdict == "proved"
+    assert any("the same random numbers in both runs: rand" in text for text in causal.scope.assumptions)
+    (permutation,) = prove_law(context, laws.find_proved_law("permutation"))
+    assert permutation.verdict in ("refuted", "undecided")
+    assert "error in the prover" not in permutation.reason
 
 
 def test_random_operator_that_draws_nothing_is_proved() -> None:

@@ -44,7 +44,7 @@ def test_closing_the_results_ends_the_workers(tmp_path: Path) -> None:
 
 def execute_or_die(sender: Connection, text: str, checkpoints: str) -> None:
     """Replaces the work of a process: that of the second run is killed at each attempt."""
-    run = RunConfig.model_validate(json.loads(text))
+    (run,) = map(RunConfig.model_validate, json.loads(text))
     with Path(checkpoints, run.id).open("a") as attempts:
         attempts.write("x")
     if run.id == tiny_study().runs()[1].id:

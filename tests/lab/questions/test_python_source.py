@@ -57,6 +57,6 @@ def test_the_dataset_version_identifies_the_text():
 
 def test_test_rows_start_at_the_same_positions_at_every_length():
     question = PythonSource()
-    short, long = (question.test_batch(length, 8, torch.Generator().manual_seed(length)) for length in (20, 60))
+    short, long = (question.test_batch(length, 8, torch.Generator().manual_seed(1)) for length in (20, 60))
     assert torch.equal(short.tokens, long.tokens[:, :20])
     assert len({tuple(row) for row in short.tokens.tolist()}) == 8

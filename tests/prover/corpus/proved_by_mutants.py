@@ -66,7 +66,7 @@ PROGRAMS = {  # name -> law, function
         lambda x: torch.isnan(torch.where(x.flip(1) > 0, torch.inf, 0.0) + torch.full_like(x, -torch.inf)).to(x.dtype),
     ),
     "zeros_times_memory_as_it_is": ("causal", lambda x: x + torch.empty_like(x) * torch.zeros_like(x)),
-    "random": ("causal", lambda x: x + torch.rand(TOKENS, WIDTH)),
+    "random": ("permutation", lambda x: x + torch.rand(TOKENS, WIDTH)),
     "dropout": ("causal", lambda x: x + F.dropout(torch.ones(TOKENS, WIDTH), 0.5, training=True)),
     "mask_beside_entries_nearly_as_large": (
         "causal",

@@ -52,7 +52,7 @@ class LocalEngine(Engine):
         self.workers = workers or os.cpu_count() or 1
 
     def run(self, runs: list[RunConfig], checkpoints: Path) -> Iterator[RunOutcome]:
-        waiting, deaths = deque(jobs(runs)), Counter[Job]()
+        waiting, deaths = deque(jobs(runs)), Counter[str]()  # by the first run of a job
         running: dict[Connection, tuple[BaseProcess, Job]] = {}
         try:
             while waiting or running:
@@ -68,8 +68,8 @@ class LocalEngine(Engine):
                     del running[results]
                     _end(results, process)
                     if outcomes is None:
-                        deaths[job] += 1
-                        if deaths[job] < MAX_ATTEMPTS:
+                        deaths[job[0].id] += 1
+                        if deaths[job[0].id] < MAX_ATTEMPTS:
                             waiting.append(job)
                             continue
                         outcomes = worker_died(job)

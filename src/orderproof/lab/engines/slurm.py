@@ -53,7 +53,7 @@ class SlurmEngine(Engine):
         executor = self._executor(folder)
         # Slurm limits the concurrent jobs of an array; local processes would all start at once.
         slots = (self.workers or 1) if self.is_local else MAX_ARRAY_SIZE
-        waiting, deaths = jobs(runs), Counter[Job]()
+        waiting, deaths = jobs(runs), Counter[str]()  # by the first run of a job
         running: dict[Any, Job] = {}
         job_function = _Job()  # type: ignore[no-untyped-call]
         try:
@@ -69,8 +69,8 @@ class SlurmEngine(Engine):
                     job = running.pop(handle)
                     outcomes = _outcomes(handle, job)
                     if outcomes is None:
-                        deaths[job] += 1
-                        if deaths[job] < MAX_ATTEMPTS:
+                        deaths[job[0].id] += 1
+                        if deaths[job[0].id] < MAX_ATTEMPTS:
                             waiting.append(job)
                             continue
                         outcomes = worker_died(job)
