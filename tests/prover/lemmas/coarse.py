@@ -250,7 +250,7 @@ COARSE = [
     Coarse(
         "an entry of a resampled map depends on those near it, and is taken to depend on all",
         ("ordinary", "known", "cut"),
-        ("upsample_bilinear2d", "upsample_bilinear2d.vec", "upsample_bicubic2d", "grid_sampler_2d"),
+        ("upsample_bilinear2d", "upsample_bilinear2d.vec", "upsample_bicubic2d", "grid_sampler", "grid_sampler_2d"),
     ),
     Coarse(
         "a write at known places is as a write at any place",
