@@ -43,6 +43,7 @@ def gap(page: Page, selector: str) -> float:
 
 def test_both_vectors_and_their_difference_are_those_of_torch(open_page: Open):
     page = open_page().page
+    move(page, "swap")
     x = words_of(page, 8, WORDS)
     model = in_torch(page.evaluate("window.orderproof.WEIGHTS"), "none", causal=False, layers=1)
     first, second = run(model, x), run(model, x[SWAPPED])
@@ -60,7 +61,7 @@ def test_both_vectors_and_their_difference_are_those_of_torch(open_page: Open):
 def test_the_moves_act_on_the_sentence_as_typed(open_page: Open):
     page = open_page().page
     words = lambda: page.locator("#moving button").all_inner_texts()  # noqa: E731
-    assert words() == ["the", "dog", "chased", "the", "cat"]
+    assert words() == WORDS
     for _ in range(2):  # pressing a button twice changes nothing
         move(page, "reverse")
         assert words() == WORDS[::-1]
@@ -70,7 +71,35 @@ def test_the_moves_act_on_the_sentence_as_typed(open_page: Open):
     assert sorted(words()) == sorted(WORDS)
     move(page, "as typed")
     assert words() == WORDS
+    type_words(page, "a a")
     assert page.inner_text("#sentence-result") == "Both sentences are the same: move a word of the second."
+
+
+def test_the_first_step_asks_for_a_prediction_before_it_shows_the_answer(open_page: Open):
+    page = open_page().page
+    for answer, said in (("change", "change"), ("stay", "stay the same")):
+        assert page.locator("#moving button").all_inner_texts() == WORDS
+        assert "Swap “cat” and “dog” in the second sentence" in page.inner_text("#sentence-result")
+        assert not page.locator("#sentence-result .answer, #sentence-conclusion:not([hidden])").count()
+        page.locator(f"#sentence-result [data-answer={answer}]").press("Enter")
+        assert page.locator("#moving button").all_inner_texts() == [WORDS[i] for i in SWAPPED]
+        assert page.inner_text("#sentence-result .answer") == "The same vector"
+        assert f"Your prediction: it will {said}." in page.inner_text("#sentence-result")
+        assert page.locator("#sentence-conclusion").is_visible()
+        assert page.evaluate("document.activeElement.id") == "next"
+        move(page, "as typed")
+
+
+def test_the_steps_after_the_first_compare_two_different_sentences(open_page: Open):
+    page = open_page().page
+    type_words(page, "dog bites man")
+    assert page.locator("#moving button").all_inner_texts() == ["dog", "bites", "man"]
+    page.locator("#next").click()
+    page.locator("#qkv:not([hidden])").wait_for()
+    assert page.locator("#moving button").all_inner_texts() == ["man", "bites", "dog"]
+    move(page, "as typed")  # the reader's order stays
+    go(page, "rows")
+    assert page.locator("#moving button").all_inner_texts() == ["dog", "bites", "man"]
 
 
 def test_two_sentences_that_are_the_same_are_not_compared(open_page: Open):
@@ -299,17 +328,38 @@ def test_add_norm_and_feed_forward_change_one_row_and_attention_all(open_page: O
 @pytest.mark.parametrize("layers", [1, 2])
 def test_one_causal_layer_ignores_the_order_of_the_prompt_and_two_do_not(open_page: Open, layers: int):
     page = open_page("mask").page
-    type_words(page, "A B C")
     choose(page, "mask-layers", layers)
-    x = words_of(page, 8, ["A", "B", "C"])
-    model = in_torch(page.evaluate("window.orderproof.WEIGHTS"), "none", causal=True, layers=layers)
-    for order, name in (([0, 1, 2], "first"), ([1, 0, 2], "second")):
-        assert same_digits(matrix(page, f"#mask-{name}-strip"), run(model, x[order])[-1:])
+    words = [*WORDS, "?"]
+    x = words_of(page, 8, words)
+    weights = page.evaluate("window.orderproof.WEIGHTS")
+    orders = {"first": [0, 1, 2, 3, 4, 5], "second": [*SWAPPED, 5]}
+    rows: dict[str, dict[int, torch.Tensor]] = {}
+    for name, order in orders.items():
+        heads = page.locator(f"#mask-{name} .sees > tbody > tr > th").all_inner_texts()
+        assert heads == [words[i] for i in order]
+        models = {k: in_torch(weights, "none", causal=True, layers=k) for k in range(1, layers + 1)}
+        rows[name] = {k: run(model, x[order]) for k, model in models.items()}
+        for k, wanted in rows[name].items():
+            assert same_digits(matrix(page, f"#mask-{name} td[data-layer='{k}']"), wanted)
+        assert same_digits(matrix(page, f"#mask-{name}-strip"), rows[name][layers][-1:])
+        sees = page.locator(f"#mask-{name} .mask-row").evaluate_all("all => all.map(e => e.ariaLabel)")
+        assert sees == [f"sees {', '.join(words[i] for i in order[: m + 1])}" for m in range(6)]
+    for k in range(1, layers + 1):
+        marked = page.locator(f"#mask-second td[data-layer='{k}']").evaluate_all("all => all.map(e => e.className)")
+        first = rows["first"][k]
+        gaps = [(first[orders["second"][m]] - row).abs().max() for m, row in enumerate(rows["second"][k])]
+        assert marked == ["new" if gap > ROUNDING else "" for gap in gaps]
+        assert (marked[0], marked[-1]) == ("", "new" if k == 2 else "")
     assert same(page, "#mask-result") == (layers == 1)
     assert abilities(page, "#mask-result") == {"prompt_permutation": layers == 2}
-    seen = page.locator("#mask-second .sees tr").evaluate_all("rows => rows.map(row => [row.className, row.innerText])")
-    type_words(page, "A A C")
-    assert page.inner_text("#mask-result .problem").startswith("Both prompts are the same")
-    assert [(kind, text.split()) for kind, text in seen] == [
-        ("changed", ["B", "sees", "B"]), ("changed", ["A", "sees", "B", "A"]), ("", ["C", "sees", "B", "A", "C"]),
-    ]  # fmt: skip
+
+
+def test_the_mask_compares_the_orders_of_the_readers_prompt(open_page: Open):
+    page = open_page("mask").page
+    choose(page, "mask-layers", 2)
+    type_words(page, "a b a")
+    move(page, "reverse")
+    assert page.inner_text("#mask-result .problem") == "Both sentences are the same: move a word of the second."
+    assert page.locator("#mask .sees .new").count() == 0  # equal words that change places are the same words
+    page.locator("#moving button").first.press("ArrowRight")
+    assert not same(page, "#mask-result")

@@ -13,7 +13,7 @@ from orderproof.explain import render_page as render
 from tests.browser import CHROMIUM, CONTRAST, WHY_NOT, WIDE
 from tests.explain.conftest import Open
 from tests.explain.examples import everything
-from tests.explain.page_actions import STEPS, choose, go, type_words, wait_for_step
+from tests.explain.page_actions import STEPS, choose, go, move, type_words, wait_for_step
 from tests.explain.page_checks import CUT_OFF, GRAPHICS_CONTRAST, MOVING, NAMES, TOO_WIDE
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
@@ -52,6 +52,7 @@ def test_arrow_keys_change_the_step_and_belong_to_controls_first(open_page: Open
     wait_for_step(page, "qkv")
     page.keyboard.press("ArrowLeft")
     wait_for_step(page, "sentences")
+    page.locator("#other-words summary").click()
     page.locator("#typed").focus()
     page.keyboard.press("ArrowRight")
     page.locator("#moving button").first.focus()
@@ -111,7 +112,9 @@ def test_the_contents_name_every_step_and_lead_to_it(open_page: Open):
 
 
 def test_the_words_that_students_search_for_are_there(open_page: Open):
-    text = open_page().page.inner_text("body")
+    page = open_page().page
+    move(page, "swap")
+    text = page.inner_text("body")
     assert "positional encoding" in text
     assert "permutation equivariance" in text
     assert "positional encoding" in re.search(r"<title>(.*)</title>", render()).group(1)
@@ -305,11 +308,11 @@ def test_on_a_phone_labels_keep_away_from_words_and_dots_stay_with_them(open_pag
     assert words is not None
     assert label["y"] + label["height"] <= words["y"]
     page = open_page("mask", width=390).page
-    for row in page.locator("#mask .sees tr.changed").all():
-        heading, chip = (row.locator(where).first.bounding_box() for where in ("th", "th .chip"))
-        assert heading is not None
-        assert chip is not None
-        assert chip["x"] > heading["x"] + 4, "the dot is on a line of its own"
+    for cell in page.locator("#mask .sees td.new").all():
+        place, row = (part.bounding_box() for part in (cell, cell.locator("figure")))
+        assert place is not None
+        assert row is not None
+        assert row["x"] > place["x"] + 4, "the dot is on a line of its own"
 
 
 @pytest.mark.parametrize("width", [PHONE, 1280])

@@ -7,10 +7,12 @@ import { WEIGHTS } from "./model_weights.js";
 
 const LONGEST_WORD = 24; // characters
 
-// words: as typed; order[m]: the index of the word at position m of the second sentence.
+// words: as typed; order[m]: the index of the word at position m of the second sentence. Until the reader moves a word
+// or leaves the first step, both sentences are the same (moved: false).
 export const state = {
   words: ["the", "cat", "chased", "the", "dog"],
-  order: [0, 4, 2, 3, 1],
+  order: [0, 1, 2, 3, 4],
+  moved: false,
   causal: false, // for the table of abilities
   layers: 1,
 };
@@ -20,6 +22,10 @@ const listeners = [];
 export function subscribe(listener) {
   listeners.push(listener);
   listener();
+}
+
+export function moveWords(order) {
+  update({ order, moved: true });
 }
 
 export function update(values) {
@@ -67,6 +73,11 @@ export function runBoth(options) {
 export const permutedWords = () => state.order.map((place) => state.words[place]);
 // True where an order of the words gives the same sentence; equal words may change places.
 export const isUnchanged = (order = state.order) => order.every((place, m) => state.words[place] === state.words[m]);
+
+// The steps after the first compare two different sentences.
+export function swapIfUntouched() {
+  if (!state.moved) moveWords(swapOuter(state.words));
+}
 
 // Swap the outermost words that occur once, so that "the cat chased the dog" becomes "the dog chased the cat".
 export function swapOuter(words) {

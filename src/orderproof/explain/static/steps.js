@@ -1,6 +1,6 @@
 // The story: one step at a time, with next and back, arrow keys, a list of contents and addresses such as #attention.
 import { byId, el, fill } from "./dom.js";
-import { subscribe } from "./state.js";
+import { subscribe, swapIfUntouched } from "./state.js";
 
 const steps = [];
 let current = null;
@@ -71,7 +71,8 @@ function show(render) {
   const place = current.querySelector(".words-here");
   if (place) place.append(byId("words"));
   byId("words").hidden = !place;
-  byId("other-words").open = index === 0;
+  byId("other-words").open = false;
+  if (index > 0) swapIfUntouched();
   for (const link of byId("contents-list").querySelectorAll("a")) {
     if (link.hash === `#${current.id}`) link.setAttribute("aria-current", "step");
     else link.removeAttribute("aria-current");

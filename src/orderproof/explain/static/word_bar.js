@@ -2,7 +2,7 @@
 import { byId, el, fill } from "./dom.js";
 import { reversal } from "./laws.js";
 import { draggableChips, fixedChips } from "./word_chips.js";
-import { readWords, state, subscribe, swapOuter, update } from "./state.js";
+import { moveWords, readWords, state, subscribe, swapOuter, update } from "./state.js";
 
 const EXAMPLES = ["the cat chased the dog", "dog bites man", "not good, very bad"];
 
@@ -14,7 +14,7 @@ export function wordBar() {
   byId("moving-place").replaceWith(draggableChips());
   // Each button permutes the sentence as typed: pressing one twice changes nothing.
   const typedOrder = () => state.words.map((_, i) => i);
-  const permuteBy = (permutation) => () => update({ order: permutation(typedOrder()) });
+  const permuteBy = (permutation) => () => moveWords(permutation(typedOrder()));
   fill(byId("moves"),
     button("swap", permuteBy(() => swapOuter(state.words))),
     button("reverse", permuteBy((order) => reversal(order.length))),
@@ -33,7 +33,7 @@ const button = (text, act) => el("button", { type: "button", onclick: act }, tex
 function setWords(text) {
   const { words, notes } = readWords(text);
   fill(byId("typed-notes"), notes.join(" "));
-  if (words.length) update({ words, order: swapOuter(words) });
+  if (words.length) update({ words, order: state.moved ? swapOuter(words) : words.map((_, i) => i) });
 }
 
 function shuffle(order) {

@@ -1,7 +1,7 @@
 // A row of words that can be reordered with mouse, touch or keyboard.
 import { byId, el, fill, isolatedWord } from "./dom.js";
 import { slideFrom } from "./motion.js";
-import { update, state, subscribe } from "./state.js";
+import { moveWords, state, subscribe } from "./state.js";
 
 export const wordClass = (place) => `w${state.words.indexOf(state.words[place])}`; // equal words have one color
 
@@ -48,7 +48,7 @@ function chip(place) {
 function moveTo(place, target) {
   const order = state.order.filter((other) => other !== place);
   order.splice(Math.max(0, Math.min(target, order.length)), 0, place);
-  update({ order });
+  moveWords(order);
 }
 
 function onKeyDown(event, place, button) {
