@@ -14,9 +14,9 @@ import { largestDifference, multiply, transpose } from "./transformer.js";
 const STEPS = [
   { name: "X′ = P X", why: "The words are permuted, and with them the rows.", pairs: [["X′", "x", "P X"]] },
   { name: "Q′ = P Q, K′ = P K, V′ = P V", why: "A projection acts on each row alone: (P X) W = P (X W).", pairs: [["Q′", "q", "P Q"], ["K′", "k", "P K"], ["V′", "v", "P V"]] },
-  { name: "S′ = P S P^T", why: "Scores compare queries with keys: rows and columns are permuted in the same way.", pairs: [["S′", "s", "P S P^T"]] },
-  { name: "A′ = P A P^T", why: "The softmax of a row does not depend on the order within it.", pairs: [["A′", "a", "P A P^T"]] },
-  { name: "Z′ = A′ V′ = P Z", why: "P A P^T P V = P A V, because P^T P = 1: each weight meets the value of its own word.", pairs: [["Z′", "z", "P Z"]] },
+  { name: "S′ = P S P^T", why: "Scores S = Q K^T / √d compare queries with keys: rows and columns are permuted in the same way.", pairs: [["S′", "s", "P S P^T"]] },
+  { name: "A′ = P A P^T", why: "Weights A = softmax(S), row by row: the softmax of a permuted row is the permuted softmax.", pairs: [["A′", "a", "P A P^T"]] },
+  { name: "Z′ = A′ V′ = P Z", why: "Output Z = A V: P A P^T P V = P A V, because P^T P = I: each weight meets the value of its own word.", pairs: [["Z′", "z", "P Z"]] },
   { name: "mean Z′ = mean Z", why: "A mean does not depend on the order of its rows.", pairs: [["mean Z′", "pooled", "mean Z"]] },
 ];
 

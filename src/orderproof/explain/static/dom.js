@@ -29,10 +29,11 @@ export function escapeControls(text) {
   );
 }
 
-// "S′ = P S P^T, W_q": the character after ^ is superscript, the one after _ subscript.
+// "S′ = P S P^T, W_q, 10000^{2i/48}": what follows ^ is superscript, what follows _ subscript.
 export function formula(text) {
-  const part = (piece) => (piece[0] === "^" ? el("sup", {}, piece[1]) : piece[0] === "_" ? el("sub", {}, piece[1]) : piece);
-  return el("span", { class: "formula" }, text.split(/([_^].)/u).filter(Boolean).map(part));
+  const raised = (piece) => piece.slice(1).replace(/^\{|\}$/g, "");
+  const part = (piece) => (piece[0] === "^" ? el("sup", {}, raised(piece)) : piece[0] === "_" ? el("sub", {}, raised(piece)) : piece);
+  return el("span", { class: "formula" }, text.split(/([_^](?:\{[^}]*\}|.))/u).filter(Boolean).map(part));
 }
 
 // A word in any script, isolated so that its direction does not affect its neighbours.

@@ -24,9 +24,9 @@ export function heatmap(name, values, { rows = null, columns = null, id = null, 
 
 const wordTag = (key) => (typeof key === "number" ? el("span", { class: `tag ${wordClass(key)}` }, isolatedWord(state.words[key])) : el("span", { class: "tag" }, isolatedWord(key)));
 
-// One vector: a matrix of one row.
-export const strip = (values, { id = null, label, digits = 3 }) => {
-  const made = heatmap("", [values], { id, label, digits });
+// One vector: a matrix of one row, with a name in front of it if one is given.
+export const strip = (values, { id = null, label, digits = 3, name = null }) => {
+  const made = heatmap("", [values], { id, label, digits, rows: name === null ? null : [name] });
   made.classList.add("strip");
   return made;
 };

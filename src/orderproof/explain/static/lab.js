@@ -89,17 +89,18 @@ function byLength(title, cells, encodings, study) {
 
 function legend(encodings) {
   const sample = (kind) => el("svg", { viewBox: "0 0 44 12", class: "sample", "aria-hidden": "true" }, el("line", { x1: 1, x2: 43, y1: 6, y2: 6, class: `line k${kind % 8}` }));
-  return el("ul", { class: "legend" }, encodings.map((encoding, kind) => el("li", {}, sample(kind), escapeControls(encoding))),
+  return el("ul", { class: "legend" }, encodings.map((encoding, kind) => el("li", {}, sample(kind), escapeControls(nameOf(encoding)))),
     el("li", {}, el("svg", { viewBox: "0 0 44 12", class: "sample", "aria-hidden": "true" }, el("line", { x1: 1, x2: 43, y1: 6, y2: 6, class: "ceiling" })), "exact ceiling"));
 }
 
 function numbers({ cells }) {
-  const row = (cell) => cell.lengths.map((at) => el("tr", {},
-    el("th", { scope: "row" }, escapeControls(cell.label)), el("td", { class: "number" }, `${at.length}${at.in_training_range ? "" : " (not trained)"}`),
-    el("td", { class: "number" }, formatFixed(at.iqm)), el("td", { class: "number" }, `${formatFixed(at.low)} to ${formatFixed(at.high)}`),
-    el("td", { class: "number" }, isNumber(at.ceiling) ? formatFixed(at.ceiling) : "none known"),
-    el("td", {}, escapeControls((cell.proved_laws ?? []).join(", ")))));
-  const head = ["model", "length", "score", "interval", "ceiling", "proved laws"].map((text, i) => el("th", { scope: "col", class: i && i < 5 ? "number" : null }, text));
+  const titles = ["length", "score", "interval", "ceiling", "proved laws"];
+  // On a phone a row is a block, and each number has its title in front of it.
+  const row = (cell) => cell.lengths.map((at) => el("tr", {}, el("th", { scope: "row" }, escapeControls(cell.label)), [
+    `${at.length}${at.in_training_range ? "" : " (not trained)"}`, formatFixed(at.iqm), `${formatFixed(at.low)} to ${formatFixed(at.high)}`,
+    isNumber(at.ceiling) ? formatFixed(at.ceiling) : "none known", escapeControls((cell.proved_laws ?? []).join(", ")),
+  ].map((text, i) => el("td", { class: i < 4 ? "number" : null, "data-title": titles[i] }, text))));
+  const head = ["model", ...titles].map((text, i) => el("th", { scope: "col", class: i && i < 5 ? "number" : null }, text));
   return el("details", { id: "study-numbers" }, el("summary", {}, "The numbers"),
     el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, cells.map(row)))));
 }

@@ -2,7 +2,7 @@
 import { el, formatFixed } from "./dom.js";
 
 const WIDTH_PX = 520, HEIGHT_PX = 300;
-const LEFT = 52, RIGHT = 24, TOP = 12, BOTTOM = 46;
+const LEFT = 70, RIGHT = 24, TOP = 12, BOTTOM = 46;
 
 function ticks(low, high) {
   const raw = (high - low) / 5 || 1;

@@ -18,18 +18,22 @@ export function biasMatrix(encoding, { head = 0, causal = false } = {}) {
   return Array.from({ length: MAX_WORDS }, (_, m) => Array.from({ length: MAX_WORDS }, (_, n) => bias(m, n)));
 }
 
-const biasHeatmap = (encoding, id) => heatmap("bias: query by key, head 1", biasMatrix(encoding), { id, rows: numbered("", MAX_WORDS), columns: numbered("", MAX_WORDS), digits: 2 });
+const biasHeatmap = (encoding, id) => heatmap("bias of head 1: query rows, key columns", biasMatrix(encoding), { id, rows: numbered("", MAX_WORDS), columns: numbered("", MAX_WORDS), digits: 2 });
 
 function sinusoidal() {
   const table = Array.from({ length: STRIPES.positions }, (_, m) => sinusoids(m, STRIPES.width).slice(0, STRIPES.shown));
-  return heatmap(`position 0 to ${STRIPES.positions - 1} from left to right, the first ${STRIPES.shown} of ${STRIPES.width} features from top to bottom`, transpose(table), {
-    id: "picture-stripes", rows: numbered("feature", STRIPES.shown).map((text, i) => `${text} ${i % 2 ? "cos" : "sin"}`), columns: numbered("position", STRIPES.positions), head: false,
+  const made = heatmap(`columns: position m = 0 to ${STRIPES.positions - 1}; rows: the first ${STRIPES.shown} of ${STRIPES.width} features, sin and cos of m / 10000^{2i/${STRIPES.width}} for i = 0, 1, 2 …`, transpose(table), {
+    id: "picture-stripes", rows: numbered("", STRIPES.shown).map((_, i) => `feature ${i + 1} ${i % 2 ? "cos" : "sin"}`), columns: numbered("position", STRIPES.positions), head: false,
+    label: `sinusoidal encoding of positions 0 to ${STRIPES.positions - 1}`,
   });
+  const ticks = Array.from({ length: STRIPES.positions }, (_, m) => el("td", {}, m % 5 ? null : el("span", {}, String(m))));
+  made.querySelector("table").prepend(el("thead", { class: "ticks", "aria-hidden": "true" }, el("tr", {}, el("th", {}), ticks)));
+  return made;
 }
 
-const learned = () => heatmap("one trained row for each position", WEIGHTS["learned.weight"], { id: "picture-table", rows: numbered("position", MAX_WORDS) });
+const learned = () => heatmap("one row for each position", WEIGHTS["learned.weight"], { id: "picture-table", rows: numbered("position", MAX_WORDS) });
 
-const alibi = () => [ramp(), biasHeatmap("alibi", "picture-alibi")];
+const alibi = () => [el("div", { class: "drawn" }, ramp(), slopes()), biasHeatmap("alibi", "picture-alibi")];
 const t5 = () => [staircase(), biasHeatmap("t5", "picture-t5")];
 
 export const PICTURES = { sinusoidal, learned, rotary: ropePicture, alibi, t5 };
@@ -50,8 +54,12 @@ function plot({ label, xs, ys, xLabel, yLabel, lines, ticksX, ticksY }) {
 function ramp() {
   const query = RAMP_KEYS / 2;
   const lines = Array.from({ length: HEADS }, (_, head) => Array.from({ length: RAMP_KEYS + 1 }, (_, n) => [n, -slope(head, HEADS) * Math.abs(query - n)]));
-  return plot({ label: `ALiBi: the penalty of each key for the query at position ${query}, a ramp to both sides, for ${HEADS} heads`, xs: [0, RAMP_KEYS], ys: [-2, 0], lines, ticksX: [0, 4, 8, 12, 16], ticksY: [-2, -1, 0], xLabel: "key, for the query at 8; 4 heads", yLabel: "bias" });
+  return plot({ label: `ALiBi: the penalty of each key for the query at position ${query}, a ramp to both sides, for ${HEADS} heads`, xs: [0, RAMP_KEYS], ys: [-2, 0], lines, ticksX: [0, 4, 8, 12, 16], ticksY: [-2, -1, 0], xLabel: "position of the key; the query is at 8", yLabel: "bias" });
 }
+
+// The line of each head, and its slope.
+const slopes = () => el("ul", { class: "legend" }, Array.from({ length: HEADS }, (_, head) => el("li", {},
+  el("svg", { viewBox: "0 0 44 12", class: "sample", "aria-hidden": "true" }, el("line", { x1: 1, x2: 43, y1: 6, y2: 6, class: `line k${head}` })), `head ${head + 1}: slope 1/${1 / slope(head, HEADS)}`)));
 
 // The bucket of each distance: exact up to 7, then steps that grow.
 function staircase() {

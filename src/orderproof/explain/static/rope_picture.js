@@ -37,8 +37,8 @@ export function ropePicture() {
   };
   draw();
   return el("div", { class: "rope" }, clocks,
-    slider("rope-shift", "move both: position of the query", 0, LAST, m, (value) => { m = value; draw(); }),
-    slider("rope-distance", "distance of the key", 0, 8, distance, (value) => { distance = value; draw(); }), score);
+    slider("rope-shift", "query position (moves both)", 0, LAST, m, (value) => { m = value; draw(); }),
+    slider("rope-distance", "distance to the key", 0, 8, distance, (value) => { distance = value; draw(); }), score);
 }
 
 // Pair i of the rotated query and key, as hands of unit length.

@@ -17,4 +17,4 @@ export function meanStep() {
 
 const column = (name, order, rows, mean) => el("div", { class: "card" },
   heatmap(`outputs, ${name} sentence`, rows, { rows: order, id: `mean-rows-${name}` }),
-  el("p", { class: "quiet" }, "their mean"), strip(mean, { id: `mean-${name}-strip`, label: `mean of the ${name} sentence` }));
+  strip(mean, { id: `mean-${name}-strip`, name: "mean", label: `mean of the ${name} sentence` }));

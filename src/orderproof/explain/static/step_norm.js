@@ -15,10 +15,10 @@ const OTHER_WORDS = ["mouse", "horse", "fish", "bird", "fox", "owl", "bee", "cow
 export function shownParts() {
   const { attention, feedForward, normBeforeAttention, normBeforeFeedForward } = layerParts(WEIGHTS, 0, { encoding: ENCODINGS.none, causal: false });
   return [
-    { key: "norm", title: "Norm", rows: normBeforeAttention },
-    { key: "feed-forward", title: "Feed-forward", rows: feedForward },
-    { key: "add", title: "Add: x + f(x)", rows: (x) => add(x, feedForward(normBeforeFeedForward(x))) },
-    { key: "attention", title: "Attention", rows: attention },
+    { key: "norm", title: "Norm", does: "A row minus its mean, divided by its standard deviation.", rows: normBeforeAttention },
+    { key: "feed-forward", title: "Feed-forward", does: "A row times a matrix, a nonlinear function, another matrix.", rows: feedForward },
+    { key: "add", title: "Add", does: "A row plus what feed-forward makes of it.", rows: (x) => add(x, feedForward(normBeforeFeedForward(x))) },
+    { key: "attention", title: "Attention", does: "A weighted sum over all rows.", rows: attention },
   ];
 }
 
@@ -36,21 +36,21 @@ export function normStep() {
     drawWords();
     const x = vectors();
     const other = x.map((row, i) => (i === changed ? wordVector(otherWord(), WIDTH) : row));
-    const names = state.words.map((word, i) => (i === changed ? otherWord() : word));
-    fill(byId("norm-in"), heatmap("goes in", other, { rows: names, id: "norm-input", marked: x.map((_, i) => i === changed) }));
+    const names = state.words.map((word, i) => (i === changed ? otherWord() : i)); // an index is drawn in the colour of its word
+    fill(byId("norm-in"), el("h3", {}, "Input"), el("p", { class: "quiet does" }, "One row for each word."), heatmap("", other, { rows: names, id: "norm-input", label: "input", marked: x.map((_, i) => i === changed) }));
     fill(byId("norm-parts"), shownParts().map((part) => card(part, x, other, names)));
   }
   return draw;
 }
 
-function card({ key, title, rows }, x, other, names) {
+function card({ key, title, does, rows }, x, other, names) {
   const [before, after] = [rows(x), rows(other)];
   const marked = before.map((row, i) => largestDifference([row], [after[i]]) > ROUNDING_TOLERANCE);
   const many = marked.filter(Boolean).length;
   const gap = largestDifference(rows(permuted(x, state.order)), permuted(before, state.order));
   return el("div", { class: "card", id: `norm-${key}` },
-    el("h3", {}, title),
+    el("h3", {}, title), el("p", { class: "quiet does" }, does),
     heatmap("", after, { rows: names, marked, label: `${title}, what comes out` }),
     el("p", { class: "changed-rows" }, el("strong", {}, `${many} of ${x.length}`), ` ${x.length === 1 ? "row" : "rows"} changed${many === 1 && x.length > 1 ? ": its own" : ""}`),
-    el("p", { class: "quiet" }, "permuted before or after: ", gap <= ROUNDING_TOLERANCE ? "the same" : "different", " (difference ", el("span", { class: "gap-size" }, formatDifference(gap)), ")"));
+    el("p", { class: "quiet" }, `Permuting the rows before it or after it gives ${gap <= ROUNDING_TOLERANCE ? "the same" : "different"} rows (largest difference `, el("span", { class: "gap-size" }, formatDifference(gap)), ")."));
 }

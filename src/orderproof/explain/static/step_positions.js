@@ -19,7 +19,7 @@ const CODE_DIFFS = {
 
 export function positionsStep() {
   fill(byId("positions-controls"),
-    choice({ name: "positions-causal", legend: "A token sees", options: [[false, "all tokens"], [true, "no later one (causal)"]], value: state.causal, change: (causal) => update({ causal }) }),
+    choice({ name: "positions-causal", legend: "A word sees", options: [[false, "all words"], [true, "no later word (causal)"]], value: state.causal, change: (causal) => update({ causal }) }),
     choice({ name: "positions-layers", legend: "Layers", options: [[1, "1"], [2, "2"]], value: state.layers, change: (layers) => update({ layers }) }));
   return () => {
     const { causal, layers } = state;
@@ -34,8 +34,8 @@ function table(caption, cell, pictures = true) {
   const { causal, layers } = state;
   const head = ["encoding", ...ABILITIES.map(({ text }) => text)].map((text) => el("th", { scope: "col" }, text));
   const rows = Object.entries(ENCODINGS).map(([encoding, { label, site }]) => el("tr", { "data-encoding": encoding },
-    el("th", { scope: "row" }, pictures ? thumbnail(encoding) : null,
-      el("span", {}, encoding === "none" ? label : el("a", { href: `#${STEP_OF[encoding]}` }, label), el("span", { class: "statement" }, site))),
+    el("th", { scope: "row" }, el("div", {}, pictures ? thumbnail(encoding) : null,
+      el("span", {}, encoding === "none" ? label : el("a", { href: `#${STEP_OF[encoding]}` }, label), el("span", { class: "statement" }, site)))),
     ABILITIES.map((ability) => el("td", { "data-law": ability.law }, cell(ability, { encoding, causal, layers })))));
   return el("table", { class: "abilities" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
 }
@@ -54,7 +54,7 @@ export function encodingStep(encoding) {
     onOrOff.textContent = on ? "is on" : "is off";
     const { means } = runBoth({ encoding: used });
     fill(byId(`${id}-result`),
-      strip(means[0], { id: `${id}-first`, label: "vector of the first sentence" }), strip(means[1], { id: `${id}-second`, label: "vector of the second sentence" }),
+      strip(means[0], { id: `${id}-first`, name: "first", label: "vector of the first sentence" }), strip(means[1], { id: `${id}-second`, name: "second", label: "vector of the second sentence" }),
       unchangedNote() ?? comparison([means[0]], [means[1]]),
       abilityList({ encoding: used, causal: false, layers: 1 }));
   }

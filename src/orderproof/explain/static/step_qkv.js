@@ -21,7 +21,7 @@ export function qkvStep() {
     button.textContent = swapped ? "Show the first sentence" : "Show the second sentence";
     fill(byId("qkv-rows"), heatmap("X", run.x, { rows: order, id: "qkv-x" }));
     fill(byId("qkv-results"), [["q", "query", "queries"], ["k", "key", "keys"], ["v", "value", "values"]].map(([name, key, many]) => el("div", { class: "both" },
-      el("span", { class: "sign", "aria-hidden": "true" }, "×"), heatmap(`W_${name}`, HEAD_WEIGHTS[key], { id: `qkv-w-${key}` }),
+      el("span", { class: "sign", "aria-hidden": "true" }, el("span", { class: "narrow" }, "X "), "×"), heatmap(`W_${name}`, HEAD_WEIGHTS[key], { id: `qkv-w-${key}` }),
       el("span", { class: "sign", "aria-hidden": "true" }, "="), heatmap(`${name.toUpperCase()}: ${many}`, run[name], { rows: order, id: `qkv-${name}` }))));
   }
   return draw;

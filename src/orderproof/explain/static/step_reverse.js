@@ -32,9 +32,9 @@ export function reverseStep() {
     const after = figure("both axes reversed", turned, "reverse-bias-after");
     const same = bias.every((row, m) => row.every((value, n) => value === turned[m][n]));
     return [
-      el("div", { class: "both" }, figure("bias", bias, "reverse-bias-before"), el("span", { class: "sign", "aria-hidden": "true" }, same ? "=" : "≠"), after),
-      el("button", { type: "button", class: "play", onclick: () => slideCells(after.querySelector("table"), reversal(words), reversal(words)) }, "Reverse both axes"),
-      el("p", { class: "quiet" }, same ? "The same matrix: |m − n| has no direction." : "Another matrix: keys before and after the query have their own numbers."),
+      el("div", { class: "both bias-pair", "--count": words }, figure("bias: query rows, key columns", bias, "reverse-bias-before"), el("span", { class: "sign", "aria-hidden": "true" }, same ? "=" : "≠"), after),
+      el("button", { type: "button", class: "play motion-only", onclick: () => slideCells(after.querySelector("table"), reversal(words), reversal(words)) }, "Reverse both axes"),
+      el("p", { class: "quiet" }, same ? "The same matrix: a reversal leaves every distance |m − n| of a query m and a key n as it is." : "Another matrix: keys before and after the query have their own numbers."),
     ];
   }
   return draw;

@@ -71,6 +71,7 @@ function show(render) {
   const place = current.querySelector(".words-here");
   if (place) place.append(byId("words"));
   byId("words").hidden = !place;
+  byId("first-label").textContent = "single" in current.dataset ? "Words" : "First"; // the style hides the second
   byId("other-words").open = false;
   if (index > 0) swapIfUntouched();
   for (const link of byId("contents-list").querySelectorAll("a")) {

@@ -14,7 +14,7 @@ export const ABILITIES = [
   { law: "permutation", trueIf: "fails", text: "tells orders apart", statement: "Some order of the words gives outputs that are not just reordered: the model is not permutation-equivariant." },
   { law: "reversal", trueIf: "fails", text: "tells a sentence from its reverse", statement: "The reversed sentence gives outputs that are not just reversed." },
   { law: "prompt_permutation", trueIf: "fails", text: "tells orders of the prompt apart", statement: "Some order of the words before the last changes the output at the last." },
-  { law: "causal", trueIf: "holds", text: "hides later words", statement: "Replacing the words from j on leaves the outputs before j unchanged." },
+  { law: "causal", trueIf: "holds", text: "ignores later words", statement: "Replacing the words from j on leaves the outputs before j unchanged." },
 ];
 
 const cache = new Map();
@@ -41,7 +41,13 @@ export function comparison(first, second, [one, many] = ["vector", "vectors"]) {
   const equal = difference <= ROUNDING_TOLERANCE;
   return el("p", { class: "comparison", "data-same": String(equal) },
     el("strong", { class: "answer" }, equal ? `The same ${one}` : `Different ${many}`), " ",
-    el("span", { class: "quiet" }, "largest difference ", el("span", { class: "gap-size" }, formatDifference(difference)), equal && difference > 0 ? ": rounding" : ""));
+    el("span", { class: "quiet" }, "largest difference ", el("span", { class: "gap-size" }, formatDifference(difference)), note(first, difference, equal)));
+}
+
+// Colours are relative to the largest number: a difference below a thirtieth of it is hardly seen.
+function note(first, difference, equal) {
+  if (equal) return difference > 0 ? ": rounding" : "";
+  return difference < Math.max(...first.flat().map(Math.abs)) / 30 ? ": too small for the colours" : "";
 }
 
 // A problem to show in place of a comparison, where both sentences are the same.
