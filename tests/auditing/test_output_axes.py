@@ -85,7 +85,8 @@ def test_the_slots_of_a_memory_are_no_tokens():
 def test_a_stated_pooled_output_is_decided():
     found, axes = verdicts(Pooled(8), EIGHT, outputs=("batch", "feature"))
     assert axes["output"] == "[batch, 8], as stated"
-    assert found["causal", "output"].verdict == "not_applicable"
+    assert found["causal", "output"].verdict == "undecided"
+    assert "does not apply" in found["causal", "output"].reason, "a law that is named is expected to hold"
     assert found["permutation", "output"].verdict == "refuted"
 
 

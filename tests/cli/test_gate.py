@@ -95,6 +95,14 @@ def test_a_named_check_fails_without_any_other_option(run: Run) -> None:
     assert run("prove", "model.py:bad", "--law", "causal", "-q")[0] == 1
 
 
+@pytest.mark.parametrize("command", ["audit", "prove"])
+def test_a_named_check_that_does_not_apply_is_undecided(command: str, run: Run) -> None:
+    code, out, _ = run(command, "model.py:good", "--law", "padding")
+    assert code == 3
+    assert "does not apply, so nothing was checked: it takes no attention mask" in unwrapped(out)
+    assert run(command, "model.py:good", "--law", "padding", "--expect", "padding=any", "-q")[0] == 0
+
+
 def test_an_expectation_replaces_that_of_a_named_check(run: Run) -> None:
     assert run("audit", "model.py:bad", "--law", "causal", "--expect", "causal=fails", "-q")[0] == 0
     assert run("audit", "model.py:bad", "--law", "causal", "--expect", "causal=any", "-q")[0] == 0

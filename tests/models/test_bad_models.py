@@ -158,6 +158,20 @@ def test_code_that_cannot_be_run_safely_is_refused(
     assert forked_process.descendants(os.getpid()) == children
 
 
+@pytest.mark.parametrize("calls", range(1, 7))
+def test_module_that_exits_at_a_later_call_does_not_end_the_program(calls: int, tmp_path: Path) -> None:
+    file = tmp_path / "calls"
+
+    def act(_: nn.Module) -> None:
+        with file.open("a") as text:
+            text.write("x")
+        if file.stat().st_size >= calls:
+            raise SystemExit(7)
+
+    with pytest.raises(SubjectError, match="raised SystemExit: 7"):
+        audit(Model(act), laws=["causal"], inputs=INPUTS)
+
+
 def test_module_that_raises_later_costs_one_law_its_verdict(tmp_path: Path) -> None:
     calls = tmp_path / "calls"  # a file: each run of a law begins in the recorded state of the module
 

@@ -26,7 +26,9 @@ def packed_and_blocked() -> Report:
 def test_names_carry_the_setting_where_there_are_several() -> None:
     packed, _ = packed_and_blocked().findings
     assert phrases.law_title(packed) == "OP203 packing (packed)"
-    assert phrases.law_title(packed.model_copy(update={"call_mode": "padded"})) == "OP203 packing"
+    padded = {"call_mode": "padded"}
+    assert phrases.law_title(packed.model_copy(update={**padded, "law": "padding"})) == "OP203 padding"
+    assert phrases.law_title(packed.model_copy(update={**padded, "law": "causal"})) == "OP203 causal (padded)"
     assert (
         entry_map_phrases.entry_map_title((packed,))
         == "Where outputs depend on other documents: OP203 packing (packed)"

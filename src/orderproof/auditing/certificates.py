@@ -29,7 +29,7 @@ def certificates_of(context: AuditContext, finding: Finding) -> list[dict[str, A
         return []
     called = context.in_call_mode(finding.call_mode or DEFAULT_SETTING)
     assert isinstance(called, AuditContext), called
-    law = find_proved_law(finding.law)
+    law = find_proved_law(finding.law).in_call_mode(finding.call_mode)
     context = called.for_law(law)
     kept = [p.walk for p in context.walks if (p.output, p.completed) == (finding.output, completed)]
     relations = law.subrelations(context.batch_size)

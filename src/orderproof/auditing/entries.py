@@ -20,6 +20,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 SHOWN_CONSTANTS = 3
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 
+_RESHAPES = {"reshape", "view", "_unsafe_view", "flatten", "unflatten"}
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -118,3 +120,8 @@ def operator_name(node: Node) -> str:
     if node.target is operator.getitem:
         return operator_name(node.all_input_nodes[0])
     return str(node.target)
+
+
+def is_reshape(node: Node) -> bool:
+    """True for an operator that divides the entries of a tensor into other axes, in their order."""
+    return operator_name(node).removeprefix("aten.").partition(".")[0] in _RESHAPES

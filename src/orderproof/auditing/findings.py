@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 
 from orderproof.laws import find_law
 from orderproof.laws.law import Law
@@ -35,8 +36,19 @@ def finding_without_result(
 
 def undecide(finding: Finding, reason: str) -> Finding:
     """The finding without its verdict, because of what happened while it was made."""
-    met = is_met("undecided", finding.expected)
-    return finding.model_copy(update={"verdict": "undecided", "reason": reason, "expectation_met": met})
+    update = {"verdict": "undecided", "outcome": "undecided", "reason": reason}
+    return finding.model_copy(update={**update, "expectation_met": is_met("undecided", finding.expected)})
+
+
+def undecide_inapplicable(findings: Sequence[Finding], named: Collection[str]) -> list[Finding]:
+    """The findings, undecided for a named law with an expectation that applies to no output: nothing was checked."""
+    applied = {f.law for f in findings if f.verdict != "not_applicable"}
+    return [
+        undecide(f, f"does not apply, so nothing was checked: {f.reason}")
+        if f.law in named and f.law not in applied and f.expected != "any"
+        else f
+        for f in findings
+    ]
 
 
 def with_law(finding: Finding, *, stated: bool) -> Finding:

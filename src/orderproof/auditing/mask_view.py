@@ -10,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch.fx import Node
 
-from orderproof.auditing.entries import Frame, frame_of
+from orderproof.auditing.context import AuditContext
+from orderproof.auditing.entries import Frame, frame_of, is_reshape
 from orderproof.auditing.source_name import is_own_file
 from orderproof.laws import ProvedLaw
 from orderproof.prover.domain.constants import Constants
+from orderproof.prover.rule import RelationBreak
 from orderproof.records.audit import Picture
 
 HIDING_SCORE = -1e3  # a number added to a score below this hides a key
@@ -61,6 +63,18 @@ def view_mask(leak: Node, mask: Node | None, constants: Constants, tokens: int) 
     use = frame_of(user)
     place = _line_of(mask, use)
     return MaskView(visible[0], is_shared, form, place, applied=place.source == use.source)
+
+
+def leaking_mask(leak: RelationBreak, constants: Constants, law: ProvedLaw, context: AuditContext) -> MaskView | None:
+    """The mask of a leak, if it shows a pair of tokens that the law forbids: another mask is not the cause.
+
+    The pairs are those of the first row. A mask with other rows may show them there, unless a reshape leaks.
+    """
+    view = view_mask(leak.node, leak.operand, constants, context.token_count)
+    forbidden = law.forbidden_pairs(context.token_count, context.batch_size)
+    if view is None or forbidden is None or (forbidden & view.visible).any():
+        return view
+    return None if view.is_shared or is_reshape(leak.node) else view
 
 
 def mask_picture(view: MaskView, law: ProvedLaw, rows: int) -> Picture | None:

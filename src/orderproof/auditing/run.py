@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from orderproof._version import __version__
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.expectations import checked_expectations
-from orderproof.auditing.findings import finding_without_result, with_cause, with_law
+from orderproof.auditing.findings import finding_without_result, undecide_inapplicable, with_cause, with_law
 from orderproof.auditing.sandbox import LAW_TIMEOUT, MeasurementRun
 from orderproof.auditing.sentence_pair import compare_sentence_pair
 from orderproof.auditing.verdict import ProofOptions, prove_law
@@ -64,6 +64,7 @@ def run_audit(
         following = min(order.index(finding.law) + 1, len(measured) - 1)
         show(f"{measured[following].code} {measured[following].name}", len(proved) + following + 1, total)
         yield audit.report()
+    audit.findings = undecide_inapplicable(audit.findings, [law.name for law in laws] if chosen else list(expect))
     show("comparing two sentences", total - 1, total)
     audit.compare_sentences()
     audit.notes.extend(context.notes)

@@ -10,26 +10,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from torch.fx import Node
-
-from orderproof.auditing.completion import complete_entry_map, make_entries_uniform
+from orderproof.auditing.completion import make_entries_uniform
 from orderproof.auditing.context import AuditContext, ProvedOutput
-from orderproof.auditing.entries import Frame, group_entries, operator_name, source_of, uniform_text
+from orderproof.auditing.entries import uniform_text
 from orderproof.auditing.findings import finding_without_result, is_met
-from orderproof.auditing.implied_expectation import with_implied_expectation
-from orderproof.auditing.leaks import find_leaks
-from orderproof.auditing.mask_view import MaskView, change_of_line, mask_picture, table_picture, view_mask
+from orderproof.auditing.implied_expectation import expected_as_in_plain_call, with_implied_expectation
 from orderproof.auditing.open_entry_map import with_open_entry_map
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
+from orderproof.auditing.remedies import with_remedy
 from orderproof.auditing.theorems import with_theorem
+from orderproof.auditing.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.captured_graph import module_path
-from orderproof.prover.rule import RelationBreak
-from orderproof.records.audit import Completion, Deviation, Entry, Expectation, Finding, Picture, Scope, Verdict
+from orderproof.records.audit import Deviation, Expectation, Finding, Scope, Verdict
 
 
 @dataclass(frozen=True)
@@ -53,48 +49,40 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
     if context.subject.whole_rows_reason and not law.replaces_whole_rows:
         expected = options.expect or law.expected(context.subject.model_kind)
         return (_without_result(law, "", expected, context, "not_applicable", context.subject.whole_rows_reason),)
-    results: list[Finding] = []
     call_modes = [m for m in law.call_modes if not isinstance(context.in_call_mode(m), str)] or law.call_modes[:1]
-    for call_mode in call_modes:
-        began = time.perf_counter()
-        there = context.in_call_mode(call_mode)
-        # With entries made uniform it is another model, for which its kind expects nothing.
-        expected = options.expect or ("any" if options.uniform_entries else law.expected(context.subject.model_kind))
-        if isinstance(there, str):
-            found = [_without_result(law, "", expected, context, "not_applicable", there)]
-        else:
-            there = there.for_law(law)
-            parts = [_prove_relation(there, part, expected, options) for part in law.subrelations(there.batch_size)]
-            found = [_combine_relations(each) for each in zip(*parts, strict=True)]
-        update = {
-            "seconds": (time.perf_counter() - began) / len(found),
-            "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
-        }
-        if options.every_length and not options.uniform_entries:  # which make another model of it
-            found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
-        results += [_with_remedy(f.model_copy(update=update), law) for f in found]
+    results = [finding for mode in call_modes for finding in _prove_in_call_mode(context, law, mode, options)]
+    if options.every_length and not options.uniform_entries:
+        for mode in law.call_modes_without_theorem:
+            if _is_without_theorem(results) and not isinstance(context.in_call_mode(mode), str):
+                found = _prove_in_call_mode(context, law, mode, options)
+                results += [expected_as_in_plain_call(f, results) for f in found] if options.states_nothing else found
     return tuple(results)
 
 
-def _with_remedy(finding: Finding, law: ProvedLaw) -> Finding:
-    """The finding with a remedy, if it is decided and not as expected."""
-    remedy = None if finding.expectation_met or finding.verdict == "undecided" else law.remedies.get(finding.expected)
-    if remedy is None or finding.expected != "holds":  # the line to change is that of a violation
-        finding = finding.model_copy(update={"fix_source": "", "fix_line": "", "remedy_diff": ""})
-    if remedy is None:
-        return finding
-    return finding.model_copy(update={"remedy": remedy.text, "remedy_diff": finding.remedy_diff or remedy.diff})
+def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, options: ProofOptions) -> list[Finding]:
+    """The findings of one law in one call mode: one for each output."""
+    began = time.perf_counter()
+    there, in_mode = context.in_call_mode(call_mode), law.in_call_mode(call_mode)
+    # With entries made uniform it is another model, for which its kind expects nothing.
+    expected = options.expect or ("any" if options.uniform_entries else law.expected(context.subject.model_kind))
+    if isinstance(there, str):
+        found = [_without_result(law, "", expected, context, "not_applicable", there)]
+    else:
+        there = there.for_law(in_mode)
+        parts = [_prove_relation(there, part, expected, options) for part in in_mode.subrelations(there.batch_size)]
+        found = [_combine_relations(each) for each in zip(*parts, strict=True)]
+    update = {
+        "seconds": (time.perf_counter() - began) / len(found),
+        "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
+    }
+    if options.every_length and not options.uniform_entries:  # which make another model of it
+        found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
+    return [with_remedy(f.model_copy(update=update), law) for f in found]
 
 
-def _mask_picture(done: LawWalk, context: AuditContext, leak: RelationBreak) -> Picture | None:
-    mask = view_mask(leak.node, leak.operand, done.constants, context.token_count)
-    return None if mask is None else mask_picture(mask, done.law, context.batch_size)
-
-
-def _table_picture(done: LawWalk, context: AuditContext, entry: RelationBreak) -> Picture | None:
-    if entry.operand is None or not entry.constant:
-        return None
-    return table_picture(entry.operand, done.constants, entry.dims, context.token_count)
+def _is_without_theorem(findings: Sequence[Finding]) -> bool:
+    """True if a law is proved for a call without a mask, and no theorem covers those with one."""
+    return any(f.verdict == "proved" and not (f.theorem and f.theorem.covers) for f in findings)
 
 
 def _combine_relations(findings: Sequence[Finding]) -> Finding:
@@ -245,31 +233,13 @@ def _unproved_finding(
     context: AuditContext, law: ProvedLaw, output: str, search: WitnessSearch, strict: LawWalk | None,
     repaired: LawWalk | None, missing: str, expected: Expectation, options: ProofOptions,
 ) -> Finding:  # fmt: skip
-    entries: tuple[Entry, ...] = ()
-    complete: bool | None = None
-    completion: Completion | None = None
-    breaks: list[RelationBreak] = []
-    needed: set[Node] = set()
-    fix, change = Frame(), ""
-    masks: list[MaskView | None] = []
+    places = ViolatedPlaces()
     if strict is not None:
-        needed = ancestors(strict.captured.outputs[output])
-        if repaired is not None:
-            breaks = [b for b in repaired.walk.breaks if b.node in needed]
-            entries = group_entries(breaks, repaired.constants, partial(_table_picture, repaired, context))
-            if law.maps_entries:
-                completion = complete_entry_map(
-                    context, law, strict.captured, output, search.dims, breaks, options.weights
-                )
-                complete = completion.verdict == "proved"
-        else:
-            breaks = find_leaks(strict, needed, context)
-            entries = group_entries(breaks, strict.constants, partial(_mask_picture, strict, context))
-            masks = [view_mask(b.node, b.operand, strict.constants, context.token_count) for b in breaks]
-            fix, change = change_of_line(law, breaks[0].node, masks[0]) if breaks else (fix, change)
+        places = find_violated_places(context, strict, repaired, output, search.dims)
+    completion = places.completion
     witness, deviation = None, Deviation()
     evidence = search.search(options.weights) if options.search_witness else None
-    reason = _reason(missing, breaks, strict, needed)
+    reason = places.reason or missing
     if evidence is not None and len(token_layouts(search.dims)) > 1:
         # Entries that are no tokens may precede or follow them: a witness must hold in both layouts.
         other_layout = WitnessSearch(context, law, output, token_layouts(search.dims)[-1], search.graph)
@@ -277,7 +247,7 @@ def _unproved_finding(
     if evidence is not None:
         verdict: Verdict = "refuted"
         witness, deviation = search.witness(evidence), Deviation(float32=evidence.float32, float64=evidence.float64)
-        where = search.first_violating_node(repaired, needed) or (breaks[0].node if breaks else None)
+        where = search.first_violating_node(repaired, places.needed) or places.first_node
         if where is not None:
             witness = witness.model_copy(update={"first_violating_module": module_path(where)})
     else:
@@ -297,12 +267,15 @@ def _unproved_finding(
         scope=Scope(
             length=context.token_count, weights=options.weights, assumptions=(*assumptions, *_other_model(strict))
         ),
-        entries_complete=complete, output=output,
-        entries=entries, witness=witness, deviation=deviation, completion=completion, reason=reason,
-        fix_source=fix.source, fix_line=fix.text, remedy_diff=change,
+        entries_complete=None if completion is None else completion.verdict == "proved", output=output,
+        entries=places.entries, witness=witness, deviation=deviation, completion=completion, reason=reason,
+        fix_source=places.line.source, fix_line=places.line.text,
+        remedy=places.remedy.text, remedy_diff=places.remedy.diff,
     )  # fmt: skip
     return (
-        with_implied_expectation(finding, law, masks, context.subject.model_kind) if options.states_nothing else finding
+        with_implied_expectation(finding, law, places.masks, context.subject.model_kind)
+        if options.states_nothing
+        else finding
     )
 
 
@@ -310,12 +283,3 @@ def _other_model(strict: LawWalk | None) -> tuple[str, ...]:
     """The assumption that constants were made uniform, if they were."""
     text = uniform_text(strict.captured, strict.constants) if strict is not None else ""
     return (f"of another model: {text}",) if text else ()
-
-
-def _reason(missing: str, breaks: list[RelationBreak], strict: LawWalk | None, needed: set[Node]) -> str:
-    if strict is None or not breaks or strict.walk.internal_error(needed) is not None:
-        return missing
-    first = breaks[0]
-    source, _ = source_of(first.node)
-    place = ", ".join(x for x in (module_path(first.node), source) if x)
-    return f"{operator_name(first.node)}{f' ({place})' if place else ''}: {first.reason}"

@@ -78,12 +78,15 @@ def prove(
             kind=as_kind,
         )  # fmt: skip
         from orderproof.auditing.api import audit_context, report_on_law
+        from orderproof.auditing.findings import undecide_inapplicable
 
         update(f"proving {law}", 1, 3)
         context = audit_context(loaded, length=length, seed=seed, keep_walks=certificate is not None)
         report = report_on_law(
             context, law, expect=expected, weights=weights, uniform=tuple(uniform or ()), check_nodes=check_nodes
         )
+        findings = undecide_inapplicable(report.findings, {finding.law for finding in report.findings})
+        report = report.model_copy(update={"findings": tuple(findings)})
     report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
     from orderproof.cli.certificate_output import write_certificates
     from orderproof.report import render_text, write_html, write_json, write_junit, write_sarif

@@ -61,7 +61,7 @@ class ModuleCalls:
             try:
                 inputs = call.inputs()
                 shapes = ", ".join(str(tuple(tensor.shape)) for tensor in inputs)
-                result = self.module(*inputs)
+                result = self._called(inputs)
             except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
                 failure = error
             else:
@@ -79,10 +79,18 @@ class ModuleCalls:
         """The shapes of the outputs by name. Raises what the module raises, and `TimeoutError`."""
         try:
             with torch.no_grad(), preserved_state(self.module, self.reached), time_limit(seconds):
-                found = self.module(*[x.clone() for x in inputs])
+                found = self._called([x.clone() for x in inputs])
         except TimeLimitExceeded:
             raise TimeoutError(f"further calls took more than {FURTHER_SECONDS:g} s") from None
         return {name: tuple(leaf.shape) for name, leaf in leaves_by_name(found).items() if isinstance(leaf, Tensor)}
+
+    def _called(self, inputs: Sequence[Tensor]) -> object:
+        """The outputs. Raises what the module raises; `SubjectError` for `SystemExit`, which would end the audit."""
+        try:
+            return self.module(*inputs)
+        except SystemExit as stop:
+            reason = f"a call of it raised SystemExit: {stop.code}"
+            raise SubjectError(f"{self.name}: it cannot be audited: {reason}") from stop
 
     def further_shapes(self, inputs: tuple[Tensor, ...]) -> dict[str, Shape]:
         """The same for a call of another size: all of them together have `FURTHER_SECONDS`."""

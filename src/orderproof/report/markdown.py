@@ -134,8 +134,8 @@ def _name(finding: Finding, report: Report) -> str:
 
 
 def _law(finding: Finding) -> str:
-    mode = f" ({escape_markdown(finding.call_mode)})" if finding.call_mode in phrases.NAMED_CALL_MODES else ""
-    return f"{code_span(finding.law)}{mode}"
+    mode = phrases.shown_call_mode(finding)
+    return code_span(finding.law) + (f" ({escape_markdown(mode)})" if mode else "")
 
 
 def _several_outputs(findings: Iterable[Finding]) -> bool:

@@ -44,6 +44,7 @@ MEASUREMENT_NOTE = (
     "affect the output; if the output hardly changes, the comparisons are inconclusive."
 )
 NAMED_CALL_MODES = ("packed", "blocked")  # call modes in which one law gives several findings
+PADDING_LAW = "padding"  # whose only call mode is `padded`
 
 
 def escape_control_characters(text: str) -> str:
@@ -97,9 +98,14 @@ def law_title(finding: Finding) -> str:
 
 def law_name(finding: Finding) -> str:
     """The law's name, with the call mode where it has several, and with the engine of a port."""
-    part = finding.output if finding.port is not None else finding.call_mode
-    named = finding.port is not None or finding.call_mode in NAMED_CALL_MODES
-    return f"{finding.law} ({part})" if named else finding.law
+    part = finding.output if finding.port is not None else shown_call_mode(finding)
+    return f"{finding.law} ({part})" if part else finding.law
+
+
+def shown_call_mode(finding: Finding) -> str:
+    """The call mode where the law has findings for several; empty otherwise."""
+    several = finding.call_mode in NAMED_CALL_MODES or (finding.call_mode == "padded" and finding.law != PADDING_LAW)
+    return finding.call_mode if several else ""
 
 
 def verdict_text(verdict: Verdict, scope: Scope, theorem: Theorem | None = None) -> str:
@@ -202,7 +208,8 @@ def not_applicable(findings: Iterable[Finding]) -> dict[str, list[str]]:
 def property_name(finding: Finding) -> str:
     """``sees token order``; with the call mode where the law has several."""
     name = finding.trait or finding.law
-    return f"{name} ({finding.call_mode})" if finding.call_mode in NAMED_CALL_MODES else name
+    mode = shown_call_mode(finding)
+    return f"{name} ({mode})" if mode else name
 
 
 def measured_findings(report: Report) -> tuple[Finding, ...]:

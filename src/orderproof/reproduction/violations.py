@@ -133,6 +133,7 @@ def _proved(code: ModelCode, twin: Subject, finding: Finding, law: ProvedLaw) ->
     there = audit_context(twin).in_call_mode(finding.call_mode or "plain")
     if isinstance(there, str):
         raise ReproductionError(there)
+    law = law.in_call_mode(finding.call_mode or "plain")
     there = there.for_law(law)
     for part in law.subrelations(there.batch_size):
         for output, dims in there.output_dims.items():

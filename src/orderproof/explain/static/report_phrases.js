@@ -9,7 +9,9 @@ export const LEAK_TITLES = {
 };
 const NAMED_CALL_MODES = ["packed", "blocked"];
 
-const withCallMode = (f, text) => (NAMED_CALL_MODES.includes(f.call_mode) ? `${text} (${f.call_mode})` : text);
+const showsCallMode = (f) =>
+  NAMED_CALL_MODES.includes(f.call_mode) || (f.call_mode === "padded" && f.law !== "padding");
+const withCallMode = (f, text) => (showsCallMode(f) ? `${text} (${f.call_mode})` : text);
 export const lawName = (f) => withCallMode(f, f.law);
 export const lawTitle = (f) => (f.code ? `${f.code} ${lawName(f)}` : lawName(f));
 export const propertyName = (f) => withCallMode(f, f.trait || f.law);

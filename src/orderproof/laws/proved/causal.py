@@ -3,18 +3,25 @@
     X_i = X'_i for i < j  implies  f(X)_i = f(X')_i for i < j.
 
 The prover tracks for each element the largest token index that it depends on, so one pass decides every j.
+
+In a call with pads the law is about the outputs at real tokens: a pad may see no token at all, and its output is then
+the mean of all.
 Source: elementary; the assumption of next-token training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from orderproof.batch_layout import padding_slots
+from orderproof.errors import OutputShapeError
 from orderproof.laws.causal_mask_line import causal_line_change
 from orderproof.laws.proved.proved_law import (
     IndependenceLaw,
@@ -30,12 +37,18 @@ from orderproof.prover.logic.terms import Formula, Term, at_most, less, variable
 from orderproof.prover.symbolic.statement import MASK, TOKENS, Statement, is_real
 from orderproof.records.audit import Expectation, Remedy
 
+UNKNOWN_ROWS = "which row each entry of the output belongs to is not known"
 LEAST_TOKENS_OF_A_FORM = 4  # below, a causal mask that is off by one looks like a short window
 
 
 @dataclass(frozen=True, kw_only=True)
 class CausalLaw(IndependenceLaw):
     """The law of this module."""
+
+    def in_call_mode(self, call_mode: str) -> CausalLaw:
+        if call_mode != "padded":
+            return self
+        return CausalLawAtRealTokens(**{field.name: getattr(self, field.name) for field in fields(self)})
 
     def input_fact(self, shape: Shape, axis: TokenAxis) -> Fact:
         rank = len(shape)
@@ -123,6 +136,75 @@ class CausalLaw(IndependenceLaw):
         return first.narrow(token.dim, 0, end), second.narrow(token.dim, 0, end)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CausalLawAtRealTokens(CausalLaw):
+    """The law for a batch with pads, whose outputs are not compared."""
+
+    reads_rows = True
+
+    def in_call_mode(self, call_mode: str) -> CausalLaw:
+        return self
+
+    def missing_property(
+        self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
+    ) -> str | None:
+        real = self._real_entries(fact.shape, dims, tokens, rows)
+        if real is None:
+            return UNKNOWN_ROWS
+        dependence = np.where(real, np.broadcast_to(fact.dependence, fact.shape), NEVER)
+        return super().missing_property(Fact(fact.shape, fact.moves, dependence, fact.ranges), dims, tokens, rows)
+
+    def _real_entries(
+        self, shape: Shape, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
+    ) -> NDArray[np.bool_] | None:
+        """The entries of an output that belong to real tokens; None if its first axis does not run over the rows."""
+        token = dims[0]
+        if not shape or shape[0] != (shape[0] if rows is None else rows) or token.dim == 0 or len(dims) > 1:
+            return None
+        real = np.zeros((shape[0], shape[token.dim]), dtype=bool)
+        real[:, token.prefix_length : token.prefix_length + tokens] = _real_slots(shape[0], tokens)
+        sizes = [size if d in (0, token.dim) else 1 for d, size in enumerate(shape)]
+        return np.broadcast_to(real.reshape(sizes), shape)
+
+    def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
+        dims = [d for d, size in enumerate(shape) if size == tokens]
+        if len(dims) != 1 or dims[0] == 0 or shape[0] != rows:
+            return None
+        allowed = np.where(_real_slots(rows, tokens), np.arange(tokens), ALWAYS)
+        return allowed.reshape([size if d in (0, dims[0]) else 1 for d, size in enumerate(shape)])
+
+    def forbidden_pairs(self, tokens: int, rows: int = 1) -> NDArray[np.bool_]:
+        pairs: NDArray[np.bool_] = super().forbidden_pairs(tokens, rows) & _real_slots(rows, tokens)[0][:, None]
+        return pairs
+
+    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
+        return super().relation(tokens, rows) | {"unchanged": _real_slots(rows, tokens).astype(int).tolist()}
+
+    def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
+        for change in super().input_changes(tokens, rows):
+            assert change.first_replaced is not None
+            slots = np.broadcast_to(np.arange(tokens) >= change.first_replaced, (rows, tokens))
+            text = f"{change.description}, in a padded batch"
+            yield replace(change, description=text, replaced_slots=slots)
+
+    def expected_and_actual(
+        self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange
+    ) -> tuple[Tensor, Tensor]:
+        assert change.replaced_slots is not None
+        rows, tokens = change.replaced_slots.shape
+        real = self._real_entries(tuple(first.shape), dims, tokens, rows)
+        if real is None:
+            raise OutputShapeError(UNKNOWN_ROWS)
+        compared = torch.from_numpy(np.array(real))  # pads are zero in both, so that the others keep their indices
+        return super().expected_and_actual(first.where(compared, 0), second.where(compared, 0), dims, change)
+
+
+def _real_slots(rows: int, tokens: int) -> NDArray[np.bool_]:
+    """The slots [row, token] that are no pads."""
+    real: NDArray[np.bool_] = ~padding_slots(rows, tokens).numpy()
+    return real
+
+
 LAW = CausalLaw(
     code="OP201",
     name="causal",
@@ -140,4 +222,5 @@ LAW = CausalLaw(
             diff="-mask = create_causal_mask(...)\n+mask = create_bidirectional_mask(...)",
         ),
     },
+    call_modes_without_theorem=("padded",),
 )

@@ -106,6 +106,7 @@ class ProvedLaw(Law):
 
     remedies: Mapping[Expectation, Remedy] = field(default_factory=dict)  # by the expectation that is not met
     call_modes: tuple[str, ...] = ("plain",)  # the ways to call the subject for this law
+    call_modes_without_theorem: tuple[str, ...] = ()  # further ways to call it, where no theorem covers them
 
     maps_entries: bool = False  # its breaks are the entry map, whose completeness is proved
 
@@ -115,6 +116,11 @@ class ProvedLaw(Law):
     replaces_whole_rows = False  # the law replaces whole rows of the batch, whether they have tokens or not
     reads_rows = False  # which row each entry of an output belongs to matters
     requires_token_mixing = True  # a proof is vacuous if no token's output depends on another token
+
+    def in_call_mode(self, call_mode: str) -> ProvedLaw:
+        """The law as it is decided in a call mode."""
+        del call_mode
+        return self
 
     def subrelations(self, rows: int) -> tuple[ProvedLaw, ...]:
         """The relations that together are the law for a batch with this number of rows; each is proved separately."""

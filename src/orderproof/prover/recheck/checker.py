@@ -100,3 +100,5 @@ def _premises(certificate: Mapping[str, Any], relation: Relation) -> Iterator[st
     replaced = relation.describe_replaced()
     if replaced is not None:
         yield f"replaced: {replaced}"
+    if relation.pads is not None:
+        yield "of the outputs at real tokens: a third of each row is padding, alternately left and right"

@@ -1,7 +1,7 @@
 """The relation between the two runs that each law compares, as data. The checker imports no law: it has its own table.
 
 A permutation law permutes the tokens by each generator of a group. An independence law replaces tokens: those from j on
-for each j (`causal`), or a set of slots [row, token].
+for each j (`causal`), or a set of slots [row, token]. In a padded batch `causal` speaks of the outputs at real tokens.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class LawRelation:
     replaced_unit: str = ""  # what is replaced, if there is a choice
     last_token_only: bool = False  # the last token stays, and the law speaks of the output at it
     whole_rows: bool = False  # the output needs no token dimension
+    may_leave_out_pads: bool = False  # the law may speak of the outputs at real tokens only
 
     @property
     def family(self) -> str:
@@ -88,7 +89,7 @@ RELATIONS: dict[str, LawRelation] = {
     "OP102": LawRelation("prompt_permutation", generators=every_order_before_the_last, last_token_only=True),
     "OP103": LawRelation("reversal", generators=reversed_order),
     "OP104": LawRelation("position_ids", generators=every_order),
-    "OP201": LawRelation("causal"),
+    "OP201": LawRelation("causal", may_leave_out_pads=True),
     "OP202": LawRelation("padding", are_replaced=are_pads),
     "OP203": LawRelation("packing", are_replaced=are_a_document, replaced_unit="document"),
     "OP204": LawRelation("batch", are_replaced=are_a_row, replaced_unit="row", whole_rows=True),
@@ -103,6 +104,7 @@ class Relation:
     tokens: int
     group: tuple[Permutation, ...]  # the generators; empty for an independence law
     replaced: BoolArray | None  # [row, token], for a law that replaces slots
+    pads: BoolArray | None = None  # [row, token], at which nothing is claimed of the outputs
 
     def describe_replaced(self) -> str | None:
         """The document or row that is replaced, in words; None if the law leaves no choice."""
@@ -125,8 +127,9 @@ class Relation:
         is_output = replaced_level == TOP
         moves: list[Move] = [IDENTITY] * len(shape)
         dependence: Array = np.full((1,) * len(shape), INDEPENDENT)
-        if self.replaced is not None and (dims or is_output):
-            require(shape[0] == len(self.replaced), "its first dimension is not the batch dimension of the relation")
+        slots = self.replaced if self.replaced is not None else self.pads if is_output else None
+        if slots is not None and (dims or is_output):
+            require(shape[0] == len(slots), "its first dimension is not the batch dimension of the relation")
         for d, offset in dims.items():
             fits = type(d) is int and 0 <= d < len(shape)
             fits = fits and type(offset) is int and 0 <= offset <= shape[d] - self.tokens
@@ -150,6 +153,10 @@ class Relation:
     def _dependence_along(self, shape: tuple[int, ...], d: int, offset: int, replaced_level: int) -> Array:
         if self.replaced is None:  # the largest token index that an element depends on
             line = np.maximum(np.arange(shape[d]) - offset, INDEPENDENT)[None]
+            if self.pads is not None and replaced_level == TOP:
+                require(d != 0, "its token dimension is the batch dimension of the relation")
+                line = np.repeat(line, shape[0], axis=0)
+                line[:, offset : offset + self.tokens][self.pads] = TOP
         else:  # elements before and behind the tokens are unrestricted
             line = np.full((shape[0], shape[d]), replaced_level)
             line[:, offset : offset + self.tokens] = np.where(self.replaced, replaced_level, INDEPENDENT)
@@ -190,5 +197,11 @@ def read_relation(certificate: Mapping[str, Any]) -> Relation:
         require(law.are_replaced(replaced), "its relation between the runs replaces other slots than its law")
         require(not replaced.all(), "its relation replaces every slot, so that nothing is claimed")
         expected |= {"replaced": (replaced * 1).tolist(), "unchanged": (~replaced * 1).tolist()}
+    pads: BoolArray | None = None
+    if law.may_leave_out_pads and "unchanged" in claimed:
+        pads = np.array(claimed["unchanged"]) != 1
+        require(pads.ndim == 2 and pads.shape[1] == tokens and len(pads), "its relation has no slots")
+        require(are_pads(pads), "its relation leaves out other outputs than those at pads")
+        expected["unchanged"] = (~pads * 1).tolist()
     require(claimed == expected, "its relation between the runs is not that of its law")
-    return Relation(law, tokens, group, replaced)
+    return Relation(law, tokens, group, replaced, pads)

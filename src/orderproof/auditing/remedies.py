@@ -1,0 +1,31 @@
+"""The remedy of a violated law: that of the operator at which it is first violated, else that of the law."""
+
+from __future__ import annotations
+
+from torch.fx import Node
+
+from orderproof.auditing.entries import is_reshape
+from orderproof.laws import ProvedLaw
+from orderproof.records.audit import Finding, Remedy
+
+_MIXED_BY_RESHAPE = Remedy(
+    text="This reshape gives one token entries of another: move the token axis next to the axes that it is merged with "
+    "or separated from, before the reshape.",
+    diff="-y = y.reshape(batch, tokens, channels)\n+y = y.transpose(1, 2).reshape(batch, tokens, channels)",
+)
+
+
+def remedy_of_leak(leak: Node) -> Remedy:
+    """The remedy of a leak at an operator that explains it; empty if the law's own says what to do."""
+    return _MIXED_BY_RESHAPE if is_reshape(leak) else Remedy(text="")
+
+
+def with_remedy(finding: Finding, law: ProvedLaw) -> Finding:
+    """The finding with a remedy, if it is decided and not as expected."""
+    remedy = None if finding.expectation_met or finding.verdict == "undecided" else law.remedies.get(finding.expected)
+    if remedy is None or finding.expected != "holds":  # the line to change is that of a violation
+        finding = finding.model_copy(update={"fix_source": "", "fix_line": "", "remedy": "", "remedy_diff": ""})
+    if remedy is None:
+        return finding
+    diff = finding.remedy_diff or (remedy.diff if not finding.remedy else "")
+    return finding.model_copy(update={"remedy": finding.remedy or remedy.text, "remedy_diff": diff})
