@@ -244,7 +244,7 @@ def test_both_sides_of_every_equation_are_those_of_torch(open_page: Open, encodi
             text = page.inner_text(f"#break-step-{k + 1} .gap-size")
             assert text == "∞" if math.isinf(difference) else number(text) == pytest.approx(difference, rel=0.06)
     end = page.inner_text("#break-end")
-    assert end.startswith(f"The chain breaks at step {broken[0]}" if broken else "Every step holds, for any")
+    assert end.startswith(f"The chain breaks at equation {broken[0]}" if broken else "Every equation holds, for any")
     assert bool(broken) == (encoding != "none" or causal)
 
 
@@ -258,7 +258,8 @@ def test_with_rope_the_chain_breaks_at_its_third_equation(open_page: Open):
     results, end = concluded(page)
     assert results[:3] == ["EQUAL", "EQUAL", "NOT EQUAL"]
     assert end == (
-        "The chain breaks at step 3: order reaches the output. That is the purpose of a positional encoding or a mask."
+        "The chain breaks at equation 3: order reaches the output. "
+        "That is the purpose of a positional encoding or a mask."
     )
     assert "Queries and keys are rotated by their positions" in page.inner_text("#break-step-3")
 
@@ -269,7 +270,7 @@ def test_equal_numbers_at_one_permutation_are_not_called_a_theorem_of_alibi(open
     move(page, "reverse")
     results, end = concluded(page)
     assert results == ["EQUAL"] * 6
-    assert end == "For this P every step holds. That is not a proof for other permutations: move other words."
+    assert end == "For this P every equation holds. That is not a proof for other permutations: move other words."
     assert "other permutations do not" in page.inner_text("#break-step-3")
     choose(page, "break-causal", True)
     assert "The mask hides later words" in page.inner_text("#break-step-3")  # |m - n| survives a reversal

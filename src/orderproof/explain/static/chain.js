@@ -69,12 +69,12 @@ function actsAt(i, encoding, causal) {
 }
 
 function conclusion(gaps, { broken, bare }) {
-  if (broken === null && bare) return "Every step holds, for any words, any weights, any P: f(P X) = P f(X). This is permutation equivariance.";
+  if (broken === null && bare) return "Every equation holds, for any words, any weights, any P: f(P X) = P f(X). This is permutation equivariance.";
   if (broken === null) {
     const still = state.order.every((place, m) => place === m) ? " P moves nothing here." : "";
-    return `For this P every step holds.${still} That is not a proof for other permutations: move other words.`;
+    return `For this P every equation holds.${still} That is not a proof for other permutations: move other words.`;
   }
-  const begin = `The chain breaks at step ${broken + 1}`;
+  const begin = `The chain breaks at equation ${broken + 1}`;
   if (gaps[4] <= ROUNDING_TOLERANCE) return `${begin}, but for these words and this P the output is the same.`;
   if (gaps[5] <= ROUNDING_TOLERANCE) return `${begin}: order reaches the rows of the output. Their mean is the same, for these words and this P.`;
   return `${begin}: order reaches the output. That is the purpose of a positional encoding or a mask.`;

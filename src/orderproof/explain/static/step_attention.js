@@ -59,7 +59,8 @@ export function attentionStep() {
     fill(list, rows);
     if (before) slideFrom(rows, (row) => old.get(row.dataset.key));
     const drawing = arrowDrawing({ paths: [one.terms, two.terms], axes: plane.map((f) => `feature ${f + 1}`), label: `The weighted values of ${terms.length} words as arrows, head to tail, for the query of ${state.words[query]}` });
-    fill(byId("attention-arrows"), drawing.svg);
+    fill(byId("attention-arrows"), drawing.svg,
+      el("p", { class: "quiet" }, `Two of the ${terms[0].value.length} features. ● end of the sum`, second ? "; dashed and ○: the first sentence." : "."));
     drawing.show(terms, before && before.length === terms.length ? before : null, second ? one.terms : null);
     shown = terms;
     fill(byId("attention-sums"),

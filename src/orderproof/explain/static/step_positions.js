@@ -65,7 +65,7 @@ function code(encoding) {
   const model = (name) => `Transformer(${WIDTH}, 4, 2, encoding="${name}", causal=False${name === "learned" ? ", length=8" : ""})`;
   const line = (text) => el("span", { class: text.startsWith("+") ? "added" : text.startsWith("-") ? "removed" : null }, `${text}\n`);
   return [
-    el("pre", { class: "diff code-model" }, [`-model = ${model("none")}`, `+model = ${model(encoding)}`].map(line)),
+    el("pre", { class: "diff code-model" }, [" from orderproof.blocks import Transformer  # width, heads, layers", `-model = ${model("none")}`, `+model = ${model(encoding)}`].map(line)),
     el("p", { class: "quiet" }, "or, in your own attention:"), el("pre", { class: "diff code-inside" }, CODE_DIFFS[encoding].map(line)),
   ];
 }
