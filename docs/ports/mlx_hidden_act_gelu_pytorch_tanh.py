@@ -3,6 +3,7 @@
 hidden_act: gelu in the model, gelu_pytorch_tanh in the port.
 """
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +25,17 @@ CONFIGS = {
         "vocab_size": 99,
     },
 }
+OLDER_KEYS = {
+    "gpt_neox": {
+        "head_dim": 16,
+        "partial_rotary_factor": 0.25,
+        "rope_pct": 0.25,
+        "rope_scaling": None,
+        "rope_theta": 10000.0,
+        "rotary_emb_base": 10000.0,
+        "rotary_pct": 0.25,
+    },
+}  # without which the engine does not load the checkpoint
 
 torch.manual_seed(0)
 for name, values in CONFIGS.items():
@@ -35,6 +47,8 @@ for name, values in CONFIGS.items():
     with torch.no_grad(), TemporaryDirectory() as folder:
         expected = model(tokens).logits[0].numpy()
         model.save_pretrained(folder)
+        file = Path(folder) / "config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | OLDER_KEYS.get(name, {})))
         port, _ = load_model(Path(folder))
         actual = np.array(port(mx.array(tokens.numpy())).astype(mx.float32))[0]
     difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()

@@ -3,6 +3,7 @@
 rope_parameters.rope_type: longrope in the model, no scaling in the port.
 """
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -149,6 +150,51 @@ CONFIGS = {
         "vocab_size": 99,
     },
 }
+OLDER_KEYS = {
+    "ernie4_5": {
+        "rope_scaling": {
+            "factor": 4.0,
+            "long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            "original_max_position_embeddings": 16,
+            "rope_type": "longrope",
+            "short_factor": [1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35],
+            "type": "longrope",
+        },
+        "rope_theta": 500000.0,
+        "rotary_emb_base": 500000.0,
+    },
+    "glm4": {
+        "partial_rotary_factor": 0.5,
+        "rope_pct": 0.5,
+        "rope_scaling": {
+            "factor": 4.0,
+            "long_factor": [2.0, 3.0, 4.0, 5.0],
+            "original_max_position_embeddings": 16,
+            "rope_type": "longrope",
+            "short_factor": [1.0, 1.05, 1.1, 1.15],
+            "type": "longrope",
+        },
+        "rope_theta": 10000.0,
+        "rotary_emb_base": 10000.0,
+        "rotary_pct": 0.5,
+    },
+    "glm4_moe": {
+        "head_dim": 16,
+        "partial_rotary_factor": 0.5,
+        "rope_pct": 0.5,
+        "rope_scaling": {
+            "factor": 4.0,
+            "long_factor": [2.0, 3.0, 4.0, 5.0],
+            "original_max_position_embeddings": 16,
+            "rope_type": "longrope",
+            "short_factor": [1.0, 1.05, 1.1, 1.15],
+            "type": "longrope",
+        },
+        "rope_theta": 10000.0,
+        "rotary_emb_base": 10000.0,
+        "rotary_pct": 0.5,
+    },
+}  # without which the engine does not load the checkpoint
 
 torch.manual_seed(0)
 for name, values in CONFIGS.items():
@@ -160,6 +206,8 @@ for name, values in CONFIGS.items():
     with torch.no_grad(), TemporaryDirectory() as folder:
         expected = model(tokens).logits[0].numpy()
         model.save_pretrained(folder)
+        file = Path(folder) / "config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | OLDER_KEYS.get(name, {})))
         port, _ = load_model(Path(folder))
         actual = np.array(port(mx.array(tokens.numpy())).astype(mx.float32))[0]
     difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()

@@ -3,6 +3,7 @@
 rope_parameters.short_factor: as stated in the model, the long factors in the port.
 """
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -96,6 +97,63 @@ CONFIGS = {
         "vocab_size": 99,
     },
 }
+OLDER_KEYS = {
+    "apertus": {
+        "head_dim": 16,
+        "mlp_bias": False,
+        "post_norm": False,
+        "qk_norm": True,
+        "rope_scaling": {
+            "factor": 4.0,
+            "long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            "original_max_position_embeddings": 16,
+            "rope_type": "longrope",
+            "short_factor": [1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35],
+            "type": "longrope",
+        },
+        "rope_theta": 12000000.0,
+        "rotary_emb_base": 12000000.0,
+    },
+    "dots1": {
+        "head_dim": 16,
+        "rope_scaling": {
+            "factor": 4.0,
+            "long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            "original_max_position_embeddings": 16,
+            "rope_type": "longrope",
+            "short_factor": [1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35],
+            "type": "longrope",
+        },
+        "rope_theta": 10000.0,
+        "rotary_emb_base": 10000.0,
+    },
+    "falcon_h1": {
+        "head_dim": 16,
+        "rope_scaling": {
+            "factor": 4.0,
+            "long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            "original_max_position_embeddings": 16,
+            "rope_type": "longrope",
+            "short_factor": [1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35],
+            "type": "longrope",
+        },
+        "rope_theta": 10000.0,
+        "rotary_emb_base": 10000.0,
+    },
+    "granite": {
+        "head_dim": 16,
+        "rope_scaling": {
+            "factor": 4.0,
+            "long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            "original_max_position_embeddings": 16,
+            "rope_type": "longrope",
+            "short_factor": [1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35],
+            "type": "longrope",
+        },
+        "rope_theta": 10000.0,
+        "rotary_emb_base": 10000.0,
+    },
+}  # without which the engine does not load the checkpoint
 
 torch.manual_seed(0)
 for name, values in CONFIGS.items():
@@ -107,6 +165,8 @@ for name, values in CONFIGS.items():
     with torch.no_grad(), TemporaryDirectory() as folder:
         expected = model(tokens).logits[0].numpy()
         model.save_pretrained(folder)
+        file = Path(folder) / "config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | OLDER_KEYS.get(name, {})))
         port, _ = load_model(Path(folder))
         actual = np.array(port(mx.array(tokens.numpy())).astype(mx.float32))[0]
     difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()

@@ -10,6 +10,7 @@ from typing import Any
 from orderproof.atlas.ports.groups import DifferenceGroup
 from orderproof.models.tiny.fixed_sizes import WEIGHT_NOISE_STD
 from orderproof.ports.engines.llama_cpp import WITHOUT_VOCABULARY
+from orderproof.ports.older_config import older_keys
 
 MOST_CONFIGS = 4  # in one script
 PADDED_LAW = "same_padded_batch"
@@ -111,6 +112,12 @@ _PADDED = {  # the same for a row with pads on its left
 }
 
 
+WRITE_OLDER_KEYS = (
+    'file = Path(folder) / "config.json"',
+    "file.write_text(json.dumps(json.loads(file.read_text()) | OLDER_KEYS.get(name, {})))",
+)
+
+
 def has_script(group: DifferenceGroup) -> bool:
     """True if a prompt, or a row with pads, shows the difference: a script makes no other call."""
     laws = [law.law for _, law in group.clearest]
@@ -129,6 +136,7 @@ def script(group: DifferenceGroup) -> str:
     chosen = shown[:MOST_CONFIGS]
     configs = {row.model_type: row.values for row, _ in chosen}
     tokens = max(law.tokens for _, law in chosen)
+    older = {row.model_type: _older_keys(row.model_type, row.values) for row, _ in chosen if row.needs_older_keys}
     each = group.cause
     cause = (
         "Not explained." if each is None else f"{each.setting}: {each.stated} in the model, {each.assumed} in the port."
@@ -139,13 +147,14 @@ def script(group: DifferenceGroup) -> str:
         ["import numpy as np", "import torch", *(line for line in engine.imports if line.startswith("import"))]
     )
     named = [line for line in engine.imports if line.startswith("from")]
-    steps = "\n".join(engine.steps)
+    steps = "\n".join(engine.steps) + WRITE_OLDER_KEYS[0] * bool(older)
     lines = [
         f'"""{group.engine} and transformers compute other logits from the same checkpoint and tokens.',
         "",
         *about,
         '"""',
         "",
+        *["import json"] * bool(older),
         *engine.standard,
         *["from pathlib import Path"] * ("Path(" in steps),
         "from tempfile import TemporaryDirectory",
@@ -155,6 +164,7 @@ def script(group: DifferenceGroup) -> str:
         f"from transformers import {', '.join(classes)}",
         "",
         f"CONFIGS = {literal(configs)}",
+        *[f"OLDER_KEYS = {literal(older)}  # without which the engine does not load the checkpoint"] * bool(older),
         "",
         *(["", *engine.before] if engine.before else []),
         "torch.manual_seed(0)",
@@ -167,12 +177,19 @@ def script(group: DifferenceGroup) -> str:
         "    with torch.no_grad(), TemporaryDirectory() as folder:",
         "        expected = model(tokens).logits[0].numpy()",
         "        model.save_pretrained(folder)",
-        *(f"        {line}" for line in engine.steps),
+        *(f"        {line}" for line in [*(WRITE_OLDER_KEYS if older else ()), *engine.steps]),
         "    difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()",
         "    first = int((difference > 1e-5).argmax())",
         '    print(f"{name}: differs by up to {difference.max():.2g}, first at token {first}")',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _older_keys(model_type: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The keys of older versions that the configuration of an architecture lacks."""
+    from transformers import AutoConfig
+
+    return older_keys(AutoConfig.for_model(model_type, **values).to_dict())
 
 
 def literal(value: Any, indent: int = 0) -> str:
