@@ -14,12 +14,13 @@ from playwright.sync_api import Page
 from orderproof.errors import UsageError
 from orderproof.explain import bundled_study, read_study
 from orderproof.records.audit import Report
-from orderproof.report import phrases, summary, witness_phrases
+from orderproof.report import phrases, place, summary, witness_phrases
 from tests.browser import CHROMIUM, WHY_NOT
 from tests.explain.conftest import Open
 from tests.explain.examples import HOSTILE, cell, study, study_text
 from tests.explain.page_actions import go
 from tests.report import examples
+from tests.report.page_examples import off_by_one
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
 
@@ -49,7 +50,14 @@ def opened(page: Page) -> Page:
 
 @pytest.mark.parametrize(
     "make",
-    [examples.everyday, examples.causal_proof, examples.measured, examples.theorems, examples.theorem_of_rows],
+    [
+        examples.everyday,
+        examples.causal_proof,
+        examples.measured,
+        examples.theorems,
+        examples.theorem_of_rows,
+        off_by_one,
+    ],
 )
 @pytest.mark.parametrize("embedded", [True, False])
 def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Callable[[], Report], embedded: bool):
@@ -96,6 +104,20 @@ def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Ca
             assert f.witness.change in text
             difference = phrases.format_difference(f.witness.relative_difference)
             assert f"difference {difference}, {witness_phrases.witness_origin(f.witness)}" in text
+    failed = [f for f in report.findings if f.outcome == "fail"]
+    assert page.locator("#report .failed").count() == len(failed)
+    for f, section in zip(failed, page.locator("#report .failed").all_inner_texts(), strict=True):
+        for said in (
+            phrases.law_title(f),
+            f.statement,
+            phrases.expectation_reason(f),
+            place.shown_place(f).source,
+            f.remedy,
+        ):
+            assert said in section
+        assert all(line in section for line in f.remedy_diff.splitlines())
+        mask = place.mask_of(f)
+        assert mask is None or page.locator("#report .mask-picture td").count() >= sum(map(len, mask.rows))
     assert page.inner_text("#report-subject") == report.subject.name
 
 
@@ -307,7 +329,7 @@ def test_the_scores_of_the_bundled_study_are_drawn_where_their_numbers_say(open_
         lines = plots.nth(i).locator("line.ceiling").evaluate_all("all => all.map(l => Number(l.getAttribute('x1')))")
         places[title].append((0.5, *lines))
     (s1, x1), (s2, x2) = min(places[titles[0]]), max(places[titles[0]])
-    for score, x in (place for found in places.values() for place in found):
+    for score, x in (point for found in places.values() for point in found):
         assert x == pytest.approx(x1 + (score - s1) * (x2 - x1) / (s2 - s1), abs=0.1)
     assert page.locator("#study-conclusion").is_visible()
 

@@ -22,7 +22,7 @@ from orderproof.report.html_page import (
 )
 from tests.report import examples
 
-VOID = {"meta", "img", "br", "link", "input", "hr"}
+VOID = {"meta", "img", "br", "link", "input", "hr", "wbr"}
 STYLE = Path(__file__).parents[2] / "src/orderproof/report/page.css"
 
 

@@ -1,7 +1,8 @@
 // The reader's model: the findings of an audit, from a report's JSON (schema version 2).
 import { byId, cosine, pluralize, el, fill, formatDifference, table, escapeControls } from "./dom.js";
 import { fileInput, schemaProblem } from "./file_input.js";
-import { LEAK_TITLES, evidenceText, lawTitle, lawName, lengthsText, propertyName, summarySentence } from "./report_phrases.js";
+import { failures } from "./report_failures.js";
+import { LEAK_TITLES, evidenceText, groupsWith, lawTitle, lawName, lengthsText, propertyName, summarySentence } from "./report_phrases.js";
 
 const OUTCOMES = { pass: "PASS", fail: "FAIL", undecided: "UNDECIDED", yes: "yes", no: "no", not_applicable: "not applicable" };
 const TOKENS_SHOWN = 48;
@@ -19,7 +20,7 @@ function check(data) {
 }
 
 function show(report) {
-  const parts = [heading(report), swapSection(report), checkSection(report), propertySection(report), excludedSection(report), entryMaps(report), witnesses(report), precisionSection(report)];
+  const parts = [heading(report), failures(report.findings, witness), swapSection(report), checkSection(report), propertySection(report), excludedSection(report), entryMaps(report), witnesses(report), precisionSection(report)];
   fill(byId("report"), parts.flat(Infinity).filter(Boolean));
 }
 
@@ -62,7 +63,7 @@ function checkSection({ findings }) {
   const shown = [...failed, ...open];
   return [
     el("h3", {}, "Checks"), shown.length ? findingTable(shown, "report-checks", "check", "result", lawName) : null,
-    passed.length ? el("details", { open: !shown.length && passed.length <= 6 }, el("summary", {}, `${pluralize(passed.length, "check")} passed`), findingTable(passed, "report-passed", "check", "result", lawName)) : null,
+    passed.length ? el("details", { open: !shown.length && passed.length <= 6 }, el("summary", {}, `${pluralize(groupsWith(findings, "pass").length, "check")} passed`), findingTable(passed, "report-passed", "check", "result", lawName)) : null,
   ];
 }
 
@@ -124,16 +125,19 @@ function entry({ kind, operator, node_count, module, source, source_line, origin
   ];
 }
 
+function witness(f) {
+  const { tokens_before: before, tokens_after: after, change, relative_difference, first_violating_module: module, weights, seed } = f.witness;
+  const origin = `${module ? `first seen in ${module}; ` : ""}${weights === "random" ? `random weights, seed ${seed}` : "the model's own weights"}`;
+  const title = f.kind === "check" || !f.trait ? `${lawTitle(f)} does not hold` : `${lawTitle(f)}, ${propertyName(f)}: ${f.outcome}`;
+  return el("section", { class: "witness" },
+    el("h3", {}, `Witness: ${escapeControls(title)}`), el("p", {}, escapeControls(change)),
+    before.length || after.length ? el("div", { class: "pair" }, tokenRow("first run", before, after), tokenRow("second run", after, before)) : null,
+    el("p", {}, "difference ", el("strong", {}, formatDifference(relative_difference)), ", ", escapeControls(origin)));
+}
+
+// Those of failed checks are with them.
 function witnesses({ findings }) {
-  const shown = findings.filter((f) => f.witness).map((f) => {
-    const { tokens_before: before, tokens_after: after, change, relative_difference, first_violating_module: module, weights, seed } = f.witness;
-    const origin = `${module ? `first seen in ${module}; ` : ""}${weights === "random" ? `random weights, seed ${seed}` : "the model's own weights"}`;
-    const title = f.kind === "check" || !f.trait ? `${lawTitle(f)} does not hold` : `${lawTitle(f)}, ${propertyName(f)}: ${f.outcome}`;
-    return el("section", { class: "witness" },
-      el("h3", {}, `Witness: ${escapeControls(title)}`), el("p", {}, escapeControls(change)),
-      before.length || after.length ? el("div", { class: "pair" }, tokenRow("first run", before, after), tokenRow("second run", after, before)) : null,
-      el("p", {}, "difference ", el("strong", {}, formatDifference(relative_difference)), ", ", escapeControls(origin)));
-  });
+  const shown = findings.filter((f) => f.witness && f.outcome !== "fail").map(witness);
   return [shown.slice(0, 1), collapsed(shown.length - 1, "witness", shown.slice(1))];
 }
 
