@@ -95,6 +95,14 @@ def test_a_named_check_fails_without_any_other_option(run: Run) -> None:
     assert run("prove", "model.py:bad", "--law", "causal", "-q")[0] == 1
 
 
+def test_a_misspelt_kind_gets_a_suggestion(run: Run) -> None:
+    code, _, error = run("audit", "model.py:good", "--as", "decodr")
+    assert (code, error) == (
+        2,
+        "orderproof: expected kind to be decoder or encoder; got 'decodr'; did you mean 'decoder'?\n",
+    )
+
+
 @pytest.mark.parametrize("command", ["audit", "prove"])
 def test_a_named_check_that_does_not_apply_is_undecided(command: str, run: Run) -> None:
     code, out, _ = run(command, "model.py:good", "--law", "padding")

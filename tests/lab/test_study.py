@@ -210,3 +210,13 @@ def test_a_missing_study_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="cannot read the study '.*bytes.yaml': it is not UTF-8 text"):
         load_study(str(tmp_path / "bytes.yaml"))
+
+
+def test_one_test_length_is_a_list_and_one_training_length_is_refused() -> None:
+    study = with_overrides(load_study("copy"), ["test_lengths=20", "learning_rates=0.01"])
+    assert {run.effective_test_lengths for run in study.runs()} == {(20,)}
+    assert list(study.learning_rates) == [0.01]
+    with pytest.raises(
+        UsageError, match="train_lengths: expected several values, such as train_lengths=2,512; got 512"
+    ):
+        with_overrides(load_study("copy"), ["train_lengths=512"])

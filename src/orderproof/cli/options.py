@@ -11,6 +11,7 @@ import typer
 from orderproof.catalogue.laws import compares_engines, find_law
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
+from orderproof.subject_spec import MODEL_KINDS, kind_assumption
 
 SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
@@ -38,10 +39,19 @@ Expect = Annotated[
         help="Set the expectation for a law, which makes it a check: permutation=fails; repeatable.",
     ),
 ]
+
+
+def _checked_kind(kind: str | None) -> str | None:
+    kind_assumption(kind)
+    return kind
+
+
 Kind = Annotated[
-    Literal["decoder", "encoder"] | None,
+    str | None,
     typer.Option(
         "--as",
+        metavar="|".join(MODEL_KINDS),
+        callback=_checked_kind,
         help="The kind of the model: expect what a decoder or an encoder should do. By default the model's own.",
     ),
 ]

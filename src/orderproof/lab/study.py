@@ -20,6 +20,8 @@ from orderproof.lab.sweep import sweep_runs
 from orderproof.registry import did_you_mean
 
 STUDY_KEYS = ("name", "about", "seeds", "learning_rates", "sweep_seeds")
+LIST_KEYS = ("learning_rates", "test_lengths")  # whose value is a list, also of one
+RANGE_KEY = "train_lengths"
 ENCODING_KEY, ARGUMENTS_KEY = "encoding", "encoding_arguments"
 
 
@@ -74,13 +76,15 @@ def with_overrides(study: StudyConfig, changes: list[str]) -> StudyConfig:
     base, grid, also, top_level = dict(study.base), dict(study.grid), list(study.also), {}
     for change in changes:
         key, value = _parse_override(change)
+        if key in LIST_KEYS and not isinstance(value, list):
+            value = [value]
         if key in STUDY_KEYS:
             top_level[key] = value
             continue
         grid.pop(key, None)
         also = [settings for settings in also if key not in settings]  # the override replaces these combinations
         base.pop(key, None)
-        if not isinstance(value, list) or key.endswith("_lengths") or key == "learning_rates":
+        if not isinstance(value, list) or key in (*LIST_KEYS, RANGE_KEY):
             base[key] = value
         else:
             grid[key] = value

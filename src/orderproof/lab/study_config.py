@@ -125,6 +125,8 @@ def validation_message(error: ValidationError) -> str:
     problem = error.errors()[0]
     field = ".".join(str(part) for part in problem["loc"])
     message = str(problem["msg"]).removeprefix("Value error, ")
+    if problem["type"] == "tuple_type":
+        message = f"expected several values, such as {field}=2,512; got {problem['input']!r}"
     if not message.startswith(("expected", f"{field}:")) and not isinstance(problem["input"], dict):
         message = f"{message}, got {problem['input']!r}"
     return f"{field}: {message}" if field and not message.startswith(f"{field}:") else message

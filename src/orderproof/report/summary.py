@@ -81,7 +81,7 @@ def _entry_clause(finding: Finding) -> str:
     if not places or finding.law in entry_map_phrases.LEAK_TITLES:
         return ""
     if len(places) > 1:
-        return f"order enters at {len(places):,} places, first {places[0]}"
+        return f"order enters at {len(places):,} lines, first {places[0]}"
     if finding.entries_complete is False:
         return f"order enters at {places[0]} and perhaps elsewhere"
     return f"order enters at one place, {places[0]}"

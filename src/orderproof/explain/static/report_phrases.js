@@ -16,7 +16,7 @@ export const lawName = (f) => withCallMode(f, f.law);
 export const lawTitle = (f) => (f.code ? `${f.code} ${lawName(f)}` : lawName(f));
 export const propertyName = (f) => withCallMode(f, f.trait || f.law);
 
-// "arch:gpt2: causal is proved for every length from 2 to 1,024; sees token order; order enters at 2 places, first
+// "arch:gpt2: causal is proved for every length from 2 to 1,024; sees token order; order enters at 2 lines, first
 // modeling_gpt2.py:575; 19 checks passed, none failed."
 export function summarySentence({ subject, findings, interrupted }) {
   const first = findings.find((f) => f.kind === "property" && f.outcome !== "not_applicable");
@@ -37,7 +37,7 @@ function traitClause(f) {
 function entryClause(f) {
   const places = [...new Set((f.entries ?? []).map((entry) => entry.source || entry.module).filter(Boolean))];
   if (!places.length || LEAK_TITLES[f.law]) return "";
-  if (places.length > 1) return `order enters at ${places.length.toLocaleString("en")} places, first ${places[0]}`;
+  if (places.length > 1) return `order enters at ${places.length.toLocaleString("en")} lines, first ${places[0]}`;
   return f.entries_complete === false ? `order enters at ${places[0]} and perhaps elsewhere` : `order enters at one place, ${places[0]}`;
 }
 
