@@ -58,7 +58,7 @@ function show({ model, sentences, same_tokens, tokens, rows, maps }) {
     el("p", { class: "shown-pair" }, sentences.map((sentence, i) => [i ? " / " : "", el("bdi", {}, escapeControls(sentence))])),
     cosineAxis(double),
     el("p", { class: "conclusion" }, explanation({ same_tokens, tokens, bare: double[1] })),
-    maps.length ? [el("p", { class: "quiet" }, "Attention weights of the first head of the first layer: a row for each query, a column for each key, in the same order."), attentionMaps(sentences, tokens, maps)] : null,
+    maps.length ? [el("p", { class: "quiet" }, "Attention weights of the first head in layer 1: query rows, key columns. [CLS] and [SEP] mark the start and the end."), attentionMaps(sentences, tokens, maps)] : null,
     el("details", {}, el("summary", {}, "The numbers, in float32 and float64"),
       table({ caption: `${escapeControls(model)}: distance between the vectors of the two sentences`, head: ["condition", "dtype", "cosine", "largest difference"],
         rows: rows.map((row) => [row.condition, row.dtype, cosine(row.cosine), formatDifference(row.max_abs_difference)]), numbers: [2, 3], name: "live" })));
