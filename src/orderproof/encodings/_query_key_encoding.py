@@ -66,8 +66,24 @@ class QueryKeyEncoding(PositionalEncoding):
         if result is not None:
             return result
         p, s, rows = self.check_inputs(q, k, q_positions, k_positions, lengths, out)
-        rotated = self.encode(q, p, side="q", lengths=rows), self.encode(k, s, side="k", lengths=rows)
+        same_positions = k_positions is None or k_positions is q_positions
+        rotated = self.encode_pair(q, k, p, p if same_positions else s, lengths=rows)
         return rotated if out is None else (out[0].copy_(rotated[0]), out[1].copy_(rotated[1]))
+
+    def encode_pair(
+        self,
+        q: Tensor,
+        k: Tensor,
+        q_positions: Tensor,
+        k_positions: Tensor,
+        *,
+        lengths: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """`encode` for queries and keys; ``k_positions is q_positions`` if they are at the same positions."""
+        return (
+            self.encode(q, q_positions, side="q", lengths=lengths),
+            self.encode(k, k_positions, side="k", lengths=lengths),
+        )
 
     def apply_kernel(
         self,

@@ -137,9 +137,20 @@ class RotaryBase(QueryKeyEncoding):
     ) -> Float[Tensor, "batch head token head_width"]:
         """Rotate queries or keys."""
         del side
-        cos, sin = self.cos_sin(positions, dtype=working_dtype(x), lengths=lengths)
-        if cos.dim() == 3:
-            cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+        return self._rotate_by(x, self.cos_sin(positions, dtype=working_dtype(x), lengths=lengths))
+
+    def encode_pair(
+        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor, *, lengths: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Rotate queries and keys; at the same positions they share their angles."""
+        dtype = working_dtype(q)
+        if k_positions is not q_positions or type(self).encode is not RotaryBase.encode or working_dtype(k) != dtype:
+            return super().encode_pair(q, k, q_positions, k_positions, lengths=lengths)
+        angles = self.cos_sin(q_positions, dtype=dtype, lengths=lengths)
+        return self._rotate_by(q, angles), self._rotate_by(k, angles)
+
+    def _rotate_by(self, x: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
+        cos, sin = (part.unsqueeze(1) if part.dim() == 3 else part for part in angles)
         return apply_rotary(x, cos, sin, layout=self.layout)
 
     def cos_sin(
