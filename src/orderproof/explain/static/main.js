@@ -16,12 +16,13 @@ import { reverseStep } from "./step_reverse.js";
 import { ROPE_KEY, ROPE_QUERY, ropeScore } from "./rope_picture.js";
 import { wordVector } from "./seeded_random.js";
 import { sentencesStep } from "./step_sentences.js";
-import { model } from "./state.js";
-import { startStory } from "./steps.js";
+import { model, swapIfUntouched } from "./state.js";
+import { startStory, startsLater } from "./steps.js";
 import { trainedModelStep } from "./trained_model.js";
 import { differencesOf, PROBE_TOKENS, REPLACEMENT_TOKENS } from "./verdict.js";
 import { wordBar } from "./word_bar.js";
 
+if (startsLater()) swapIfUntouched(); // before the words are drawn: they do not slide when the page opens
 wordBar();
 reportPanel();
 studyPanel();

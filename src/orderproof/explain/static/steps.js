@@ -2,12 +2,11 @@
 import { byId, el, fill } from "./dom.js";
 import { subscribe, swapIfUntouched } from "./state.js";
 
-const steps = [];
+const steps = [...document.querySelectorAll("main > section")];
 let current = null;
 
 // render: by the id of a step, what draws it; a step without one is text.
 export function startStory(render) {
-  steps.push(...document.querySelectorAll("main > section"));
   fill(byId("contents-list"), chapters().map(([chapter, own]) => [
     el("li", { class: "chapter" }, el("h3", {}, chapter), el("ol", {}, own.map((step) => el("li", {}, el("a", { href: `#${step.id}` }, title(step)))))),
   ]));
@@ -27,6 +26,9 @@ function chapters() {
   for (const step of steps) found.set(step.dataset.chapter, [...(found.get(step.dataset.chapter) ?? []), step]);
   return [...found];
 }
+
+// True if the address is that of a step after the first.
+export const startsLater = () => steps.indexOf(wanted()) > 0;
 
 const wanted = () => steps.find((step) => step.id === decodeHash(location.hash)) ?? steps[0];
 
