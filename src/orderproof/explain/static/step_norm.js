@@ -15,10 +15,10 @@ const OTHER_WORDS = ["mouse", "horse", "fish", "bird", "fox", "owl", "bee", "cow
 export function shownParts() {
   const { attention, feedForward, normBeforeAttention, normBeforeFeedForward } = layerParts(WEIGHTS, 0, { encoding: ENCODINGS.none, causal: false });
   return [
-    { key: "norm", title: "Norm", does: "A row minus its mean, divided by its standard deviation.", rows: normBeforeAttention },
+    { key: "norm", title: "Norm", does: "A row minus its mean, over its standard deviation; then scaled and shifted.", rows: normBeforeAttention },
     { key: "feed-forward", title: "Feed-forward", does: "A row times a matrix, a nonlinear function, another matrix.", rows: feedForward },
-    { key: "add", title: "Add", does: "A row plus what feed-forward makes of it.", rows: (x) => add(x, feedForward(normBeforeFeedForward(x))) },
-    { key: "attention", title: "Attention", does: "A weighted sum over all rows.", rows: attention },
+    { key: "add", title: "Add", does: "A row plus what feed-forward makes of it after Norm.", rows: (x) => add(x, feedForward(normBeforeFeedForward(x))) },
+    { key: "attention", title: "Attention", does: "Weighted sums of the values of all rows.", rows: attention },
   ];
 }
 
