@@ -8,6 +8,7 @@ shows its real error.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,12 +24,16 @@ from orderproof.prover.tolerances import ROUNDING_RUNS
 _KNOWN_PRECISION = ("aten", "prims")  # operators of other libraries may compute in any dtype inside
 # Operators that move or select values: their results are exact. One that is missing here makes the noise too large.
 _EXACT = frozenset({
-    "abs", "amax", "amin", "cat", "clamp", "clamp_max", "clamp_min", "clone", "constant_pad_nd", "copy",
-    "detach_copy", "embedding", "expand_copy", "fill", "flip", "fmax", "fmin", "full_like", "gather", "index",
+    "abs", "amax", "amin", "cat", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "constant_pad_nd", "copy",
+    "detach_copy", "embedding", "expand_copy", "fill", "flip", "floor", "fmax", "fmin", "full_like", "gather", "index",
     "index_copy", "index_put", "index_select", "kthvalue", "masked_fill", "masked_scatter", "masked_select", "max",
     "max_pool1d", "max_pool2d_with_indices", "maximum", "median", "min", "minimum", "neg", "ones_like", "relu",
-    "repeat", "resolve_neg", "roll", "scatter", "select_scatter", "slice_scatter", "sort", "split_copy", "stack",
-    "take", "topk", "tril", "triu", "where", "zero", "zeros_like",
+    "repeat", "resolve_neg", "roll", "round", "scatter", "select_scatter", "sign", "slice_scatter", "sort",
+    "split_copy", "stack", "take", "topk", "tril", "triu", "trunc", "where", "zero", "zeros_like",
+})  # fmt: skip
+# Exact on whole numbers as long as no partial sum is too large for the dtype: masks, counts and positions in queues.
+_EXACT_ON_WHOLE_NUMBERS = frozenset({
+    "_to_copy", "add", "addmm", "baddbmm", "bmm", "cumsum", "dot", "mm", "mul", "mv", "rsub", "sub", "sum",
 })  # fmt: skip
 _UNKNOWN_EPS = torch.finfo(torch.bfloat16).eps
 
@@ -48,9 +53,11 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
         known = func.namespace in _KNOWN_PRECISION
-        if known and func._schema.name.removeprefix("aten::").rstrip("_") in _EXACT:
+        name = func._schema.name.removeprefix("aten::").rstrip("_")
+        whole = known and name in _EXACT_ON_WHOLE_NUMBERS and _is_exact_on(pytree.tree_leaves((args, kwargs)))
+        result = func(*args, **kwargs)
+        if whole or (known and name in _EXACT):
             return result
         floats = [x for x in pytree.tree_leaves((args, kwargs)) if _is_floating(x)]
         if not floats:
@@ -77,6 +84,22 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         signs.bernoulli_(0.5, generator=self._generators[tensor.device]).mul_(2).sub_(1)
         real = torch.promote_types(tensor.real.dtype, torch.float32)
         tensor.mul_(1 + signs.to(real) * (eps if known else max(eps, _UNKNOWN_EPS)))
+
+
+def _is_exact_on(arguments: list[Any]) -> bool:
+    """True if sums of products of these numbers are whole and small enough to be exact in their dtypes."""
+    bound, limit, count = 1.0, math.inf, 1
+    for x in arguments:
+        if isinstance(x, float) and not x.is_integer():
+            return False
+        if isinstance(x, int | float):
+            bound *= max(1.0, abs(x))
+        elif _is_floating(x) and x.numel():
+            if x.is_complex() or not bool((x == x.round()).all()):
+                return False
+            bound *= max(1.0, float(x.abs().max()))
+            limit, count = min(limit, 1 / _eps(x)), max(count, x.numel())
+    return bound * count <= limit
 
 
 def _eps(x: Tensor) -> float:
