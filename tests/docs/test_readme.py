@@ -118,7 +118,7 @@ def test_the_gallery_has_every_encoding_and_its_picture():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("study", ["copy", "extrapolate", "reverse", "who_did_what"])
+@pytest.mark.parametrize("study", ["copy", "extrapolate", "length_generalisation", "reverse", "who_did_what"])
 def test_a_study_concludes_in_two_sentences_with_numbers_of_its_tables(study: str):
     text = (ROOT / f"docs/studies/{study}.md").read_text(encoding="utf-8")
     conclusion = text.partition("## Conclusion\n")[2].partition("\n## ")[0].strip()

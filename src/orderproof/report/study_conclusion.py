@@ -50,7 +50,8 @@ def _trained_sentence(study: Study) -> str:
     failed = [cell for cell in study.cells if cell.solves_trained_lengths is False]
     text = f"{len(solved)} of {len(study.cells)} cells solve the trained lengths (0.95 or more)"
     if not failed:
-        return f"All {len(study.cells)} cells solve the trained lengths (0.95 or more)."
+        solve = "The only cell solves" if len(solved) == 1 else f"All {len(solved)} cells solve"
+        return f"{solve} the trained lengths (0.95 or more)."
     return f"{text}; {_with_scores(failed, _trained)} {_do(failed)} not, and {_are(failed)} not compared beyond them."
 
 
