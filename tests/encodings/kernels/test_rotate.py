@@ -141,6 +141,17 @@ def test_infinities_and_nans_are_kept() -> None:
         assert not found[0, 0, 0, 1].isfinite()
 
 
+def test_every_bfloat16_number_keeps_its_kind_and_rounds_like_torch() -> None:
+    every = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
+    partners = torch.tensor([1.0, 0.0, float("inf"), -float("inf"), float("nan")], dtype=torch.bfloat16)
+    q = torch.stack([every.expand(len(partners), -1), partners.unsqueeze(1).expand(-1, len(every))], dim=-1)
+    q, p = q.reshape(1, len(partners), len(every), 2), positions.arange(len(every)) % 7
+    found, _ = Rotary(2).rotate(q, q, p)
+    expected, _ = through_torch(Rotary(2), q, q, p)
+    assert torch.equal(found.isnan(), expected.isnan())
+    assert torch.equal(found.nan_to_num(7.0), expected.nan_to_num(7.0))
+
+
 @LAYOUTS
 def test_first_and_second_derivatives_are_those_of_the_formula(layout: str) -> None:
     rotary, p = Rotary(4, layout=layout), positions.offset(5, 3)

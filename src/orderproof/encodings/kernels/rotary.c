@@ -79,12 +79,13 @@ INLINE float wide_bf16(bf16 x) {
     return y;
 }
 
-/* Round to nearest, ties to even, like torch. Rounding before the shift keeps it in 32 bits. */
+/* Round to nearest, ties to even, like torch. Rounding before the shift keeps it in 32 bits.
+ * A NaN stays one without a branch, which took a sixth of the time: it comes from a bfloat16 operand, or it is the
+ * processor's own, because cosines and sines are finite. The low half of both is zero, and rounding carries nothing. */
 INLINE bf16 narrow_bf16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, 4);
-    const uint32_t rounded = bits + 0x7fff + ((bits >> 16) & 1);
-    bf16 y = {(uint16_t)((x == x ? rounded : 0x7fc00000) >> 16)};
+    bf16 y = {(uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
     return y;
 }
 
