@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+import torch
 
 from benchmarks import encodings as benchmark
 
@@ -29,7 +30,33 @@ def test_ratios_are_taken_within_a_round():
 
 
 def test_every_table_has_a_title_that_names_its_limit():
-    assert set(benchmark.TABLES) == {"rotate", "decode", "bias", "train", "table"}
-    (page,) = benchmark.train(1)
-    assert "limit" in page[0]
-    assert len({len(line) for line in page[1]}) == 1
+    names = {"rotate", "decode", "positions", "stack", "errors", "bias", "train", "table"}
+    assert set(benchmark.TABLES) == names
+    ((title, lines, missed),) = benchmark.train(1)
+    assert "limit" in title
+    assert len({len(line) for line in lines}) == 1
+    assert benchmark.verdict(missed) == (f"Limits missed: {missed[0]}." if missed else "No limit is missed.")
+    assert benchmark.verdict(["a: 2", "b: 3"]) == "Limits missed: a: 2; b: 3."
+
+
+def test_the_page_names_instruction_sets_and_caches():
+    named, features, *_ = benchmark.processor()
+    assert f"torch {torch.__version__}" in named
+    assert features.startswith("Instruction sets: ")
+    assert "Caches: " in features
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # x-transformers' einops
+def test_every_scheme_of_a_compiled_stack_gives_the_same_numbers():
+    stack = benchmark.compiled_stack
+    schemes = {
+        "hf": stack.Transformers, "x": stack.XTransformers, "table": stack.TableInMemory, "ours": stack.Ours
+    }  # fmt: skip
+    calls = stack.calls_of(schemes, (1, 2, 7, 8), torch.float32, compiled=False, opaque=False)
+    results = {name: call() for name, call in calls.items()}
+    for name in ("hf", "table"):
+        assert torch.allclose(results[name], results["ours"], atol=1e-5), name
+    # x-transformers rotates neighbouring features, and the seed gives all stacks the same weights.
+    assert not torch.allclose(results["x"], results["ours"], atol=1e-5)
+    opaque = stack.calls_of(schemes, (1, 2, 7, 8), torch.float32, compiled=False, opaque=True)
+    assert all(call().shape == (1, 7, 16) for call in opaque.values())
