@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import platform
 from pathlib import Path
 
@@ -26,8 +27,9 @@ def processor() -> list[str]:
     today = dt.datetime.now(dt.UTC).date()
     has = (fields.get("flags") or fields.get("Features") or "").split()
     sets = ", ".join(name for name in _FEATURES if name in has) or "unknown"
+    load = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
     lines = [
-        f"{today}, {model}, one thread, torch {torch.__version__}, {kernel}.",
+        f"{today}, {model}, one thread, torch {torch.__version__}, {kernel}; {load}.",
         f"Instruction sets: {sets} (torch uses {torch.backends.cpu.get_cpu_capability()}). Caches: {_caches()}.",
     ]
     if "avx512f" not in has:
