@@ -184,7 +184,7 @@ class _SettingInputs:
         visible = index.unsqueeze(-1) >= index if self.causal else index.unsqueeze(-1) >= 0 * index
         if self.setting != DEFAULT_SETTING:
             visible = visible & batch_layout.same_document_mask(tokens, device)
-        return torch.where(visible, 0.0, torch.finfo(dtype).min).to(dtype)
+        return torch.zeros(tokens, tokens, dtype=dtype, device=device).masked_fill(~visible, torch.finfo(dtype).min)
 
 
 def _call_error(subject: Subject) -> str:
