@@ -55,10 +55,24 @@ def test_known_modules_need_no_examples(module, axis, shape):
 
 
 def test_other_modules_need_example_inputs():
-    with pytest.raises(
-        SubjectError, match=r"Linear: its inputs are unknown; give example inputs: name a function that"
-    ):
-        from_module(nn.Linear(3, 4))
+    for module in (nn.Bilinear(3, 4, 5), nn.Conv1d(3, 4, 1), nn.Sequential(nn.Flatten(), nn.Linear(3, 4))):
+        with pytest.raises(SubjectError, match=r": its inputs are unknown; give example inputs: name a function that"):
+            from_module(module)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "note"),
+    [
+        (nn.Linear(3, 4), (2, 7, 3), "vectors of width 3, from the module"),
+        (nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 5)), (2, 7), "token ids below 9, from 0"),
+        (nn.Sequential(nn.Linear(4, 9), nn.Linear(9, 2)), (2, 7, 4), "vectors of width 4, from 0"),
+    ],
+)
+def test_inputs_are_derived_from_the_first_layer(module, shape, note):
+    subject = from_module(module)
+    (example,) = subject.sample(7).inputs
+    assert example.shape == shape
+    assert f"input: {note}; if it takes others, give example inputs" in subject.notes
 
 
 def test_lengths_and_rows_are_drawn_like_the_examples():

@@ -56,7 +56,7 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
             if _is_without_theorem(results) and not isinstance(context.in_call_mode(mode), str):
                 found = _prove_in_call_mode(context, law, mode, options)
                 results += [expected_as_in_plain_call(f, results) for f in found] if options.states_nothing else found
-    return tuple(results)
+    return tuple(with_remedy(finding, law) for finding in results)
 
 
 def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, options: ProofOptions) -> list[Finding]:
@@ -77,7 +77,7 @@ def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, o
     }
     if options.every_length and not options.uniform_entries:  # which make another model of it
         found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
-    return [with_remedy(f.model_copy(update=update), law) for f in found]
+    return [f.model_copy(update=update) for f in found]
 
 
 def _is_without_theorem(findings: Sequence[Finding]) -> bool:

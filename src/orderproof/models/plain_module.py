@@ -18,6 +18,7 @@ from torch.export import ExportedProgram
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
 from orderproof.models.call_arguments import TriangularMask, WithMasks, template_call, triangular_mask
+from orderproof.models.derived_inputs import derive_inputs
 from orderproof.models.exported_program import exported_module
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
@@ -98,7 +99,8 @@ def from_module(
     original = module
     is_stated = token_axis is not None or inputs is None
     if inputs is None:
-        module, examples, default_axis = _default_inputs(module, name)
+        module, examples, default_axis, input_notes = _default_inputs(module, name)
+        notes = (*notes, *input_notes)
         token_axis = default_axis if token_axis is None else token_axis
     else:
         module, examples = _as_positional(module, inputs, name)
@@ -209,7 +211,8 @@ def _without_masks(
     return WithMasks(module, masks, (kept.index(first), axis)), rest, notes
 
 
-def _default_inputs(module: nn.Module, name: str) -> tuple[nn.Module, tuple[Tensor, ...], int]:
+def _default_inputs(module: nn.Module, name: str) -> tuple[nn.Module, tuple[Tensor, ...], int, tuple[str, ...]]:
+    """The module, its inputs, their token axis, and notes on them. Raises `SubjectError` if they are unknown."""
     layer = module.layers[0] if isinstance(module, nn.TransformerEncoder) else module
     attention = layer.self_attn if isinstance(layer, nn.TransformerEncoderLayer) else layer
     if isinstance(attention, nn.MultiheadAttention):
@@ -219,9 +222,12 @@ def _default_inputs(module: nn.Module, name: str) -> tuple[nn.Module, tuple[Tens
     elif isinstance(attention, nn.Module) and isinstance(getattr(module, "width", None), int):
         width, first = int(module.width), True  # type: ignore[arg-type]
     else:
-        raise SubjectError(f"{name}: its inputs are unknown; {EXAMPLE_INPUTS_HINT}")
+        derived = derive_inputs(module, name)
+        if derived is None:
+            raise SubjectError(f"{name}: its inputs are unknown; {EXAMPLE_INPUTS_HINT}")
+        return module, (derived[0],), 1, (derived[1],)
     shape = (BATCH_SIZE, MIN_DEFAULT_LENGTH, width) if first else (MIN_DEFAULT_LENGTH, BATCH_SIZE, width)
-    return module, (torch.randn(shape, generator=torch.Generator().manual_seed(0)),), 1 if first else 0
+    return module, (torch.randn(shape, generator=torch.Generator().manual_seed(0)),), 1 if first else 0, ()
 
 
 def _is_pretrained(module: nn.Module) -> bool:
