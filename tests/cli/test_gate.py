@@ -95,14 +95,6 @@ def test_a_named_check_fails_without_any_other_option(run: Run) -> None:
     assert run("prove", "model.py:bad", "--law", "causal", "-q")[0] == 1
 
 
-def test_a_misspelt_kind_gets_a_suggestion(run: Run) -> None:
-    code, _, error = run("audit", "model.py:good", "--as", "decodr")
-    assert (code, error) == (
-        2,
-        "orderproof: expected kind to be decoder or encoder; got 'decodr'; did you mean 'decoder'?\n",
-    )
-
-
 @pytest.mark.parametrize("command", ["audit", "prove"])
 def test_a_named_check_that_does_not_apply_is_undecided(command: str, run: Run) -> None:
     code, out, _ = run(command, "model.py:good", "--law", "padding")
@@ -187,7 +179,7 @@ def test_the_seed_determines_the_weights_that_a_function_draws(run: Run) -> None
 def test_a_kind_that_does_not_exist_is_refused(run: Run) -> None:
     code, out, err = run("audit", "model.py:bad", "--as", "decodr")
     assert (code, out) == (2, "")
-    assert "'decodr' is not one of 'decoder', 'encoder'" in err
+    assert err == "orderproof: expected kind to be decoder or encoder; got 'decodr'; did you mean 'decoder'?\n"
     with pytest.raises(UsageError, match="expected kind to be decoder or encoder; got 'decodr'; did you mean"):
         audit(nn.TransformerEncoderLayer(8, 2, batch_first=True), kind="decodr")
 

@@ -49,7 +49,7 @@ def test_the_patches_of_a_plain_vit_are_its_tokens(positions, pooled):
     report = audit(subject, laws=["permutation", "causal", "batch"])
     verdicts = {f.law: f.verdict for f in report.findings}
     assert verdicts["permutation"] == ("refuted" if positions else "proved")
-    assert verdicts["causal"] == ("not_applicable" if pooled else "refuted")
+    assert verdicts["causal"] == ("undecided" if pooled else "refuted")  # named, it does not apply to a pooled output
     assert verdicts["batch"] == "proved"
     names = "[batch, 16]" if pooled else "[batch, 1+token, 16]"
     assert report.subject.axes["output"] == f"{names}, from the graph"
