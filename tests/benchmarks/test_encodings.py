@@ -32,10 +32,11 @@ def test_ratios_are_taken_within_a_round():
 def test_every_table_has_a_title_that_names_its_limit():
     names = {"rotate", "decode", "positions", "stack", "errors", "bias", "train", "table"}
     assert set(benchmark.TABLES) == names
-    ((title, lines, missed),) = benchmark.train(1)
+    ((title, lines, missed),) = benchmark.train(1)  # which limits it misses depends on the load of the machine
     assert "limit" in title
     assert len({len(line) for line in lines}) == 1
-    assert benchmark.verdict(missed) == (f"Limits missed: {missed[0]}." if missed else "No limit is missed.")
+    assert all(": " in each for each in missed)
+    assert benchmark.verdict([]) == "No limit is missed."
     assert benchmark.verdict(["a: 2", "b: 3"]) == "Limits missed: a: 2; b: 3."
 
 
