@@ -122,6 +122,11 @@ def operator_name(node: Node) -> str:
     return str(node.target)
 
 
+def base_name(node: Node) -> str:
+    """The operator without its library and overload: ``softmax`` of ``aten.softmax.int``."""
+    return operator_name(node).removeprefix("aten.").partition(".")[0]
+
+
 def is_reshape(node: Node) -> bool:
     """True for an operator that divides the entries of a tensor into other axes, in their order."""
-    return operator_name(node).removeprefix("aten.").partition(".")[0] in _RESHAPES
+    return base_name(node) in _RESHAPES

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch.fx import Node
 
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.entries import Frame, frame_of, is_reshape
+from orderproof.auditing.entries import Frame, base_name, frame_of, is_reshape
 from orderproof.auditing.source_name import is_own_file
 from orderproof.laws import ProvedLaw
 from orderproof.prover.domain.constants import Constants
@@ -115,7 +115,7 @@ def change_of_line(law: ProvedLaw, leak: Node, view: MaskView | None) -> tuple[F
 
 def _form(user: Node, mask: Node, constants: Constants) -> MaskForm | None:
     """Return how an operator reads a mask; None if it is not known."""
-    name = str(user.target).removeprefix("aten.").partition(".")[0]
+    name = base_name(user)
     arguments = list(user.args)
     if name == "scaled_dot_product_attention":
         given = arguments[3] if len(arguments) > 3 else user.kwargs.get("attn_mask")
@@ -138,7 +138,7 @@ def _form(user: Node, mask: Node, constants: Constants) -> MaskForm | None:
 def _form_of_result(combined: Node, form: MaskForm, constants: Constants) -> MaskForm | None:
     """Return the form if an operator reads the combination of a mask with others so: what the mask hides is hidden."""
     for user in combined.users:
-        name = str(user.target).removeprefix("aten.").partition(".")[0]
+        name = base_name(user)
         found = (
             _form_of_result(user, form, constants) if name in _LAYOUT_OPERATORS else _form(user, combined, constants)
         )
@@ -163,7 +163,7 @@ def _line_of(mask: Node, use: Frame) -> Frame:
     """
     node = mask
     while (frame := frame_of(node)).source in ("", use.source):
-        name = str(node.target).removeprefix("aten.").partition(".")[0]
+        name = base_name(node)
         before = node.all_input_nodes[0] if node.all_input_nodes and name in _LAYOUT_OPERATORS else None
         if before is None or getattr(before.meta.get("val"), "ndim", 2) < 2:
             return use

@@ -10,6 +10,7 @@ import torch
 from orderproof.auditing.execution import named_tensors
 from orderproof.errors import OrderproofError, failure_reason
 from orderproof.laws import TokenDim
+from orderproof.laws.proved.proved_law import UNKNOWN_ROWS
 from orderproof.models.axes import (
     FROM_GRAPH,
     ROWS,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from orderproof.auditing.context import AuditContext
 
 MAX_PREFIX = 2  # entries of an output of images besides the patches: a class and a distillation token
-NO_ROWS = "which row each entry of the output belongs to is not known"
 
 
 def find_output_axes(context: AuditContext) -> dict[str, OutputAxes]:
@@ -95,7 +95,7 @@ def _start_axes(context: AuditContext) -> dict[Node, dict[int, str]]:
 def _axes_by_growth(context: AuditContext, name: str, shape: Shape, grown: list[dict[str, Shape]]) -> OutputAxes:
     """The axes of an output whose first one runs over rows."""
     row = 0 if shape and shape[0] == context.batch_size else None
-    no_row = "" if row == 0 else NO_ROWS
+    no_row = "" if row == 0 else UNKNOWN_ROWS
     larger = tuple(g[name] for g in grown if name in g)
     if larger and len(larger) == len(grown):
         found = CalledShapes(shape, larger, None, context.token_count, None).axes(name)

@@ -112,7 +112,7 @@ _PADDED = {  # the same for a row with pads on its left
 }
 
 
-WRITE_OLDER_KEYS = (
+_WRITE_OLDER_KEYS = (
     'file = Path(folder) / "config.json"',
     "file.write_text(json.dumps(json.loads(file.read_text()) | OLDER_KEYS.get(name, {})))",
 )
@@ -147,7 +147,7 @@ def script(group: DifferenceGroup) -> str:
         ["import numpy as np", "import torch", *(line for line in engine.imports if line.startswith("import"))]
     )
     named = [line for line in engine.imports if line.startswith("from")]
-    steps = "\n".join(engine.steps) + WRITE_OLDER_KEYS[0] * bool(older)
+    steps = [*(_WRITE_OLDER_KEYS if older else ()), *engine.steps]
     lines = [
         f'"""{group.engine} and transformers compute other logits from the same checkpoint and tokens.',
         "",
@@ -156,7 +156,7 @@ def script(group: DifferenceGroup) -> str:
         "",
         *["import json"] * bool(older),
         *engine.standard,
-        *["from pathlib import Path"] * ("Path(" in steps),
+        *["from pathlib import Path"] * any("Path(" in line for line in steps),
         "from tempfile import TemporaryDirectory",
         "",
         *plain,
@@ -177,7 +177,7 @@ def script(group: DifferenceGroup) -> str:
         "    with torch.no_grad(), TemporaryDirectory() as folder:",
         "        expected = model(tokens).logits[0].numpy()",
         "        model.save_pretrained(folder)",
-        *(f"        {line}" for line in [*(WRITE_OLDER_KEYS if older else ()), *engine.steps]),
+        *(f"        {line}" for line in steps),
         "    difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()",
         "    first = int((difference > 1e-5).argmax())",
         '    print(f"{name}: differs by up to {difference.max():.2g}, first at token {first}")',

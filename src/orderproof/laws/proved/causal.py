@@ -24,12 +24,14 @@ from orderproof.batch_layout import padding_slots
 from orderproof.errors import OutputShapeError
 from orderproof.laws.causal_mask_line import causal_line_change
 from orderproof.laws.proved.proved_law import (
+    UNKNOWN_ROWS,
     IndependenceLaw,
     InputChange,
     TokenAxis,
     TokenDim,
     axis_tuple,
     evenly_spaced,
+    rows_and_tokens,
 )
 from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, constant_dependence
 from orderproof.prover.domain.move import STILL
@@ -37,7 +39,6 @@ from orderproof.prover.logic.terms import Formula, Term, at_most, less, variable
 from orderproof.prover.symbolic.statement import MASK, TOKENS, Statement, is_real
 from orderproof.records.audit import Expectation, Remedy
 
-UNKNOWN_ROWS = "which row each entry of the output belongs to is not known"
 LEAST_TOKENS_OF_A_FORM = 4  # below, a causal mask that is off by one looks like a short window
 
 
@@ -163,15 +164,14 @@ class CausalLawAtRealTokens(CausalLaw):
             return None
         real = np.zeros((shape[0], shape[token.dim]), dtype=bool)
         real[:, token.prefix_length : token.prefix_length + tokens] = _real_slots(shape[0], tokens)
-        sizes = [size if d in (0, token.dim) else 1 for d, size in enumerate(shape)]
-        return np.broadcast_to(real.reshape(sizes), shape)
+        return np.broadcast_to(real.reshape(rows_and_tokens(shape, token.dim)), shape)
 
     def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
         dims = [d for d, size in enumerate(shape) if size == tokens]
         if len(dims) != 1 or dims[0] == 0 or shape[0] != rows:
             return None
         allowed = np.where(_real_slots(rows, tokens), np.arange(tokens), ALWAYS)
-        return allowed.reshape([size if d in (0, dims[0]) else 1 for d, size in enumerate(shape)])
+        return allowed.reshape(rows_and_tokens(shape, dims[0]))
 
     def forbidden_pairs(self, tokens: int, rows: int = 1) -> NDArray[np.bool_]:
         pairs: NDArray[np.bool_] = super().forbidden_pairs(tokens, rows) & _real_slots(rows, tokens)[0][:, None]

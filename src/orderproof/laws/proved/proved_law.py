@@ -54,6 +54,14 @@ class TokenDim:
     is_known: bool = False
 
 
+UNKNOWN_ROWS = "which row each entry of the output belongs to is not known"
+
+
+def rows_and_tokens(shape: Shape, axis: int) -> list[int]:
+    """The shape that puts [row, token] on axis 0 and `axis`; [1, token] if tokens are the first axis."""
+    return [size if d in (0, axis) else 1 for d, size in enumerate(shape)]
+
+
 def extend_permutation(p: Permutation, offset: int, size: int) -> Permutation:
     """A permutation of tokens as a permutation of a dimension with other entries before and after them."""
     result = np.arange(size)

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from orderproof.errors import OutputShapeError
-from orderproof.laws.proved.proved_law import IndependenceLaw, InputChange, TokenAxis, TokenDim, axis_tuple
+from orderproof.laws.proved.proved_law import (
+    UNKNOWN_ROWS,
+    IndependenceLaw,
+    InputChange,
+    TokenAxis,
+    TokenDim,
+    axis_tuple,
+    rows_and_tokens,
+)
 from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, compress, constant_dependence
 from orderproof.prover.domain.move import STILL
 
@@ -50,7 +58,7 @@ class ReplacementLaw(IndependenceLaw):
         slots = self.replaced_slots(
             shape[0] if axis else 1, shape[axis]
         )  # rows are distinguished only if they are the first axis
-        level = np.where(slots, 0, NEVER).astype(np.int64).reshape(_broadcast_shape(shape, axis))
+        level = np.where(slots, 0, NEVER).astype(np.int64).reshape(rows_and_tokens(shape, axis))
         return Fact(shape, (STILL,) * rank, compress(level))
 
     def missing_property(
@@ -59,7 +67,7 @@ class ReplacementLaw(IndependenceLaw):
         over = np.broadcast_to(fact.dependence, fact.shape) > NEVER
         unchanged = self._unchanged_entries(fact.shape, dims, tokens, rows)
         if unchanged is None:
-            return "which row each entry of the output belongs to is not known"
+            return UNKNOWN_ROWS
         if not (over & unchanged).any():
             return None
         where = tuple(int(i) for i in np.argwhere(over & unchanged)[0])
@@ -86,14 +94,14 @@ class ReplacementLaw(IndependenceLaw):
             return None
         slots = np.repeat(whole[:, None], shape[token.dim], axis=1)
         slots[:, token.prefix_length : token.prefix_length + tokens] = unchanged
-        return np.broadcast_to(slots.reshape(_broadcast_shape(shape, token.dim)), shape)
+        return np.broadcast_to(slots.reshape(rows_and_tokens(shape, token.dim)), shape)
 
     def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
         dims = [d for d, size in enumerate(shape) if size == tokens]
         if len(dims) != 1 or dims[0] == 0 or shape[0] != rows:
             return None
         unchanged = self.unchanged_slots(rows, tokens)
-        return np.where(unchanged, NEVER, ALWAYS).reshape(_broadcast_shape(shape, dims[0]))
+        return np.where(unchanged, NEVER, ALWAYS).reshape(rows_and_tokens(shape, dims[0]))
 
     def forbidden_pairs(self, tokens: int, rows: int = 1) -> SlotMask:
         unchanged, replaced = self.unchanged_slots(rows, tokens)[0], self.replaced_slots(rows, tokens)[0]
@@ -123,7 +131,7 @@ class ReplacementLaw(IndependenceLaw):
         rows, tokens = change.replaced_slots.shape
         unchanged = self._unchanged_entries(tuple(first.shape), dims, tokens, rows)
         if unchanged is None:
-            raise OutputShapeError("which row each entry of the output belongs to is not known")
+            raise OutputShapeError(UNKNOWN_ROWS)
         mask = torch.from_numpy(np.array(unchanged))
         return first[mask], second[mask]
 
@@ -133,8 +141,3 @@ class ReplacementLaw(IndependenceLaw):
         unchanged = self._unchanged_entries(shape, dims, tokens)
         assert unchanged is not None
         return tuple(int(i) for i in np.argwhere(unchanged)[index[0]])
-
-
-def _broadcast_shape(shape: Shape, axis: int) -> list[int]:
-    """The shape that puts [row, token] on axis 0 and `axis`; [1, token] if tokens are the first axis."""
-    return [s if d in (0, axis) else 1 for d, s in enumerate(shape)]
