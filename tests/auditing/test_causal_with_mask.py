@@ -13,8 +13,10 @@ from orderproof import audit
 from orderproof.auditing.api import audit_context, report_on_law
 from orderproof.auditing.certificates import certificates_of
 from orderproof.auditing.context import AuditContext
+from orderproof.auditing.witness import WitnessSearch
 from orderproof.batch_layout import padding_slots
 from orderproof.errors import CertificateError
+from orderproof.laws import find_proved_law
 from orderproof.models import from_module
 from orderproof.prover.recheck import recheck
 from orderproof.prover.recheck.reading import digest_of
@@ -74,6 +76,13 @@ class JoinedWhereFew(JoinedMasks):
         return super().attend(query, key, value, None if keys is None or int(keys.sum()) > MANY else keys)
 
 
+class NamedMask(FlagWithoutMask):
+    """The mask has a name whose meaning is not known."""
+
+    def forward(self, input_ids: Tensor, visible_mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        return super().forward(input_ids, visible_mask)
+
+
 def _causal(model: type[Decoder]) -> tuple[AuditContext, tuple[Finding, ...]]:
     torch.manual_seed(0)
     subject = from_module(model(), (torch.randint(0, 50, (2, 7)),))
@@ -123,3 +132,22 @@ def test_a_proof_in_padded_calls_is_of_real_tokens_and_is_rechecked() -> None:
     everywhere["digest"] = digest_of({key: value for key, value in everywhere.items() if key != "digest"})
     with pytest.raises(CertificateError, match="may depend, at some token, on one that it must not depend on"):
         recheck(everywhere)
+
+
+def test_a_mask_that_cannot_be_given_is_noted() -> None:
+    context, (plain,) = _causal(NamedMask)
+    assert plain.verdict == "proved"
+    proved = "OP201 causal is proved with the defaults of visible_mask in forward"
+    assert f"{proved}; whether it holds with a mask was not checked" in context.notes
+
+
+def test_ids_that_are_the_same_in_both_draws_do_not_make_a_proof_vacuous() -> None:
+    context = audit_context(from_module(JoinedMasks(), (torch.zeros(2, 7, dtype=torch.long) + torch.arange(7) % 2,)))
+    law = find_proved_law("causal")
+    search = WitnessSearch(context, law, "output", context.dims_for(law, "output"), None)
+    tokens, others = search.tokens(7)
+    for row in (0, -1):
+        others.inputs[0][:, row] = tokens.inputs[0][:, row]
+    search.tokens = lambda length: (tokens, others)  # type: ignore[method-assign]
+    others.inputs[0][:, 1:-1] = 1 - tokens.inputs[0][:, 1:-1]
+    assert search.mixes_tokens()

@@ -25,6 +25,7 @@ from orderproof.auditing.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.captured_graph import module_path
+from orderproof.prover.recording.assumptions import DEFAULTS_ASSUMPTION
 from orderproof.records.audit import Deviation, Expectation, Finding, Scope, Verdict
 
 
@@ -53,7 +54,11 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
     results = [finding for mode in call_modes for finding in _prove_in_call_mode(context, law, mode, options)]
     if options.every_length and not options.uniform_entries:
         for mode in law.call_modes_without_theorem:
-            if _is_without_theorem(results) and not isinstance(context.in_call_mode(mode), str):
+            if not _is_without_theorem(results):
+                continue
+            if isinstance(context.in_call_mode(mode), str):
+                _note_unchecked_mask(context, law, results)
+            else:
                 found = _prove_in_call_mode(context, law, mode, options)
                 results += [expected_as_in_plain_call(f, results) for f in found] if options.states_nothing else found
     return tuple(with_remedy(finding, law) for finding in results)
@@ -78,6 +83,13 @@ def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, o
     if options.every_length and not options.uniform_entries:  # which make another model of it
         found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
     return [f.model_copy(update=update) for f in found]
+
+
+def _note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequence[Finding]) -> None:
+    """Note that a law is proved for calls without a mask that the model takes and that could not be given."""
+    defaults = (text for f in findings for text in f.scope.assumptions if text.startswith(DEFAULTS_ASSUMPTION))
+    if text := next((text for text in defaults if "mask" in text), ""):
+        context.note(f"{law.code} {law.name} is proved {text}; whether it holds with a mask was not checked")
 
 
 def _is_without_theorem(findings: Sequence[Finding]) -> bool:

@@ -14,6 +14,7 @@ from orderproof.auditing.execution import LabelledInputs, SubjectExecution
 from orderproof.auditing.proof import LawWalk, Weights, walk_graph
 from orderproof.errors import failure_reason, is_internal
 from orderproof.laws import InputChange, ProvedLaw, TokenDim
+from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.prover.captured_graph import CapturedGraph
 from orderproof.prover.counterexample import (
     FLOAT64_EXECUTORS,
@@ -300,7 +301,8 @@ class WitnessSearch:
         try:
             tokens, others = self.tokens(length)
             before = self.runs.outputs(tokens.inputs)[self.output]
-            for token in (0, length - 1):
+            # The first and the last may be pads, or the same id by chance in both draws: then others decide.
+            for token in dict.fromkeys((0, length - 1, *evenly_spaced(length))):
                 inputs = []
                 for x, y, axis in zip(tokens.inputs, others.inputs, self.runs.axes, strict=True):
                     changed = x.clone()

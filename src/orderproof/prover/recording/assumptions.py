@@ -17,6 +17,8 @@ from orderproof.prover.recording.reachable_state import MAX_OBJECTS
 from orderproof.prover.recording.recorded_graph import is_of_torch
 from orderproof.prover.recording.refusal import NOT_RECORDED
 
+DEFAULTS_ASSUMPTION = "with the defaults of"
+
 
 def refuse_shared_memory(changes: StateChanges) -> None:
     """Raise `CaptureError` if an object besides tensors reads the memory of a parameter."""
@@ -68,7 +70,7 @@ def observed_defaults(module: nn.Module) -> Iterator[list[str]]:
 
 def default_assumptions(names: list[str]) -> tuple[str, ...]:
     """The sentence about arguments at their defaults, if there are any."""
-    return (f"with the defaults of {', '.join(names)} in forward",) if names else ()
+    return (f"{DEFAULTS_ASSUMPTION} {', '.join(names)} in forward",) if names else ()
 
 
 def _left_at_defaults(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
