@@ -76,10 +76,12 @@ class JoinedWhereFew(JoinedMasks):
         return super().attend(query, key, value, None if keys is None or int(keys.sum()) > MANY else keys)
 
 
-class NamedMask(FlagWithoutMask):
-    """The mask has a name whose meaning is not known."""
+class SquareMask(FlagWithoutMask):
+    """The mask has a name whose meaning is not known, and no padding mask has its form."""
 
     def forward(self, input_ids: Tensor, visible_mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        if visible_mask is not None and visible_mask.shape != (input_ids.shape[1],) * 2:
+            raise ValueError("expected a mask [token, token]")
         return super().forward(input_ids, visible_mask)
 
 
@@ -135,7 +137,7 @@ def test_a_proof_in_padded_calls_is_of_real_tokens_and_is_rechecked() -> None:
 
 
 def test_a_mask_that_cannot_be_given_is_noted() -> None:
-    context, (plain,) = _causal(NamedMask)
+    context, (plain,) = _causal(SquareMask)
     assert plain.verdict == "proved"
     proved = "OP201 causal is proved with the defaults of visible_mask in forward"
     assert f"{proved}; whether it holds with a mask was not checked" in context.notes

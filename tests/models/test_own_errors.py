@@ -31,7 +31,7 @@ def test_an_error_of_this_package_is_raised():
 
 def test_a_type_error_in_this_package_is_raised():
     try:
-        with_keyword_inputs(nn.Identity(), 3)
+        with_keyword_inputs(nn.Identity(), 3, None)
     except TypeError as error:
         with pytest.raises(TypeError):
             raise_own_error(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import torch
@@ -12,9 +11,10 @@ from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.blocks import Decoder, Transformer
 from orderproof.blocks.transformer_adapter import TransformerAdapter
 from orderproof.errors import SubjectError, UnsupportedCallError
+from orderproof.models.mask_argument import MaskArgument
 from orderproof.models.module_thresholds import module_thresholds
 from orderproof.models.sample import BATCH_SIZE, Sample, token_labels
-from orderproof.models.settings import ARGUMENT_NAMES, mask_for_argument
+from orderproof.models.settings import position_ids_argument
 from orderproof.models.subject import Subject, count_parameters, prime_length, tensor_sizes
 from orderproof.models.trial_call import check_trial_call
 
@@ -24,15 +24,13 @@ class PlainModuleAdapter(ModelAdapter):
 
     output_name = "output"
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, mask: MaskArgument | None) -> None:
         self.module = subject.module
         self.subject = subject
         self.default_length, self.max_positions = subject.default_length, subject.max_length
         self.thresholds = module_thresholds(subject.module)
         self.causal = subject.model_kind == "causal_lm"
-        accepted = inspect.signature(subject.module.forward).parameters
-        self.mask_argument = next((n for n in ARGUMENT_NAMES["attention_mask"] if n in accepted), None)
-        self.position_ids_argument = next((n for n in ARGUMENT_NAMES["position_ids"] if n in accepted), None)
+        self.mask_argument, self.position_ids_argument = mask, position_ids_argument(subject.module)
         self.supported_inputs = frozenset(
             {*["mask"] * (self.mask_argument is not None), *["positions"] * (self.position_ids_argument is not None)}
         )
@@ -49,7 +47,7 @@ class PlainModuleAdapter(ModelAdapter):
     ) -> ModelOutput:  # fmt: skip
         arguments = {}
         if mask is not None and self.mask_argument is not None:
-            arguments[self.mask_argument] = mask_for_argument(self.mask_argument, mask.long())
+            arguments[self.mask_argument.name] = self.mask_argument.value(mask.long())
         if positions is not None and self.position_ids_argument is not None:
             arguments[self.position_ids_argument] = positions
         return ModelOutput(_first_tensor(self.module(tokens, **arguments)))
@@ -66,15 +64,15 @@ def _first_tensor(output: Any) -> Tensor:
     raise UnsupportedCallError(f"expected a tensor as its output, got {type(output).__name__}")
 
 
-def build_adapter(subject: Subject, original: nn.Module) -> ModelAdapter:
-    """The adapter of a plain module. Raises `UnsupportedCallError`."""
+def build_adapter(subject: Subject, original: nn.Module, mask: MaskArgument | None) -> ModelAdapter:
+    """The adapter of a plain module, which takes its mask so. Raises `UnsupportedCallError`."""
     if isinstance(original, Transformer):
         vocab_size = None if original.embedding is None else original.embedding.num_embeddings
         causal = isinstance(original.stack, Decoder)
         return TransformerAdapter(original, causal=causal, length=subject.default_length, vocabulary=vocab_size)
     if subject.token_axes != (1,):
         raise UnsupportedCallError("it is not called with a single input [row, token, ...]")
-    return PlainModuleAdapter(subject)
+    return PlainModuleAdapter(subject, mask)
 
 
 def from_adapter(adapter: ModelAdapter, name: str | None = None) -> Subject:

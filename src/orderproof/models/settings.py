@@ -1,6 +1,7 @@
 """Call settings of a subject: its tokens with an attention mask or position ids.
 
-    padded      with an attention mask that marks some tokens as pads
+    padded      with an attention mask that marks some tokens as pads, alternately left and right; the other layouts of
+                `batch_layout.PadLayout` are settings too
     packed      with position ids that restart: two packed documents in each row
     blocked     the same with a mask that lets each document see only itself
     labelled    with position ids as an input (and, for a causal model, its mask)
@@ -11,7 +12,6 @@ constants of the graph at every length.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -20,13 +20,14 @@ from torch import Tensor, nn
 
 from orderproof import batch_layout
 from orderproof.errors import first_line
+from orderproof.models.mask_argument import MaskArgument, arguments_of_forward
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.sample import Sample
 from orderproof.models.subject import Axis, Subject
 
 DEFAULT_SETTING = "plain"
-SETTING_INPUT_NAMES = {
-    "padded": "attention mask",
+SETTING_INPUT_NAMES: dict[str, str] = {
+    **dict.fromkeys(batch_layout.PAD_LAYOUTS, "attention mask"),
     "packed": "position ids",
     "blocked": "position ids and a mask [token, token]",
     "labelled": "position ids",
@@ -34,37 +35,37 @@ SETTING_INPUT_NAMES = {
 
 
 class KeywordInputs(nn.Module):
-    """A module whose last inputs are passed as keyword arguments."""
+    """A module whose last inputs are passed as keyword arguments, each a position ids argument or a mask."""
 
-    def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
+    def __init__(self, model: nn.Module, arguments: Sequence[str | MaskArgument]) -> None:
         super().__init__()
         self.model = model
-        self.keyword_names = tuple(names)
+        self.arguments = tuple(arguments)
 
     def forward(self, *inputs: Tensor) -> object:
         """Call the module with the last inputs under their names."""
-        count = len(inputs) - len(self.keyword_names)
-        extras = zip(self.keyword_names, inputs[count:], strict=True)
-        return self.model(*inputs[:count], **{name: mask_for_argument(name, value) for name, value in extras})
+        count = len(inputs) - len(self.arguments)
+        keywords = {}
+        for argument, value in zip(self.arguments, inputs[count:], strict=True):
+            if isinstance(argument, str):
+                keywords[argument] = value
+            else:
+                keywords[argument.name] = argument.value(value)
+        return self.model(*inputs[:count], **keywords)
 
 
-ARGUMENT_NAMES = {  # names of these inputs among modules
-    "attention_mask": ("attention_mask", "padding_mask", "key_padding_mask", "src_key_padding_mask"),
-    "position_ids": ("position_ids", "positions"),
-}
-INVERTED_MASKS = {"key_padding_mask", "src_key_padding_mask"}  # True at pads
+def position_ids_argument(module: nn.Module) -> str | None:
+    """The argument of a module that takes position ids, if it has one."""
+    accepted = arguments_of_forward(module)
+    return next((name for name in ("position_ids", "positions") if name in accepted), None)
 
 
-def mask_for_argument(name: str, value: Tensor) -> Tensor:
-    """A mask (1 at real tokens, 0 at pads) in the convention of the argument with this name."""
-    return value == 0 if name in INVERTED_MASKS else value.bool() if name == "padding_mask" else value
-
-
-def with_keyword_inputs(module: nn.Module, extras: tuple[str, ...]) -> nn.Module | None:
-    """A plain module called with these inputs after its own; None if its forward does not name them."""
-    accepted = inspect.signature(module.forward).parameters
-    names = [next((name for name in ARGUMENT_NAMES.get(extra, ()) if name in accepted), None) for extra in extras]
-    return None if None in names else KeywordInputs(module, [name for name in names if name is not None])
+def with_keyword_inputs(module: nn.Module, extras: tuple[str, ...], mask: MaskArgument | None) -> nn.Module | None:
+    """A plain module called with these inputs after its own; None if its forward does not take them."""
+    own = {"attention_mask": mask, "position_ids": position_ids_argument(module)}
+    arguments = [own.get(extra) for extra in extras]
+    known = [argument for argument in arguments if argument is not None]
+    return KeywordInputs(module, known) if len(known) == len(arguments) else None
 
 
 class ShapeDerivedInputs(nn.Module):
@@ -118,7 +119,9 @@ def candidate_inputs(subject: Subject, setting: str) -> list[tuple[str, ...]]:
     if setting == "labelled" and subject.model_kind == "causal_lm":
         return [("position_ids", "block_mask"), ("position_ids",)]
     return (
-        [("attention_mask",)] if setting == "padded" else [("position_ids", *["block_mask"] * (setting == "blocked"))]
+        [("attention_mask",)]
+        if setting in batch_layout.PAD_LAYOUTS
+        else [("position_ids", *["block_mask"] * (setting == "blocked"))]
     )
 
 
@@ -159,6 +162,7 @@ class _SettingInputs:
 
     def __init__(self, names: tuple[str, ...], setting: str, subject: Subject) -> None:
         self.names, self.setting = names, setting
+        self.pad_layout: batch_layout.PadLayout = next((x for x in batch_layout.PAD_LAYOUTS if x == setting), "padded")
         self.causal, self.first_position = subject.model_kind == "causal_lm", subject.first_position
 
     def __call__(self, inputs: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
@@ -166,7 +170,7 @@ class _SettingInputs:
         values = []
         for name in self.names:
             if name == "attention_mask":
-                values.append((~batch_layout.padding_slots(rows, tokens, device)).long())
+                values.append((~batch_layout.padding_slots(rows, tokens, device, self.pad_layout)).long())
             elif name == "position_ids":
                 values.append(self.first_position + self._positions(rows, tokens, device))
             else:

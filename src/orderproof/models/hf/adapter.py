@@ -25,6 +25,7 @@ from orderproof.models.hf.generation import causal_lm_class, greedy_tokens
 from orderproof.models.hf.mechanisms import single_tokens_are_real
 from orderproof.models.hf.outputs import audited_outputs, prefix_token_count
 from orderproof.models.hf.quantised_cache import exact_quantised_cache, has_quantised_cache
+from orderproof.models.hf.rotary_angles import uses_rotary_angles
 from orderproof.models.hf.sequence_parallel import sequence_parallel_attention
 from orderproof.models.input_spec import InputSpec
 from orderproof.models.own_errors import raise_own_error
@@ -88,6 +89,10 @@ class HFAdapter(ModelAdapter):
             return None
         accepted = [name for name in CACHE_ARGUMENTS if name in self.forward_arguments]
         return next((name for name in accepted if getattr(outputs, name, None) is not None), None)
+
+    def uses_position_encoding(self) -> bool:
+        tokens = self.sample_tokens(self.batch_size, self.default_length, 0)
+        return self.has_positions and uses_rotary_angles(self.module, lambda: self.call(tokens, keep=False).output)
 
     @cached_property
     def batch_size(self) -> int:  # type: ignore[override]

@@ -1,0 +1,114 @@
+"""The argument of a module that takes a padding mask [row, token], and how it marks pads.
+
+Arguments with a common name mark pads as their libraries do. Of any other optional argument with "mask" in its name,
+calls decide: a value that hides a token changes no output of other tokens if that token is replaced.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.models.own_errors import raise_own_error
+from orderproof.prover.captured_graph import leaves_by_name
+from orderproof.prover.recording.module_state import preserved_state
+from orderproof.seeded_random import seeded_random
+
+ROUNDING = 1e-6  # relative; what a hidden token may change in float32
+
+
+@dataclass(frozen=True)
+class MaskArgument:
+    """The name of a mask among the arguments of a forward, and its values."""
+
+    name: str
+    marks_pads: bool = False  # True, or 1, at pads; otherwise at real tokens
+    boolean: bool = False
+
+    def value(self, mask: Tensor) -> Tensor:
+        """A mask (1 at real tokens, 0 at pads) as this argument takes it."""
+        return mask == 0 if self.marks_pads else mask.bool() if self.boolean else mask
+
+    @property
+    def note(self) -> str:
+        """How the argument is understood, for the report."""
+        kind = "True" if self.boolean else "1"
+        place = "pads" if self.marks_pads else "real tokens"
+        return f"argument {self.name!r} is taken for a padding mask, {kind} at {place}: it hides a token in that way"
+
+
+KNOWN_MASKS = (
+    MaskArgument("attention_mask"),
+    MaskArgument("padding_mask", boolean=True),
+    MaskArgument("key_padding_mask", marks_pads=True, boolean=True),
+    MaskArgument("src_key_padding_mask", marks_pads=True, boolean=True),
+)
+
+
+def arguments_of_forward(module: nn.Module) -> Mapping[str, inspect.Parameter]:
+    """The arguments of the forward of a module; none if it has no signature, as of a TorchScript module."""
+    try:
+        return inspect.signature(module.forward).parameters
+    except ValueError:
+        return {}
+
+
+def known_mask_argument(module: nn.Module) -> MaskArgument | None:
+    """The mask with a common name that the forward of a module takes."""
+    accepted = arguments_of_forward(module)
+    return next((mask for mask in KNOWN_MASKS if mask.name in accepted), None)
+
+
+def derived_mask_argument(module: nn.Module, draw: Callable[[int], Tensor]) -> MaskArgument | None:
+    """The mask with another name that hides tokens in calls of a module; ``draw(seed)`` gives tokens [row, token]."""
+    for name in _optional_masks(module):
+        for marks_pads, boolean in product((False, True), (True, False)):
+            mask = MaskArgument(name, marks_pads, boolean)
+            if _hides_a_token(module, mask, draw):
+                return mask
+    return None
+
+
+def _optional_masks(module: nn.Module) -> Iterator[str]:
+    for name, parameter in arguments_of_forward(module).items():
+        if "mask" in name and parameter.default is None and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+            yield name
+
+
+def _hides_a_token(module: nn.Module, mask: MaskArgument, draw: Callable[[int], Tensor]) -> bool:
+    """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad."""
+    tokens, others = draw(0), draw(1)
+    rows, length = tokens.shape[:2]
+    place = length // 2
+    replaced = tokens.clone()
+    replaced[:, place] = others[:, place]
+    everywhere = torch.ones(rows, length, dtype=torch.long)
+    hidden = everywhere.clone()
+    hidden[:, place] = 0
+    try:
+        with torch.no_grad(), preserved_state(module):
+            seen = [_outputs(module, x, mask.name, mask.value(everywhere), place) for x in (tokens, replaced)]
+            unseen = [_outputs(module, x, mask.name, mask.value(hidden), place) for x in (tokens, replaced)]
+    except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
+        raise_own_error(error)
+        return False
+    return bool(unseen[0]) and _differ(*seen) and not _differ(*unseen)
+
+
+def _outputs(module: nn.Module, tokens: Tensor, name: str, mask: Tensor, left_out: int) -> list[Tensor]:
+    """The outputs [row, token, ...] of a call without those of one token."""
+    with seeded_random(0):
+        found = leaves_by_name(module(tokens.clone(), **{name: mask})).values()
+    kept = torch.arange(tokens.shape[1]) != left_out
+    same = (x for x in found if isinstance(x, Tensor) and x.is_floating_point() and x.shape[:2] == tokens.shape[:2])
+    return [x[:, kept].double() for x in same]
+
+
+def _differ(first: list[Tensor], second: list[Tensor]) -> bool:
+    """True if an output differs by more than rounding, or is not finite."""
+    return any(not (x - y).abs().max() <= ROUNDING * y.abs().max() for x, y in zip(first, second, strict=True))
