@@ -97,6 +97,10 @@ class ModelAdapter(ABC):
     single_tokens_are_real = False
     output_name = ""
 
+    def uses_position_encoding(self) -> bool:
+        """False if its encoding of positions is known to change no output: no layer of this configuration reads it."""
+        return self.has_positions
+
     @abstractmethod
     def sample_tokens(self, rows: int, tokens: int, seed: int) -> Tensor:
         """Random token ids [row, token] or embeddings [row, token, width]; another seed differs in every token."""

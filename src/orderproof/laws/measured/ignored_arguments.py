@@ -5,9 +5,9 @@
 for position ids p, a mask m, and the settings base, scaling and window. An argument that is accepted and dropped is
 worse than one that is refused, because the caller relies on it. The two outputs must differ; equal outputs refute the
 law only if replacing a token changes the output. An argument that a model does not name but accepts in its `**kwargs`
-is tried and reported, and refutes nothing; nor do position ids of a model without an encoding of positions, which
-names them for packed documents only. Position ids are spaced, and the call has an all-ones mask: without one some
-libraries read gaps as packed documents.
+is tried and reported, and refutes nothing; nor do position ids, base and scaling of a model none of whose layers reads
+an encoding of positions: it may name position ids for packed documents only. Position ids are spaced, and the call has
+an all-ones mask: without one some libraries read gaps as packed documents.
 Source: facebookresearch/fairseq#3726 (positions ignored), huggingface/diffusers#10111 (base never used),
 unslothai/unsloth#6197 (scaling dropped).
 """
@@ -27,6 +27,7 @@ from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import INPUT_NAMES, Comparison, MeasuredLaw, OutputPair
 from orderproof.tolerances import MAX_NOISE
 
+NO_ENCODING = "no layer reads an encoding of positions, so it can change nothing"
 MAX_POSITION = 108  # of the spaced position ids
 
 
@@ -49,7 +50,7 @@ class IgnoredArguments(MeasuredLaw):
                 yield Comparison(f"{name}, not named, must change the output", run, expects_difference=True)
         for setting, other in adapter.config_variants() if calls.base is None else ():
             remedy = f"Read {setting} where it is used, and not only where it is stored."
-            run = partial(_compare_config_variant, other=other)
+            run = partial(_compare_config_variant, other=other, setting=setting)
             yield Comparison(f"{setting} must change the output", run, expects_difference=True, remedy=remedy)
 
     def control(self, calls: CachedCalls) -> OutputPair:
@@ -76,8 +77,8 @@ def _positions(calls: CachedCalls) -> OutputPair:
         calls.forward_at(calls.default_tokens, calls.default_position_ids(calls.default_length)),
         calls.forward_at(calls.default_tokens, spaced_position_ids(calls)),
     )
-    if not calls.adapter.has_positions and torch.equal(near, far):
-        raise UnsupportedCallError("it has no encoding of positions that position ids could change")
+    if torch.equal(near, far) and not calls.adapter.uses_position_encoding():
+        raise UnsupportedCallError(NO_ENCODING)
     return near, far
 
 
@@ -98,11 +99,14 @@ def _compare_ignored_kwarg(
     return first, second
 
 
-def _compare_config_variant(calls: CachedCalls, *, other: ModelAdapter) -> OutputPair:
+def _compare_config_variant(calls: CachedCalls, *, other: ModelAdapter, setting: str) -> OutputPair:
     """The outputs of the model and of its variant, at default and at spaced positions."""
     if calls.is_float64:
         other = other.in_float64()
-    return _default_and_spaced_outputs(calls), _default_and_spaced_outputs(calls.for_adapter(other))
+    own, changed = _default_and_spaced_outputs(calls), _default_and_spaced_outputs(calls.for_adapter(other))
+    if setting.startswith("rope") and torch.equal(own, changed) and not calls.adapter.uses_position_encoding():
+        raise UnsupportedCallError(NO_ENCODING)
+    return own, changed
 
 
 def _default_and_spaced_outputs(calls: CachedCalls) -> Tensor:
