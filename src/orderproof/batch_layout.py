@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor
 
+PadLayout = Literal["padded", "padded right first", "padded left", "padded right", "no pads"]
+PAD_LAYOUTS: tuple[PadLayout, ...] = get_args(PadLayout)
+PAD_LAYOUT_TEXTS: dict[PadLayout, str] = {
+    "padded": "in a padded batch",
+    "padded right first": "in a batch padded on the right and on the left",
+    "padded left": "in a batch padded on the left",
+    "padded right": "in a batch padded on the right",
+    "no pads": "with a mask without pads",
+}
 
-def padding_slots(rows: int, tokens: int, device: torch.device | str | None = None) -> Tensor:
-    """The pads [row, token] as booleans: a third of each row, alternately left and right; both in a single row."""
+
+def padding_slots(
+    rows: int, tokens: int, device: torch.device | str | None = None, layout: PadLayout = "padded"
+) -> Tensor:
+    """The pads [row, token] as booleans: a third of each row.
+
+    ``layout`` says where: "padded" alternately left and right, and on both sides of a single row; "padded right first"
+    alternately right and left; "padded left" and "padded right" on one side of all rows; "no pads" has none.
+    """
     token, row = torch.arange(tokens, device=device), torch.arange(rows, device=device).unsqueeze(-1)
     count = max(1, tokens // 3)
-    if rows == 1:
+    if layout == "no pads":
+        return (token < 0).expand(rows, tokens)
+    if rows == 1 and layout == "padded":
         left = (count + 1) // 2 if tokens > 2 else count
         return ((token < left) | (token >= tokens - count + left)).unsqueeze(0)
-    return torch.where(row % 2 == 0, token < count, token >= tokens - count)
+    is_left = {"padded": row % 2 == 0, "padded right first": row % 2 == 1, "padded left": row >= 0}
+    return torch.where(is_left.get(layout, row < 0), token < count, token >= tokens - count)
 
 
 def second_document_start(tokens: int) -> int:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orderproof.auditing.verdict import _combine_relations
+from orderproof.auditing.relations import combine_relations
 from orderproof.laws import find_proved_law
 from orderproof.records.audit import Finding, Scope
 from tests.auditing.internals import prove_law
@@ -53,6 +53,6 @@ def test_a_law_of_two_relations_has_the_assumptions_of_both() -> None:
     one = Scope(length=7, tensors_read=("a",), assumptions=("at this length", "x is small"))
     two = Scope(length=7, weights="these", tensors_read=("b",), assumptions=("at this length", "y is small"))
     findings = [Finding(code="OP203", law="packing", verdict="proved", scope=s) for s in (one, two)]
-    joint = _combine_relations(findings).scope
+    joint = combine_relations(findings).scope
     assert (joint.lengths, joint.weights, joint.tensors_read) == ("this", "these", ("a", "b"))
     assert joint.assumptions == ("at this length", "x is small", "y is small")

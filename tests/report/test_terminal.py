@@ -7,7 +7,7 @@ from rich.console import Console
 
 from orderproof.records.audit import Report
 from orderproof.report import render_text
-from orderproof.report.terminal_evidence import TOKENS_SHOWN
+from orderproof.report.witness_phrases import TOKENS_SHOWN
 from tests.report import examples
 
 

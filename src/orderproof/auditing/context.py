@@ -53,6 +53,7 @@ class AuditContext:
     notes: list[str] = field(default_factory=list)
     whole_rows_only: bool = False  # inputs are divided into rows only: no dimension of an output runs over tokens
     keep_walks: bool = False  # keep the walks that proved something, for certificates
+    runs_only: bool = False  # the module is run and no graph is recorded
     walks: list[ProvedOutput] = field(default_factory=list, repr=False)
     float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
     memo: dict[str, Any] = field(default_factory=dict, repr=False)  # values that other modules compute once
@@ -66,6 +67,15 @@ class AuditContext:
             made = apply_setting(self.subject, setting)
             self._called[setting] = made if isinstance(made, str) else self._for_subject(made, self.length)
         return self._called[setting]
+
+    def at_length(self, length: int) -> AuditContext:
+        """The context of the same subject at another length [tokens]."""
+        return self._for_subject(self.subject, length, whole_rows_only=self.whole_rows_only)
+
+    def runs_in_call_mode(self, setting: str) -> AuditContext | str:
+        """A context for runs of the subject in another call mode, or why it cannot be called so."""
+        made = apply_setting(self.subject, setting)
+        return made if isinstance(made, str) else replace(self._for_subject(made, self.length), runs_only=True)
 
     def for_law(self, law: ProvedLaw) -> AuditContext:
         """The context for this law: a law of whole rows is decided for an image model from the image on."""
@@ -97,7 +107,7 @@ class AuditContext:
     def _for_subject(self, subject: Subject, length: int, *, whole_rows_only: bool = False) -> AuditContext:
         return AuditContext(
             subject, length, self.seed, notes=self.notes, whole_rows_only=whole_rows_only, keep_walks=self.keep_walks,
-            float64_parameters=self.float64_parameters,
+            float64_parameters=self.float64_parameters, runs_only=self.runs_only,
         )  # fmt: skip
 
     @cached_property
@@ -146,6 +156,8 @@ class AuditContext:
     @cached_property
     def export_failure(self) -> str | None:
         """Why there is no graph, or None."""
+        if self.runs_only:
+            return "no graph was recorded: only runs are compared"
         try:
             _ = self.captured
         except CaptureError as error:

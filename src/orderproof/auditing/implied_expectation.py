@@ -35,9 +35,14 @@ def with_implied_expectation(
 
 def expected_as_in_plain_call(finding: Finding, plain: Sequence[Finding]) -> Finding:
     """The finding of a call mode, expected to hold if nothing is expected of it and the plain call is proved."""
-    proved = any(f.output == finding.output and f.verdict == "proved" and not f.vacuous for f in plain)
-    if not proved or finding.expected != "any" or finding.verdict != "refuted":
+    if any(f.output == finding.output and f.verdict == "proved" and not f.vacuous for f in plain):
+        return expected_as_in_proved_call(finding, "calls without an attention mask are proved to satisfy it")
+    return finding
+
+
+def expected_as_in_proved_call(finding: Finding, because: str) -> Finding:
+    """The finding of a violated law, expected to hold because another call is proved to satisfy it."""
+    if finding.expected != "any" or finding.verdict != "refuted":
         return finding
-    because = "calls without an attention mask are proved to satisfy it"
     met = is_met(finding.verdict, "holds")
     return finding.model_copy(update={"expected": "holds", "expectation_met": met, "expected_because": because})

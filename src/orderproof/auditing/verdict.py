@@ -8,7 +8,7 @@ export -> compare with the module -> strict walk -> proved: measure the deviatio
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orderproof.auditing.completion import make_entries_uniform
@@ -17,7 +17,9 @@ from orderproof.auditing.entries import uniform_text
 from orderproof.auditing.findings import finding_without_result, is_met
 from orderproof.auditing.implied_expectation import expected_as_in_plain_call, with_implied_expectation
 from orderproof.auditing.open_entry_map import with_open_entry_map
+from orderproof.auditing.other_calls import compare_other_calls
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
+from orderproof.auditing.relations import combine_relations
 from orderproof.auditing.remedies import with_remedy
 from orderproof.auditing.theorems import with_theorem
 from orderproof.auditing.violated_places import ViolatedPlaces, find_violated_places
@@ -61,6 +63,12 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
             else:
                 found = _prove_in_call_mode(context, law, mode, options)
                 results += [expected_as_in_plain_call(f, results) for f in found] if options.states_nothing else found
+
+        def prove_call(there: AuditContext, mode: str) -> list[Finding]:
+            return _prove_in_call_mode(there, law, mode, options)
+
+        same = options.states_nothing and law.kind == "check"
+        results = [compare_other_calls(context, law, f, prove_call, expects_same=same) for f in results]
     return tuple(with_remedy(finding, law) for finding in results)
 
 
@@ -75,7 +83,7 @@ def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, o
     else:
         there = there.for_law(in_mode)
         parts = [_prove_relation(there, part, expected, options) for part in in_mode.subrelations(there.batch_size)]
-        found = [_combine_relations(each) for each in zip(*parts, strict=True)]
+        found = [combine_relations(each) for each in zip(*parts, strict=True)]
     update = {
         "seconds": (time.perf_counter() - began) / len(found),
         "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
@@ -95,34 +103,6 @@ def _note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequen
 def _is_without_theorem(findings: Sequence[Finding]) -> bool:
     """True if a law is proved for a call without a mask, and no theorem covers those with one."""
     return any(f.verdict == "proved" and not (f.theorem and f.theorem.covers) for f in findings)
-
-
-def _combine_relations(findings: Sequence[Finding]) -> Finding:
-    """The finding of a law of several relations: proved if each relation is, else the worst of their findings."""
-    worst = min(findings, key=lambda f: ("refuted", "undecided", "not_applicable", "proved").index(f.verdict))
-    if len(findings) == 1 or worst.verdict != "proved":
-        return worst
-    reason = worst.reason or f"{len(findings)} relations, each proved separately"
-    deviation = Deviation(
-        float32=_largest(f.deviation.float32 for f in findings), float64=_largest(f.deviation.float64 for f in findings)
-    )
-    return worst.model_copy(update={"reason": reason, "deviation": deviation, "scope": _combined_scope(findings)})
-
-
-def _largest(sizes: Iterable[float | None]) -> float | None:
-    return max((size for size in sizes if size is not None), default=None)
-
-
-def _combined_scope(findings: Sequence[Finding]) -> Scope:
-    """The common scope of several proofs, with the assumptions of all of them."""
-    scopes = [f.scope for f in findings]
-    return scopes[0].model_copy(
-        update={
-            "weights": "these" if any(s.weights == "these" for s in scopes) else "all",
-            "tensors_read": tuple(sorted({name for s in scopes for name in s.tensors_read})),
-            "assumptions": tuple(dict.fromkeys(text for s in scopes for text in s.assumptions)),
-        }
-    )
 
 
 def _prove_relation(

@@ -30,6 +30,7 @@ from orderproof.prover.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE,
 from orderproof.records.audit import Deviation, Witness
 from orderproof.tolerances import TOKEN_MIXING
 
+COMPARED_CHANGES = 4  # at a length at which nothing is proved
 MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
 
 
@@ -187,6 +188,13 @@ class WitnessSearch:
             found = self._search([self.context.token_count])
         self._note_float64_failure()
         return found
+
+    def compare_at(self, length: int) -> bool | None:
+        """True if the runs of a few changes at a length agree, False if some do not, None if none can be made."""
+        changes = list(self._changes(length))
+        few = [changes[k] for k in evenly_spaced(len(changes), COMPARED_CHANGES)] if changes else []
+        found = find_counterexample([length], lambda _: few, self, own_dtype=True)
+        return False if found else True if (length, "model") in self._first else None
 
     def _search(self, lengths: list[int]) -> Counterexample | None:
         """A counterexample in float64, else one in the dtype of a model that does not run in float64."""

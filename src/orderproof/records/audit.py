@@ -40,6 +40,8 @@ class Scope(Record):
     lengths: Literal["this", "every"] = "this"  # "every": the proof holds at every length that the model takes
     weights: Literal["all", "these"] = "all"
     tensors_read: tuple[str, ...] = ()  # parameters and buffers whose values the proof used
+    compared_lengths: tuple[int, ...] = ()  # [tokens] not proved: runs at these lengths were compared and agree
+    compared_masks: tuple[str, ...] = ()  # the same for these attention masks: "padded left"
     assumptions: tuple[str, ...] = ()
 
 
@@ -213,7 +215,7 @@ class Finding(Record):
     entries_complete: bool | None = None
     vacuous: bool = False
     output: str = ""
-    call_mode: str = ""  # "" with tokens only; padded, packed, blocked, labelled; decoder
+    call_mode: str = ""  # "" with tokens only; padded, padded left ..., packed, blocked, labelled; decoder
     entries: tuple[Entry, ...] = ()
     witness: Witness | None = None
     deviation: Deviation = Deviation()

@@ -11,8 +11,6 @@ from orderproof.report import phrases, summary, witness_phrases
 from orderproof.report.place import MASK_LEGEND, mask_lines, mask_of, remedy_code_label, shown_place
 from orderproof.report.theorem_phrases import proof_scope_text
 
-TOKENS_SHOWN = 64
-
 
 def finding_headline(finding: Finding) -> str:
     """``OP201 causal FAIL: expected to hold, it does not hold (witness)``."""
@@ -105,7 +103,8 @@ def _measurement_rows(finding: Finding, measurement: Measurement) -> list[tuple[
 
 
 def _marked_tokens(tokens: tuple[str, ...], marked: frozenset[int]) -> str:
-    shown = [f"«{token}»" if i in marked else token for i, token in enumerate(tokens[:TOKENS_SHOWN])]
-    if len(tokens) > TOKENS_SHOWN:
-        shown.append(f"and {len(tokens) - TOKENS_SHOWN:,} more tokens")
-    return " ".join(shown)
+    positions, shown = witness_phrases.shown_positions(tokens, marked), []
+    for before, i in zip([-1, *positions], positions, strict=False):
+        shown += ["..."] * (i > before + 1)
+        shown.append(f"«{tokens[i]}»" if i in marked else tokens[i])
+    return " ".join(filter(None, [*shown, witness_phrases.more_tokens_text(tokens, positions)]))

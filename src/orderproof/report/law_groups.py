@@ -95,7 +95,9 @@ def short_evidence(finding: Finding) -> str:
     if finding.verdict == "proved":
         if lengths := lengths_of_theorem(finding):
             return f"proved for {lengths}"
-        return f"proved at {phrases.pluralize(finding.scope.length, 'token')}"
+        text = f"proved at {phrases.pluralize(finding.scope.length, 'token')}"
+        compared = finding.scope.compared_lengths
+        return f"{text}, compared at up to {max(compared):,}" if compared else text
     if finding.verdict == "held" and finding.measurement is not None:
         completed = sum(c.float32 is not None for c in finding.measurement.comparisons)
         return f"measured in {phrases.pluralize(completed, 'comparison')}"

@@ -43,7 +43,9 @@ MEASUREMENT_NOTE = (
     "two. If float32 does not decide it, it is repeated in float64. The positive control changes an input that must "
     "affect the output; if the output hardly changes, the comparisons are inconclusive."
 )
-NAMED_CALL_MODES = ("packed", "blocked")  # call modes in which one law gives several findings
+NAMED_CALL_MODES = (  # call modes in which one law gives several findings
+    "packed", "blocked", "padded right first", "padded left", "padded right", "no pads",
+)  # fmt: skip
 PADDING_LAW = "padding"  # whose only call mode is `padded`
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from orderproof.records.audit import Finding, Outcome, Report
 from orderproof.report import entry_map_phrases, phrases
+from orderproof.report.joined_words import join_words
 from orderproof.report.law_groups import groups_with, law_groups, lengths_of_theorem
 from orderproof.report.place import finding_place, mask_of, shown_place
 
@@ -61,11 +62,6 @@ def _theorem_clause(findings: Iterable[Finding]) -> str:
         for lengths, laws in sorted(names.items(), key=lambda item: -len(item[1]))
     ]
     return "; ".join(texts)
-
-
-def join_words(words: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _trait_clause(finding: Finding) -> str:

@@ -25,7 +25,6 @@ from orderproof.report.place import remedy_code_label
 from orderproof.report.terminal_blocks import print_block
 from orderproof.report.terminal_tables import plain_text as _text
 
-TOKENS_SHOWN = 64
 INDENT = 2
 
 
@@ -152,14 +151,13 @@ class EvidencePrinter:
 
     def _tokens(self, tokens: tuple[str, ...], marked: frozenset[int]) -> Text:
         left, right = self.marks
-        shown = [
-            Text(f"{left}{phrases.escape_control_characters(token)}{right}", "bold magenta")
-            if i in marked
-            else _text(token)
-            for i, token in enumerate(tokens[:TOKENS_SHOWN])
-        ]
-        if len(tokens) > TOKENS_SHOWN:
-            shown.append(Text(f"and {len(tokens) - TOKENS_SHOWN:,} more tokens", "dim"))
+        positions, shown = witness_phrases.shown_positions(tokens, marked), []
+        for before, i in zip([-1, *positions], positions, strict=False):
+            shown += [Text("...", "dim")] * (i > before + 1)
+            name = phrases.escape_control_characters(tokens[i])
+            shown.append(Text(f"{left}{name}{right}", "bold magenta") if i in marked else _text(tokens[i]))
+        if more := witness_phrases.more_tokens_text(tokens, positions):
+            shown.append(Text(more, "dim"))
         return Text(" ").join(shown)
 
     def _heading(self, title: str, style: str = "bold underline") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orderproof.records.audit import Scope, Theorem
+from orderproof.report.joined_words import join_words
 
 LEAST_BATCH_SIZE = 2  # a theorem is recorded with an open number of rows, and torch treats one row apart
 _NO_MASK = "no attention mask"  # covered by the call with tokens only
@@ -13,18 +14,26 @@ _NO_MASK = "no attention mask"  # covered by the call with tokens only
 def proof_scope_text(scope: Scope, theorem: Theorem | None) -> str:
     """``for every length from 2 to 128, every batch size of at least 2, every attention mask and every weight``.
 
-    If the law is not proved for every length: ``at 7 tokens for every weight; for every length not proved: why``. A
-    proof without such a result (of a completion): ``for every value of every parameter``.
+    If the law is not proved for every length: ``at 7 tokens for every weight; runs at 16 and 33 tokens agree; for every
+    length not proved: why``. A proof without such a result (of a completion): ``for every value of every parameter``.
     """
     these = scope.weights == "these"
     if theorem is None:
         return "for these weights" if these else "for every value of every parameter"
     if theorem.proved:
-        text = theorem_text(theorem)
+        text = "; ".join([theorem_text(theorem), *_compared(scope)])
         return f"{text}; for every length not proved: {theorem.reason}" if theorem.reason else text
     tokens = f"{scope.length:,} token{'' if scope.length == 1 else 's'}"
     weights = "these weights" if these else "every weight"
-    return f"at {tokens} for {weights}; for every length not proved: {theorem.reason or 'no reason is recorded'}"
+    reason = f"for every length not proved: {theorem.reason or 'no reason is recorded'}"
+    return "; ".join([f"at {tokens} for {weights}", *_compared(scope), reason])
+
+
+def _compared(scope: Scope) -> list[str]:
+    """The other calls whose runs were compared, which proves nothing of them."""
+    lengths = [f"at {join_words([f'{n:,}' for n in scope.compared_lengths])} tokens"] if scope.compared_lengths else []
+    masks = [f"with other attention masks ({', '.join(scope.compared_masks)})"] if scope.compared_masks else []
+    return [f"runs {join_words([*lengths, *masks])} agree"] if lengths or masks else []
 
 
 def theorem_text(theorem: Theorem) -> str:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from orderproof.records.audit import Finding, Witness
 from orderproof.report import phrases
+
+TOKENS_SHOWN = 64
+TOKENS_BEFORE_A_GAP = 3
 
 
 def changed_positions(witness: Witness) -> frozenset[int]:
@@ -28,6 +33,22 @@ def witness_outcome(witness: Witness, output: str) -> str:
         return f"{where} differs"
     expected, actual = phrases.format_number(witness.expected_value), phrases.format_number(witness.actual_value)
     return f"{where}: the law requires {expected}, the model gives {actual}"
+
+
+def shown_positions(tokens: Sequence[str], marked: Collection[int]) -> list[int]:
+    """The positions of the tokens that are shown: the first ones, and those from just before the first marked one."""
+    count = len(tokens)
+    first = min(marked, default=0)
+    if count <= TOKENS_SHOWN or first < TOKENS_SHOWN - 1:
+        return list(range(min(count, TOKENS_SHOWN)))
+    start = max(TOKENS_BEFORE_A_GAP, min(first - 1, count - TOKENS_SHOWN + TOKENS_BEFORE_A_GAP))
+    return [*range(TOKENS_BEFORE_A_GAP), *range(start, min(count, start + TOKENS_SHOWN - TOKENS_BEFORE_A_GAP))]
+
+
+def more_tokens_text(tokens: Sequence[str], shown: Sequence[int]) -> str:
+    """``and 40 more tokens``; empty if all are shown."""
+    more = len(tokens) - len(shown)
+    return f"and {phrases.pluralize(more, 'more token')}" if more else ""
 
 
 def witness_origin(witness: Witness) -> str:

@@ -7,7 +7,7 @@ export const LEAK_TITLES = {
   packing: "Where outputs depend on other documents",
   batch: "Where outputs depend on other rows",
 };
-const NAMED_CALL_MODES = ["packed", "blocked"];
+const NAMED_CALL_MODES = ["packed", "blocked", "padded right first", "padded left", "padded right", "no pads"];
 
 const showsCallMode = (f) =>
   NAMED_CALL_MODES.includes(f.call_mode) || (f.call_mode === "padded" && f.law !== "padding");
@@ -141,7 +141,8 @@ function sizesText({ open_length: open, least_length: least, greatest_length: gr
 function proofScope({ scope, theorem }) {
   const weights = scope.weights === "these" ? "these weights" : "every weight";
   if (!theorem.proved) {
-    return `at ${pluralize(scope.length, "token")} for ${weights}; for every length not proved: ${theorem.reason || "no reason is recorded"}`;
+    const at = `at ${pluralize(scope.length, "token")} for ${weights}`;
+    return `${at}${compared(scope)}; for every length not proved: ${theorem.reason || "no reason is recorded"}`;
   }
   const named = theorem.covers.filter((text) => text !== "no attention mask");
   const inputs = named.length < theorem.covers.length ? named.map((text) => `${text} or none`) : named;
@@ -149,7 +150,15 @@ function proofScope({ scope, theorem }) {
   const held = [sizesText(theorem), "every batch size of at least 2", ...inputs, ...layers].join(", ");
   const where = theorem.conditions.length ? `, where ${theorem.conditions.join(" and ")}` : "";
   const missing = theorem.reason ? `; for every length not proved: ${theorem.reason}` : "";
-  return `for ${held} and every weight${where}${missing}`;
+  return `for ${held} and every weight${where}${compared(scope)}${missing}`;
+}
+
+// "; runs at 16, 33 and 65 tokens and with other attention masks (padded left) agree", which proves nothing of them.
+function compared({ compared_lengths: lengths = [], compared_masks: masks = [] }) {
+  const calls = [];
+  if (lengths.length) calls.push(`at ${joinWords(lengths.map((n) => n.toLocaleString("en")))} tokens`);
+  if (masks.length) calls.push(`with other attention masks (${masks.join(", ")})`);
+  return calls.length ? `; runs ${joinWords(calls)} agree` : "";
 }
 
 // How an outcome is known: "proved: for every length of at least 2, ...", "measured: 3 comparisons, largest difference 9.4e-07", "witness: ...".

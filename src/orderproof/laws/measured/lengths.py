@@ -30,7 +30,7 @@ def affordable_thresholds(adapter: ModelAdapter) -> tuple[Threshold, ...]:
     """The thresholds that a text just past them can be measured at."""
     if not adapter.has_token_axis:
         return ()
-    longest = min(MAX_LENGTH, MAX_WORK / max(_matrix_weights(adapter.module), 1))
+    longest = min(MAX_LENGTH, MAX_WORK / max(matrix_weight_count(adapter.module), 1))
     return tuple(t for t in adapter.thresholds if t.tokens < longest)
 
 
@@ -50,7 +50,7 @@ def _lengths_around(tokens: int) -> set[int]:
     return {tokens, tokens + 1, *((tokens - 1, 2 * tokens + 1) if tokens <= SHORT_THRESHOLD else ())}
 
 
-def _matrix_weights(module: nn.Module) -> int:
+def matrix_weight_count(module: nn.Module) -> int:
     """The number of weights that every token is multiplied by."""
     tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
     return sum(p.numel() for p in module.parameters() if p.dim() > 1 and id(p) not in tables)

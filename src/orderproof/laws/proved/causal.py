@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from orderproof.batch_layout import padding_slots
+from orderproof.batch_layout import PAD_LAYOUT_TEXTS, PAD_LAYOUTS, PadLayout, padding_slots
 from orderproof.errors import OutputShapeError
 from orderproof.laws.causal_mask_line import causal_line_change
 from orderproof.laws.proved.proved_law import (
@@ -47,9 +47,11 @@ class CausalLaw(IndependenceLaw):
     """The law of this module."""
 
     def in_call_mode(self, call_mode: str) -> CausalLaw:
-        if call_mode != "padded":
+        layout = next((layout for layout in PAD_LAYOUTS if layout == call_mode), None)
+        if layout is None:
             return self
-        return CausalLawAtRealTokens(**{field.name: getattr(self, field.name) for field in fields(self)})
+        own = {field.name: getattr(self, field.name) for field in fields(CausalLaw)}
+        return CausalLawAtRealTokens(**own, layout=layout)
 
     def input_fact(self, shape: Shape, axis: TokenAxis) -> Fact:
         rank = len(shape)
@@ -142,9 +144,7 @@ class CausalLawAtRealTokens(CausalLaw):
     """The law for a batch with pads, whose outputs are not compared."""
 
     reads_rows = True
-
-    def in_call_mode(self, call_mode: str) -> CausalLaw:
-        return self
+    layout: PadLayout = "padded"
 
     def missing_property(
         self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
@@ -163,28 +163,28 @@ class CausalLawAtRealTokens(CausalLaw):
         if not shape or shape[0] != (shape[0] if rows is None else rows) or token.dim == 0 or len(dims) > 1:
             return None
         real = np.zeros((shape[0], shape[token.dim]), dtype=bool)
-        real[:, token.prefix_length : token.prefix_length + tokens] = _real_slots(shape[0], tokens)
+        real[:, token.prefix_length : token.prefix_length + tokens] = self._real_slots(shape[0], tokens)
         return np.broadcast_to(real.reshape(rows_and_tokens(shape, token.dim)), shape)
 
     def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
         dims = [d for d, size in enumerate(shape) if size == tokens]
         if len(dims) != 1 or dims[0] == 0 or shape[0] != rows:
             return None
-        allowed = np.where(_real_slots(rows, tokens), np.arange(tokens), ALWAYS)
+        allowed = np.where(self._real_slots(rows, tokens), np.arange(tokens), ALWAYS)
         return allowed.reshape(rows_and_tokens(shape, dims[0]))
 
     def forbidden_pairs(self, tokens: int, rows: int = 1) -> NDArray[np.bool_]:
-        pairs: NDArray[np.bool_] = super().forbidden_pairs(tokens, rows) & _real_slots(rows, tokens)[0][:, None]
+        pairs: NDArray[np.bool_] = super().forbidden_pairs(tokens, rows) & self._real_slots(rows, tokens)[0][:, None]
         return pairs
 
     def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
-        return super().relation(tokens, rows) | {"unchanged": _real_slots(rows, tokens).astype(int).tolist()}
+        return super().relation(tokens, rows) | {"unchanged": self._real_slots(rows, tokens).astype(int).tolist()}
 
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
         for change in super().input_changes(tokens, rows):
             assert change.first_replaced is not None
             slots = np.broadcast_to(np.arange(tokens) >= change.first_replaced, (rows, tokens))
-            text = f"{change.description}, in a padded batch"
+            text = f"{change.description}, {PAD_LAYOUT_TEXTS[self.layout]}"
             yield replace(change, description=text, replaced_slots=slots)
 
     def expected_and_actual(
@@ -198,11 +198,10 @@ class CausalLawAtRealTokens(CausalLaw):
         compared = torch.from_numpy(np.array(real))  # pads are zero in both, so that the others keep their indices
         return super().expected_and_actual(first.where(compared, 0), second.where(compared, 0), dims, change)
 
-
-def _real_slots(rows: int, tokens: int) -> NDArray[np.bool_]:
-    """The slots [row, token] that are no pads."""
-    real: NDArray[np.bool_] = ~padding_slots(rows, tokens).numpy()
-    return real
+    def _real_slots(self, rows: int, tokens: int) -> NDArray[np.bool_]:
+        """The slots [row, token] that are no pads."""
+        real: NDArray[np.bool_] = ~padding_slots(rows, tokens, layout=self.layout).numpy()
+        return real
 
 
 LAW = CausalLaw(
@@ -223,4 +222,5 @@ LAW = CausalLaw(
         ),
     },
     call_modes_without_theorem=("padded",),
+    call_modes_of_other_masks=PAD_LAYOUTS[1:],
 )

@@ -2,17 +2,18 @@
 
     X_s = X'_s for every slot s that the attention mask marks as real  implies  f(X)_s = f(X')_s there.
 
-Both sides are padded: every other row on the left, the rest on the right; a single row at both ends. The mask is part
-of the call, so its values may be used. Outputs at pads are not compared. Nor are outputs without tokens, such as
-pooled ones: which tokens they should read depends on the side of the padding.
+Both sides are padded: every other row on the left, the rest on the right; a single row at both ends. Where no theorem
+covers every mask, pads at other places are compared too. The mask is part of the call, so its values may be used.
+Outputs at pads are not compared. Nor are outputs without tokens, such as pooled ones: which tokens they should read
+depends on the side of the padding.
 Source: elementary; the assumption of batching.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from orderproof.batch_layout import padding_slots
+from orderproof.batch_layout import PAD_LAYOUTS, PadLayout, padding_slots
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
 from orderproof.prover.symbolic.statement import MASK, Statement, is_real
 from orderproof.records.audit import Remedy
@@ -23,9 +24,13 @@ class PaddingLaw(ReplacementLaw):
     """The law of this module."""
 
     can_replace_with_pad = True
+    layout: PadLayout = "padded"
+
+    def in_call_mode(self, call_mode: str) -> PaddingLaw:
+        return replace(self, layout=next((layout for layout in PAD_LAYOUTS if layout == call_mode), self.layout))
 
     def replaced_slots(self, rows: int, tokens: int) -> SlotMask:
-        found: SlotMask = padding_slots(rows, tokens).numpy()
+        found: SlotMask = padding_slots(rows, tokens, layout=self.layout).numpy()
         return found
 
     def unchanged_slots(self, rows: int, tokens: int) -> SlotMask:
@@ -55,4 +60,5 @@ LAW = PaddingLaw(
         )
     },
     call_modes=("padded",),
+    call_modes_of_other_masks=tuple(layout for layout in PAD_LAYOUTS if layout not in ("padded", "no pads")),
 )

@@ -115,6 +115,7 @@ class ProvedLaw(Law):
     remedies: Mapping[Expectation, Remedy] = field(default_factory=dict)  # by the expectation that is not met
     call_modes: tuple[str, ...] = ("plain",)  # the ways to call the subject for this law
     call_modes_without_theorem: tuple[str, ...] = ()  # further ways to call it, where no theorem covers them
+    call_modes_of_other_masks: tuple[str, ...] = ()  # in which runs are compared, where no theorem covers every mask
 
     maps_entries: bool = False  # its breaks are the entry map, whose completeness is proved
 
