@@ -15,15 +15,15 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
-_Sizes = tuple[int | torch.SymInt, ...]
+from orderproof.prover.recording.shape_rules import ShapeRules, Sizes, key_of
 
 
 @dataclass(frozen=True)
 class _Layout:
     """The layout of a result; it is a view of an operand if `offset` is not None."""
 
-    sizes: _Sizes
-    strides: _Sizes
+    sizes: Sizes
+    strides: Sizes
     dtype: torch.dtype
     offset: int | torch.SymInt | None
 
@@ -33,6 +33,7 @@ class ResultShapes:
 
     def __init__(self) -> None:
         self._layouts: dict[Hashable, _Layout | None] = {}
+        self._rules = ShapeRules()
 
     def call(self, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
         """The operator's result on meta tensors, or a tensor of the same layout."""
@@ -44,9 +45,13 @@ class ResultShapes:
             return func(*args, **kwargs)
         if found is not None:
             return _tensor(found, args[0] if args else None)
+        operands = [x for x in leaves if isinstance(x, Tensor)]
+        if key not in self._layouts and (plain := self._rules.result(func, args, kwargs)) is not None:
+            self._layouts[key] = _Layout(*plain, None)
+            return _tensor(_Layout(*plain, None), None)
         result = func(*args, **kwargs)
         if key not in self._layouts:
-            self._layouts[key] = _layout(result, args, [x for x in leaves if isinstance(x, Tensor)])
+            self._layouts[key] = _layout(result, args, operands)
         return result
 
 
@@ -56,14 +61,14 @@ def _key(value: Any) -> Hashable:
             raise TypeError
         return (value.dtype, value.layout, _keys(value.shape), _keys(value.stride()), _key(value.storage_offset()))
     if isinstance(value, torch.SymInt):
-        return value.node.expr  # type: ignore[no-any-return]
+        return key_of(value)  # type: ignore[no-any-return]
     if isinstance(value, torch.SymFloat | torch.SymBool):
         raise TypeError
     return (type(value), value)
 
 
 def _keys(sizes: Any) -> tuple[Hashable, ...]:
-    return tuple(x.node.expr if isinstance(x, torch.SymInt) else x for x in sizes)
+    return tuple(map(key_of, sizes))
 
 
 def _layout(result: Any, args: tuple[Any, ...], operands: list[Tensor]) -> _Layout | None:

@@ -1,0 +1,175 @@
+"""Layouts of results that follow from the sizes of the operands as expressions, without a question about a size.
+
+Torch derives the layout of a result with symbolic sizes in Python and asks many questions, each of which is answered by
+a solver. For the operators of this module the layout is read off the operands. Whatever is not plain, such as sizes
+that are equal only under a condition, is left to torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+Size = int | torch.SymInt
+Sizes = tuple[Size, ...]
+_Result = tuple[Sizes, Sizes, torch.dtype]  # sizes, strides and dtype
+_ATEN = torch.ops.aten
+
+
+@dataclass
+class ShapeRules:
+    """The rules, and the strides of contiguous tensors by their sizes, of one recording."""
+
+    _strides: dict[Any, Sizes] = field(default_factory=dict)
+
+    def result(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+        """The layout of a result that is one new tensor; None where torch has to decide."""
+        if func in _CONTIGUOUS_RESULTS:
+            found = _CONTIGUOUS_RESULTS[func](args, kwargs)
+            if found is None or (func in _OF_CONTIGUOUS_OPERANDS and not self._is_contiguous(args[0])):
+                return None
+            return found[0], self._contiguous_strides(found[0]), found[1]
+        return self._pointwise(func, args, kwargs) if _is_pointwise(func) else None
+
+    def _pointwise(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+        leaves = pytree.tree_leaves((args, kwargs))
+        operands = [x for x in leaves if isinstance(x, Tensor)]
+        if not operands or any(isinstance(x, torch.SymInt | torch.SymFloat | torch.SymBool) for x in leaves):
+            return None
+        sizes = broadcast([tuple(x.shape) for x in operands])
+        strides = None if sizes is None else self._pointwise_strides(sizes, operands)
+        dtype = None if strides is None else _result_dtype(func, args, kwargs)
+        return None if sizes is None or strides is None or dtype is None else (sizes, strides, dtype)
+
+    def _pointwise_strides(self, sizes: Sizes, operands: Sequence[Tensor]) -> Sizes | None:
+        """The order of the axes in memory is that of the first operand if it has all of them."""
+        first = operands[0]
+        if _same(first.shape, sizes) and not any(map(_is_one, sizes)):
+            return tuple(first.stride()) if self._is_dense(first) else None
+        return self._contiguous_strides(sizes) if all(map(self._is_contiguous, operands)) else None
+
+    def _is_dense(self, x: Tensor) -> bool:
+        """True if x is contiguous with its axes in some order; false if that is not plain."""
+        if self._is_contiguous(x):
+            return True
+        hints = [_example(stride) for stride in x.stride()]
+        if None in hints:
+            return False
+        order = sorted(range(x.dim()), key=lambda axis: hints[axis] or 0, reverse=True)
+        expected = self._contiguous_strides(tuple(x.shape[axis] for axis in order))
+        return _same([x.stride(axis) for axis in order], expected)
+
+    def _is_contiguous(self, x: Tensor) -> bool:
+        return _same(x.stride(), self._contiguous_strides(tuple(x.shape)))
+
+    def _contiguous_strides(self, sizes: Sizes) -> Sizes:
+        key = tuple(map(key_of, sizes))
+        if key not in self._strides:
+            self._strides[key] = tuple(torch.empty(sizes, device="meta").stride())
+        return self._strides[key]
+
+
+def key_of(size: Size) -> Any:
+    """A size as a value with a hash: sizes with the same key are equal."""
+    return size.node.expr if isinstance(size, torch.SymInt) else size
+
+
+def _example(size: Size) -> int | None:
+    """The value of a size in the example of the recording, without a question about it."""
+    return size.node.hint if isinstance(size, torch.SymInt) else size
+
+
+@cache
+def _is_pointwise(func: OpOverload) -> bool:
+    results = func._schema.returns
+    return (
+        torch.Tag.pointwise in func.tags
+        and len(results) == 1
+        and results[0].alias_info is None
+        and not any(argument.name == "memory_format" for argument in func._schema.arguments)
+    )
+
+
+def broadcast(shapes: Sequence[Sizes]) -> Sizes | None:
+    """The common shape; None if there is none, or only under a condition on the sizes."""
+    result: list[Size] = []
+    for place in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = [shape[-place] for shape in shapes if len(shape) >= place]
+        others = {key_of(size): size for size in sizes if not _is_one(size)}
+        if len(others) > 1:
+            return None
+        result.append(next(iter(others.values()), 1))
+    return tuple(reversed(result))
+
+
+def _is_one(size: Size) -> bool:
+    return isinstance(size, int) and size == 1
+
+
+def _result_dtype(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
+    """The dtype of the result, from a call on operands with one element each; None if it is not one tensor."""
+
+    def small(x: Tensor) -> Tensor:
+        return torch.empty([1] * x.dim(), dtype=x.dtype, device="meta")
+
+    small_args, small_kwargs = pytree.tree_map_only(Tensor, small, (args, kwargs))
+    result = func(*small_args, **small_kwargs)
+    return result.dtype if isinstance(result, Tensor) else None
+
+
+def _linear(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    x, weight, *biases = args
+    plain = x.dim() >= 2 and weight.dim() == 2 and not kwargs and key_of(x.shape[-1]) == key_of(weight.shape[1])
+    fits = all(b is None or (b.dim() == 1 and key_of(b.shape[0]) == key_of(weight.shape[0])) for b in biases)
+    return ((*x.shape[:-1], weight.shape[0]), x.dtype) if plain and fits and _one_dtype(args) else None
+
+
+def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    x, normalised, *parameters = args
+    last = [key_of(size) for size in x.shape[len(x.shape) - len(normalised) :]]
+    affine = [p for p in parameters if isinstance(p, Tensor)]
+    plain = last == [key_of(size) for size in normalised] and all(list(map(key_of, p.shape)) == last for p in affine)
+    return (tuple(x.shape), x.dtype) if plain and not kwargs and _one_dtype(args) else None
+
+
+def _attention(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    query, key, value, mask, *_ = (*args, None)
+    mask = kwargs.get("attn_mask", mask)
+    if not query.dim() == key.dim() == value.dim() == 4 or not _one_dtype((query, key, value)):
+        return None
+    batch, heads, queries, width = query.shape
+    shared = key.shape[1]
+    grouped = kwargs.get("enable_gqa", False) and isinstance(heads, int) and isinstance(shared, int)
+    expected_key = (batch, shared if grouped and heads % shared == 0 else heads, key.shape[2], width)
+    expected_value = (*expected_key[:3], value.shape[3])
+    if not _same(key.shape, expected_key) or not _same(value.shape, expected_value):
+        return None
+    scores = (batch, heads, queries, key.shape[2])
+    if mask is not None:
+        joined = broadcast([tuple(mask.shape), scores])
+        if joined is None or not _same(joined, scores):
+            return None
+    return (batch, heads, queries, value.shape[3]), query.dtype
+
+
+def _same(first: Sequence[Size], second: Sequence[Size]) -> bool:
+    return list(map(key_of, first)) == list(map(key_of, second))
+
+
+def _one_dtype(args: tuple[Any, ...]) -> bool:
+    return len({x.dtype for x in args if isinstance(x, Tensor)}) == 1
+
+
+_CONTIGUOUS_RESULTS: dict[OpOverload, Callable[..., tuple[Sizes, torch.dtype] | None]] = {
+    _ATEN.linear.default: _linear,
+    _ATEN.layer_norm.default: _layer_norm,
+    _ATEN.scaled_dot_product_attention.default: _attention,
+}
+_OF_CONTIGUOUS_OPERANDS = {_ATEN.linear.default, _ATEN.layer_norm.default}
