@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import traceback
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,8 @@ from orderproof.prover.export.exporter import model_source_location
 from orderproof.prover.float64_parameters import Float64Parameters
 from orderproof.prover.recording.module_state import RANDOM_GENERATOR, preserved_state
 from orderproof.seeded_random import seeded_random
+
+MOST_KNOWN_NUMBERS = 4_000_000  # in the outputs of runs that are remembered
 
 
 @dataclass
@@ -55,6 +57,7 @@ class SubjectExecution:
     float64_failure: str = field(default="", init=False)  # why its copy could not be run in float64
     graph_float64_failure: str = field(default="", init=False)  # why its graph could not be run in float64
     _copies: dict[Executor, nn.Module] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict, init=False, repr=False)
     graph_inputs: tuple[Tensor, ...] = field(default=(), repr=False)
 
     @property
@@ -100,6 +103,18 @@ class SubjectExecution:
                     self.graph_float64_failure = failure_reason(error)
                     raise
             return self._outputs_of_module(inputs, executor)
+
+    def known_outputs(self, inputs: tuple[Tensor, ...], executor: Executor = "model") -> dict[str, Tensor]:
+        """The same, from memory if the model was run on equal inputs shortly before.
+
+        Laws and outputs of one call start from the same tokens, and each output compares the same two runs.
+        """
+        key = (executor, *((x.dtype, x.shape, _bytes(x)) for x in inputs))
+        if key not in self._known:
+            self._known[key] = self.outputs(inputs, executor)
+            if sum(x.numel() for found in self._known.values() for x in found.values()) > MOST_KNOWN_NUMBERS:
+                self._known = {key: self._known[key]}
+        return self._known[key]
 
     def _outputs_of_graph(self, inputs: tuple[Tensor, ...], executor: Executor) -> dict[str, Tensor]:
         if executor == "float64 copy":
@@ -168,6 +183,11 @@ def state_as_recorded(module: nn.Module, captured: CapturedGraph | None) -> Iter
         yield
     for tensor, value in before:
         tensor.detach().copy_(value)
+
+
+def _bytes(x: Tensor) -> bytes:
+    """The numbers in a tensor."""
+    return x.detach().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes()
 
 
 def _uncopied_attribute(subject: Subject) -> str:

@@ -79,10 +79,10 @@ class WitnessSearch:
         try:
             if (length, executor) not in self._first:
                 tokens, others = self.tokens(length)
-                before = self.runs.outputs(tokens.inputs, executor)[self.output]
+                before = self.runs.known_outputs(tokens.inputs, executor)[self.output]
                 self._first[length, executor] = (tokens, others, before)
             before = self._first[length, executor][2]
-            after = self.runs.outputs(self._changed(length, change, executor), executor)[self.output]
+            after = self.runs.known_outputs(self._changed(length, change, executor), executor)[self.output]
             return self.law.expected_and_actual(before, after, self.dims, change)
         except Exception as error:  # noqa: BLE001 - third-party code: it may fail at this length in any way
             if is_internal(error):

@@ -1,0 +1,67 @@
+"""Runs on equal inputs are made once for all outputs and laws of a call."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof.auditing.api import audit_context, report_on_law
+from orderproof.auditing.execution import MOST_KNOWN_NUMBERS, SubjectExecution
+from orderproof.models import from_module
+
+
+class Mixes(nn.Module):
+    """A layer that shows the order of tokens, with some outputs that are alike."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(7, 7, generator=torch.Generator().manual_seed(0)))
+        self.outputs, self.calls = outputs, 0
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """Outputs [batch, token, width]."""
+        self.calls += 1
+        mixed = torch.einsum("ij,bjd->bid", self.weight[: x.shape[1], : x.shape[1]], x)
+        return {f"y{k}": mixed for k in range(self.outputs)}
+
+
+def _runs(outputs: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """How often the model is run for one law, and the number of findings."""
+    runs = 0
+    original = SubjectExecution._outputs_of_module
+
+    def counted(self: SubjectExecution, *args: object) -> dict[str, Tensor]:
+        nonlocal runs
+        runs += 1
+        return original(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SubjectExecution, "_outputs_of_module", counted)
+    context = audit_context(from_module(Mixes(outputs), (torch.randn(2, 7, 4),)))
+    findings = report_on_law(context, "permutation").findings
+    assert {f.verdict for f in findings} == {"refuted"}
+    return runs, len(findings)
+
+
+def test_a_second_output_needs_no_further_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, two = _runs(1, monkeypatch), _runs(2, monkeypatch)
+    assert (alone[1], two[1]) == (1, 2)
+    assert two[0] == alone[0] > 0
+
+
+def test_runs_are_remembered_by_the_values_of_their_inputs() -> None:
+    execution = SubjectExecution(from_module(nn.Linear(4, 4), (torch.randn(2, 7, 4),)), None)
+    x = torch.randn(2, 7, 4)
+    first = execution.known_outputs((x,))
+    assert execution.known_outputs((x.clone(),)) is first
+    assert execution.known_outputs((x.double(),), "float64 copy") is not first
+    x[0, 0, 0] += 1
+    changed = execution.known_outputs((x,))
+    assert not torch.equal(*(next(iter(found.values())) for found in (first, changed)))
+
+
+def test_large_outputs_are_forgotten() -> None:
+    execution = SubjectExecution(from_module(nn.Linear(4, 4), (torch.randn(2, 7, 4),)), None)
+    small = execution.known_outputs((torch.zeros(1, 1, 4),))
+    execution.known_outputs((torch.zeros(1, MOST_KNOWN_NUMBERS // 4 + 1, 4),))
+    assert execution.known_outputs((torch.zeros(1, 1, 4),)) is not small
