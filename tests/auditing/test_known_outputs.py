@@ -42,10 +42,10 @@ def _runs(outputs: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     return runs, len(findings)
 
 
-def test_a_second_output_needs_no_further_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone, two = _runs(1, monkeypatch), _runs(2, monkeypatch)
-    assert (alone[1], two[1]) == (1, 2)
-    assert two[0] == alone[0] > 0
+def test_only_the_rounding_error_of_a_second_output_needs_further_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    (runs, findings), (more_runs, more_findings) = _runs(1, monkeypatch), _runs(2, monkeypatch)
+    assert (findings, more_findings) == (1, 2)
+    assert more_runs - runs == 2 < runs
 
 
 def test_runs_are_remembered_by_the_values_of_their_inputs() -> None:
