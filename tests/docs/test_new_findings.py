@@ -199,6 +199,32 @@ def test_dynamic_frequencies_depend_on_the_longest_row_of_a_batch(longest: int, 
     assert (float((padded - alone).abs().max()) > SEEN) is seen
 
 
+LONG_ROPE = {
+    "rope_theta": 1e4, "rope_type": "longrope", "factor": 4.0, "short_factor": [1.0] * 4,
+    "long_factor": [1.0, 2.0, 3.0, 4.0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["Mistral", "Qwen3"])
+@pytest.mark.parametrize(("original", "seen"), [(8, True), (10, False), (4, False)])
+def test_longrope_factors_differ_from_those_of_the_cache(name: str, original: int, seen: bool) -> None:
+    rope = {**LONG_ROPE, "original_max_position_embeddings": original}
+    built = model(name, num_hidden_layers=2, rope_parameters=rope, head_dim=8)
+    assert (difference(built, decoded(built, [5, 4, 1])) > SEEN) is seen
+
+
+@pytest.mark.parametrize(("original", "seen"), [(9, True), (10, False), (8, False)])
+def test_longrope_factors_depend_on_the_longest_row_of_a_batch(original: int, seen: bool) -> None:
+    rope = {**LONG_ROPE, "original_max_position_embeddings": original}
+    built = model("Llama", num_hidden_layers=2, rope_parameters=rope)
+    ids, mask = token_ids(), torch.ones(ROWS, TOKENS, dtype=torch.long)
+    mask[0, 9:] = 0
+    with torch.no_grad():
+        alone = built(ids[:1, :9], use_cache=False).last_hidden_state[0]
+        padded = built(ids, attention_mask=mask, use_cache=False).last_hidden_state[0, :9]
+    assert (float((padded - alone).abs().max()) > SEEN) is seen
+
+
 @pytest.mark.parametrize("relative", [True, False])
 def test_deberta_reads_position_ids_only_if_they_are_added_to_its_input(relative: bool) -> None:
     changes = []
