@@ -112,6 +112,14 @@ def test_llama_cast_is_less_accurate_than_llama_loaded() -> None:
     assert float(off["cast"]) > 2 * float(off["loaded"])
 
 
+def test_the_table_of_a_built_model_is_less_accurate_than_that_of_a_loaded_one() -> None:
+    off = re.findall(r"(\w+)Config (built|loaded): off by ([\d.e-]+)", printed(FOLDER / "gptj_built.py"))
+    assert [(name, how) for name, how, _ in off] == [
+        (name, how) for name in ("GPTJ", "CodeGen") for how in ("built", "loaded")
+    ]
+    assert all((float(number) > 1e-2) is (how == "built") for _, how, number in off)
+
+
 def test_a_quantised_cache_has_the_length_of_before_the_crop() -> None:
     made = re.findall(r"(\w+) length (\d) off by ([\d.e-]+)", printed(FOLDER / "quantised_cache_crop.py"))
     lengths = {name: int(length) for name, length, _ in made}

@@ -6,6 +6,7 @@ Each compares the call with a defect and the nearest call without it, so that th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,6 +224,28 @@ def test_longrope_factors_depend_on_the_longest_row_of_a_batch(original: int, se
         alone = built(ids[:1, :9], use_cache=False).last_hidden_state[0]
         padded = built(ids, attention_mask=mask, use_cache=False).last_hidden_state[0, :9]
     assert (float((padded - alone).abs().max()) > SEEN) is seen
+
+
+@pytest.mark.parametrize("name", ["GPTJ", "CodeGen"])
+@pytest.mark.parametrize(("dtype", "seen"), [(torch.bfloat16, True), (torch.float32, False)])
+def test_a_loaded_model_has_other_positions_than_one_built_in_bfloat16(
+    name: str, dtype: torch.dtype, seen: bool, tmp_path: Path
+) -> None:
+    torch.manual_seed(5)
+    sizes = {"vocab_size": 50, "n_embd": 32, "n_head": 4, "n_layer": 1, "rotary_dim": 8, "n_positions": 128}
+    config = getattr(transformers, f"{name}Config")(**sizes, bos_token_id=0, eos_token_id=0)
+    built = transformers.AutoModel.from_config(config, dtype=dtype).eval()
+    built.save_pretrained(tmp_path)
+    loaded = transformers.AutoModel.from_pretrained(tmp_path, dtype=dtype).eval()
+    assert all(map(torch.equal, built.parameters(), loaded.parameters()))
+    for one in (built, loaded):  # in float64: only the tables differ
+        one.double()
+        for parameter in one.parameters():
+            parameter.data += 0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(6))
+    ids = token_ids().repeat(1, 12)
+    with torch.no_grad():
+        outputs = [one(ids).last_hidden_state for one in (built, loaded)]
+    assert (float((outputs[0] - outputs[1]).abs().max()) > SEEN) is seen
 
 
 @pytest.mark.parametrize("relative", [True, False])

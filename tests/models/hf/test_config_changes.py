@@ -11,6 +11,10 @@ from tests.models.hf.adapters import tiny_adapter
 
 KINDS = ("sliding_attention", "full_attention")
 ROPE_CHANGES = ("rope_theta", "rope_type")
+LLAMA3 = (
+    '{"rope_theta":10000.0,"partial_rotary_factor":0.5,"rope_type":"llama3","factor":4.0,"low_freq_factor":1.0,'
+    '"high_freq_factor":4.0,"original_max_position_embeddings":32}'
+)
 
 
 def model(name: str) -> nn.Module:
@@ -30,6 +34,8 @@ def model(name: str) -> nn.Module:
         ("falcon?alibi=true", []),  # a rotary base that is not in use
         ("moshi", ["rope_type", "sliding_window"]),  # one frequency in its tiny heads, 1 for every base
         ("bamba", ["rope_type"]),  # one frequency in its tiny heads
+        (f"bamba?rope_parameters={LLAMA3}", []),  # a high one, which llama3 does not scale
+        ("llama?rope_parameters=" + LLAMA3.replace('"partial_rotary_factor":0.5,', ""), ["rope_theta", "rope factor"]),
     ],
 )
 def test_values_in_use_are_changed(name: str, changes: list[str]) -> None:

@@ -7,6 +7,7 @@ that are in use according to the configuration are changed.
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -62,7 +63,7 @@ def _config_changes(model: Any) -> Iterator[tuple[str, Any]]:
         by_type = {kind: part for kind, part in rope.items() if isinstance(part, dict) and kind in (layers or ())}
         for kind, part in by_type.items() if by_type else [("", rope)]:
             suffix = f" of {kind} layers" if kind else ""
-            for name, values in _rope_changes(part, several=_max_frequency_count(model) > 1):
+            for name, values in _rope_changes(part, frequencies=_max_frequency_count(model)):
                 parameters = {**rope, kind: {**part, **values}} if kind else {**rope, **values}
                 changed = _config_with(config, "rope_parameters", parameters)
                 bases = config_value(config, "layer_rope_theta")
@@ -83,13 +84,21 @@ def _max_frequency_count(model: Any) -> int:
     return max(tables, default=2)
 
 
-def _rope_changes(rope: dict[str, Any], *, several: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    if several and isinstance(rope.get("rope_theta"), (int, float)):
+def _rope_changes(rope: dict[str, Any], *, frequencies: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    if frequencies > 1 and isinstance(rope.get("rope_theta"), (int, float)):
         yield "rope_theta", {"rope_theta": THETA_FACTOR * rope["rope_theta"]}
     if rope.get("rope_type") == "default":
         yield "rope_type", {"rope_type": "linear", "factor": SCALING_FACTOR}
-    elif rope.get("rope_type") in SCALED_ROPE_TYPES:
+    elif rope.get("rope_type") in SCALED_ROPE_TYPES and _scales_a_frequency(rope, frequencies):
         yield "rope factor", {"factor": SCALING_FACTOR * rope["factor"]}
+
+
+def _scales_a_frequency(rope: dict[str, Any], frequencies: int) -> bool:
+    """False of the rope of Llama 3 if all its frequencies are high ones, which it leaves as they are."""
+    if rope.get("rope_type") != "llama3":
+        return True
+    longest = 2 * math.pi * float(rope["rope_theta"]) ** ((frequencies - 1) / frequencies)
+    return bool(longest > rope["original_max_position_embeddings"] / rope["high_freq_factor"])
 
 
 def uses_rotary(model: Any) -> bool:
