@@ -194,3 +194,10 @@ def test_lengths_are_compared_where_no_theorem_holds(theorem: Theorem, expected:
     (finding,) = _causal(HonestAboutFew)[:1]
     one = finding.model_copy(update={"theorem": theorem, "scope": Scope(length=7)})
     assert lengths_without_theorem(subject, one) == expected
+
+
+def test_a_slow_model_is_compared_at_few_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orderproof.auditing.other_calls.MAX_SECONDS", 0.0)
+    _, padded = _causal(HonestAboutFew)
+    assert (padded.verdict, padded.scope.compared_lengths) == ("proved", ())
+    assert padded.scope.compared_masks == ("padded right first", "padded left", "padded right", "no pads")

@@ -6,6 +6,7 @@ scope of the finding names those that agree. A violation among them is decided b
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from orderproof.auditing.context import AuditContext
@@ -22,6 +23,7 @@ from orderproof.records.audit import Finding
 
 LENGTHS = (2, 3, 16, 33, 65, 129, 257)  # [tokens] at and past the powers of two at which programs tend to branch
 MAX_WORK = 2e9  # tokens times weights in matrices, of one run
+MAX_SECONDS = 20.0  # after which no longer inputs are compared: a law has a time limit
 
 ProveCall = Callable[[AuditContext, str], list[Finding]]  # the findings in a context and a call mode
 
@@ -57,8 +59,10 @@ def _compare_lengths(context: AuditContext, law: ProvedLaw, finding: Finding) ->
     if not lengths or isinstance(there, str):
         return finding
     search = _search(there, there, law.in_call_mode(call_mode), finding.output)
-    agreeing = []
+    agreeing, began = [], time.monotonic()
     for length in lengths:
+        if time.monotonic() - began > MAX_SECONDS:
+            break
         agrees = search.compare_at(length)
         if agrees is False:
             return context.at_length(length), call_mode, f"{length} tokens"
