@@ -9,7 +9,8 @@ from torch.nn import functional
 
 from orderproof import audit
 from orderproof.auditing.api import audit_context, report_on_law
-from orderproof.auditing.other_calls import lengths_without_theorem
+from orderproof.auditing.other_calls import LENGTHS, lengths_without_theorem
+from orderproof.auditing.theorems import MASK_ASSUMPTION
 from orderproof.models import from_module
 from orderproof.records.audit import Finding, Report, Scope, Theorem
 from orderproof.report import phrases
@@ -144,7 +145,7 @@ def test_a_call_is_expected_to_be_like_the_proved_one() -> None:
     assert "FAIL OP201 causal (padded left)" in str(report)
 
 
-@pytest.mark.parametrize(("model", "length"), [(LongInputs, 64), (UnknownLengths, 65)])
+@pytest.mark.parametrize(("model", "length"), [(LongInputs, 64), (UnknownLengths, 64)])
 def test_a_leak_at_other_lengths_is_a_failed_check(model: type[Decoder], length: int) -> None:
     report = _report(model, laws=["causal", "batch"])
     causal = next(f for f in report.findings if f.law == "causal")
@@ -171,22 +172,25 @@ def test_a_mask_is_recognised_by_its_effect(model: type[Decoder], marked: str) -
 def test_the_scope_names_the_calls_that_were_compared() -> None:
     plain, padded = _causal(HonestAboutFew)
     assert (plain.scope.compared_lengths, plain.scope.compared_masks) == ((), ())
-    assert padded.scope.compared_lengths == (2, 3, 16, 33, 65, 129, 257)
+    assert padded.scope.compared_lengths == LENGTHS
     assert padded.scope.compared_masks == ("padded right first", "padded left", "padded right", "no pads")
-    assert short_evidence(padded) == "proved at 7 tokens, compared at up to 257"
+    assert short_evidence(padded) == "proved at 7 tokens, compared at up to 320"
     words = phrases.evidence_text(padded)
-    assert "runs at 2, 3, 16, 33, 65, 129 and 257 tokens and with other attention masks (padded right first, " in words
+    assert (
+        "runs at 2, 3, 16, 33, 64, 65, 128, 257, 258 and 320 tokens and with other attention masks (padded right"
+        in words
+    )
 
 
 @pytest.mark.parametrize(
     ("theorem", "expected"),
     [
         (Theorem(proved=True), []),
-        (Theorem(proved=True, greatest_length=63), [64, 65, 127, 129, 257]),
-        (Theorem(proved=True, least_length=3, greatest_length=300), [2, 301, 601]),
-        (Theorem(proved=True, conditions=("tokens is even",)), [2, 3, 16, 33, 65, 129, 257]),
-        (Theorem(proved=True, open_length=False), [2, 3, 16, 33, 65, 129, 257]),
-        (Theorem(proved=False, reason="why"), [2, 3, 16, 33, 65, 129, 257]),
+        (Theorem(proved=True, greatest_length=63), [64, 65, 127, 128, 257, 258, 320]),
+        (Theorem(proved=True, least_length=3, greatest_length=300), [2, 301, 320, 601]),
+        (Theorem(proved=True, conditions=("tokens is even",)), [*LENGTHS]),
+        (Theorem(proved=True, open_length=False), [*LENGTHS]),
+        (Theorem(proved=False, reason="why"), [*LENGTHS]),
     ],
 )
 def test_lengths_are_compared_where_no_theorem_holds(theorem: Theorem, expected: list[int]) -> None:
@@ -201,3 +205,88 @@ def test_a_slow_model_is_compared_at_few_lengths(monkeypatch: pytest.MonkeyPatch
     _, padded = _causal(HonestAboutFew)
     assert (padded.verdict, padded.scope.compared_lengths) == ("proved", ())
     assert padded.scope.compared_masks == ("padded right first", "padded left", "padded right", "no pads")
+
+
+class AnyKeyword(VisibleMask):
+    """The same leak in a module that passes all keywords on."""
+
+    def forward(self, input_ids: Tensor, **options: Tensor) -> Tensor:  # type: ignore[override]
+        return self.logits(input_ids, options.get("attention_mask"))
+
+
+class AnyArgument(VisibleMask):
+    """The same leak for a second argument without a name."""
+
+    def forward(self, input_ids: Tensor, *masks: Tensor) -> Tensor:  # type: ignore[override]
+        return self.logits(input_ids, masks[0] if masks else None)
+
+
+class MixesRowsWithMask(Decoder):
+    """Rows meet where a mask is given."""
+
+    def logits(self, input_ids: Tensor, mask: Tensor | None) -> Tensor:
+        own = super().logits(input_ids, mask)
+        return own if mask is None else own + own.mean(0, keepdim=True)
+
+    def leaks(self, input_ids: Tensor, mask: Tensor | None) -> bool:
+        return False
+
+
+class Hidden:
+    """An object that holds a tensor, which is no container."""
+
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+
+
+class ReturnsAnObject(Decoder):
+    """A second output is an attribute of an object."""
+
+    def forward(self, input_ids: Tensor) -> dict[str, object]:  # type: ignore[override]
+        return {"hidden": self.embed(input_ids), "rest": Hidden(self.embed(input_ids.flip(1))), "count": 2}
+
+
+def test_a_mask_among_all_keywords_is_given_too() -> None:
+    report = _report(AnyKeyword, laws=["causal"])
+    outcomes = {f.call_mode: f.outcome for f in report.findings}
+    assert outcomes == {"": "pass", "padded": "fail"}
+    plain = next(f for f in report.findings if not f.call_mode)
+    assert "with the defaults of **options in forward" in plain.scope.assumptions
+
+
+def test_arguments_without_names_are_said_to_be_left_out() -> None:
+    report = _report(AnyArgument, laws=["causal"])
+    expected = (
+        "OP201 causal is proved with the defaults of *masks in forward; whether it holds with a mask was not checked"
+    )
+    assert f"OP201 causal {expected}" in report.notes
+
+
+def test_rows_that_meet_in_calls_with_a_mask_are_a_failed_check() -> None:
+    outcomes = {f.call_mode: f.outcome for f in _report(MixesRowsWithMask, laws=["batch"]).findings}
+    assert outcomes == {"": "pass", "padded": "fail"}
+
+
+def test_outputs_that_are_not_looked_into_are_named() -> None:
+    report = _report(ReturnsAnObject, laws=["causal"])
+    assert [f.output for f in report.findings] == ["hidden"]
+    assert "output 'rest' is an object of type Hidden: tensors in it are not audited" in report.notes
+
+
+def test_one_tensor_given_twice_is_said_to_be_two() -> None:
+    class Joined(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return x.flip(1) if x is y else x + y
+
+    x = torch.randn(2, 7, 4)
+    said = "input 0 and input 1 are one tensor in the example and two in the audit"
+    assert any(note.startswith(said) for note in from_module(Joined(), (x, x)).notes)
+    assert not any(note.startswith(said) for note in from_module(Joined(), (x, x.clone())).notes)
+
+
+def test_a_theorem_says_which_masks_and_layouts_it_is_about() -> None:
+    (plain,) = _causal(type("Honest", (HonestAboutFew,), {"leaks": lambda *_: False}))
+    assert plain.theorem is not None
+    assert plain.theorem.covers == ("no attention mask", "every attention mask (at its real tokens)")
+    assert MASK_ASSUMPTION in plain.theorem.assumptions
+    assert "at the recorded dtype, layout and device" in plain.theorem.assumptions[0]

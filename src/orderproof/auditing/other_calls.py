@@ -21,7 +21,7 @@ from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.records.audit import Finding
 
-LENGTHS = (2, 3, 16, 33, 65, 129, 257)  # [tokens] at and past the powers of two at which programs tend to branch
+LENGTHS = (2, 3, 16, 33, 64, 65, 128, 257, 258, 320)  # [tokens] around powers of two, where programs tend to branch
 MAX_WORK = 2e9  # tokens times weights in matrices, of one run
 MAX_SECONDS = 20.0  # after which no longer inputs are compared: a law has a time limit
 

@@ -17,8 +17,12 @@ from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.captured_graph import module_path
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.symbolic.equivariance.theorem import FIXED
-from orderproof.prover.symbolic.statement import Equivariance, Statement
+from orderproof.prover.symbolic.statement import MASK, Equivariance, Statement
 from orderproof.records.audit import OPEN_CALL_ASSUMPTION, Finding, Theorem
+
+MASK_ASSUMPTION = (
+    "an attention mask has one value for each row and token, 0 or 1 in int64, or a boolean where the argument takes one"
+)
 
 
 def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str, Theorem]:
@@ -27,7 +31,8 @@ def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str
     found = calls.proofs(law, call_mode)
     first = found[0][1]
     held = [f"input_{k}" for k, role in enumerate(calls.roles(call_mode)) if role == FIXED]
-    same = (f"the same in both runs: {', '.join(held)}",) if held else ()
+    same = [f"the same in both runs: {', '.join(held)}"] if held else []
+    same += [MASK_ASSUMPTION] if MASK in calls.roles(call_mode) else []
     theorems = {name: join_theorem(name, found, statement, calls.solver) for name in first}
     if not calls.open_length:
         theorems = {name: theorem.model_copy(update={"open_length": False}) for name, theorem in theorems.items()}

@@ -15,7 +15,11 @@ from orderproof.auditing.completion import make_entries_uniform
 from orderproof.auditing.context import AuditContext, ProvedOutput
 from orderproof.auditing.entries import uniform_text
 from orderproof.auditing.findings import finding_without_result, is_met
-from orderproof.auditing.implied_expectation import expected_as_in_plain_call, with_implied_expectation
+from orderproof.auditing.implied_expectation import (
+    KIND_OF_UNKNOWN_MODELS,
+    expected_as_in_plain_call,
+    with_implied_expectation,
+)
 from orderproof.auditing.open_entry_map import with_open_entry_map
 from orderproof.auditing.other_calls import compare_other_calls
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
@@ -96,7 +100,8 @@ def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, o
 def _note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequence[Finding]) -> None:
     """Note that a law is proved for calls without a mask that the model takes and that could not be given."""
     defaults = (text for f in findings for text in f.scope.assumptions if text.startswith(DEFAULTS_ASSUMPTION))
-    if text := next((text for text in defaults if "mask" in text), ""):
+    words = ("mask", "*") if context.subject.model_kind == KIND_OF_UNKNOWN_MODELS else ("mask",)
+    if text := next((text for text in defaults if any(word in text for word in words)), ""):
         context.note(f"{law.code} {law.name} is proved {text}; whether it holds with a mask was not checked")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -67,6 +67,7 @@ def build_plain_subject(
         axes_of_outputs = {
             name: replace(axes, unknown_tokens=why, fixed=False) for name, axes in axes_of_outputs.items()
         }
+    notes += [*calls.unread_outputs, *_shared_examples(examples)]
     mask = _mask_argument(module, call)
     notes += [mask.note] if mask is not None and mask not in KNOWN_MASKS else []
     input_rows = call.examples.row_axes or (None,) * len(call.examples.tensors)
@@ -93,6 +94,17 @@ def build_plain_subject(
         subject = with_rows_first(subject, input_rows, output_rows)
     subject.build_adapter = partial(build_adapter, subject, original, mask)
     return subject
+
+
+def _shared_examples(examples: ExampleInputs) -> Iterator[str]:
+    """A note for each example input that is the same tensor as an earlier one."""
+    for place, tensor in enumerate(examples.tensors):
+        earlier = next((k for k, other in enumerate(examples.tensors[:place]) if other is tensor), None)
+        if earlier is not None:
+            yield (
+                f"input {earlier} and input {place} are one tensor in the example and two in the audit, so that a "
+                "branch for one tensor is not taken; wrap the module to audit that call"
+            )
 
 
 def _input_texts(examples: ExampleInputs, layout: Layout) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """The argument of a module that takes a padding mask [row, token], and how it marks pads.
 
 Arguments with a common name mark pads as their libraries do. Of any other optional argument with "mask" in its name,
-calls decide: a value that hides a token changes no output of other tokens if that token is replaced.
+and of common names where `**kwargs` takes them, calls decide: a value that hides a token changes no output of other
+tokens if that token is replaced.
 """
 
 from __future__ import annotations
@@ -75,9 +76,14 @@ def derived_mask_argument(module: nn.Module, draw: Callable[[int], Tensor]) -> M
 
 
 def _optional_masks(module: nn.Module) -> Iterator[str]:
-    for name, parameter in arguments_of_forward(module).items():
+    """Names of optional arguments that may be masks; common ones if the module passes all keywords on."""
+    accepted = arguments_of_forward(module)
+    for name, parameter in accepted.items():
         if "mask" in name and parameter.default is None and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
             yield name
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()):
+        yield from (mask.name for mask in KNOWN_MASKS)
+        yield "mask"
 
 
 def _hides_a_token(module: nn.Module, mask: MaskArgument, draw: Callable[[int], Tensor]) -> bool:

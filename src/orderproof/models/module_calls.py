@@ -44,6 +44,16 @@ class Call:
         return self.examples.draw(self.rows, self.tokens, seed).inputs
 
 
+def unread_outputs(outputs: object) -> tuple[str, ...]:
+    """A note for each part of the outputs of a module that is an object in which no tensor is looked for."""
+    plain = (Tensor, bool, int, float, complex, str, bytes, torch.dtype, torch.device, type(None))
+    return tuple(
+        f"output {name!r} is an object of type {type(leaf).__name__}: tensors in it are not audited"
+        for name, leaf in leaves_by_name(outputs).items()
+        if not isinstance(leaf, plain)
+    )
+
+
 @dataclass
 class ModuleCalls:
     """Calls of a module; each leaves it as it was. The first may wrap it, if it returns a dataclass."""
@@ -52,6 +62,7 @@ class ModuleCalls:
     name: str
     reached: ReachableState | None = field(default=None, repr=False)
     seconds_left: float = FURTHER_SECONDS
+    unread_outputs: tuple[str, ...] = ()  # of the first call: objects that may hold tensors
 
     def first(self, calls: Sequence[Call]) -> tuple[Call, Exception | None]:
         """The first call that the module accepts, and what the one before it raised. Raises `SubjectError`."""
@@ -65,6 +76,7 @@ class ModuleCalls:
             except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
                 failure = error
             else:
+                self.unread_outputs = unread_outputs(as_dictionaries(result))
                 if as_dictionaries(result) is not result:
                     self.module = PlainOutputs(self.module).eval()
                 return call, failure

@@ -22,14 +22,14 @@ PortCauseName = Literal[
 SCHEMA_VERSION = 2
 EXIT_INTERRUPTED = 130
 _SETTINGS = (
-    "in the recorded modes, settings and Python state (attributes, caches, global variables), called without "
-    "gradients, where no operator raises an error, for a model that does not examine the interpreter"
+    "in the recorded modes, settings, environment variables and Python state (attributes, caches, global variables), "
+    "called without gradients, where no operator raises an error, for a model that does not examine the interpreter"
 )
 RECORDED_CALL_ASSUMPTION = (  # of every proof
-    f"over the real numbers, for finite activations, at the recorded shape, dtype and layout, {_SETTINGS}"
+    f"over the real numbers, for finite activations, at the recorded shape, dtype, layout and device, {_SETTINGS}"
 )
 OPEN_CALL_ASSUMPTION = (  # of every theorem: the same without the shape
-    f"over the real numbers, for finite activations, at the recorded dtype, {_SETTINGS}"
+    f"over the real numbers, for finite activations, at the recorded dtype, layout and device, {_SETTINGS}"
 )
 
 

@@ -1,6 +1,7 @@
 """OP406 stateless: a call gives the same output after any other call.
 
     f(a), f(b), f(a): the first and the last are equal for every b: longer, shorter, another batch size, decoding.
+    f(b) as the first call, and as the second one after f(a), are equal: a mask may be built in the first call.
 
 Source: elementary; broken by tables, masks and offsets that are kept from an earlier call.
 """
@@ -39,6 +40,10 @@ class Stateless(MeasuredLaw):
             yield Comparison("after decoding", partial(_compare_after_call, tokens=calls.default_length, keep=True))
         if calls.remembers_first_state:
             yield Comparison("after the calls of all laws before", _compare_first_state)
+        if calls.remembers_first_state and calls.base is None and adapter.has_token_axis:
+            for words, tokens in (("longer", 2 * calls.default_length + 1), ("shorter", calls.default_length // 2)):
+                run = partial(_compare_second_call, tokens=min(tokens, adapter.max_positions or tokens))
+                yield Comparison(f"a {words} call as the second one, and as the first", run)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_last_token(calls)
@@ -68,6 +73,16 @@ def _compare_after_call(calls: CachedCalls, *, tokens: int, rows: int = 2, keep:
     else:
         calls.uncached_call(between, keep=False)
     return first, calls.uncached_call(calls.default_tokens, keep=False).output
+
+
+def _compare_second_call(calls: CachedCalls, *, tokens: int) -> OutputPair:
+    """The output of a call of a model that was not called before, and after its default call."""
+    fresh, used = (calls.as_before_the_first_call(own=True) for _ in range(2))
+    if fresh is None or used is None:
+        raise UnsupportedCallError("the model before its first call is not known")
+    text = calls.sample_tokens(tokens, rows=2, other=2)
+    used.uncached_call(calls.default_tokens, keep=False)
+    return fresh.uncached_call(text, keep=False).output, used.uncached_call(text, keep=False).output
 
 
 def _compare_first_state(calls: CachedCalls) -> OutputPair:

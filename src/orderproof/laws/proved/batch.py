@@ -82,4 +82,5 @@ LAW = BatchLaw(
             diff="-scale = x.abs().amax()\n+scale = x.abs().amax(dim=tuple(range(1, x.dim())), keepdim=True)",
         )
     },
+    call_modes_without_theorem=("padded",),
 )

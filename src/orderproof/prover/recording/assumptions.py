@@ -80,10 +80,16 @@ def _left_at_defaults(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str
     except (TypeError, ValueError):  # the call fails by itself
         return []
     return [
-        name
+        _shown_argument(parameter)
         for name, parameter in signature.parameters.items()
-        if parameter.default is not parameter.empty and given.get(name, parameter.default) is parameter.default
+        if (parameter.default is not parameter.empty and given.get(name, parameter.default) is parameter.default)
+        or (parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) and not given.get(name))
     ]
+
+
+def _shown_argument(parameter: inspect.Parameter) -> str:
+    """Its name, with the stars of one that takes all other arguments."""
+    return str(parameter).partition(":")[0].partition("=")[0].strip()
 
 
 def _within_wrappers(module: nn.Module) -> nn.Module:

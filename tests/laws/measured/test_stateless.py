@@ -1,0 +1,61 @@
+"""OP406 stateless compares a call that comes first with the same call after another one."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from orderproof import audit
+from orderproof.models import from_module
+from orderproof.records.audit import Finding
+
+
+class BuildsItsMask(nn.Module):
+    """The causal mask has the length of the first call; later tokens are visible past its end."""
+
+    keeps_mask = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.project = nn.Embedding(50, 16), nn.Linear(16, 48)
+        self.mask: Tensor | None = None
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        """Outputs [batch, token, 16]."""
+        n = input_ids.shape[1]
+        if self.mask is None or not self.keeps_mask:
+            self.mask = torch.ones(n, n, dtype=torch.bool).tril()
+        visible = torch.ones(n, n, dtype=torch.bool)
+        m = min(n, len(self.mask))
+        visible[:m, :m] = self.mask[:m, :m]
+        query, key, value = self.project(self.embed(input_ids)).chunk(3, -1)
+        return functional.scaled_dot_product_attention(query, key, value, visible)
+
+
+class BuildsItsMaskInEachCall(BuildsItsMask):
+    """The same without the defect."""
+
+    keeps_mask = False
+
+
+def _finding(model: nn.Module) -> Finding:
+    torch.manual_seed(0)
+    (finding,) = audit(from_module(model, (torch.randint(0, 50, (2, 7)),)), laws=["stateless"]).findings
+    return finding
+
+
+def test_a_mask_of_the_length_of_the_first_call_is_found() -> None:
+    finding = _finding(BuildsItsMask())
+    assert (finding.verdict, finding.outcome) == ("refuted", "fail")
+    assert finding.measurement is not None
+    refuted = [c.description for c in finding.measurement.comparisons if c.verdict == "refuted"]
+    assert refuted == ["a longer call as the second one, and as the first"]
+
+
+def test_a_mask_that_each_call_builds_is_correct() -> None:
+    finding = _finding(BuildsItsMaskInEachCall())
+    assert finding.measurement is not None
+    compared = {c.description for c in finding.measurement.comparisons if c.float32 is not None}
+    assert {f"a {word} call as the second one, and as the first" for word in ("longer", "shorter")} <= compared
+    assert finding.verdict == "held"
