@@ -33,8 +33,10 @@ def padding_slots(
     if rows == 1 and layout == "padded":
         left = (count + 1) // 2 if tokens > 2 else count
         return ((token < left) | (token >= tokens - count + left)).unsqueeze(0)
-    is_left = {"padded": row % 2 == 0, "padded right first": row % 2 == 1, "padded left": row >= 0}
-    return torch.where(is_left.get(layout, row < 0), token < count, token >= tokens - count)
+    if layout in ("padded left", "padded right"):
+        one_side = token < count if layout == "padded left" else token >= tokens - count
+        return one_side.expand(rows, tokens)
+    return torch.where(row % 2 == (layout != "padded"), token < count, token >= tokens - count)
 
 
 def second_document_start(tokens: int) -> int:
