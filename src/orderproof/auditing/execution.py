@@ -116,6 +116,10 @@ class SubjectExecution:
                 self._known = {key: self._known[key]}
         return self._known[key]
 
+    def forget_outputs(self) -> None:
+        """Run the model again on inputs on which it was run before."""
+        self._known.clear()
+
     def _outputs_of_graph(self, inputs: tuple[Tensor, ...], executor: Executor) -> dict[str, Tensor]:
         if executor == "float64 copy":
             raise ExecutorUnavailable("the graph is run, not the module")

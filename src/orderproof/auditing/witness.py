@@ -175,7 +175,7 @@ class WitnessSearch:
         found = self._search(self.lengths())
         if found is None and self._can_use_pad_token():
             self.replace_with_pad = True
-            self._forget_runs()
+            self.forget_runs()
             found = self._search(self.lengths())
             self.replace_with_pad = found is not None
         seeds = (0, 1) if weights == "all" else ()
@@ -184,7 +184,7 @@ class WitnessSearch:
                 break
             self._note_float64_failure()
             self.runs, self.weights = self._runs("random", seed), "random"
-            self._forget_runs()
+            self.forget_runs()
             found = self._search([self.context.token_count])
         self._note_float64_failure()
         return found
@@ -203,8 +203,10 @@ class WitnessSearch:
             found = find_counterexample(lengths, self._changes, self, own_dtype=True)
         return found
 
-    def _forget_runs(self) -> None:
+    def forget_runs(self) -> None:
+        """Make each run again the next time it is needed."""
         self._first, self._noise = {}, {}
+        self.runs.forget_outputs()
 
     def _can_use_pad_token(self) -> bool:
         """True if the law tries the pad token as a replacement and there is one."""

@@ -142,7 +142,7 @@ def _proved(code: ModelCode, twin: Subject, finding: Finding, law: ProvedLaw) ->
             if evidence is None or max(evidence.float32, evidence.float64 or 0.0) < LEAST_FACTOR * FLOAT32_TOLERANCE:
                 continue
             recorder = CallRecorder()
-            search._first.clear()
+            search.forget_runs()
             with recorder.watch(*_watched_model(code, there.subject.module)):
                 pair = search.pair(evidence.length, evidence.change, "model")
             shown = None if pair is None else _proved_places(recorder, search, evidence, pair)

@@ -131,7 +131,7 @@ def test_an_answer_of_another_thread_is_an_assumption(monkeypatch: pytest.Monkey
 
 def test_python_state_is_that_of_the_recording() -> None:
     found = finding_of(Function(mixed))
-    assert "settings and Python state (attributes, caches, global variables)" in found.scope.assumptions[0]
+    assert "environment variables and Python state (attributes, caches, global variables)" in found.scope.assumptions[0]
 
 
 class Various(nn.Module):
