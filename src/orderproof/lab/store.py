@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from orderproof.lab.result import RunResult
 from orderproof.lab.run_config import config_digest
 
 SCHEMA_VERSION = 1
+LOCK_TIMEOUT = 60  # [s] for a lock of another process
 CORRUPT_FILE_HINT = "move the file away, then restore a copy or start again"
 TABLES = (
     "CREATE TABLE runs (id TEXT PRIMARY KEY, code TEXT NOT NULL, finished TEXT NOT NULL, result TEXT NOT NULL)",
@@ -45,7 +47,7 @@ class ResultStore:
             has_schema = self._has_schema(connection)
             connection.execute("COMMIT")
             if not has_schema:
-                connection.execute("PRAGMA journal_mode = WAL")
+                _use_write_ahead_log(connection)
                 connection.execute("BEGIN IMMEDIATE")  # one of several processes creates the tables, in one transaction
                 if not self._has_schema(connection):
                     for table in TABLES:
@@ -105,7 +107,7 @@ class ResultStore:
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
         try:
-            connection = sqlite3.connect(self.file, timeout=60)
+            connection = sqlite3.connect(self.file, timeout=LOCK_TIMEOUT)
             try:
                 connection.execute("PRAGMA synchronous = FULL")  # a stored result survives a power failure
                 with connection:
@@ -116,3 +118,17 @@ class ResultStore:
             raise StoreError(f"{self.file}: {error}; check its permissions and the free space on the disk") from error
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{self.file}: {error}; {CORRUPT_FILE_HINT}") from error
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Choose the journal; SQLite does not wait for a lock in this statement while other processes choose it too."""
+    deadline = time.monotonic() + LOCK_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
