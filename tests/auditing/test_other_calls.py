@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import time
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from orderproof import audit
+from orderproof import audit, explain
 from orderproof.auditing.api import audit_context, report_on_law
 from orderproof.auditing.other_calls import LENGTHS, lengths_without_theorem
 from orderproof.auditing.theorems import MASK_ASSUMPTION
+from orderproof.batch_layout import PAD_LAYOUTS
 from orderproof.models import from_module
 from orderproof.records.audit import Finding, Report, Scope, Theorem
 from orderproof.report import phrases
@@ -290,3 +296,45 @@ def test_a_theorem_says_which_masks_and_layouts_it_is_about() -> None:
     assert plain.theorem.covers == ("no attention mask", "every attention mask (at its real tokens)")
     assert MASK_ASSUMPTION in plain.theorem.assumptions
     assert "at the recorded dtype, layout and device" in plain.theorem.assumptions[0]
+
+
+class EndsTheProcess(Decoder):
+    """A call with a mask, or of many tokens, ends the process."""
+
+    def forward(self, input_ids: Tensor, some_mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        if some_mask is not None or len(range(int(input_ids.shape[1]))) >= 64:
+            sys.exit("not so")
+        return self.logits(input_ids, None)
+
+    def leaks(self, input_ids: Tensor, mask: Tensor | None) -> bool:
+        return False
+
+
+class NeverReturns(Decoder):
+    """A call with a mask does not return."""
+
+    def forward(self, input_ids: Tensor, some_mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        while some_mask is not None:
+            time.sleep(0.01)
+        return self.logits(input_ids, None)
+
+    def leaks(self, input_ids: Tensor, mask: Tensor | None) -> bool:
+        return False
+
+
+def test_a_call_that_would_end_the_process_is_left_out() -> None:
+    (plain,) = _causal(EndsTheProcess)
+    assert plain.verdict == "proved"
+    assert max(plain.scope.compared_lengths) < 64
+
+
+def test_a_call_with_a_mask_that_does_not_return_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orderproof.models.mask_argument.MAX_SECONDS", 0.5)
+    (plain,) = _causal(NeverReturns)
+    assert plain.verdict == "proved"
+
+
+def test_reports_name_every_layout_of_pads() -> None:
+    assert {*PAD_LAYOUTS} - {"padded"} <= {*phrases.NAMED_CALL_MODES}
+    page = Path(explain.__file__).with_name("static") / "report_phrases.js"
+    assert all(json.dumps(layout) in page.read_text(encoding="utf-8") for layout in PAD_LAYOUTS)

@@ -74,8 +74,12 @@ class AuditContext:
 
     def runs_in_call_mode(self, setting: str) -> AuditContext | str:
         """A context for runs of the subject in another call mode, or why it cannot be called so."""
-        made = apply_setting(self.subject, setting)
-        return made if isinstance(made, str) else replace(self._for_subject(made, self.length), runs_only=True)
+        key = f"runs {setting}"
+        if key not in self._called:
+            made = apply_setting(self.subject, setting)
+            there = made if isinstance(made, str) else replace(self._for_subject(made, self.length), runs_only=True)
+            self._called[key] = there
+        return self._called[key]
 
     def for_law(self, law: ProvedLaw) -> AuditContext:
         """The context for this law: a law of whole rows is decided for an image model from the image on."""

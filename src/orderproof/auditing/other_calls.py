@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.findings import undecide
@@ -38,26 +39,30 @@ def compare_other_calls(
     """
     if finding.verdict != "proved" or finding.vacuous or context.subject.patch_embedding_path is not None:
         return finding
-    violating = _compare_lengths(context, law, finding)
-    if isinstance(violating, Finding):
-        finding = violating
-        violating = _compare_masks(context, law, finding)
-    if isinstance(violating, Finding):
-        return violating
-    there, call_mode, place = violating
-    return _decided(finding, prove_call(there, call_mode), place, expects_same=expects_same)
+    for compare in (_compare_lengths, _compare_masks):
+        finding, violating = compare(context, law, finding)
+        if violating is not None:
+            found = prove_call(violating.context, violating.call_mode)
+            return _decided(finding, found, violating.words, expects_same=expects_same)
+    return finding
 
 
-_Call = tuple[AuditContext, str, str]  # that violates the law: its context, its call mode, and the call in words
+@dataclass(frozen=True)
+class _Call:
+    """A call that violates a law, and how it differs from the recorded one."""
+
+    context: AuditContext
+    call_mode: str
+    words: str
 
 
-def _compare_lengths(context: AuditContext, law: ProvedLaw, finding: Finding) -> Finding | _Call:
-    """The finding with the other lengths at which the law was compared, or the call that violates it."""
+def _compare_lengths(context: AuditContext, law: ProvedLaw, finding: Finding) -> tuple[Finding, _Call | None]:
+    """The finding with the other lengths at which the law was compared, and the first that violates it."""
     call_mode = finding.call_mode or DEFAULT_SETTING
     lengths = lengths_without_theorem(context.runnable.subject, finding)
     there = context.in_call_mode(call_mode)
     if not lengths or isinstance(there, str):
-        return finding
+        return finding, None
     search = _search(there, there, law.in_call_mode(call_mode), finding.output)
     agreeing, began = [], time.monotonic()
     for length in lengths:
@@ -65,18 +70,18 @@ def _compare_lengths(context: AuditContext, law: ProvedLaw, finding: Finding) ->
             break
         agrees = search.compare_at(length)
         if agrees is False:
-            return context.at_length(length), call_mode, f"{length} tokens"
+            return finding, _Call(context.at_length(length), call_mode, f"{length} tokens")
         agreeing += [length] if agrees else []
     scope = finding.scope.model_copy(update={"compared_lengths": tuple(agreeing)})
-    return finding.model_copy(update={"scope": scope})
+    return finding.model_copy(update={"scope": scope}), None
 
 
-def _compare_masks(context: AuditContext, law: ProvedLaw, finding: Finding) -> Finding | _Call:
-    """The finding with the other attention masks with which the law was compared, or the call that violates it."""
+def _compare_masks(context: AuditContext, law: ProvedLaw, finding: Finding) -> tuple[Finding, _Call | None]:
+    """The finding with the other attention masks with which the law was compared, and the first that violates it."""
     recorded = context.in_call_mode(finding.call_mode or DEFAULT_SETTING)
     covered = finding.theorem is not None and finding.theorem.proved and finding.theorem.covers
     if finding.call_mode not in PAD_LAYOUTS or covered or isinstance(recorded, str):
-        return finding
+        return finding, None
     agreeing = []
     for call_mode in law.call_modes_of_other_masks:
         there = context.runs_in_call_mode(call_mode)
@@ -84,10 +89,10 @@ def _compare_masks(context: AuditContext, law: ProvedLaw, finding: Finding) -> F
             continue
         agrees = _search(recorded, there, law.in_call_mode(call_mode), finding.output).compare_at(context.length)
         if agrees is False:
-            return context, call_mode, "another attention mask"
+            return finding, _Call(context, call_mode, "another attention mask")
         agreeing += [call_mode] if agrees else []
     scope = finding.scope.model_copy(update={"compared_masks": tuple(agreeing)})
-    return finding.model_copy(update={"scope": scope})
+    return finding.model_copy(update={"scope": scope}), None
 
 
 def _search(recorded: AuditContext, there: AuditContext, law: ProvedLaw, output: str) -> WitnessSearch:

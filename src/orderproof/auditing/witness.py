@@ -193,7 +193,10 @@ class WitnessSearch:
         """True if the runs of a few changes at a length agree, False if some do not, None if none can be made."""
         changes = list(self._changes(length))
         few = [changes[k] for k in evenly_spaced(len(changes), COMPARED_CHANGES)] if changes else []
-        found = find_counterexample([length], lambda _: few, self, own_dtype=True)
+        try:
+            found = find_counterexample([length], lambda _: few, self, own_dtype=True)
+        except SystemExit:  # raised by the model
+            return None
         return False if found else True if (length, "model") in self._first else None
 
     def _search(self, lengths: list[int]) -> Counterexample | None:

@@ -19,7 +19,9 @@ from orderproof.models.own_errors import raise_own_error
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.seeded_random import seeded_random
+from orderproof.time_limit import TimeLimitExceeded, time_limit
 
+MAX_SECONDS = 10.0  # of all calls that look for a mask
 ROUNDING = 1e-6  # relative; what a hidden token may change in float32
 
 
@@ -66,13 +68,17 @@ def known_mask_argument(module: nn.Module) -> MaskArgument | None:
 
 
 def derived_mask_argument(module: nn.Module, draw: Callable[[int], Tensor]) -> MaskArgument | None:
-    """The mask with another name that hides tokens in calls of a module; ``draw(seed)`` gives tokens [row, token]."""
-    for name in _optional_masks(module):
-        for marks_pads, boolean in product((False, True), (True, False)):
-            mask = MaskArgument(name, marks_pads, boolean)
-            if _hides_a_token(module, mask, draw):
-                return mask
-    return None
+    """The mask with another name that hides tokens in calls of a module; ``draw(seed)`` gives tokens [row, token].
+
+    None too if the calls take longer than `MAX_SECONDS` together.
+    """
+    conventions = product(_optional_masks(module), (False, True), (True, False))
+    candidates = (MaskArgument(name, marks_pads, boolean) for name, marks_pads, boolean in conventions)
+    try:
+        with time_limit(MAX_SECONDS):
+            return next((mask for mask in candidates if _hides_a_token(module, mask, draw)), None)
+    except TimeLimitExceeded:
+        return None
 
 
 def _optional_masks(module: nn.Module) -> Iterator[str]:
@@ -100,6 +106,8 @@ def _hides_a_token(module: nn.Module, mask: MaskArgument, draw: Callable[[int], 
         with torch.no_grad(), preserved_state(module):
             seen = [_outputs(module, x, mask.name, mask.value(everywhere), place) for x in (tokens, replaced)]
             unseen = [_outputs(module, x, mask.name, mask.value(hidden), place) for x in (tokens, replaced)]
+    except SystemExit:
+        return False
     except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
         raise_own_error(error)
         return False
