@@ -70,6 +70,20 @@ def test_a_run_of_a_batch_stops_when_it_has_solved_the_trained_lengths():
         assert min(point.score for point in result.curve[-2:]) >= 0.001
 
 
+def test_a_run_that_has_stopped_keeps_its_weights_and_the_others_train_as_before():
+    runs = [small("batched=true", seed=s) for s in (0, 1)]
+    with deterministic():
+        batch, alone = WeightBatch(runs), WeightBatch(runs[1:])
+        for number in (1, 2, 3, 4):
+            batch.step(number)
+            alone.step(number)
+            if number == 2:
+                batch.active.remove(0)
+                stopped = batch.weights[0].clone()
+    assert torch.equal(batch.weights[0], stopped)
+    torch.testing.assert_close(batch.weights[1], alone.weights[0], rtol=1e-5, atol=1e-6)
+
+
 def test_runs_with_another_stretch_share_their_weights():
     runs = [small("encoding=rotary", "batched=true"), small("encoding=rotary", "stretch=yarn", "batched=true")]
     assert len({run.batch_id for run in runs}) == 1

@@ -15,7 +15,6 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -42,47 +41,30 @@ from orderproof.positions import without_value_checks
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-BETAS, EPSILON = (0.9, 0.999), 1e-8
-"""The defaults of `torch.optim.AdamW`."""
-
 
 def train_together(runs: Sequence[RunConfig]) -> list[RunResult]:
     """Train and test runs that differ only in seed, learning rate and `stretch`. Raises `UsageError` on divergence."""
     with deterministic():
-        trained = {_weights_key(run): run for run in runs}
-        batch = WeightBatch(list(trained.values()))
+        trained = distinct_weights(runs)
+        keys = [_weights_key(run) for run in trained]
+        batch = WeightBatch(trained)
         batch.train()
         results = []
         for run in runs:
             model = build_model(run)
-            k = list(trained).index(_weights_key(run))
+            k = keys.index(_weights_key(run))
             model.load_state_dict(batch.weights_of(k))
             results.append(test_run(run, model, batch.curves[k], batch.seconds / len(trained)))
         return results
 
 
+def distinct_weights(runs: Sequence[RunConfig]) -> list[RunConfig]:
+    """One of the runs for each set of weights: those that differ only in `stretch` share theirs."""
+    return list({_weights_key(run): run for run in runs}.values())
+
+
 def _weights_key(run: RunConfig) -> tuple[int, float]:
     return run.seed, run.learning_rate
-
-
-@dataclass(kw_only=True)
-class _Adam:
-    """The moments of AdamW for a matrix of weights, one run a row."""
-
-    first: Float[Tensor, "run weight"]
-    second: Float[Tensor, "run weight"]
-
-    def step(
-        self, weights: Float[Tensor, "run weight"], gradient: Float[Tensor, "run weight"], rates: Float[Tensor, " run"],
-        *, number: int, decay: float,
-    ) -> None:  # fmt: skip
-        """Update the weights in place; the first step is number 1."""
-        rate = rates.unsqueeze(1)
-        weights.mul_(1 - rate * decay)
-        self.first.lerp_(gradient, 1 - BETAS[0])
-        self.second.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
-        size = self.second.sqrt().div_((1 - BETAS[1] ** number) ** 0.5).add_(EPSILON)
-        weights.sub_(rate / (1 - BETAS[0] ** number) * (self.first / size))
 
 
 class WeightBatch:
@@ -98,6 +80,12 @@ class WeightBatch:
         self.shapes = {name: p.shape for name, p in self.model.named_parameters()}
         self.buffers = dict(self.model.named_buffers())
         self.weights = torch.stack([nn.utils.parameters_to_vector(model.parameters()).detach() for model in models])
+        self.rows = [nn.Parameter(row) for row in self.weights]  # views: an update of a row changes the matrix
+        self.optimiser = make_row_optimiser(self.runs, self.rows)
+        self.active = list(range(len(self.runs)))
+        """The runs that are still trained."""
+        self.measured = copy.deepcopy(self.model)
+        """A model for the weights of one run at a time."""
         self.curves: list[list[dict[str, float]]] = [[] for _ in runs]
         self.seconds = 0.0
         self._gradients = vmap(grad_and_value(self._loss))
@@ -111,37 +99,46 @@ class WeightBatch:
         """Train every run to its last step."""
         start = time.perf_counter()
         run = self.runs[0]
-        adam = _Adam(first=torch.zeros_like(self.weights), second=torch.zeros_like(self.weights))
-        active = list(range(len(self.runs)))
-        model = copy.deepcopy(self.model)
         for number in range(1, run.steps + 1):
-            batches = self._batches(active, number)
-            weights = self.weights[active]
-            with without_value_checks():
-                by_name, losses = self._gradients(self._by_name(weights), *batches)
-            gradient = self._clip(torch.cat([by_name[name].reshape(len(active), -1) for name in self.shapes], dim=1))
-            rates = torch.tensor([learning_rate(self.runs[k], number) for k in active])
-            moments = _Adam(first=adam.first[active], second=adam.second[active])
-            moments.step(weights, gradient, rates, number=number, decay=run.weight_decay)
-            self.weights[active], adam.first[active], adam.second[active] = weights, moments.first, moments.second
+            losses = self.step(number)
             if number % run.measure_every == 0 or number == run.steps:
-                for k, loss in zip(list(active), losses, strict=True):
-                    value = check_finite_loss(loss, number)
-                    model.load_state_dict(self.weights_of(k))
-                    self.curves[k].append({"step": number, "loss": value, "score": validation_score(run, model)})
-                    if is_solved(run, self.curves[k]):
-                        active.remove(k)
-            if not active:
+                self.measure(number, losses)
+            if not self.active:
                 break
         self.seconds = time.perf_counter() - start
 
-    def _batches(self, active: Sequence[int], number: int) -> tuple[Tensor, ...]:
-        """The tokens, the targets and, if the run has them, the positions of each run at a step."""
+    def step(self, number: int) -> Float[Tensor, " run"]:
+        """Update the weights of the active runs and return their losses before it [nats]; the first step is 1."""
+        weights = self.weights if len(self.active) == len(self.runs) else self.weights[self.active]
+        with without_value_checks():
+            losses: Tensor
+            by_name, losses = self._gradients(self._by_name(weights), *self._batches(number))
+        gradient = self._clip(torch.cat([by_name[name].reshape(len(weights), -1) for name in self.shapes], dim=1))
+        for row in self.rows:
+            row.grad = None  # of a run that has stopped: the optimiser leaves it as it is
+        for k, own in zip(self.active, gradient, strict=True):
+            self.rows[k].grad = own
+            self.optimiser.param_groups[k]["lr"] = learning_rate(self.runs[k], number)
+        self.optimiser.step()
+        return losses
+
+    def measure(self, number: int, losses: Float[Tensor, " run"]) -> None:
+        """Add a point to the learning curve of each active run, and stop those that have solved the task."""
+        for k, loss in zip(list(self.active), losses, strict=True):
+            value = check_finite_loss(loss, number)
+            self.measured.load_state_dict(self.weights_of(k))
+            score = validation_score(self.runs[k], self.measured)
+            self.curves[k].append({"step": number, "loss": value, "score": score})
+            if is_solved(self.runs[k], self.curves[k]):
+                self.active.remove(k)
+
+    def _batches(self, number: int) -> tuple[Tensor, ...]:
+        """The tokens, the targets and, if the run has them, the positions of each active run at a step."""
         by_seed: dict[int, Batch] = {}
-        for k in active:
+        for k in self.active:
             if (seed := self.runs[k].seed) not in by_seed:
                 by_seed[seed] = training_batch(self.runs[k], number)
-        batches = [by_seed[self.runs[k].seed] for k in active]
+        batches = [by_seed[self.runs[k].seed] for k in self.active]
         tensors = [torch.stack([b.tokens for b in batches]), torch.stack([b.targets for b in batches])]
         if batches[0].positions is not None:
             tensors.append(torch.stack([b.positions for b in batches if b.positions is not None]))
@@ -163,3 +160,9 @@ class WeightBatch:
         parts = torch.split(weights, [shape.numel() for shape in self.shapes.values()], dim=1)
         named = zip(self.shapes.items(), parts, strict=True)
         return {name: part.view(len(weights), *shape) for (name, shape), part in named}
+
+
+def make_row_optimiser(runs: Sequence[RunConfig], rows: Sequence[nn.Parameter]) -> torch.optim.AdamW:
+    """Fused AdamW with a group of parameters, and so a learning rate, for the weights of each run."""
+    groups = [{"params": [row], "lr": run.learning_rate} for run, row in zip(runs, rows, strict=True)]
+    return torch.optim.AdamW(groups, weight_decay=runs[0].weight_decay, fused=True)
