@@ -30,7 +30,7 @@ def small_study_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("tiny.yaml").write_text(TINY, encoding="utf-8")
     monkeypatch.setattr(factory, "make_engine", lambda name, workers: InProcessEngine())
     monkeypatch.setattr(study_runner, "prove_cells", lambda runs, store, progress: {run.cell_id: () for run in runs})
-    monkeypatch.setattr(study_runner, "seconds_per_step", lambda run: 0.01)
+    monkeypatch.setattr(study_runner, "seconds_per_step", lambda job: 0.01 * len(job))
 
 
 # ---------------------------------------------------------------- what it needs
@@ -109,6 +109,15 @@ def test_a_dry_run_counts_what_is_finished_and_adds_nothing(run: Run):
     assert code == 0
     assert "study tiny: 2 runs, 1 finished" in err
     assert ResultStore(Path("orderproof-results")).results() == kept
+
+
+def test_a_dry_run_predicts_the_sweep_and_the_study_after_it(run: Run):
+    swept = ("learning_rates=0.001,0.01", "sweep_seeds=2", "schedule=constant", "question=copy", "solved=0.9")
+    settings = ("train_lengths=[1,2]", "test_lengths=3")
+    code, _, err = run("compare", *SMALL[:-1], *swept, *settings, "--dry-run")
+    assert code == 0
+    assert "study tiny: sweep of learning rates, 4 runs, 0 finished; the others take at most about" in err
+    assert "study tiny: 2 runs, 0 finished; the others take at most about" in err
 
 
 def test_a_dry_run_refuses_a_store_that_is_a_file(run: Run):

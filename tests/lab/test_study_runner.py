@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,13 @@ import orderproof
 from orderproof.errors import StoreError
 from orderproof.lab import study_runner
 from orderproof.lab.code_version import SOURCE_FILES, SOURCE_FOLDERS, code_version
-from orderproof.lab.engines.engine import Engine, RunFailure, RunOutcome
+from orderproof.lab.engines.engine import Engine, Job, RunFailure, RunOutcome, jobs
 from orderproof.lab.result import RunResult
 from orderproof.lab.run_config import RunConfig
+from orderproof.lab.seed_batch import WeightBatch
 from orderproof.lab.store import ResultStore
-from orderproof.lab.study_runner import StudyPlan, plan_study, run_study, summarise_study
+from orderproof.lab.study import StudyConfig
+from orderproof.lab.study_runner import StudyPlan, plan_study, run_study, seconds_per_step, summarise_study
 from tests.lab.small_study import tiny_study
 
 
@@ -68,6 +71,52 @@ def test_a_finished_run_is_not_submitted_again(tmp_path: Path, undisturbed: dict
     run_all(after, store, idle)
     assert idle.received == []
     assert {name: result for name, (_, result) in store.results().items()} == undisturbed
+
+
+def batched_study(**changes: Any) -> StudyConfig:
+    base = {**tiny_study().base, "batched": True, **changes}
+    return tiny_study().model_copy(update={"base": base, "seeds": 3})
+
+
+def test_the_predicted_time_is_that_of_the_jobs_that_are_left(
+    tmp_path: Path, undisturbed: dict[str, RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[tuple[str, int]] = []
+
+    def seconds_per_step(job: Job) -> float:
+        timed.append((job[0].encoding, len(job)))
+        return 0.5 if job[0].encoding == "none" else 2.0
+
+    monkeypatch.setattr(study_runner, "seconds_per_step", seconds_per_step)
+    single = plan_study(tiny_study(), ResultStore(tmp_path / "single"), progress=check_progress)
+    assert timed == [("none", 1), ("rotary", 1)]  # the seeds of a cell take the same time
+    assert (single.seconds, single.remaining_jobs) == (150 * 2 * (0.5 + 2.0), 4)
+    timed.clear()
+    together = plan_study(batched_study(), ResultStore(tmp_path / "batched"), progress=check_progress)
+    assert timed == [("none", 3), ("rotary", 3)]
+    assert (together.seconds, together.remaining_jobs) == (150 * (0.5 + 2.0), 2)
+
+
+def test_the_prediction_steps_the_whole_batch_at_the_middle_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[WeightBatch] = []
+
+    class RecordedBatch(WeightBatch):
+        def __init__(self, runs: Sequence[RunConfig]) -> None:
+            super().__init__(runs)
+            batches.append(self)
+
+    monkeypatch.setattr(study_runner, "WeightBatch", RecordedBatch)
+    (job, _) = jobs(batched_study(question="copy", train_lengths=[3, 9], test_lengths=[9]).runs())
+    assert seconds_per_step(job) > 0
+    assert [run.seed for run in batches[0].runs] == [0, 1, 2]
+    assert {run.effective_train_lengths for run in batches[0].runs} == {(6, 6)}
+
+
+def test_only_runs_that_have_a_goal_can_stop_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study_runner, "seconds_per_step", lambda job: 1.0)
+    for changes, expected in (({}, False), ({"solved": 0.9, "schedule": "constant"}, True)):
+        plan = plan_study(batched_study(**changes), ResultStore(tmp_path), progress=check_progress)
+        assert plan.can_stop_early is expected
 
 
 def test_the_checkpoint_of_a_stored_run_is_deleted(tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:

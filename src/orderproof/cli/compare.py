@@ -84,7 +84,8 @@ def compare(
         run_tracker = None if tracker is None else Tracker(tracker, study=config.name)
         results = stack.enter_context(_readonly_store(store)) if dry_run else _open_store(store)
         sweep = plan_sweep(config, results, progress=report_progress)
-        plan = None if sweep and sweep.remaining_runs else plan_study(config, results, progress=report_progress)
+        sweep_is_left = sweep is not None and bool(sweep.remaining_runs)
+        plan = plan_study(config, results, progress=report_progress) if dry_run or not sweep_is_left else None
     if not quiet:
         for part, what in ((sweep, "sweep of learning rates, "), (plan, "")):
             if part is not None:
@@ -156,8 +157,9 @@ def _print_plan(plan: StudyPlan, workers: int | None, *, what: str = "") -> None
     finished = len(plan.runs) - len(plan.remaining_runs)
     text = f"study {plan.study.name}: {what}{len(plan.runs)} runs, {finished} finished"
     if plan.remaining_runs:
-        concurrent = min(workers or 1, len(plan.remaining_runs))
-        text += f"; the others take about {duration(plan.seconds / concurrent)} with {concurrent} at a time"
+        concurrent = min(workers or 1, plan.remaining_jobs)
+        limit = "at most about" if plan.can_stop_early else "about"
+        text += f"; the others take {limit} {duration(plan.seconds / concurrent)} with {concurrent} at a time"
     sys.stderr.write(text + "\n")
 
 

@@ -7,29 +7,28 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
-import torch
-
 from orderproof.errors import StoreError
 from orderproof.lab import proof_consistency
 from orderproof.lab.code_version import code_version, prover_version
-from orderproof.lab.engines.engine import Engine, RunFailure
+from orderproof.lab.engines.engine import Engine, Job, RunFailure, jobs
 from orderproof.lab.model import build_model
 from orderproof.lab.result import RunResult
 from orderproof.lab.run_config import RunConfig
+from orderproof.lab.seed_batch import WeightBatch, distinct_weights
 from orderproof.lab.store import ResultStore
 from orderproof.lab.study import StudyConfig
 from orderproof.lab.summary import group_cells, summarise
 from orderproof.lab.sweep import sweep_points
-from orderproof.lab.trainer import make_optimiser, train_steps
+from orderproof.lab.trainer import deterministic, make_optimiser, train_steps, validation_score
 from orderproof.records.document import versions
 from orderproof.records.study import Study, SweepPoint
 
-WARMUP_STEPS, TIMED_STEPS = 3, 12
+WARMUP_STEPS, TIMED_STEPS = 2, 8
 
 ProgressCallback = Callable[[str, int, int], None]
 ResultCallback = Callable[[RunConfig, RunResult], None]
@@ -45,9 +44,19 @@ class StudyPlan:
     remaining_runs: tuple[RunConfig, ...]
     """The runs that are not in the store."""
     seconds: float
-    """The predicted time for one worker, from a few steps of each cell."""
+    """The predicted time for one worker, if every run needs all its steps; from a few steps of each job."""
     sweep: Mapping[str, tuple[SweepPoint, ...]] = field(default_factory=dict)
     """The learning rates that were tried, by `RunConfig.sweep_id`, best first."""
+
+    @property
+    def remaining_jobs(self) -> int:
+        """The number of jobs that are left: runs that are trained together are one."""
+        return len(jobs(self.remaining_runs))
+
+    @property
+    def can_stop_early(self) -> bool:
+        """True if a remaining run stops when it has solved the trained lengths."""
+        return any(run.solved is not None for run in self.remaining_runs)
 
 
 def plan_sweep(study: StudyConfig, store: ResultStore, *, progress: ProgressCallback) -> StudyPlan | None:
@@ -84,30 +93,53 @@ def _plan(
             f"{current}), which cannot be compared; pass another --store"
         )
     remaining = [run for run in runs if run.id not in results]
-    seconds: dict[str, float] = {}
-    for number, run in enumerate(remaining):
-        if run.cell_id not in seconds:
-            progress("predicting the cost", number, len(remaining))
-            seconds[run.cell_id] = run.steps * seconds_per_step(run)
+    known: dict[tuple[str, int], float] = {}
+    seconds = 0.0
+    for number, job in enumerate(waiting := jobs(remaining)):
+        key = (job[0].batch_id, len(job))  # of jobs whose steps take the same time
+        if key not in known:
+            progress("predicting the cost", number, len(waiting))
+            known[key] = job[0].steps * seconds_per_step(job)
+        seconds += known[key]
     return StudyPlan(
         study=study,
         runs=tuple(runs),
         remaining_runs=tuple(remaining),
-        seconds=sum(seconds[run.cell_id] for run in remaining),
+        seconds=seconds,
         sweep=sweep or {},
     )
 
 
-def seconds_per_step(run: RunConfig) -> float:
-    """The mean time of a training step on this machine, on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        model = build_model(run)
-        steps = list(train_steps(run, model, make_optimiser(run, model), last=WARMUP_STEPS + TIMED_STEPS))
-        return statistics.fmean(step.seconds for step in steps[WARMUP_STEPS:])
-    finally:
-        torch.set_num_threads(threads)
+def seconds_per_step(job: Job) -> float:
+    """The mean time of a step of all runs of a job, with its share of the learning curve, on this machine.
+
+    The steps are those of the job: of a batch of weights if its runs are trained together. They have rows of the middle
+    of the trained lengths, because the time grows with the length and the lengths of a few steps are not typical.
+    """
+    low, high = job[0].effective_train_lengths
+    middle = [(low + high) // 2] * 2
+    timed = [RunConfig.model_validate({**run.to_dict(), "train_lengths": middle}) for run in distinct_weights(job)]
+    with deterministic():
+        step = _batch_step(timed) if job[0].batched else _single_step(timed[0])
+        for number in range(1, WARMUP_STEPS + 1):
+            step(number)
+        start = time.perf_counter()
+        for number in range(WARMUP_STEPS + 1, WARMUP_STEPS + TIMED_STEPS + 1):
+            step(number)
+        end = time.perf_counter()
+        validation_score(job[0], build_model(job[0]))
+        measured = len(timed) * (time.perf_counter() - end)
+    return (end - start) / TIMED_STEPS + measured / job[0].measure_every
+
+
+def _batch_step(runs: list[RunConfig]) -> Callable[[int], object]:
+    return WeightBatch(runs).step
+
+
+def _single_step(run: RunConfig) -> Callable[[int], object]:
+    model = build_model(run)
+    optimiser = make_optimiser(run, model)
+    return lambda number: list(train_steps(run, model, optimiser, first=number, last=number))
 
 
 def prove_cells(

@@ -290,8 +290,8 @@ def _generator(*numbers: int) -> torch.Generator:
 def deterministic() -> Iterator[None]:
     """Use one thread and deterministic algorithms within the context; restore the settings at its end.
 
-    With deterministic algorithms, torch by default also fills new memory with NaN, in case an operator reads what
-    nobody wrote. No operator here does, and the filling took up to a tenth of a step.
+    With deterministic algorithms, torch by default also fills new memory with NaN, in case an operator reads memory
+    that was not written. No operator here does, and the filling took up to a tenth of a step.
     """
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     settings: Any = torch.utils.deterministic  # its attributes have no annotations
