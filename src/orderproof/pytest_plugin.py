@@ -53,6 +53,8 @@ def assert_law(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
+    mask: str | None = None,
+    position_ids: str | None = None,
     seed: int = 0,
 ) -> tuple[Finding, ...]:
     """Assert that a law holds for a model (`expect="fails"`: that it fails), at every output to which it applies.
@@ -65,11 +67,13 @@ def assert_law(
     from orderproof.errors import UsageError
     from orderproof.laws import find_law
     from orderproof.records.audit import Expectation
+    from orderproof.subject_spec import Layout
 
     if expect not in get_args(Expectation):
         raise UsageError(f"expected expect to be one of {', '.join(get_args(Expectation))}; got {expect!r}")
     with _suppress_torch_warnings(), _preserve_training_mode(model):
-        subject = as_subject(model, inputs=inputs, token_axis=token_axis, outputs=outputs, together=together)
+        layout = Layout(token_axis, outputs, together, mask, position_ids)
+        subject = as_subject(model, inputs=inputs, layout=layout)
         context = audit_context(subject, length=length, seed=seed)
         report = report_on_law(context, law, expect={find_law(law).name: expect}, weights=weights)
     record_report(report)

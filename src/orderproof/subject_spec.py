@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -20,6 +20,8 @@ SpecForm = Literal["architecture", "folder", "object", "onnx", "hub"]
 
 ARCH_PREFIX = "arch:"
 MIN_LENGTH = 2  # [tokens]
+NO_ARGUMENT = "none"  # stated where a module takes no padding mask, or no position ids
+MARKED_TOKENS = {"real": False, "pads": True}  # the tokens at which a mask has 1 or True -> these are pads
 MODEL_KINDS = {"decoder": "causal_lm", "encoder": "encoder"}  # as a user names a kind -> as the laws do
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -84,37 +86,67 @@ StatedAxes = Mapping[str, Sequence[str] | str] | Sequence[str] | str  # of outpu
 
 @dataclass(frozen=True)
 class Layout:
-    """Statements of a user about the axes of a module.
+    """Statements of a user about the axes and the arguments of a module.
 
     Attributes:
         token_axis: The token axis of the first input with tokens, or one entry for each input.
         outputs: The axes of outputs.
         together: Inputs of one length are one sequence.
+        mask: The argument that takes a padding mask, as `parse_stated_mask` reads it.
+        position_ids: The argument that takes position ids, or `NO_ARGUMENT`.
 
     """
 
     token_axis: int | Sequence[int | None] | None = None
     outputs: StatedAxes | None = None
     together: bool = False
+    mask: str | None = None
+    position_ids: str | None = None
 
     @property
     def stated(self) -> str:
         """The stated parts, for a message: `token_axis and outputs`; empty if nothing is."""
-        given = {"token_axis": self.token_axis is not None, "outputs": self.outputs is not None}
-        return " and ".join(name for name, is_given in (given | {"together": self.together}).items() if is_given)
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return " and ".join(name for name, value in given.items() if value is not None and value is not False)
 
 
 NO_LAYOUT = Layout()
 
 
-def parse_layout(token_axis: str | None, outputs: Sequence[str] | None, *, together: bool = False) -> Layout:
+def parse_layout(
+    token_axis: str | None,
+    outputs: Sequence[str] | None,
+    *,
+    together: bool = False,
+    mask: str | None = None,
+    position_ids: str | None = None,
+) -> Layout:
     """The layout that options state. Raises `UsageError`."""
+    if mask is not None:
+        parse_stated_mask(mask)
     axes: list[int | None] = []
     for text in (token_axis or "").split(",") if token_axis is not None else ():
         if not re.fullmatch(r"-?\d+|none", text.strip()):
             raise UsageError(f"expected --token-axis as 1, or one for each input as none,1; got {token_axis!r}")
         axes.append(None if text.strip() == "none" else int(text))
-    return Layout(axes[0] if len(axes) == 1 else tuple(axes) or None, parse_stated_axes(outputs), together)
+    token_axes = axes[0] if len(axes) == 1 else tuple(axes) or None
+    return Layout(token_axes, parse_stated_axes(outputs), together, mask, position_ids)
+
+
+@dataclass(frozen=True)
+class StatedMask:
+    """The argument of a padding mask; `marks_pads` is None if it is not said which tokens have 1 or True."""
+
+    name: str
+    marks_pads: bool | None = None
+
+
+def parse_stated_mask(text: str) -> StatedMask | None:
+    """`visible`, `visible=real`, `hidden=pads`, or None for `none`. Raises `UsageError`."""
+    name, equals, marked = text.partition("=")
+    if not name.isidentifier() or (equals and (marked not in MARKED_TOKENS or name == NO_ARGUMENT)):
+        raise UsageError(f"expected a mask as NAME, NAME=real, NAME=pads or {NO_ARGUMENT}; got {text!r}")
+    return None if name == NO_ARGUMENT else StatedMask(name, MARKED_TOKENS.get(marked))
 
 
 def parse_stated_axes(texts: Sequence[str] | None) -> dict[str, tuple[str, ...]] | None:

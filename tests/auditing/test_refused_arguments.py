@@ -8,6 +8,7 @@ from orderproof import audit
 from orderproof.auditing.api import as_subject
 from orderproof.errors import UsageError
 from orderproof.models import from_module
+from orderproof.subject_spec import Layout
 
 FILE = """
 import torch
@@ -36,18 +37,21 @@ def test_a_text_and_its_token_axis_are_both_read(spec):
 
 
 def test_inputs_replace_those_of_a_text(spec):
-    subject = as_subject(f"{spec}:build", inputs=torch.randn(3, 7, 4), token_axis=0)
+    subject = as_subject(f"{spec}:build", inputs=torch.randn(3, 7, 4), layout=Layout(token_axis=0))
     assert subject.sample(7).inputs[0].shape[-1] == 4
-    outputs = as_subject(f"{spec}:build", token_axis=0, outputs="token,batch,width")
+    outputs = as_subject(f"{spec}:build", layout=Layout(token_axis=0, outputs="token,batch,width"))
     assert outputs.axes_text["output"] == "[token, batch, 16], as stated"
 
 
-@pytest.mark.parametrize("argument", [{"token_axis": 0}, {"outputs": "batch,token"}, {"together": True}])
+@pytest.mark.parametrize(
+    "argument",
+    [{"token_axis": 0}, {"outputs": "batch,token"}, {"together": True}, {"mask": "keep"}, {"position_ids": "at"}],
+)
 def test_axes_of_a_subject_that_states_them_are_refused(argument):
     made = from_module(nn.Identity(), torch.randn(2, 7, 16))
     for subject in ("arch:llama", None, made):
         with pytest.raises(UsageError, match=next(iter(argument))):
-            as_subject(subject, **argument)
+            as_subject(subject, layout=Layout(**argument))
 
 
 def test_inputs_of_a_subject_that_draws_them_are_refused():

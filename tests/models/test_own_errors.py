@@ -8,8 +8,9 @@ from torch import nn
 
 from orderproof.errors import PositionError, UnsupportedCallError, UsageError
 from orderproof.models import from_module
+from orderproof.models.named_arguments import NamedArguments
 from orderproof.models.own_errors import raise_own_error
-from orderproof.models.settings import apply_setting, with_keyword_inputs
+from orderproof.models.settings import apply_setting
 
 
 def caught(error: Exception) -> Exception:
@@ -31,7 +32,7 @@ def test_an_error_of_this_package_is_raised():
 
 def test_a_type_error_in_this_package_is_raised():
     try:
-        with_keyword_inputs(nn.Identity(), 3, None)
+        NamedArguments().with_inputs(nn.Identity(), 3)
     except TypeError as error:
         with pytest.raises(TypeError):
             raise_own_error(error)

@@ -26,32 +26,28 @@ from orderproof.models import Subject, bundled, from_adapter, from_module, load
 from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.process_state import preserved_settings
 from orderproof.records.audit import Expectation, Finding, Report
-from orderproof.subject_spec import Layout, StatedAxes, check_length, kind_assumption
+from orderproof.subject_spec import NO_LAYOUT, Layout, StatedAxes, check_length, kind_assumption
 
 
 def as_subject(
     subject: Subject | ModelAdapter | nn.Module | ExportedProgram | str | None,
     *,
     inputs: Inputs | None = None,
-    token_axis: int | Sequence[int | None] | None = None,
-    outputs: StatedAxes | None = None,
-    together: bool = False,
+    layout: Layout = NO_LAYOUT,
     kind: str | None = None,
 ) -> Subject:
     """The subject for a subject, an adapter, a module or exported program, a text as on the command line, or None.
 
     None is the bundled model.
 
-    `inputs`, `token_axis`, `outputs` and `together` are for a module or the text of one, as in `from_module`. `kind` is
-    "decoder" or "encoder", which decides what is expected of it; by default it is read from the model. Raises
-    `UsageError`, `SubjectError`.
+    `inputs` and `layout` are for a module or the text of one. `kind` is "decoder" or "encoder", which decides what is
+    expected of it; by default it is read from the model. Raises `UsageError`, `SubjectError`.
     """
     assume = kind_assumption(kind)
-    layout = Layout(token_axis, outputs, together)
     if isinstance(subject, str):
         return load(subject, inputs=inputs, layout=layout, assume=assume)
     if isinstance(subject, nn.Module | ExportedProgram):
-        return from_module(subject, inputs, token_axis=token_axis, outputs=outputs, together=together, assume=assume)
+        return from_module(subject, inputs, assume=assume, **vars(layout))
     if subject is not None and not isinstance(subject, Subject | ModelAdapter):
         raise UsageError(
             f"expected a torch.nn.Module, a text such as arch:llama, or a subject; got {_described(subject)}"
@@ -100,6 +96,8 @@ def prove(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
+    mask: str | None = None,
+    position_ids: str | None = None,
     weights: Weights = "all",
     uniform: Sequence[str] = (),
     expect: Expectation | None = None,
@@ -117,8 +115,8 @@ def prove(
     check_expectation(expect, law)
     if weights not in get_args(Weights):
         raise UsageError(f"expected weights to be {' or '.join(get_args(Weights))}; got {weights!r}")
-    chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, outputs=outputs, together=together, kind=kind)
-    context = audit_context(chosen, length=length, seed=seed)
+    layout = Layout(token_axis, outputs, together, mask, position_ids)
+    context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
     results = _findings(context, law, expect, weights, uniform)
     if output is None:
         return results[0]
@@ -188,6 +186,8 @@ def audit(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
+    mask: str | None = None,
+    position_ids: str | None = None,
     expect: Mapping[str, Expectation] | None = None,
     kind: str | None = None,
     seed: int = 0,
@@ -200,14 +200,15 @@ def audit(
     `laws` are names or codes; without them all laws are decided. A law of kind check that is named is expected to
     hold. `kind` ("decoder" or "encoder") decides what else is expected; `expect` overrides the expected results by
     law. With `against`, an engine by name or several, the laws of ports are decided instead: the engine computes what
-    the subject computes in transformers. `inputs`, `token_axis`, `outputs` and `together` are those of
-    `from_module`. Raises `UsageError`, `SubjectError`.
+    the subject computes in transformers. `inputs`, `token_axis`, `outputs`, `together`, `mask` and `position_ids` are
+    those of `from_module`. Raises `UsageError`, `SubjectError`.
     """
     report = None
     laws = [laws] if isinstance(laws, str) else laws
+    layout = Layout(token_axis, outputs, together, mask, position_ids)
     if against is not None:
-        given = {"inputs": inputs, "length": length, "token_axis": token_axis, "outputs": outputs, "kind": kind}
-        if unwanted := [n for n, value in given.items() if value is not None] + ["together"] * together:
+        given = {"inputs": inputs, "length": length, layout.stated: layout.stated or None, "kind": kind}
+        if unwanted := [name for name, value in given.items() if value is not None]:
             raise UsageError(f"expected no {unwanted[0]} with against, which compares two implementations")
         reports = audit_against(
             subject, against, laws=laws, expect=expect, seed=seed, timeout=timeout, progress=progress
@@ -216,8 +217,7 @@ def audit(
             pass
         assert report is not None
         return report
-    chosen = as_subject(subject, inputs=inputs, token_axis=token_axis, outputs=outputs, together=together, kind=kind)
-    context = audit_context(chosen, length=length, seed=seed)
+    context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
     for report in run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
         pass
     assert report is not None

@@ -102,7 +102,10 @@ def _note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequen
     defaults = (text for f in findings for text in f.scope.assumptions if text.startswith(DEFAULTS_ASSUMPTION))
     words = ("mask", "*") if context.subject.model_kind == KIND_OF_UNKNOWN_MODELS else ("mask",)
     if text := next((text for text in defaults if any(word in text for word in words)), ""):
-        context.note(f"{law.code} {law.name} is proved {text}; whether it holds with a mask was not checked")
+        context.note(
+            f"{law.code} {law.name} is proved {text}; whether it holds with a mask was not checked; --mask (in Python "
+            "mask=) states the argument of a mask"
+        )
 
 
 def _is_without_theorem(findings: Sequence[Finding]) -> bool:

@@ -30,6 +30,8 @@ def card(
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
+    mask: options.Mask = None,
+    position_ids: options.PositionIds = None,
     allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -45,7 +47,7 @@ def card(
       orderproof card ./checkpoint --into README.md      audits first
     """
     text = None if into is None else _card(into)
-    layout = parse_layout(token_axis, output_axes, together=together)
+    layout = parse_layout(token_axis, output_axes, together=together, mask=mask, position_ids=position_ids)
     if source.endswith(".json"):
         if law or expect or length is not None or layout.stated:
             raise UsageError(

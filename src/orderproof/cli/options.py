@@ -129,6 +129,23 @@ OutputAxes = Annotated[
 Together = Annotated[
     bool, typer.Option("--together", help="Inputs of one length are one sequence: permute and replace them together.")
 ]
+Mask = Annotated[
+    str | None,
+    typer.Option(
+        "--mask",
+        metavar="NAME[=real|pads]",
+        help="State the argument of file.py:name that takes a padding mask [row, token], and whether 1 or True is at "
+        "real tokens or at pads; none: there is none. By default it is found by its name or by its effect.",
+    ),
+]
+PositionIds = Annotated[
+    str | None,
+    typer.Option(
+        "--position-ids",
+        metavar="NAME",
+        help="State the argument of file.py:name that takes position ids [row, token]; none: there is none.",
+    ),
+]
 
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, str]:

@@ -47,6 +47,8 @@ def prove(
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
+    mask: options.Mask = None,
+    position_ids: options.PositionIds = None,
     allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -62,7 +64,7 @@ def prove(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, certificate)
-    layout = parse_layout(token_axis, output_axes, together=together)
+    layout = parse_layout(token_axis, output_axes, together=together, mask=mask, position_ids=position_ids)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
     options.check_laws(laws)
     if len(laws) > 1:  # one of several options would be dropped in silence

@@ -14,18 +14,12 @@ from torch import nn
 from orderproof.errors import first_line
 from orderproof.models.axes import OutputAxes, input_text, stated_axes
 from orderproof.models.input_sampling import ExampleInputs
-from orderproof.models.mask_argument import (
-    KNOWN_MASKS,
-    MaskArgument,
-    derived_mask_argument,
-    known_mask_argument,
-)
 from orderproof.models.module_calls import Call, ModuleCalls, calls_to_try, row_layouts
 from orderproof.models.module_wrappers import with_rows_first
+from orderproof.models.named_arguments import NamedArguments, named_arguments
 from orderproof.models.plain_adapter import build_adapter
 from orderproof.models.process_state import preserved_settings
 from orderproof.models.sample import BATCH_SIZE
-from orderproof.models.settings import with_keyword_inputs
 from orderproof.models.subject import (
     MIN_DEFAULT_LENGTH,
     ExportContext,
@@ -68,8 +62,8 @@ def build_plain_subject(
             name: replace(axes, unknown_tokens=why, fixed=False) for name, axes in axes_of_outputs.items()
         }
     notes += [*calls.unread_outputs, *_shared_examples(examples)]
-    mask = _mask_argument(module, call)
-    notes += [mask.note] if mask is not None and mask not in KNOWN_MASKS else []
+    arguments = named_arguments(module, layout, call.examples.axes, call.inputs)
+    notes += arguments.notes(layout)
     input_rows = call.examples.row_axes or (None,) * len(call.examples.tensors)
     output_rows = {name: axes.row for name, axes in axes_of_outputs.items() if axes.row}
     subject = Subject(
@@ -84,7 +78,7 @@ def build_plain_subject(
         device="cpu",
         draw=partial(call.examples.draw, call.rows),
         load_summary=f"{str(examples.tensors[0].dtype).removeprefix('torch.')}, as given",
-        bind_inputs=partial(_bind_inputs, module, mask),
+        bind_inputs=partial(_bind_inputs, module, arguments),
         export_context=_export_context(original),
         output_axes={name: axes.rows_first() for name, axes in axes_of_outputs.items()},
         axes_text=_input_texts(call.examples, layout) | {name: axes.text for name, axes in axes_of_outputs.items()},
@@ -92,7 +86,7 @@ def build_plain_subject(
     )
     if any(input_rows) or output_rows:
         subject = with_rows_first(subject, input_rows, output_rows)
-    subject.build_adapter = partial(build_adapter, subject, original, mask)
+    subject.build_adapter = partial(build_adapter, subject, original, arguments)
     return subject
 
 
@@ -116,18 +110,10 @@ def _input_texts(examples: ExampleInputs, layout: Layout) -> dict[str, str]:
     }
 
 
-def _mask_argument(module: nn.Module, call: Call) -> MaskArgument | None:
-    """The mask that the forward of a module takes, by its name or by its effect on a single input [row, token, ...]."""
-    known = known_mask_argument(module)
-    if known is not None or call.examples.axes != (1,) or call.tokens < MIN_DEFAULT_LENGTH:
-        return known
-    return derived_mask_argument(module, lambda seed: call.inputs(seed)[0])
-
-
 def _bind_inputs(
-    module: nn.Module, mask: MaskArgument | None, extras: tuple[str, ...], setting: str
+    module: nn.Module, arguments: NamedArguments, extras: tuple[str, ...], setting: str
 ) -> tuple[nn.Module, ExportContext] | None:
-    extended = with_keyword_inputs(module, extras, mask)
+    extended = arguments.with_inputs(module, extras)
     return None if extended is None else (extended, _export_context(module))
 
 

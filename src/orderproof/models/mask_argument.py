@@ -2,26 +2,29 @@
 
 Arguments with a common name mark pads as their libraries do. Of any other optional argument with "mask" in its name,
 and of common names where `**kwargs` takes them, calls decide: a value that hides a token changes no output of other
-tokens if that token is replaced.
+tokens if that token is replaced. A user can state the argument instead.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 import torch
 from torch import Tensor, nn
 
+from orderproof.errors import UsageError
 from orderproof.models.own_errors import raise_own_error
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.seeded_random import seeded_random
+from orderproof.subject_spec import StatedMask
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 MAX_SECONDS = 10.0  # of all calls that look for a mask
+Draw = Callable[[int], tuple[Tensor, ...]]  # a seed -> the inputs of a call
 ROUNDING = 1e-6  # relative; what a hidden token may change in float32
 
 
@@ -38,11 +41,9 @@ class MaskArgument:
         return mask == 0 if self.marks_pads else mask.bool() if self.boolean else mask
 
     @property
-    def note(self) -> str:
-        """How the argument is understood, for the report."""
-        kind = "True" if self.boolean else "1"
-        place = "pads" if self.marks_pads else "real tokens"
-        return f"argument {self.name!r} is taken for a padding mask, {kind} at {place}: it hides a token in that way"
+    def convention(self) -> str:
+        """Which tokens it marks, and with which value: `True at pads`."""
+        return f"{'True' if self.boolean else '1'} at {'pads' if self.marks_pads else 'real tokens'}"
 
 
 KNOWN_MASKS = (
@@ -67,13 +68,42 @@ def known_mask_argument(module: nn.Module) -> MaskArgument | None:
     return next((mask for mask in KNOWN_MASKS if mask.name in accepted), None)
 
 
-def derived_mask_argument(module: nn.Module, draw: Callable[[int], Tensor]) -> MaskArgument | None:
-    """The mask with another name that hides tokens in calls of a module; ``draw(seed)`` gives tokens [row, token].
+def derived_mask_argument(module: nn.Module, draw: Draw) -> MaskArgument | None:
+    """The mask with another name that hides tokens in calls of a module; the first input is [row, token, ...].
 
     None too if the calls take longer than `MAX_SECONDS` together.
     """
     conventions = product(_optional_masks(module), (False, True), (True, False))
-    candidates = (MaskArgument(name, marks_pads, boolean) for name, marks_pads, boolean in conventions)
+    return _first_that_hides(module, (MaskArgument(*convention) for convention in conventions), draw)
+
+
+def stated_mask_argument(module: nn.Module, stated: StatedMask, draw: Draw) -> MaskArgument:
+    """The mask that a user names; calls decide how it marks pads where that is not stated. Raises `UsageError`."""
+    forward = f"forward({', '.join(arguments_of_forward(module))})"
+    if not accepts_keyword(module, stated.name):
+        raise UsageError(f"expected an argument of {forward} that is a padding mask; got {stated.name!r}")
+    marks = (False, True) if stated.marks_pads is None else (stated.marks_pads,)
+    candidates = [MaskArgument(stated.name, *convention) for convention in product(marks, (True, False))]
+    known = [mask for mask in KNOWN_MASKS if mask in candidates]
+    found = _first_that_hides(module, known + candidates, draw)
+    if found is None and stated.marks_pads is None:
+        raise UsageError(
+            f"expected argument {stated.name!r} of {forward} to hide tokens; it hides none, whether 1 and True are at "
+            f"real tokens or at pads; if that is right, state which: {stated.name}=real or {stated.name}=pads"
+        )
+    return found or candidates[-1]
+
+
+def accepts_keyword(module: nn.Module, name: str) -> bool:
+    """True if the forward of a module takes an argument by this name."""
+    accepted = arguments_of_forward(module)
+    if name in accepted:
+        return accepted[name].kind is not inspect.Parameter.POSITIONAL_ONLY
+    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values())
+
+
+def _first_that_hides(module: nn.Module, candidates: Iterable[MaskArgument], draw: Draw) -> MaskArgument | None:
+    """The first mask that hides tokens in calls; None too if they take longer than `MAX_SECONDS` together."""
     try:
         with time_limit(MAX_SECONDS):
             return next((mask for mask in candidates if _hides_a_token(module, mask, draw)), None)
@@ -92,20 +122,23 @@ def _optional_masks(module: nn.Module) -> Iterator[str]:
         yield "mask"
 
 
-def _hides_a_token(module: nn.Module, mask: MaskArgument, draw: Callable[[int], Tensor]) -> bool:
+def _hides_a_token(module: nn.Module, mask: MaskArgument, draw: Draw) -> bool:
     """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad."""
-    tokens, others = draw(0), draw(1)
-    rows, length = tokens.shape[:2]
+    inputs, others = draw(0), draw(1)
+    rows, length = inputs[0].shape[:2]
+    if length < 2:
+        return False
     place = length // 2
-    replaced = tokens.clone()
-    replaced[:, place] = others[:, place]
+    replaced = inputs[0].clone()
+    replaced[:, place] = others[0][:, place]
+    calls = (inputs, (replaced, *inputs[1:]))
     everywhere = torch.ones(rows, length, dtype=torch.long)
     hidden = everywhere.clone()
     hidden[:, place] = 0
     try:
         with torch.no_grad(), preserved_state(module):
-            seen = [_outputs(module, x, mask.name, mask.value(everywhere), place) for x in (tokens, replaced)]
-            unseen = [_outputs(module, x, mask.name, mask.value(hidden), place) for x in (tokens, replaced)]
+            seen = [_outputs(module, call, mask.name, mask.value(everywhere), place) for call in calls]
+            unseen = [_outputs(module, call, mask.name, mask.value(hidden), place) for call in calls]
     except SystemExit:
         return False
     except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
@@ -114,12 +147,12 @@ def _hides_a_token(module: nn.Module, mask: MaskArgument, draw: Callable[[int], 
     return bool(unseen[0]) and _differ(*seen) and not _differ(*unseen)
 
 
-def _outputs(module: nn.Module, tokens: Tensor, name: str, mask: Tensor, left_out: int) -> list[Tensor]:
+def _outputs(module: nn.Module, inputs: tuple[Tensor, ...], name: str, mask: Tensor, left_out: int) -> list[Tensor]:
     """The outputs [row, token, ...] of a call without those of one token."""
     with seeded_random(0):
-        found = leaves_by_name(module(tokens.clone(), **{name: mask})).values()
-    kept = torch.arange(tokens.shape[1]) != left_out
-    same = (x for x in found if isinstance(x, Tensor) and x.is_floating_point() and x.shape[:2] == tokens.shape[:2])
+        found = leaves_by_name(module(*(x.clone() for x in inputs), **{name: mask})).values()
+    kept = torch.arange(mask.shape[1]) != left_out
+    same = (x for x in found if isinstance(x, Tensor) and x.is_floating_point() and x.shape[:2] == mask.shape)
     return [x[:, kept].double() for x in same]
 
 

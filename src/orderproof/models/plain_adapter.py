@@ -11,10 +11,9 @@ from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.blocks import Decoder, Transformer
 from orderproof.blocks.transformer_adapter import TransformerAdapter
 from orderproof.errors import SubjectError, UnsupportedCallError
-from orderproof.models.mask_argument import MaskArgument
 from orderproof.models.module_thresholds import module_thresholds
+from orderproof.models.named_arguments import NamedArguments
 from orderproof.models.sample import BATCH_SIZE, Sample, token_labels
-from orderproof.models.settings import position_ids_argument
 from orderproof.models.subject import Subject, count_parameters, prime_length, tensor_sizes
 from orderproof.models.trial_call import check_trial_call
 
@@ -24,15 +23,15 @@ class PlainModuleAdapter(ModelAdapter):
 
     output_name = "output"
 
-    def __init__(self, subject: Subject, mask: MaskArgument | None) -> None:
+    def __init__(self, subject: Subject, arguments: NamedArguments) -> None:
         self.module = subject.module
         self.subject = subject
         self.default_length, self.max_positions = subject.default_length, subject.max_length
         self.thresholds = module_thresholds(subject.module)
         self.causal = subject.model_kind == "causal_lm"
-        self.mask_argument, self.position_ids_argument = mask, position_ids_argument(subject.module)
+        self.arguments = arguments
         self.supported_inputs = frozenset(
-            {*["mask"] * (self.mask_argument is not None), *["positions"] * (self.position_ids_argument is not None)}
+            {*["mask"] * (arguments.mask is not None), *["positions"] * (arguments.position_ids is not None)}
         )
 
     def sample_tokens(self, rows: int, tokens: int, seed: int) -> Tensor:
@@ -46,10 +45,10 @@ class PlainModuleAdapter(ModelAdapter):
         keep: bool | None = None,
     ) -> ModelOutput:  # fmt: skip
         arguments = {}
-        if mask is not None and self.mask_argument is not None:
-            arguments[self.mask_argument.name] = self.mask_argument.value(mask.long())
-        if positions is not None and self.position_ids_argument is not None:
-            arguments[self.position_ids_argument] = positions
+        if mask is not None and self.arguments.mask is not None:
+            arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())
+        if positions is not None and self.arguments.position_ids is not None:
+            arguments[self.arguments.position_ids] = positions
         return ModelOutput(_first_tensor(self.module(tokens, **arguments)))
 
 
@@ -64,15 +63,15 @@ def _first_tensor(output: Any) -> Tensor:
     raise UnsupportedCallError(f"expected a tensor as its output, got {type(output).__name__}")
 
 
-def build_adapter(subject: Subject, original: nn.Module, mask: MaskArgument | None) -> ModelAdapter:
-    """The adapter of a plain module, which takes its mask so. Raises `UnsupportedCallError`."""
+def build_adapter(subject: Subject, original: nn.Module, arguments: NamedArguments) -> ModelAdapter:
+    """The adapter of a plain module, which has these named arguments. Raises `UnsupportedCallError`."""
     if isinstance(original, Transformer):
         vocab_size = None if original.embedding is None else original.embedding.num_embeddings
         causal = isinstance(original.stack, Decoder)
         return TransformerAdapter(original, causal=causal, length=subject.default_length, vocabulary=vocab_size)
     if subject.token_axes != (1,):
         raise UnsupportedCallError("it is not called with a single input [row, token, ...]")
-    return PlainModuleAdapter(subject, mask)
+    return PlainModuleAdapter(subject, arguments)
 
 
 def from_adapter(adapter: ModelAdapter, name: str | None = None) -> Subject:

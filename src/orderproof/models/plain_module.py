@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -47,6 +48,8 @@ def from_module(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
+    mask: str | None = None,
+    position_ids: str | None = None,
     name: str | None = None,
     length: int | None = None,
     assume: Mapping[str, Any] | None = None,
@@ -63,6 +66,9 @@ def from_module(
             "feature")}, or only the axes if there is one output. "batch" and "token" have a meaning ("1+token": one
             entry precedes the tokens), other names have none.
         together: Inputs of one length are one sequence, even if the module takes them with different lengths.
+        mask: The argument that takes a padding mask [row, token], instead of the one that is found: "visible" (calls
+            decide how it marks pads), "visible=real" (1 or True at real tokens), "hidden=pads" (at pads), or "none".
+        position_ids: The argument that takes position ids [row, token], or "none".
         name: Its name in reports; by default that of the class.
         length: Default length of proofs [tokens].
         assume: Values that replace inferred ones. Of a plain module {"model_kind": "encoder" | "causal_lm"}, which
@@ -80,9 +86,10 @@ def from_module(
     if not isinstance(module, nn.Module):
         raise SubjectError(f"a subject must be a torch.nn.Module; got {type(module).__name__}")
     name = name or type(module).__name__
+    layout = Layout(token_axis, outputs, together, mask, position_ids)
     module.eval()
     if inputs is None and _is_pretrained(module):
-        refuse_layout(name, Layout(token_axis, outputs, together), "a model of transformers, whose axes are known")
+        refuse_layout(name, layout, "a model of transformers, whose axes are known")
         from orderproof.models.hf.build_subject import build_subject
 
         backend = getattr(module.config, "_attn_implementation", None) or "eager"
@@ -105,10 +112,10 @@ def from_module(
     else:
         module, examples = _as_positional(module, inputs, name)
     if is_image(examples) and token_axis is None:
-        refuse_layout(name, Layout(None, outputs, together), "an image, whose patches are its tokens")
+        refuse_layout(name, replace(layout, token_axis=None), "an image, whose patches are its tokens")
         return _with_assumptions(image_subject(module.eval(), examples[0], name), assume or {})
     axes = resolve_token_axes(examples, token_axis, name)
-    layout = Layout(token_axis if is_stated else None, outputs, together)
+    layout = replace(layout, token_axis=token_axis if is_stated else None)
     given = ExampleInputs(examples, axes, name)
     documents = _packed_documents(given)
     module, rest, mask_notes = _without_masks(module, given, documents)

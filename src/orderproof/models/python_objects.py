@@ -72,10 +72,7 @@ def load_object(
         raise SubjectError(
             f"{spec}: example inputs must be a tensor, a tuple or a dict of tensors; got {_type_name(inputs)}"
         )
-    return from_module(
-        model, inputs, token_axis=layout.token_axis, outputs=layout.outputs, together=layout.together, name=name,
-        assume=assume,
-    )  # fmt: skip
+    return from_module(model, inputs, name=name, assume=assume, **vars(layout))
 
 
 def _import_transformers_for(path: Path) -> None:

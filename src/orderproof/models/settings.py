@@ -12,7 +12,7 @@ constants of the graph at every length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from orderproof import batch_layout
 from orderproof.errors import first_line
-from orderproof.models.mask_argument import MaskArgument, arguments_of_forward
+from orderproof.models.named_arguments import KeywordInputs
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.sample import Sample
 from orderproof.models.subject import Axis, Subject
@@ -32,40 +32,6 @@ SETTING_INPUT_NAMES: dict[str, str] = {
     "blocked": "position ids and a mask [token, token]",
     "labelled": "position ids",
 }
-
-
-class KeywordInputs(nn.Module):
-    """A module whose last inputs are passed as keyword arguments, each a position ids argument or a mask."""
-
-    def __init__(self, model: nn.Module, arguments: Sequence[str | MaskArgument]) -> None:
-        super().__init__()
-        self.model = model
-        self.arguments = tuple(arguments)
-
-    def forward(self, *inputs: Tensor) -> object:
-        """Call the module with the last inputs under their names."""
-        count = len(inputs) - len(self.arguments)
-        keywords = {}
-        for argument, value in zip(self.arguments, inputs[count:], strict=True):
-            if isinstance(argument, str):
-                keywords[argument] = value
-            else:
-                keywords[argument.name] = argument.value(value)
-        return self.model(*inputs[:count], **keywords)
-
-
-def position_ids_argument(module: nn.Module) -> str | None:
-    """The argument of a module that takes position ids, if it has one."""
-    accepted = arguments_of_forward(module)
-    return next((name for name in ("position_ids", "positions") if name in accepted), None)
-
-
-def with_keyword_inputs(module: nn.Module, extras: tuple[str, ...], mask: MaskArgument | None) -> nn.Module | None:
-    """A plain module called with these inputs after its own; None if its forward does not take them."""
-    own = {"attention_mask": mask, "position_ids": position_ids_argument(module)}
-    arguments = [own.get(extra) for extra in extras]
-    known = [argument for argument in arguments if argument is not None]
-    return KeywordInputs(module, known) if len(known) == len(arguments) else None
 
 
 class ShapeDerivedInputs(nn.Module):

@@ -57,10 +57,7 @@ def load_onnx(
         f"{graph.weight_count} tensors of the file count as weights; numbers, masks and triangles among its tensors "
         "keep their values"
     )
-    subject = from_module(
-        module, inputs, token_axis=layout.token_axis, outputs=layout.outputs, together=layout.together,
-        name=path.name, assume=assume,
-    )  # fmt: skip
+    subject = from_module(module, inputs, name=path.name, assume=assume, **vars(layout))
     notes.append(_compared(path, graph, subject))
     subject.notes = (*notes, *subject.notes)
     return subject

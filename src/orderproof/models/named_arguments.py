@@ -1,0 +1,124 @@
+"""The arguments of a forward that take a padding mask and position ids: as stated, by name or by their effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from orderproof.errors import UsageError
+from orderproof.models.mask_argument import (
+    KNOWN_MASKS,
+    Draw,
+    MaskArgument,
+    accepts_keyword,
+    arguments_of_forward,
+    derived_mask_argument,
+    known_mask_argument,
+    stated_mask_argument,
+)
+from orderproof.models.subject import Axis
+from orderproof.subject_spec import NO_ARGUMENT, Layout, parse_stated_mask
+
+POSITION_IDS = ("position_ids", "positions")  # common names
+
+
+@dataclass(frozen=True)
+class NamedArguments:
+    """The arguments of a module that take a padding mask and position ids; None where there is none."""
+
+    mask: MaskArgument | None = None
+    position_ids: str | None = None
+
+    def with_inputs(self, module: nn.Module, extras: Sequence[str]) -> nn.Module | None:
+        """The module called with these inputs after its own; None if its forward does not take them."""
+        own = {"attention_mask": self.mask, "position_ids": self.position_ids}
+        arguments = [own.get(extra) for extra in extras]
+        known = [argument for argument in arguments if argument is not None]
+        return KeywordInputs(module, known) if len(known) == len(arguments) else None
+
+    def notes(self, layout: Layout) -> Iterator[str]:
+        """How each argument is understood, for the report."""
+        if self.mask is None:
+            yield from ["no argument is a padding mask, as stated"] * (layout.mask is not None)
+        elif layout.mask is not None:
+            yield f"argument {self.mask.name!r} is a padding mask, {self.mask.convention}, as stated"
+        else:
+            why = "for its name" if self.mask in KNOWN_MASKS else "since it hides a token in that way"
+            yield (
+                f"argument {self.mask.name!r} is taken for a padding mask, {self.mask.convention}, {why}; --mask (in "
+                "Python mask=) states it otherwise"
+            )
+        if layout.position_ids is not None:
+            yield (
+                "no argument takes position ids, as stated"
+                if self.position_ids is None
+                else f"argument {self.position_ids!r} takes position ids, as stated"
+            )
+
+
+class KeywordInputs(nn.Module):
+    """A module whose last inputs are passed as keyword arguments, each a position ids argument or a mask."""
+
+    def __init__(self, model: nn.Module, arguments: Sequence[str | MaskArgument]) -> None:
+        super().__init__()
+        self.model = model
+        self.arguments = tuple(arguments)
+
+    def forward(self, *inputs: Tensor) -> object:
+        """Call the module with the last inputs under their names."""
+        count = len(inputs) - len(self.arguments)
+        keywords = {}
+        for argument, value in zip(self.arguments, inputs[count:], strict=True):
+            if isinstance(argument, str):
+                keywords[argument] = value
+            else:
+                keywords[argument.name] = argument.value(value)
+        return self.model(*inputs[:count], **keywords)
+
+
+def named_arguments(module: nn.Module, layout: Layout, token_axes: Sequence[Axis], draw: Draw) -> NamedArguments:
+    """The mask and the position ids of a module.
+
+    Args:
+        module: The module.
+        layout: What the user states of them.
+        token_axes: Those of its inputs.
+        draw: (seed) -> the inputs of a call.
+
+    Raises:
+        UsageError: A stated argument does not exist, or does nothing that a padding mask does.
+
+    """
+    stated = "mask" if layout.mask else "position_ids" if layout.position_ids else ""
+    if stated and token_axes[0] != 1:
+        raise UsageError(
+            f"expected tokens along axis 1 of the first input with {stated}, which is [row, token]; they run along "
+            f"axis {token_axes[0]}"
+        )
+    return NamedArguments(_mask(module, layout, token_axes, draw), _position_ids(module, layout))
+
+
+def _mask(module: nn.Module, layout: Layout, token_axes: Sequence[Axis], draw: Draw) -> MaskArgument | None:
+    if layout.mask is not None:
+        stated = parse_stated_mask(layout.mask)
+        return None if stated is None else stated_mask_argument(module, stated, draw)
+    known = known_mask_argument(module)
+    if known is not None or tuple(token_axes) != (1,):
+        return known
+    return derived_mask_argument(module, draw)
+
+
+def _position_ids(module: nn.Module, layout: Layout) -> str | None:
+    if layout.position_ids is None:
+        accepted = arguments_of_forward(module)
+        return next((name for name in POSITION_IDS if name in accepted), None)
+    if layout.position_ids == NO_ARGUMENT:
+        return None
+    if not accepts_keyword(module, layout.position_ids):
+        raise UsageError(
+            f"expected an argument of forward({', '.join(arguments_of_forward(module))}) that takes position ids, or "
+            f"{NO_ARGUMENT}; got {layout.position_ids!r}"
+        )
+    return layout.position_ids

@@ -1,0 +1,153 @@
+"""The arguments of a plain module that take a padding mask and position ids: found, or stated by the user."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof import audit, prove
+from orderproof.errors import UsageError
+from orderproof.models import from_module, load
+from orderproof.subject_spec import Layout, StatedMask, parse_layout, parse_stated_mask
+
+IDS = torch.randint(0, 50, (2, 7))
+
+
+class Attention(nn.Module):
+    """Attention without positions over token ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(50, 8)
+
+    def attend(self, ids: Tensor, hidden: Tensor | None) -> Tensor:
+        x = self.embed(ids)
+        scores = x @ x.mT
+        if hidden is not None:
+            scores = scores.masked_fill(hidden[:, None, :], -1e9)
+        return scores.softmax(-1) @ x
+
+
+class Visible(Attention):
+    """The mask has a name that says nothing, and True at real tokens."""
+
+    def forward(self, ids: Tensor, keep: Tensor | None = None) -> Tensor:
+        return self.attend(ids, None if keep is None else keep == 0)
+
+
+class MarksPads(Attention):
+    """The mask has a common name and True at pads, against the common convention."""
+
+    def forward(self, ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        return self.attend(ids, None if attention_mask is None else attention_mask != 0)
+
+
+class IgnoresMask(Attention):
+    """A mask that has no effect."""
+
+    def forward(self, ids: Tensor, keep: Tensor | None = None) -> Tensor:
+        return self.attend(ids, None)
+
+
+class Positions(Attention):
+    """Position ids with an uncommon name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(600, 8)
+
+    def forward(self, ids: Tensor, where: Tensor | None = None) -> Tensor:
+        places = torch.arange(ids.shape[1]).expand_as(ids) if where is None else where
+        x = self.embed(ids) + self.table(places)
+        return (x @ x.mT).softmax(-1) @ x
+
+
+def verdicts(module: nn.Module, law: str, **stated: str) -> dict[str, str]:
+    report = audit(module, laws=[law], inputs=IDS, **stated)
+    return {f.call_mode: f.verdict for f in report.findings}
+
+
+def test_a_mask_with_any_name_can_be_stated() -> None:
+    assert verdicts(Visible(), "padding") == {"padded": "undecided"}  # it applies to no output
+    assert verdicts(Visible(), "padding", mask="keep") == {"padded": "proved"}
+    assert from_module(Visible(), IDS, mask="keep").notes == (
+        "argument 'keep' is a padding mask, True at real tokens, as stated",
+    )
+
+
+def test_a_stated_convention_replaces_the_common_one() -> None:
+    assert verdicts(MarksPads(), "padding") == {"padded": "refuted"}
+    assert verdicts(MarksPads(), "padding", mask="attention_mask=pads") == {"padded": "proved"}
+    assert verdicts(MarksPads(), "padding", mask="attention_mask") == {"padded": "proved"}
+    assert verdicts(MarksPads(), "padding", mask="attention_mask=real") == {"padded": "refuted"}
+
+
+def test_a_guessed_mask_leaves_a_note_that_says_how_to_state_another() -> None:
+    (note,) = from_module(MarksPads(), IDS).notes
+    assert note.startswith(
+        "argument 'attention_mask' is taken for a padding mask, 1 at real tokens, for its name; --mask"
+    )
+
+
+def test_a_module_can_be_said_to_take_no_mask() -> None:
+    assert verdicts(MarksPads(), "padding", mask="none") == {"padded": "undecided"}
+    assert from_module(MarksPads(), IDS, mask="none").notes == ("no argument is a padding mask, as stated",)
+
+
+def test_a_stated_mask_without_an_effect_needs_its_convention() -> None:
+    with pytest.raises(UsageError, match="expected argument 'keep' of forward\\(ids, keep\\) to hide tokens; it hides"):
+        from_module(IgnoresMask(), IDS, mask="keep")
+    assert verdicts(IgnoresMask(), "padding", mask="keep=real") == {"padded": "refuted"}
+
+
+def test_position_ids_with_any_name_can_be_stated() -> None:
+    assert verdicts(Positions(), "position_ids") == {"labelled": "not_applicable"}
+    assert verdicts(Positions(), "position_ids", position_ids="where") == {"labelled": "proved"}
+    noted = from_module(Positions(), IDS, position_ids="where").notes
+    assert noted == ("argument 'where' takes position ids, as stated",)
+
+
+def test_a_module_can_be_said_to_take_no_position_ids() -> None:
+    class Common(Positions):
+        def forward(self, ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
+            return super().forward(ids, position_ids)
+
+    assert verdicts(Common(), "position_ids") == {"labelled": "proved"}
+    assert verdicts(Common(), "position_ids", position_ids="none") == {"labelled": "not_applicable"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"mask": "kept"}, "expected an argument of forward\\(ids, keep\\) that is a padding mask; got 'kept'"),
+        ({"position_ids": "at"}, "expected an argument of forward\\(ids, keep\\) that takes position ids, or none"),
+        ({"mask": "keep=tokens"}, "expected a mask as NAME, NAME=real, NAME=pads or none; got 'keep=tokens'"),
+        ({"mask": "none=pads"}, "expected a mask as NAME"),
+        ({"mask": ""}, "expected a mask as NAME"),
+    ],
+)
+def test_statements_that_do_not_fit_are_refused(stated: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        from_module(Visible(), IDS, **stated)
+
+
+def test_a_stated_mask_needs_tokens_along_axis_1() -> None:
+    with pytest.raises(UsageError, match="expected tokens along axis 1 of the first input with mask"):
+        from_module(nn.GRU(16, 16), torch.randn(7, 2, 16), token_axis=0, mask="hx")
+
+
+def test_a_model_of_transformers_states_its_mask_itself() -> None:
+    with pytest.raises(UsageError, match="expected no mask and position_ids with a model of transformers"):
+        load("arch:llama", tiny=True, layout=Layout(mask="attention_mask", position_ids="none"))
+    with pytest.raises(UsageError, match="expected no mask with against"):
+        audit("arch:llama", against="mlx", mask="attention_mask")
+
+
+def test_a_stated_mask_is_read_from_text() -> None:
+    assert parse_stated_mask("keep") == StatedMask("keep")
+    assert parse_stated_mask("hidden=pads") == StatedMask("hidden", marks_pads=True)
+    assert parse_stated_mask("none") is None
+    assert parse_layout(None, None, mask="keep=real", position_ids="where").stated == "mask and position_ids"
+
+
+def test_a_proof_of_one_law_takes_the_statement_too() -> None:
+    assert prove(Visible(), "padding", inputs=IDS, mask="keep").verdict == "proved"
