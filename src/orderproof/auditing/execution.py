@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import copy
 import traceback
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from orderproof.auditing.restored_state import changes_state, restored_state
 from orderproof.errors import CaptureError, failure_reason
 from orderproof.models import Subject
 from orderproof.models.subject import Axis
@@ -24,7 +25,6 @@ from orderproof.prover.counterexample import Executor
 from orderproof.prover.execution import execute, execute_nodes
 from orderproof.prover.export.exporter import model_source_location
 from orderproof.prover.float64_parameters import Float64Parameters
-from orderproof.prover.recording.module_state import RANDOM_GENERATOR, preserved_state
 from orderproof.seeded_random import seeded_random
 
 MOST_KNOWN_NUMBERS = 4_000_000  # in the outputs of runs that are remembered
@@ -52,6 +52,7 @@ class SubjectExecution:
     weights: str = "given"  # "random": every parameter with noise added
     seed: int = 0
     graph_failure: str | None = None  # how the outputs of the graph differ from the module's
+    restores_state: bool = False  # each run starts in the same state, whether or not the recorded call changes it
     float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
     copy_failure: str = field(default="", init=False)  # why the module could not be copied
     float64_failure: str = field(default="", init=False)  # why its copy could not be run in float64
@@ -133,7 +134,8 @@ class SubjectExecution:
         if executor != "model":
             inputs = tuple(x.double() if x.is_floating_point() else x for x in inputs)
         try:
-            with torch.no_grad(), state_as_recorded(module, self.captured):
+            restored = restored_state(module) if self.restores_state else state_as_recorded(module, self.captured)
+            with torch.no_grad(), restored:
                 return named_tensors(module(*[x.clone() for x in inputs]))
         except Exception as error:
             if executor != "model":  # a module that names float32 in its code does not run in float64
@@ -176,17 +178,9 @@ class SubjectExecution:
         }
 
 
-@contextmanager
-def state_as_recorded(module: nn.Module, captured: CapturedGraph | None) -> Iterator[None]:
+def state_as_recorded(module: nn.Module, captured: CapturedGraph | None) -> AbstractContextManager[None]:
     """Undo what the block changes in a module that keeps state: a proof is of one call, in the recorded state."""
-    if captured is None or not set(captured.changed_state) - {RANDOM_GENERATOR}:
-        yield
-        return
-    before = [(x, x.detach().clone()) for x in module.buffers()]
-    with preserved_state(module):
-        yield
-    for tensor, value in before:
-        tensor.detach().copy_(value)
+    return restored_state(module) if changes_state(captured) else nullcontext()
 
 
 def _bytes(x: Tensor) -> bytes:

@@ -34,6 +34,8 @@ from orderproof.prover.captured_graph import module_path
 from orderproof.prover.recording.assumptions import DEFAULTS_ASSUMPTION
 from orderproof.records.audit import Deviation, Expectation, Finding, Scope, Verdict
 
+STATE_DIFFERS = "calls change the state of the module, and runs that start in the same state agree"
+
 
 @dataclass(frozen=True)
 class ProofOptions:
@@ -189,7 +191,9 @@ def _proved_finding(
     elif contradicts:
         verdict = "undecided"
         difference = deviation.float64 if deviation.float64 is not None else deviation.float32
-        reason = f"a proof was found, but two runs differ by {difference:.2g}: an error in the prover; please report it"
+        reason = f"a proof was found, but two runs differ by {difference:.2g}: "
+        keeps_state = not search.with_restored_state().deviation()[1]
+        reason += STATE_DIFFERS if keeps_state else "an error in the prover; please report it"
     vacuous = verdict == "proved" and law.requires_token_mixing and bool(search.dims) and not search.mixes_tokens()
     if vacuous:
         reason = "vacuous: no token's output depends on another token"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -60,6 +61,12 @@ class WitnessSearch:
             return SubjectExecution(self.context.subject, self.graph, run_graph=True, weights=weights, seed=seed)
         return self.context.execution if weights == "given" else self.context.random_execution(seed)
 
+    def with_restored_state(self) -> WitnessSearch:
+        """The same runs, each of which starts in the same state of the module."""
+        search = WitnessSearch(self.context, self.law, self.output, self.dims, self.graph)
+        search.runs = replace(search.runs, restores_state=True)
+        return search
+
     def tokens(self, length: int) -> tuple[LabelledInputs, LabelledInputs]:
         """The tokens of the first run, and others that replace them."""
         # With tokens inside the graph `length` counts those, and only one length exists.
@@ -113,7 +120,12 @@ class WitnessSearch:
     def _rounding_noise(self, inputs: tuple[Tensor, ...], executor: Executor) -> float:
         # Rounding in float64 is below every tolerance: only narrower parts of a float64 run are of interest.
         exact = None if executor == "model" else torch.float64
-        return rounding_noise(lambda: self.runs.outputs(inputs, executor)[self.output], exact=exact)
+
+        def output() -> Tensor:
+            found = self.runs.outputs(inputs, executor)[self.output]
+            return found.where(~found.isnan(), 0)  # a row of pads may be NaN, and is not compared
+
+        return rounding_noise(output, exact=exact)
 
     def disagrees(self, executor: Executor, float32: float, float64: float) -> None:
         """Note, for the first change, that a run in float64 contradicts the model itself."""
