@@ -7,7 +7,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-PadLayout = Literal["padded", "padded right first", "padded left", "padded right", "no pads"]
+PadLayout = Literal[
+    "padded", "padded right first", "padded left", "padded right", "no pads", "pads inside", "one real token",
+    "one row of pads",
+]  # fmt: skip
 PAD_LAYOUTS: tuple[PadLayout, ...] = get_args(PadLayout)
 PAD_LAYOUT_TEXTS: dict[PadLayout, str] = {
     "padded": "in a padded batch",
@@ -15,6 +18,9 @@ PAD_LAYOUT_TEXTS: dict[PadLayout, str] = {
     "padded left": "in a batch padded on the left",
     "padded right": "in a batch padded on the right",
     "no pads": "with a mask without pads",
+    "pads inside": "with pads between real tokens",
+    "one real token": "with a row of pads and one real token",
+    "one row of pads": "with a row of pads only",
 }
 
 
@@ -24,7 +30,9 @@ def padding_slots(
     """The pads [row, token] as booleans: a third of each row.
 
     ``layout`` says where: "padded" alternately left and right, and on both sides of a single row; "padded right first"
-    alternately right and left; "padded left" and "padded right" on one side of all rows; "no pads" has none.
+    alternately right and left; "padded left" and "padded right" on one side of all rows; "no pads" has none;
+    "pads inside" between real tokens of all rows. The others are "padded" but for one row: in "one real token" the
+    first has one in its middle, and in "one row of pads" the last of several has none.
     """
     token, row = torch.arange(tokens, device=device), torch.arange(rows, device=device).unsqueeze(-1)
     count = max(1, tokens // 3)
@@ -36,7 +44,15 @@ def padding_slots(
     if layout in ("padded left", "padded right"):
         one_side = token < count if layout == "padded left" else token >= tokens - count
         return one_side.expand(rows, tokens)
-    return torch.where(row % 2 == (layout != "padded"), token < count, token >= tokens - count)
+    if layout == "pads inside":
+        start = (tokens - count + 1) // 2
+        return ((token >= start) & (token < start + count)).expand(rows, tokens)
+    pads = torch.where(row % 2 == (layout == "padded right first"), token < count, token >= tokens - count)
+    if layout == "one real token":
+        return torch.where(row == 0, token != tokens // 2, pads)
+    if layout == "one row of pads":
+        return pads | (row == max(rows - 1, 1))
+    return pads
 
 
 def second_document_start(tokens: int) -> int:

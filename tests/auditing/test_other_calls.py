@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from orderproof import audit, explain
 from orderproof.auditing.api import audit_context, report_on_law
-from orderproof.auditing.other_calls import LENGTHS, lengths_without_theorem
+from orderproof.auditing.call_variants import LENGTHS, lengths_without_theorem
 from orderproof.auditing.theorems import MASK_ASSUMPTION
 from orderproof.batch_layout import PAD_LAYOUTS
 from orderproof.models import from_module
@@ -179,13 +179,14 @@ def test_the_scope_names_the_calls_that_were_compared() -> None:
     plain, padded = _causal(HonestAboutFew)
     assert (plain.scope.compared_lengths, plain.scope.compared_masks) == ((), ())
     assert padded.scope.compared_lengths == LENGTHS
-    assert padded.scope.compared_masks == ("padded right first", "padded left", "padded right", "no pads")
-    assert short_evidence(padded) == "proved at 7 tokens, compared at up to 320"
+    assert padded.scope.compared_masks == PAD_LAYOUTS[1:]
+    assert (plain.scope.compared_rows, padded.scope.compared_rows) == ((1,), (1, 3, 4, 16))
+    assert short_evidence(padded) == "proved at 7 tokens, compared at up to 320 and with 1, 3, 4 and 16 rows"
     words = phrases.evidence_text(padded)
     assert (
-        "runs at 2, 3, 16, 33, 64, 65, 128, 257, 258 and 320 tokens and with other attention masks (padded right"
-        in words
-    )
+        "runs at 2, 3, 16, 33, 64, 65, 128, 257, 258 and 320 tokens, with 1, 3, 4 and 16 rows and with other attention "
+        "masks (padded right"
+    ) in words
 
 
 @pytest.mark.parametrize(
@@ -206,11 +207,11 @@ def test_lengths_are_compared_where_no_theorem_holds(theorem: Theorem, expected:
     assert lengths_without_theorem(subject, one) == expected
 
 
-def test_a_slow_model_is_compared_at_few_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_model_is_compared_in_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orderproof.auditing.other_calls.MAX_SECONDS", 0.0)
     _, padded = _causal(HonestAboutFew)
     assert (padded.verdict, padded.scope.compared_lengths) == ("proved", ())
-    assert padded.scope.compared_masks == ("padded right first", "padded left", "padded right", "no pads")
+    assert (padded.scope.compared_masks, padded.scope.compared_rows) == ((), ())
 
 
 class AnyKeyword(VisibleMask):

@@ -21,7 +21,7 @@ from orderproof.records.audit import Theorem
 from orderproof.report.theorem_phrases import theorem_text
 
 TOKENS = 7
-MANY = 5  # [rows] up to which the rows of `MixesManyRows` are apart
+MANY = 20  # [rows] up to which the rows of `MixesManyRows` are apart
 
 
 class MixesTokens(nn.Module):

@@ -21,6 +21,7 @@ from orderproof.errors import CaptureError, SubjectError, first_line
 from orderproof.laws import ProvedLaw, TokenAxis, TokenDim
 from orderproof.models import Subject
 from orderproof.models.axes import OutputAxes
+from orderproof.models.row_counts import with_row_count
 from orderproof.models.settings import DEFAULT_SETTING, apply_setting
 from orderproof.models.vision.whole_image import with_image_input
 from orderproof.prover.captured_graph import CapturedGraph
@@ -71,6 +72,16 @@ class AuditContext:
     def at_length(self, length: int) -> AuditContext:
         """The context of the same subject at another length [tokens]."""
         return self._for_subject(self.subject, length, whole_rows_only=self.whole_rows_only)
+
+    def with_rows(self, rows: int) -> AuditContext | None:
+        """The context of the same subject with another number of rows; None if its rows are not known."""
+        key = f"{rows} rows"
+        if key not in self._called:
+            made = with_row_count(self.subject, rows)
+            rest = {"whole_rows_only": self.whole_rows_only}
+            self._called[key] = "" if made is None else self._for_subject(made, self.length, **rest)
+        found = self._called[key]
+        return None if isinstance(found, str) else found
 
     def runs_in_call_mode(self, setting: str) -> AuditContext | str:
         """A context for runs of the subject in another call mode, or why it cannot be called so."""
@@ -216,11 +227,11 @@ class AuditContext:
     def free_float64_copies(self) -> None:
         """Free the float64 copies of the model, which are twice as large as the model; a later run makes them again."""
         self.float64_parameters.clear()
-        derived = [self, *(c for c in self._called.values() if isinstance(c, AuditContext))]
-        for context in derived:
+        for context in (self, vars(self).get("_from_whole_image", self)):
             vars(context).pop("execution", None)
-            whole = vars(context).get("_from_whole_image", context)
-            vars(whole).pop("execution", None)
+        for context in self._called.values():
+            if isinstance(context, AuditContext):
+                context.free_float64_copies()
 
     def random_execution(self, seed: int) -> SubjectExecution:
         """How to run the subject with random weights: a copy of the module, or its graph if it cannot be copied."""

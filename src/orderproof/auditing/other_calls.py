@@ -1,30 +1,40 @@
-"""Runs of a proved law in calls of which nothing is proved: at other lengths, and with other attention masks.
+"""Runs of a proved law in calls of which nothing is proved: with other rows, attention masks and lengths.
 
-A proof without a theorem is about one length and one mask, and a program may branch on either. Runs prove nothing: the
-scope of the finding names those that agree. A violation among them is decided by the audit of that call.
+A proof without a theorem is about one number of rows, one mask and one length, and a program may branch on each. Runs
+prove nothing: the scope of the finding names those that agree. A violation among them is decided by the audit of that
+call.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Literal
 
+from orderproof.auditing.call_variants import (
+    OtherCall,
+    calls_with_other_lengths,
+    calls_with_other_masks,
+    calls_with_other_rows,
+)
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.findings import undecide
 from orderproof.auditing.implied_expectation import expected_as_in_proved_call
-from orderproof.auditing.witness import WitnessSearch
-from orderproof.batch_layout import PAD_LAYOUTS
+from orderproof.auditing.restored_state import changes_state, restored_state
+from orderproof.auditing.witness import COMPARED_CHANGES, WitnessSearch
 from orderproof.laws import ProvedLaw
-from orderproof.laws.measured.lengths import matrix_weight_count
-from orderproof.models import Subject
+from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.recording.reachable_state import reachable_state
 from orderproof.records.audit import Finding
 
-LENGTHS = (2, 3, 16, 33, 64, 65, 128, 257, 258, 320)  # [tokens] around powers of two, where programs tend to branch
-MAX_WORK = 2e9  # tokens times weights in matrices, of one run
-MAX_SECONDS = 20.0  # after which no longer inputs are compared: a law has a time limit
+MAX_SECONDS = 20.0  # after which no further calls of a finding are compared: a law has a time limit
+_VARIANTS = {
+    "compared_masks": calls_with_other_masks,
+    "compared_rows": calls_with_other_rows,  # after masks: a single row has its pads at other places
+    "compared_lengths": calls_with_other_lengths,
+}
+STATE_CHANGES = "change the state of the module, so that equal inputs give other outputs"
 
 ProveCall = Callable[[AuditContext, str], list[Finding]]  # the findings in a context and a call mode
 
@@ -37,90 +47,57 @@ def compare_other_calls(
     ``expects_same``: neither the user nor the kind of the model states what is expected, so the law is expected to
     hold in every call.
     """
-    if finding.verdict != "proved" or finding.vacuous or context.subject.patch_embedding_path is not None:
+    image = context.subject.patch_embedding_path is not None
+    if finding.verdict != "proved" or not finding.expectation_met or finding.vacuous or image:
         return finding
-    for compare in (_compare_lengths, _compare_masks):
-        finding, violating = compare(context, law, finding)
-        if violating is not None:
-            found = prove_call(violating.context, violating.call_mode)
-            return _decided(finding, found, violating.words, expects_same=expects_same)
-    return finding
+    ends, module, found = time.monotonic() + MAX_SECONDS, context.runnable.subject.module, finding
+    if "reachable state" not in context.memo:
+        context.memo["reachable state"] = reachable_state(module)
+    with restored_state(module, context.memo["reachable state"]):
+        for name, variants in _VARIANTS.items():
+            agreeing: list[int | str] = []
+            for call in variants(context, law, finding):
+                agrees = _agrees(context, law, finding, call) if time.monotonic() < ends else None
+                if agrees == "state":
+                    context.free_float64_copies()  # whose state was changed too
+                    return undecide(found, f"{call.proved}, and calls {call.words} {STATE_CHANGES}")
+                if agrees is False:
+                    proved = prove_call(call.context, call.call_mode)
+                    return _decided(found, proved, call, expects_same=expects_same)
+                agreeing += [call.value] if agrees else []
+            scope = found.scope.model_copy(update={name: tuple(agreeing)})
+            found = found.model_copy(update={"scope": scope})
+    return found
 
 
-@dataclass(frozen=True)
-class _Call:
-    """A call that violates a law, and how it differs from the recorded one."""
-
-    context: AuditContext
-    call_mode: str
-    words: str
-
-
-def _compare_lengths(context: AuditContext, law: ProvedLaw, finding: Finding) -> tuple[Finding, _Call | None]:
-    """The finding with the other lengths at which the law was compared, and the first that violates it."""
-    call_mode = finding.call_mode or DEFAULT_SETTING
-    lengths = lengths_without_theorem(context.runnable.subject, finding)
-    there = context.in_call_mode(call_mode)
-    if not lengths or isinstance(there, str):
-        return finding, None
-    search = _search(there, there, law.in_call_mode(call_mode), finding.output)
-    agreeing, began = [], time.monotonic()
-    for length in lengths:
-        if time.monotonic() - began > MAX_SECONDS:
+def _agrees(context: AuditContext, law: ProvedLaw, finding: Finding, call: OtherCall) -> bool | Literal["state"] | None:
+    """True if runs of a call agree with the law, None if none can be made; "state" if only a kept state differs."""
+    recorded, own = context.in_call_mode(finding.call_mode or DEFAULT_SETTING), law.in_call_mode(call.call_mode)
+    if isinstance(recorded, str):
+        return None
+    dims = recorded.for_law(own).dims_for(own, finding.output)
+    parts = own.subrelations(call.runs.runnable.batch_size)
+    agrees = None
+    for part in (parts[k] for k in evenly_spaced(len(parts), COMPARED_CHANGES)):
+        search = WitnessSearch(call.runs, part, finding.output, dims, None)
+        length = call.length or search.context.length
+        of_one_call = recorded.export_failure is None and changes_state(recorded.captured)
+        found = (search.with_restored_state() if of_one_call else search).compare_at(length)
+        if found is False and not of_one_call and search.with_restored_state().compare_at(length) is not False:
+            return "state"
+        if found is not None:
+            agrees = found
+        if agrees is False:
             break
-        agrees = search.compare_at(length)
-        if agrees is False:
-            return finding, _Call(context.at_length(length), call_mode, f"{length} tokens")
-        agreeing += [length] if agrees else []
-    scope = finding.scope.model_copy(update={"compared_lengths": tuple(agreeing)})
-    return finding.model_copy(update={"scope": scope}), None
+    return agrees
 
 
-def _compare_masks(context: AuditContext, law: ProvedLaw, finding: Finding) -> tuple[Finding, _Call | None]:
-    """The finding with the other attention masks with which the law was compared, and the first that violates it."""
-    recorded = context.in_call_mode(finding.call_mode or DEFAULT_SETTING)
-    covered = finding.theorem is not None and finding.theorem.proved and finding.theorem.covers
-    if finding.call_mode not in PAD_LAYOUTS or covered or isinstance(recorded, str):
-        return finding, None
-    agreeing = []
-    for call_mode in law.call_modes_of_other_masks:
-        there = context.runs_in_call_mode(call_mode)
-        if isinstance(there, str):
-            continue
-        agrees = _search(recorded, there, law.in_call_mode(call_mode), finding.output).compare_at(context.length)
-        if agrees is False:
-            return finding, _Call(context, call_mode, "another attention mask")
-        agreeing += [call_mode] if agrees else []
-    scope = finding.scope.model_copy(update={"compared_masks": tuple(agreeing)})
-    return finding.model_copy(update={"scope": scope}), None
-
-
-def _search(recorded: AuditContext, there: AuditContext, law: ProvedLaw, output: str) -> WitnessSearch:
-    """The runs of a call, whose outputs have the axes of the recorded one."""
-    return WitnessSearch(there, law, output, recorded.for_law(law).dims_for(law, output), None)
-
-
-def lengths_without_theorem(subject: Subject, finding: Finding) -> list[int]:
-    """The lengths [tokens] at which to compare runs: those of a short list that no theorem covers."""
-    theorem, longest = finding.theorem, MAX_WORK / max(matrix_weight_count(subject.module), 1)
-    lengths = {*LENGTHS} - {finding.scope.length}
-    if theorem is not None and theorem.proved and theorem.open_length and not theorem.conditions:
-        least, greatest = theorem.least_length, theorem.greatest_length
-        above = set() if greatest is None else {greatest + 1, 2 * greatest + 1}
-        lengths = {n for n in lengths | above if n < least or (greatest is not None and n > greatest)}
-    limit = longest if subject.max_length is None else min(longest, subject.max_length)
-    return sorted(n for n in lengths if LEAST_SIZE <= n <= limit)
-
-
-def _decided(finding: Finding, found: list[Finding], place: str, *, expects_same: bool) -> Finding:
+def _decided(finding: Finding, found: list[Finding], call: OtherCall, *, expects_same: bool) -> Finding:
     """The finding of the call that violates a law that is proved in another one."""
-    proved = f"it is proved at {finding.scope.length} tokens"
     violated = next((f for f in found if f.output == finding.output and f.verdict == "refuted"), None)
     if violated is None or violated.witness is None:
-        return undecide(finding, f"{proved}, and runs with {place} violate it")
-    if violated.scope.length != finding.scope.length:
-        witness = violated.witness.model_copy(update={"onset": f"{proved} and violated with {place}"})
+        return undecide(finding, f"{call.proved}, and runs {call.words} violate it")
+    if finding.call_mode == violated.call_mode:
+        witness = violated.witness.model_copy(update={"onset": f"{call.proved} and violated {call.words}"})
         violated = violated.model_copy(update={"witness": witness})
-    elif finding.call_mode != violated.call_mode:
-        proved += " with pads at other places"
-    return expected_as_in_proved_call(violated, proved) if expects_same else violated
+    return expected_as_in_proved_call(violated, call.proved) if expects_same else violated

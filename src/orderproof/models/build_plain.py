@@ -83,6 +83,7 @@ def build_plain_subject(
         output_axes={name: axes.rows_first() for name, axes in axes_of_outputs.items()},
         axes_text=_input_texts(call.examples, layout) | {name: axes.text for name, axes in axes_of_outputs.items()},
         notes=tuple(notes),
+        row_inputs=tuple(axis is not None for axis in input_rows),
     )
     if any(input_rows) or output_rows:
         subject = with_rows_first(subject, input_rows, output_rows)

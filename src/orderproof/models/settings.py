@@ -109,9 +109,11 @@ def _bind_setting(subject: Subject, setting: str, names: tuple[str, ...], module
         return Sample((*sample.inputs, *(x.clone() for x in extras)), sample.labels)
 
     path = "model" if isinstance(module, KeywordInputs) else ""
+    rows = None if subject.row_inputs is None else (*subject.row_inputs, *(True for _ in names))
     return replace(
-        subject, module=module, token_axes=axes, draw=draw, build_tiny_twin=twin, bind_inputs=None, wrapped_path=path
-    )
+        subject, module=module, token_axes=axes, draw=draw, build_tiny_twin=twin, bind_inputs=None, wrapped_path=path,
+        row_inputs=rows,
+    )  # fmt: skip
 
 
 def _twin_in_setting(build_twin: Callable[[], Subject], setting: str) -> Callable[[], Subject]:

@@ -63,6 +63,7 @@ class Subject:
         build_decoder_adapter: The same for the decoder of an encoder-decoder.
         output_axes: The axes of each output, its rows first; None if they are found by calls of the audit.
         axes_text: The axes of each input and output in one line, as the module has them.
+        row_inputs: The first axis of each input runs over rows; None: that of inputs with tokens along another axis.
 
     """
 
@@ -98,6 +99,7 @@ class Subject:
     original_config: Any = field(default=None, repr=False)
     output_axes: Mapping[str, OutputAxes] | None = field(default=None, repr=False)
     axes_text: Mapping[str, str] = field(default_factory=dict, repr=False)
+    row_inputs: tuple[bool, ...] | None = field(default=None, repr=False)
 
     @property
     def starts_with_rows(self) -> bool:

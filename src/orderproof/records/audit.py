@@ -42,6 +42,7 @@ class Scope(Record):
     tensors_read: tuple[str, ...] = ()  # parameters and buffers whose values the proof used
     compared_lengths: tuple[int, ...] = ()  # [tokens] not proved: runs at these lengths were compared and agree
     compared_masks: tuple[str, ...] = ()  # the same for these attention masks: "padded left"
+    compared_rows: tuple[int, ...] = ()  # the same for these numbers of rows
     assumptions: tuple[str, ...] = ()
 
 
@@ -120,7 +121,7 @@ class Witness(Record):
     relative_difference: float  # the largest, in float64 if the model runs in it
     first_violating_module: str = ""  # the first module whose output violates the law
     first_violating_source: str = ""  # of a measured law: the line at which its two runs first differ
-    onset: str = ""  # of a measured law: from which length on it is violated, here and by default
+    onset: str = ""  # from which length on a measured law is violated; in which call a law is proved that this violates
     weights: Literal["given", "random"] = "given"  # "random": random weights were needed to show it
     seed: int = 0
 

@@ -82,7 +82,7 @@ def _witness_rows(finding: Finding, witness: Witness) -> list[tuple[str, str]]:
         ("after", _marked_tokens(witness.tokens_after, marked)),
         ("differs", f"{outcome}, by {difference} ({by_dtype})"),
         ("first seen", " ".join(filter(None, (witness.first_violating_module, witness.first_violating_source)))),
-        ("lengths", witness.onset),
+        (witness_phrases.onset_label(finding), witness.onset),
         ("weights", random_weights),
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orderproof.records.audit import Finding, Outcome
 from orderproof.report import phrases
-from orderproof.report.theorem_phrases import lengths_text
+from orderproof.report.theorem_phrases import lengths_text, rows_text
 
 _WORST_FIRST: tuple[Outcome, ...] = ("fail", "undecided", "pass", "yes", "no")
 
@@ -96,8 +96,10 @@ def short_evidence(finding: Finding) -> str:
         if lengths := lengths_of_theorem(finding):
             return f"proved for {lengths}"
         text = f"proved at {phrases.pluralize(finding.scope.length, 'token')}"
-        compared = finding.scope.compared_lengths
-        return f"{text}, compared at up to {max(compared):,}" if compared else text
+        scope = finding.scope
+        compared = [f"at up to {max(scope.compared_lengths):,}"] if scope.compared_lengths else []
+        compared += [f"with {rows_text(scope.compared_rows)}"] if scope.compared_rows else []
+        return f"{text}, compared {' and '.join(compared)}" if compared else text
     if finding.verdict == "held" and finding.measurement is not None:
         completed = sum(c.float32 is not None for c in finding.measurement.comparisons)
         return f"measured in {phrases.pluralize(completed, 'comparison')}"

@@ -44,7 +44,8 @@ MEASUREMENT_NOTE = (
     "affect the output; if the output hardly changes, the comparisons are inconclusive."
 )
 NAMED_CALL_MODES = (  # call modes in which one law gives several findings
-    "packed", "blocked", "padded right first", "padded left", "padded right", "no pads",
+    "packed", "blocked", "padded right first", "padded left", "padded right", "no pads", "pads inside",
+    "one real token", "one row of pads",
 )  # fmt: skip
 PADDING_LAW = "padding"  # whose only call mode is `padded`
 

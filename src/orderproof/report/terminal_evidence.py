@@ -132,7 +132,7 @@ class EvidencePrinter:
             ("output", _text(witness_phrases.witness_outcome(witness, finding.output))),
             ("difference", _text(f"{difference}, {witness_phrases.witness_origin(witness)}")),
             ("measured", _text(_deviation_text(finding.deviation))),
-            *([("lengths", _text(witness.onset))] if witness.onset else []),
+            *([(witness_phrases.onset_label(finding), _text(witness.onset))] if witness.onset else []),
         ]
         return rows
 

@@ -33,7 +33,13 @@ def _compared(scope: Scope) -> list[str]:
     """The other calls whose runs were compared, which proves nothing of them."""
     lengths = [f"at {join_words([f'{n:,}' for n in scope.compared_lengths])} tokens"] if scope.compared_lengths else []
     masks = [f"with other attention masks ({', '.join(scope.compared_masks)})"] if scope.compared_masks else []
-    return [f"runs {join_words([*lengths, *masks])} agree"] if lengths or masks else []
+    rows = [f"with {rows_text(scope.compared_rows)}"] if scope.compared_rows else []
+    return [f"runs {join_words([*lengths, *rows, *masks])} agree"] if lengths or rows or masks else []
+
+
+def rows_text(counts: Sequence[int]) -> str:
+    """``1, 3 and 4 rows``, ``1 row``."""
+    return f"{join_words([f'{n:,}' for n in counts])} row{'' if tuple(counts) == (1,) else 's'}"
 
 
 def theorem_text(theorem: Theorem) -> str:

@@ -59,6 +59,11 @@ def witness_origin(witness: Witness) -> str:
     return first + ("the model's own weights" if witness.weights == "given" else f"random weights, seed {witness.seed}")
 
 
+def onset_label(finding: Finding) -> str:
+    """The label of the lengths from which a measured law is violated, or of the calls in which a law is proved."""
+    return "calls" if finding.measurement is None else "lengths"
+
+
 def same_cause_text(finding: Finding) -> str:
     """One line for a violation whose cause is that of an earlier one; what was compared and by how much it differs."""
     if finding.witness is None:

@@ -7,7 +7,10 @@ export const LEAK_TITLES = {
   packing: "Where outputs depend on other documents",
   batch: "Where outputs depend on other rows",
 };
-const NAMED_CALL_MODES = ["packed", "blocked", "padded right first", "padded left", "padded right", "no pads"];
+const NAMED_CALL_MODES = [
+  "packed", "blocked", "padded right first", "padded left", "padded right", "no pads", "pads inside", "one real token",
+  "one row of pads",
+];
 
 const showsCallMode = (f) =>
   NAMED_CALL_MODES.includes(f.call_mode) || (f.call_mode === "padded" && f.law !== "padding");
@@ -154,9 +157,10 @@ function proofScope({ scope, theorem }) {
 }
 
 // "; runs at 16, 33 and 65 tokens and with other attention masks (padded left) agree", which proves nothing of them.
-function compared({ compared_lengths: lengths = [], compared_masks: masks = [] }) {
+function compared({ compared_lengths: lengths = [], compared_rows: rows = [], compared_masks: masks = [] }) {
   const calls = [];
   if (lengths.length) calls.push(`at ${joinWords(lengths.map((n) => n.toLocaleString("en")))} tokens`);
+  if (rows.length) calls.push(`with ${joinWords(rows.map(String))} row${rows.join() === "1" ? "" : "s"}`);
   if (masks.length) calls.push(`with other attention masks (${masks.join(", ")})`);
   return calls.length ? `; runs ${joinWords(calls)} agree` : "";
 }
