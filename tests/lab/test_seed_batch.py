@@ -71,16 +71,23 @@ def test_a_run_of_a_batch_stops_when_it_has_solved_the_trained_lengths():
 
 
 def test_a_run_that_has_stopped_keeps_its_weights_and_the_others_train_as_before():
-    runs = [small("batched=true", seed=s) for s in (0, 1)]
+    runs = [small("batched=true", seed=s) for s in (0, 1, 2)]
+    computed = []
     with deterministic():
-        batch, alone = WeightBatch(runs), WeightBatch(runs[1:])
-        for number in (1, 2, 3, 4):
+        batch, alone = WeightBatch(runs), WeightBatch(runs[1:2])
+        for number in (1, 2, 3, 4, 5):
             batch.step(number)
             alone.step(number)
+            computed.append(list(batch.computed))
             if number == 2:
                 batch.active.remove(0)
-                stopped = batch.weights[0].clone()
-    assert torch.equal(batch.weights[0], stopped)
+                first = batch.weights[0].clone()
+            if number == 3:
+                batch.active.remove(2)
+                last = batch.weights[2].clone()
+    assert computed == [[0, 1, 2], [0, 1, 2], [0, 1, 2], [1], [1]]
+    assert torch.equal(batch.weights[0], first)
+    assert torch.equal(batch.weights[2], last)
     torch.testing.assert_close(batch.weights[1], alone.weights[0], rtol=1e-5, atol=1e-6)
 
 

@@ -101,8 +101,8 @@ def test_the_prediction_steps_the_whole_batch_at_the_middle_length(monkeypatch: 
     batches: list[WeightBatch] = []
 
     class RecordedBatch(WeightBatch):
-        def __init__(self, runs: Sequence[RunConfig]) -> None:
-            super().__init__(runs)
+        def __init__(self, runs: Sequence[RunConfig], *, record_at: int) -> None:
+            super().__init__(runs, record_at=record_at)
             batches.append(self)
 
     monkeypatch.setattr(study_runner, "WeightBatch", RecordedBatch)

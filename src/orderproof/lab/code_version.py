@@ -26,6 +26,7 @@ SOURCE_FILES = (
     "lab/mode_share.py",
     "lab/model.py",
     "lab/question.py",
+    "lab/recorded_gradients.py",
     "lab/result.py",
     "lab/rope_extension.py",
     "lab/run_config.py",

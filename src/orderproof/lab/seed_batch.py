@@ -25,6 +25,7 @@ from torch.nn import functional
 from orderproof.blocks.attention import SelfAttention
 from orderproof.lab.model import build_model
 from orderproof.lab.question import UNSCORED, Batch
+from orderproof.lab.recorded_gradients import RECORD_AT, RecordedFunction
 from orderproof.lab.result import RunResult
 from orderproof.lab.run_config import RunConfig
 from orderproof.lab.trainer import (
@@ -68,9 +69,9 @@ def _weights_key(run: RunConfig) -> tuple[int, float]:
 
 
 class WeightBatch:
-    """The weights of several runs of one model, in one matrix."""
+    """The weights of several runs of one model, in one matrix. For ``record_at`` see `RecordedFunction`."""
 
-    def __init__(self, runs: Sequence[RunConfig]) -> None:
+    def __init__(self, runs: Sequence[RunConfig], *, record_at: int = RECORD_AT) -> None:
         self.runs = list(runs)
         models = [build_model(run) for run in runs]
         self.model = models[0]
@@ -84,11 +85,16 @@ class WeightBatch:
         self.optimiser = make_row_optimiser(self.runs, self.rows)
         self.active = list(range(len(self.runs)))
         """The runs that are still trained."""
+        self.computed = list(self.active)
+        """The runs whose gradients are computed: all that were active when at most half of the previous ones were left.
+
+        A gradient too many costs less than a recording for one run fewer.
+        """
         self.measured = copy.deepcopy(self.model)
         """A model for the weights of one run at a time."""
         self.curves: list[list[dict[str, float]]] = [[] for _ in runs]
         self.seconds = 0.0
-        self._gradients = vmap(grad_and_value(self._loss))
+        self._gradients = RecordedFunction(vmap(grad_and_value(self._loss)), record_at=record_at)
 
     def weights_of(self, k: int) -> dict[str, Tensor]:
         """The weights of a run by their names, and the buffers."""
@@ -108,23 +114,27 @@ class WeightBatch:
         self.seconds = time.perf_counter() - start
 
     def step(self, number: int) -> Float[Tensor, " run"]:
-        """Update the weights of the active runs and return their losses before it [nats]; the first step is 1."""
-        weights = self.weights if len(self.active) == len(self.runs) else self.weights[self.active]
+        """Update the weights of the active runs; the losses of `computed` before it [nats]. The first step is 1."""
+        if 2 * len(self.active) <= len(self.computed):
+            self.computed = list(self.active)
+        weights = self.weights if len(self.computed) == len(self.runs) else self.weights[self.computed]
         with without_value_checks():
             losses: Tensor
             by_name, losses = self._gradients(self._by_name(weights), *self._batches(number))
         gradient = self._clip(torch.cat([by_name[name].reshape(len(weights), -1) for name in self.shapes], dim=1))
         for row in self.rows:
-            row.grad = None  # of a run that has stopped: the optimiser leaves it as it is
-        for k, own in zip(self.active, gradient, strict=True):
-            self.rows[k].grad = own
+            row.grad = None  # without a gradient, the optimiser leaves the weights
+        for k, own in zip(self.computed, gradient, strict=True):
+            self.rows[k].grad = own if k in self.active else None
             self.optimiser.param_groups[k]["lr"] = learning_rate(self.runs[k], number)
         self.optimiser.step()
         return losses
 
     def measure(self, number: int, losses: Float[Tensor, " run"]) -> None:
         """Add a point to the learning curve of each active run, and stop those that have solved the task."""
-        for k, loss in zip(list(self.active), losses, strict=True):
+        for k, loss in zip(self.computed, losses, strict=True):
+            if k not in self.active:
+                continue
             value = check_finite_loss(loss, number)
             self.measured.load_state_dict(self.weights_of(k))
             score = validation_score(self.runs[k], self.measured)
@@ -133,12 +143,12 @@ class WeightBatch:
                 self.active.remove(k)
 
     def _batches(self, number: int) -> tuple[Tensor, ...]:
-        """The tokens, the targets and, if the run has them, the positions of each active run at a step."""
+        """The tokens, the targets and, if the run has them, the positions of each of the computed runs."""
         by_seed: dict[int, Batch] = {}
-        for k in self.active:
+        for k in self.computed:
             if (seed := self.runs[k].seed) not in by_seed:
                 by_seed[seed] = training_batch(self.runs[k], number)
-        batches = [by_seed[self.runs[k].seed] for k in self.active]
+        batches = [by_seed[self.runs[k].seed] for k in self.computed]
         tensors = [torch.stack([b.tokens for b in batches]), torch.stack([b.targets for b in batches])]
         if batches[0].positions is not None:
             tensors.append(torch.stack([b.positions for b in batches if b.positions is not None]))

@@ -17,6 +17,7 @@ from orderproof.lab import proof_consistency
 from orderproof.lab.code_version import code_version, prover_version
 from orderproof.lab.engines.engine import Engine, Job, RunFailure, jobs
 from orderproof.lab.model import build_model
+from orderproof.lab.recorded_gradients import RECORD_AT
 from orderproof.lab.result import RunResult
 from orderproof.lab.run_config import RunConfig
 from orderproof.lab.seed_batch import WeightBatch, distinct_weights
@@ -120,7 +121,7 @@ def seconds_per_step(job: Job) -> float:
     middle = [(low + high) // 2] * 2
     timed = [RunConfig.model_validate({**run.to_dict(), "train_lengths": middle}) for run in distinct_weights(job)]
     with deterministic():
-        step = _batch_step(timed) if job[0].batched else _single_step(timed[0])
+        step = _batch_step(timed, lengths=high - low + 1) if job[0].batched else _single_step(timed[0])
         for number in range(1, WARMUP_STEPS + 1):
             step(number)
         start = time.perf_counter()
@@ -132,8 +133,9 @@ def seconds_per_step(job: Job) -> float:
     return (end - start) / TIMED_STEPS + measured / job[0].measure_every
 
 
-def _batch_step(runs: list[RunConfig]) -> Callable[[int], object]:
-    return WeightBatch(runs).step
+def _batch_step(runs: list[RunConfig], *, lengths: int) -> Callable[[int], object]:
+    """The step of a batch, recorded before it is timed if most steps of each length will be recordings."""
+    return WeightBatch(runs, record_at=1 if runs[0].steps > 2 * lengths * RECORD_AT else RECORD_AT).step
 
 
 def _single_step(run: RunConfig) -> Callable[[int], object]:
