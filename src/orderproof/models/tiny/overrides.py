@@ -8,6 +8,8 @@ _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3,
 
 _MOE = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_shared_experts": 1}
 
+_MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16}  # heads and width of a head: twice the width
+
 _NARROW_EFFICIENTNET = {"width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 320}  # a quarter of 1280
 
 _STRIPE_CONVOLUTIONS = {  # kernel, stride and padding of the convolutions of a block, for each of its three sizes
@@ -150,11 +152,12 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
         "intermediate_size": 128, "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0],
     },
     # one layer of attention: without one, a call with a cache raises an error
-    "bamba": {"attn_layer_indices": [1]},
-    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"]},
-    "nemotron_h": {"layers_block_type": ["linear_attention", "full_attention", "moe", "mlp"]},
+    "bamba": {"attn_layer_indices": [1], **_MAMBA},
+    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"], **_MAMBA},
+    "nemotron_h": {"layers_block_type": ["linear_attention", "full_attention", "moe", "mlp"], "mamba_num_heads": 8},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
-    "falcon_h1": {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_ssm": 128, "mamba_d_state": 16},
+    "falcon_h1": {**_MAMBA, "mamba_d_ssm": 128},
+    "mamba2": {"hidden_size": 64, "num_heads": 8, "head_dim": 16, "state_size": 16},
     "recurrent_gemma": {"block_types": ["recurrent", "attention"]},  # the first two default blocks have no attention
     "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2},  # hybrid layers share weights
     "glm5_next_text": {  # as many keys as heads, no rotary features, and kpool divides topk
