@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from orderproof.models.forward_arguments import PassesKeywordsOn
+
 
 @dataclass(frozen=True)
 class _Hole:
@@ -22,7 +24,7 @@ class _Hole:
     number: int
 
 
-class TemplateCall(nn.Module):
+class TemplateCall(PassesKeywordsOn):
     """A module called with tensors, which it gets where a template has places for them."""
 
     def __init__(self, model: nn.Module, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
@@ -30,10 +32,14 @@ class TemplateCall(nn.Module):
         self.model = model
         self.arguments, self.keywords = tuple(arguments), dict(keywords)
 
-    def forward(self, *inputs: Tensor) -> Any:
+    def _gives(self, name: str, place: int) -> bool:
+        return place < len(self.arguments) or self.keywords.get(name) is not None
+
+    def forward(self, *inputs: Tensor, **keywords: Any) -> Any:
         """Call the module with its arguments."""
         arguments = [_filled(value, inputs) for value in self.arguments]
-        return self.model(*arguments, **{name: _filled(value, inputs) for name, value in self.keywords.items()})
+        own = {name: _filled(value, inputs) for name, value in self.keywords.items()}
+        return self.model(*arguments, **(own | keywords))
 
 
 def template_call(
@@ -79,16 +85,20 @@ def _mapped(value: Any, act: Any) -> Any:
     return value
 
 
-class PlainOutputs(nn.Module):
+class PlainOutputs(PassesKeywordsOn):
     """A module whose outputs in dataclasses are returned in dictionaries, where their tensors have names."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, *inputs: Tensor) -> Any:
+    def _gives(self, name: str, place: int) -> bool:
+        del name, place
+        return False
+
+    def forward(self, *inputs: Tensor, **keywords: Any) -> Any:
         """Call the module."""
-        return as_dictionaries(self.model(*inputs))
+        return as_dictionaries(self.model(*inputs, **keywords))
 
 
 def as_dictionaries(value: Any) -> Any:
@@ -161,23 +171,29 @@ class ComputedInput(Protocol):
         """The input for a number of tokens."""
 
 
-class WithMasks(nn.Module):
+class WithMasks(PassesKeywordsOn):
     """A module some of whose inputs are computed for the number of tokens, not given."""
 
-    def __init__(self, model: nn.Module, masks: Mapping[int, ComputedInput], tokens: tuple[int, int]) -> None:
+    def __init__(
+        self, model: nn.Module, masks: Mapping[int, ComputedInput], tokens: tuple[int, int], count: int
+    ) -> None:
         super().__init__()
         self.model = model
         self.masks = dict(masks)  # by the place of the input
         self.tokens = tokens  # the input and its axis that has tokens
+        self.count = count  # of the inputs and masks together
 
-    def forward(self, *inputs: Tensor) -> Any:
+    def _gives(self, name: str, place: int) -> bool:
+        del name
+        return not isinstance(self.model, PassesKeywordsOn) and place < self.count
+
+    def forward(self, *inputs: Tensor, **keywords: Any) -> Any:
         """Call the module with its inputs and the masks."""
         given = iter(inputs)
         place, axis = self.tokens
         count, device = inputs[place].shape[axis], inputs[place].device
-        total = len(inputs) + len(self.masks)
-        return self.model(*self._arguments(given, total, count, device))
+        return self.model(*self._arguments(given, count, device), **keywords)
 
-    def _arguments(self, given: Iterator[Tensor], total: int, count: int, device: torch.device) -> Iterator[Tensor]:
-        for place in range(total):
+    def _arguments(self, given: Iterator[Tensor], count: int, device: torch.device) -> Iterator[Tensor]:
+        for place in range(self.count):
             yield self.masks[place].for_tokens(count, device) if place in self.masks else next(given)

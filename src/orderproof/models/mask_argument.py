@@ -8,7 +8,7 @@ tokens if that token is replaced. A user can state the argument instead.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import UsageError
+from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.own_errors import raise_own_error
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.recording.module_state import preserved_state
@@ -52,14 +53,6 @@ KNOWN_MASKS = (
     MaskArgument("key_padding_mask", marks_pads=True, boolean=True),
     MaskArgument("src_key_padding_mask", marks_pads=True, boolean=True),
 )
-
-
-def arguments_of_forward(module: nn.Module) -> Mapping[str, inspect.Parameter]:
-    """The arguments of the forward of a module; none if it has no signature, as of a TorchScript module."""
-    try:
-        return inspect.signature(module.forward).parameters
-    except ValueError:
-        return {}
 
 
 def known_mask_argument(module: nn.Module) -> MaskArgument | None:

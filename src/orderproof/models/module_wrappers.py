@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from orderproof.models.forward_arguments import PassesKeywordsOn
 from orderproof.models.sample import Sample
 from orderproof.models.subject import Subject
 from orderproof.prover.captured_graph import leaf_name
@@ -26,7 +27,7 @@ class SelfAttentionCall(nn.Module):
         return self.model(tokens, tokens, tokens, need_weights=False)[0]
 
 
-class KeywordModule(nn.Module):
+class KeywordModule(PassesKeywordsOn):
     """A module with keyword arguments, called with positional ones."""
 
     def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
@@ -34,9 +35,13 @@ class KeywordModule(nn.Module):
         self.model = model
         self.names = tuple(names)
 
-    def forward(self, *inputs: Tensor) -> Any:
+    def _gives(self, name: str, place: int) -> bool:
+        del place
+        return name in self.names
+
+    def forward(self, *inputs: Tensor, **keywords: Any) -> Any:
         """Call the module with each input as a keyword argument."""
-        return self.model(**dict(zip(self.names, inputs, strict=True)))
+        return self.model(**dict(zip(self.names, inputs, strict=True)), **keywords)
 
 
 class RowsFirst(nn.Module):

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from orderproof.errors import UsageError
+from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.mask_argument import (
     KNOWN_MASKS,
     Draw,
     MaskArgument,
     accepts_keyword,
-    arguments_of_forward,
     derived_mask_argument,
     known_mask_argument,
     stated_mask_argument,

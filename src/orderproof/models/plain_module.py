@@ -215,7 +215,8 @@ def _without_masks(
         for place in masks
         if place not in documents
     )
-    return WithMasks(module, masks, (kept.index(first), axis)), rest, notes
+    count = len(examples.tensors)
+    return WithMasks(module, masks, (kept.index(first), axis), count), rest, notes
 
 
 def _default_inputs(module: nn.Module, name: str) -> tuple[nn.Module, tuple[Tensor, ...], int, tuple[str, ...]]:
