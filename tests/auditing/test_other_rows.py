@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -141,6 +142,17 @@ def test_an_input_without_rows_is_the_same_with_every_number_of_rows() -> None:
     assert torch.equal(five.sample(6).inputs[1], subject.sample(6).inputs[1])
     assert torch.equal(five.sample(6).inputs[0][:2], subject.sample(6).inputs[0])
     assert with_row_count(from_module(nn.Linear(4, 4), (torch.randn(7, 4),)), 5) is None
+
+
+def test_a_call_with_other_rows_that_would_end_the_process_is_left_out() -> None:
+    def leaks(ids: Tensor, mask: Tensor | None) -> bool:
+        if len(ids) == 1:
+            sys.exit("not so")
+        return mask is not None and int(mask.sum()) > MANY
+
+    found = _findings(Attention(leaks))
+    assert {mode: f.verdict for mode, f in found.items()} == {"": "proved", "padded": "proved"}
+    assert found["padded"].scope.compared_rows == (3, 4, 16)
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,8 @@ def _call_error(subject: Subject) -> str:
     try:
         with torch.no_grad():
             subject.module(*subject.sample(subject.default_length, 0).inputs)
+    except SystemExit as stop:
+        return f"a call of it raised SystemExit: {stop.code}"
     except Exception as error:  # noqa: BLE001 - the model may refuse the call in any way
         raise_own_error(error)
         return first_line(error)
