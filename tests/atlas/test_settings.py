@@ -28,6 +28,13 @@ def test_every_pair_of_values_is_in_a_variant(name: str) -> None:
     assert variants(name)[0] == name
 
 
+def test_values_that_a_configuration_refuses_together_are_in_no_variant() -> None:
+    rows = [parse_spec(unquote(text))[1] for text in variants("gemma3_text")]
+    assert any(row.get("use_bidirectional_attention") and "sliding_window" not in row for row in rows)
+    assert any("sliding_window" in row for row in rows)
+    assert not any(row.get("use_bidirectional_attention") and "sliding_window" in row for row in rows)  # it is halved
+
+
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(UsageError, match="no architecture 'nope'"):
         selected_variants(("nope",))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
+from itertools import combinations, product
 from typing import Any
 
 from allpairspy import AllPairs
@@ -17,6 +19,7 @@ from orderproof.errors import OrderproofError
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.architectures import config_with_values, default_config
 from orderproof.models.hf.model_class import model_class
+from orderproof.models.hf.stated_values import check_honoured
 from orderproof.models.tiny.candidates import tiny_config_candidates
 from orderproof.models.tiny.fixed_sizes import HEAD_DIM
 from orderproof.models.tiny.proportional_sizes import config_value
@@ -43,6 +46,7 @@ POPULAR = (
     "gemma2", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss", "gptj", "llama", "mamba2", "minimax", "mistral", "mixtral",
     "modernbert", "opt", "phi3", "qwen2", "qwen3", "qwen3_next", "roberta", "t5", "xlm-roberta",
 )  # fmt: skip
+ELSEWHERE = ("attn_implementation", "dtype")  # settings that are not in the configuration
 UNSET = None  # the value of the default configuration
 
 
@@ -57,10 +61,34 @@ def variants(name: str) -> tuple[str, ...]:
         (values,) = choices.values()
         rows: list[list[Any]] = [[value] for value in values]
     else:
-        rows = [list(row) for row in AllPairs(list(choices.values()))]
+        with suppress_warnings():
+            refused = _refused_pairs(config, choices)
+        rows = [list(row) for row in AllPairs(list(choices.values()), filter_func=partial(_has_no_pair, refused))]
         rows = _with_defaults(rows, list(choices).index("dtype"))
     queries = (_query(dict(zip(choices, row, strict=True))) for row in rows)
     return tuple(dict.fromkeys([name, *(f"{name}?{query}" if query else name for query in queries)]))
+
+
+def _refused_pairs(config: Any, choices: dict[str, list[Any]]) -> set[str]:
+    """The pairs of values that a tiny configuration refuses together: a variant with one would cover nothing."""
+    stated = {key: values[1:] for key, values in choices.items() if key not in ELSEWHERE}
+    return {
+        pair
+        for first, second in combinations(stated, 2)
+        for x, y in product(stated[first], stated[second])
+        for pair in _value_pairs([x if key == first else y if key == second else UNSET for key in choices])
+        if not _is_accepted(config, {first: x, second: y})
+    }
+
+
+def _has_no_pair(refused: set[str], row: list[Any]) -> bool:
+    """True if a row, or its first values, has none of these pairs of values."""
+    return refused.isdisjoint(_value_pairs(row))
+
+
+def _value_pairs(row: list[Any]) -> list[str]:
+    """The pairs of values that are set, with their columns."""
+    return [repr(pair) for pair in combinations([(k, x) for k, x in enumerate(row) if x is not UNSET], 2)]
 
 
 def _with_defaults(rows: list[list[Any]], column: int) -> list[list[Any]]:
@@ -95,8 +123,7 @@ def _query(values: dict[str, Any]) -> str:
 def _accepted_choices(config: Any) -> Iterator[tuple[str, list[Any]]]:
     """The settings without the values that a tiny configuration refuses: a variant with one would cover nothing."""
     for key, values in _choices(config):
-        stated_elsewhere = key in ("attn_implementation", "dtype")  # not in the configuration
-        accepted = [x for x in values if x is UNSET or stated_elsewhere or _is_accepted(config, {key: x})]
+        accepted = [x for x in values if x is UNSET or key in ELSEWHERE or _is_accepted(config, {key: x})]
         if len(accepted) > 1:
             yield key, accepted
 
@@ -105,7 +132,7 @@ def _is_accepted(config: Any, values: dict[str, Any]) -> bool:
     """True if a tiny configuration can have these values; no model is built."""
     for candidate in tiny_config_candidates(config, values):
         try:
-            config_with_values(config, candidate, config.model_type)
+            check_honoured(config_with_values(config, candidate, config.model_type), values, config.model_type)
         except OrderproofError:
             continue
         return True
