@@ -10,8 +10,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import sys
 
@@ -36,8 +34,6 @@ EPILOG = (
     "Exit codes: 0 every check passed; 1 a check failed; 2 wrong usage, or the subject cannot be loaded; "
     "3 no check failed, and one is undecided; 130 interrupted."
 )
-# The default is (700, 10, 10). Importing torch and transformers makes half a million objects that live until the end.
-COLLECTION_THRESHOLDS = (10_000, 10, 10)
 COMPARE_EPILOG = (
     "Exit codes: 0 all runs finished; 2 wrong usage, a failed run, or a score that contradicts a proof; "
     "130 interrupted."
@@ -90,16 +86,9 @@ app.command("repro")(repro)
 app.command("sensitivity")(sensitivity)
 
 
-def _collect_garbage_rarely() -> None:
-    """Spare the many objects that live until the end: an audit spent two of its seconds on looking at them."""
-    gc.set_threshold(*COLLECTION_THRESHOLDS)
-    atexit.register(gc.freeze)  # the collections at the end of the process then have nothing to look at
-
-
 def main() -> None:
     """Run the command line; an `OrderproofError` becomes one line on standard error and exit code 2."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    _collect_garbage_rarely()
     try:
         app()
     except OrderproofError as error:

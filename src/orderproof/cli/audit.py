@@ -9,7 +9,7 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
-from orderproof.cli.outputs import print_written, write_outputs
+from orderproof.cli.outputs import certificate_writer, print_written, write_outputs
 from orderproof.cli.subject_argument import check_port_options, check_subject, load_subject
 from orderproof.subject_spec import check_length, parse_layout
 
@@ -108,7 +108,6 @@ def audit(
     if report is None:
         raise KeyboardInterrupt
     report = report.model_copy(update={"interrupted": interrupted})
-    from orderproof.cli.certificate_output import write_certificates
     from orderproof.report import render_text, write_html, write_json, write_junit, write_markdown, write_sarif
 
     written = write_outputs(
@@ -117,7 +116,7 @@ def audit(
         (junit, partial(write_junit, report)),
         (sarif, partial(write_sarif, report)),
         (markdown, partial(write_markdown, report)),
-        (certificate if context else None, partial(write_certificates, cast("AuditContext", context), report)),
+        (certificate if context else None, certificate_writer(cast("AuditContext", context), report)),
     )
     if not quiet:
         console = report_console([json, html, junit, sarif, markdown, certificate])

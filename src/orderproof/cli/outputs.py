@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from orderproof.report.file_output import write_file
+
+if TYPE_CHECKING:
+    from orderproof.auditing.context import AuditContext
+    from orderproof.records.audit import Report
 
 Output = tuple[str | Path | None, Callable[[str | Path], object]]
 
@@ -26,6 +31,17 @@ def write_outputs(*outputs: Output) -> list[str]:
 def rendered(render: Callable[[], str | bytes]) -> Callable[[str | Path], None]:
     """A function that writes what ``render`` returns to its path."""
     return lambda path: write_file(render(), path)
+
+
+def certificate_writer(context: AuditContext, report: Report) -> Callable[[str | Path], None]:
+    """A function that writes the certificates of a report; what it needs is imported when it is called."""
+
+    def write(path: str | Path) -> None:
+        from orderproof.cli.certificate_output import write_certificates
+
+        write_certificates(context, report, path)
+
+    return write
 
 
 def print_written(console: Console, paths: list[str]) -> None:

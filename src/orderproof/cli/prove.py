@@ -10,7 +10,7 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
-from orderproof.cli.outputs import print_written, write_outputs
+from orderproof.cli.outputs import certificate_writer, print_written, write_outputs
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.errors import UsageError
 from orderproof.subject_spec import check_length, parse_layout
@@ -90,7 +90,6 @@ def prove(
         findings = undecide_inapplicable(report.findings, {finding.law for finding in report.findings})
         report = report.model_copy(update={"findings": tuple(findings)})
     report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
-    from orderproof.cli.certificate_output import write_certificates
     from orderproof.report import render_text, write_html, write_json, write_junit, write_sarif
 
     written = write_outputs(
@@ -98,7 +97,7 @@ def prove(
         (json, partial(write_json, report)),
         (junit, partial(write_junit, report)),
         (sarif, partial(write_sarif, report)),
-        (certificate, partial(write_certificates, context, report)),
+        (certificate, certificate_writer(context, report)),
     )
     if not quiet:
         console = report_console([json, html, junit, sarif, certificate])

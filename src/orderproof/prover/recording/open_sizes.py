@@ -14,6 +14,7 @@ from typing import Any
 import sympy
 import torch
 from torch._dynamo.source import ConstantSource
+from torch._guards import SLoc
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.functions import CeilToInt, CleanDiv, FloorDiv, FloorToInt, Max, Min, Mod, PythonMod
@@ -51,12 +52,25 @@ class NotLinear(Exception):
     """A size or a condition that is not linear in the open sizes; the message shows it."""
 
 
+class _Environment(ShapeEnv):
+    """The questions about symbols, without the lines of code that asked them.
+
+    Torch looks for these lines for its messages, and imports its exporter for that, which takes half a second.
+    """
+
+    def _get_user_frame(self) -> None:
+        return None
+
+    def _get_stack_summary(self, *_args: Any, **_kwargs: Any) -> tuple[SLoc, str]:
+        return SLoc(None, None), ""
+
+
 class OpenSizes:
     """Open sizes by name, each with an example value."""
 
     def __init__(self, examples: Mapping[str, int]) -> None:
         self.examples = dict(examples)
-        self.environment = ShapeEnv(duck_shape=False, specialize_zero_one=True)
+        self.environment = _Environment(duck_shape=False, specialize_zero_one=True)
         self._names: dict[sympy.Symbol, str] = {}
         self._indices: dict[sympy.Symbol, str] = {}  # of loops; a symbol is at least 2, and an index that minus 2
         self.symbols: dict[str, Any] = {}  # SymInts

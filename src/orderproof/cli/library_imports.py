@@ -1,0 +1,86 @@
+"""Cheaper imports of libraries: what transformers imports or computes twice and no command needs, which takes a second.
+
+Only the commands of this package use this, and not `import orderproof`: in another program the imports are its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_LISTS = "transformers.utils.import_utils"
+_LOSSES = "transformers.loss.loss_utils"
+_SOLVER = "scipy.optimize"
+
+
+def spare_imports() -> None:
+    """From now on import transformers at lower cost."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder({_LISTS: _remember_all_folders, _LOSSES: _import_solver_when_called}))
+
+
+class _Finder:
+    """Finds some modules as Python does, and executes them in another way."""
+
+    def __init__(self, ways: dict[str, Callable[[Callable[[], None], ModuleType], None]]) -> None:
+        self._ways = ways
+
+    def find_spec(
+        self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module, if it is one of these and is looked for the first time."""
+        way = self._ways.pop(name, None)
+        spec = None if way is None else importlib.util.find_spec(name)
+        if way is None or spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+        spec.loader.exec_module = lambda module: way(lambda: execute(module), module)  # type: ignore[method-assign]
+        return spec
+
+
+def _remember_all_folders(execute: Callable[[], None], module: ModuleType) -> None:
+    """Transformers lists the classes in 500 folders twice, and remembers only 128 of them from the first time."""
+    execute()
+    listed: Any = getattr(module, "create_import_structure_from_path", None)
+    if hasattr(listed, "__wrapped__"):
+        vars(module)["create_import_structure_from_path"] = functools.cache(listed.__wrapped__)
+
+
+def _import_solver_when_called(execute: Callable[[], None], _module: ModuleType) -> None:
+    """The losses of object detection use one function of scipy, and transformers imports them with every model."""
+    if _SOLVER in sys.modules:
+        execute()
+        return
+    stand_in = _StandIn(_SOLVER)
+    sys.modules[_SOLVER] = stand_in
+    try:
+        execute()
+    finally:
+        stand_in.remove()
+
+
+class _StandIn(ModuleType):
+    """A module with one function that imports the real module when it is called; another name does so at once."""
+
+    @staticmethod
+    def linear_sum_assignment(*args: Any, **kwargs: Any) -> Any:
+        """Call the real function."""
+        return importlib.import_module(_SOLVER).linear_sum_assignment(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """A name of the real module."""
+        if name.startswith("__"):  # Python asks whether a module is a package
+            raise AttributeError(name)
+        self.remove()
+        return getattr(importlib.import_module(_SOLVER), name)
+
+    def remove(self) -> None:
+        """Make room for the real module."""
+        if sys.modules.get(_SOLVER) is self:
+            del sys.modules[_SOLVER]

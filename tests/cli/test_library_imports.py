@@ -1,0 +1,52 @@
+"""The commands import transformers at lower cost, and it is the same library."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("transformers", "scipy"))), reason="needs transformers and scipy"
+)
+SPARED = "from orderproof.cli.library_imports import spare_imports; spare_imports()"
+
+
+def answer(*lines: str) -> Any:
+    """What a program prints as JSON in a process of its own."""
+    program = "\n".join(["import json, sys", *lines])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_library_has_the_same_classes() -> None:
+    names = ["import transformers", "print(json.dumps([sorted(dir(transformers)), sorted(dir(transformers.models))]))"]
+    assert answer(SPARED, *names) == answer(*names)
+
+
+def test_scipy_is_imported_when_a_loss_needs_it() -> None:
+    imported, chosen, imported_then = answer(
+        SPARED,
+        "import transformers.modeling_utils",
+        "from transformers.loss import loss_for_object_detection as loss",
+        "before = 'scipy.optimize' in sys.modules",
+        "rows, columns = loss.linear_sum_assignment([[3, 1], [1, 3]])",
+        "import scipy.optimize",
+        "print(json.dumps([before, columns.tolist(), scipy.optimize.minimize is not None]))",
+    )
+    assert (imported, chosen, imported_then) == (False, [1, 0], True)
+
+
+def test_another_function_of_scipy_is_the_real_one() -> None:
+    assert answer(
+        "from orderproof.cli.library_imports import _StandIn",
+        "sys.modules['scipy.optimize'] = _StandIn('scipy.optimize')",
+        "from scipy.optimize import minimize",
+        "import scipy.optimize",
+        "print(json.dumps([minimize is scipy.optimize.minimize, type(scipy.optimize).__name__]))",
+    ) == [True, "module"]
