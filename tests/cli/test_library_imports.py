@@ -17,7 +17,7 @@ SPARED = "from orderproof.cli.library_imports import spare_imports; spare_import
 
 
 def answer(*lines: str) -> Any:
-    """What a program prints as JSON in a process of its own."""
+    """The JSON that a program prints in a process of its own."""
     program = "\n".join(["import json, sys", *lines])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -70,3 +70,36 @@ def test_an_operand_that_is_returned_stays_the_same_object() -> None:
     with enable_python_dispatcher():
         assert results.call(aten.contiguous.default, first) is first
         assert results.call(aten.contiguous.default, second) is second
+
+
+def test_results_with_numbers_as_sizes_have_the_layout_of_the_operator() -> None:
+    results = ResultShapes()
+    x, weight = _meta(2, 7, 8).transpose(0, 1), _meta(8)
+    for func, args in (
+        (aten.layer_norm.default, (x, [8], weight, weight)),
+        (aten.gelu.default, (x,)),
+        (aten.select.int, (x, 0, 3)),
+        (aten.split.Tensor, (x, 4)),
+    ):
+        for _ in range(2):
+            found, expected = results.call(func, *args), func(*args)
+            pairs = zip(found, expected, strict=True) if isinstance(expected, tuple | list) else [(found, expected)]
+            assert all(_layout(one) == _layout(other) for one, other in pairs)
+
+
+def test_a_custom_operator_is_called_each_time() -> None:
+    calls = []
+
+    @torch.library.custom_op("orderproof_tests::counted", mutates_args=())
+    def counted(x: Tensor) -> Tensor:
+        return x.clone()
+
+    @counted.register_fake
+    def _(x: Tensor) -> Tensor:
+        calls.append(x)
+        return torch.empty_like(x)
+
+    results = ResultShapes()
+    for _ in range(2):
+        results.call(torch.ops.orderproof_tests.counted.default, _meta(2, 3))
+    assert len(calls) == 2

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.utils import _pytree as pytree
 
+from orderproof.prover.recording.arguments import leaves, map_leaves
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, tensors_in
 from orderproof.prover.recording.source import innermost_line
 
@@ -35,7 +35,7 @@ def _is_constant(alias: Alias) -> bool:
 
 def with_values(recorded: RecordedGraph, arguments: Any) -> Any:
     """The arguments with the values of constants in place of their meta tensors."""
-    return pytree.tree_map_only(Tensor, lambda x: recorded.alias(x).values, arguments)
+    return map_leaves(Tensor, lambda x: recorded.alias(x).values, arguments)
 
 
 def values_of_result(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -46,7 +46,7 @@ def values_of_result(recorded: RecordedGraph, func: OpOverload, args: tuple[Any,
     if recorded.open_call is not None and _has_open_size(args, kwargs):
         return None
     if name in _SHAPE_ONLY:
-        arguments, options = pytree.tree_map_only(Tensor, lambda x: torch.zeros(x.shape, dtype=x.dtype), (args, kwargs))
+        arguments, options = map_leaves(Tensor, lambda x: torch.zeros(x.shape, dtype=x.dtype), (args, kwargs))
     elif all(_is_constant(recorded.alias(x)) for x in tensors_in((args, kwargs))):
         arguments, options = with_values(recorded, (args, kwargs))
     else:
@@ -74,7 +74,7 @@ def constant_of_its_own(
     _require_constants(recorded, tensors_in((args, kwargs)), f"the size of a tensor depends on data ({func})")
     arguments, options = with_values(recorded, (args, kwargs))
     found = func(*arguments, **options)
-    return pytree.tree_map_only(Tensor, lambda x: recorded.alias(x.contiguous()).tensor, found)
+    return map_leaves(Tensor, lambda x: recorded.alias(x.contiguous()).tensor, found)
 
 
 def with_indices_of_masks(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -98,10 +98,10 @@ def _require_constants(recorded: RecordedGraph, operands: Iterable[Tensor], refu
 
 
 def _has_open_size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    leaves = pytree.tree_leaves((args, kwargs))
-    shapes = [x.shape for x in leaves if isinstance(x, Tensor)]
-    return any(isinstance(x, torch.SymInt | torch.SymFloat) for x in (*leaves, *(s for shape in shapes for s in shape)))
+    given = leaves((args, kwargs))
+    shapes = [x.shape for x in given if isinstance(x, Tensor)]
+    return any(isinstance(x, torch.SymInt | torch.SymFloat) for x in (*given, *(s for shape in shapes for s in shape)))
 
 
 def _on_cpu(arguments: Any) -> Any:
-    return pytree.tree_map_only(torch.device, lambda _: _CPU, arguments)
+    return map_leaves(torch.device, lambda _: _CPU, arguments)

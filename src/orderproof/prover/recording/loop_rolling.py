@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
-from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Formula, Term, as_term, at_most, less
+from orderproof.prover.recording.arguments import leaves
 from orderproof.prover.recording.loop_operators import LOOP_END, LOOP_STATE
 from orderproof.prover.recording.loop_recording import Loops, RecordedLoop, renaming
 from orderproof.prover.recording.open_sizes import LEAST_SIZE, OpaqueNumber, OpenSizes
@@ -53,7 +53,7 @@ def _refuse_index_outside(graph: Graph, loop: RecordedLoop, sizes: OpenSizes) ->
     for node in graph.nodes:
         if node in own or node.target in (LOOP_STATE, LOOP_END) or node.op == "output":
             continue
-        numbers = [x for x in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(x, Term | OpaqueNumber)]
+        numbers = [x for x in leaves((node.args, node.kwargs)) if isinstance(x, Term | OpaqueNumber)]
         shapes = [size for shape, _ in _layouts(sizes, node) for size in shape]
         if any(name in str(x) for x in (*numbers, *shapes)):
             raise NotRolled("the index of a loop of open length is used after it")

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.fx import Graph, Node
-from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
 from orderproof.library_messages import suppress_warnings
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Formula, Term
+from orderproof.prover.recording.arguments import map_leaves
 from orderproof.prover.recording.assumptions import custom_calls, custom_operator_assumptions
 from orderproof.prover.recording.fixed_numbers import fixed_numbers, with_decided_cases
 from orderproof.prover.recording.loop_rolling import conditions_without_indices, roll_loops
@@ -166,7 +166,7 @@ def _record(
     recording.erase_unused(nodes)
     fixed = fixed_numbers(conditions)
     for node in graph.nodes if fixed.terms else ():
-        node.args, node.kwargs = pytree.tree_map_only(Term, fixed.term, (node.args, node.kwargs))
+        node.args, node.kwargs = map_leaves(Term, fixed.term, (node.args, node.kwargs))
     shapes = {node: _shapes(sizes, node, fixed) for node in graph.nodes if node.op in ("placeholder", "call_function")}
     return OpenGraph(
         graph,

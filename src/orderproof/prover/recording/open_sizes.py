@@ -16,7 +16,6 @@ import torch
 from torch._dynamo.source import ConstantSource
 from torch._guards import SLoc
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
-from torch.utils import _pytree as pytree
 from torch.utils._sympy.functions import CeilToInt, CleanDiv, FloorDiv, FloorToInt, Max, Min, Mod, PythonMod
 
 from orderproof.prover.logic.terms import (
@@ -43,6 +42,7 @@ from orderproof.prover.logic.terms import (
     variable,
     without_common_factors,
 )
+from orderproof.prover.recording.arguments import map_leaves
 
 MAX_POWER = 4
 LEAST_SIZE = 2  # of an open size: torch treats 0 and 1 apart
@@ -123,7 +123,7 @@ class OpenSizes:
     def without_symbols(self, arguments: Any) -> Any:
         """Arguments with terms in place of symbolic integers, and text in place of other symbolic numbers."""
         kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)
-        return pytree.tree_map_only(kinds, self._as_value, arguments)
+        return map_leaves(kinds, self._as_value, arguments)
 
     def shape(self, tensor: torch.Tensor) -> tuple[Term, ...]:
         """The shape of a tensor."""

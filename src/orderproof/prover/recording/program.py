@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.utils import _pytree as pytree
 
+from orderproof.prover.recording.arguments import leaves
 from orderproof.prover.recording.recorded_graph import tensors_in
 from orderproof.prover.recording.source import innermost_line
 
@@ -50,7 +50,7 @@ class Program:
             return run(func, args, kwargs)
         self._inside = True
         try:
-            call = (str(func), *map(self._described, pytree.tree_leaves((args, kwargs))))
+            call = (str(func), *map(self._described, leaves((args, kwargs))))
             result = run(func, args, kwargs)
             self._add(func, args, call, result)
         finally:

@@ -113,6 +113,7 @@ class _Walk:
         self.queue: deque[tuple[str, Any]] = deque()
         self.names: set[str] = {"forward"}  # those that the code met so far uses
         self.unnamed: dict[str, list[tuple[str, Any]]] = {}  # what classes define under other names
+        self.slots: dict[type, list[MemberDescriptorType]] = {}  # of the classes met so far
 
     def add(self, path: str, read: Callable[[], Any], restore: Callable[[Any], None] | None = None) -> None:
         self.states.append(State(path, read, restore, read()))
@@ -196,16 +197,13 @@ class _Walk:
         names = getattr(value, "__dict__", None)
         if isinstance(names, dict):
             self._mapping(path, names, hidden=_TENSORS_OF_A_MODULE if isinstance(value, nn.Module) else ())
-        slots = [
-            descriptor
-            for part in type(value).__mro__
-            for descriptor in vars(part).values()
-            if isinstance(descriptor, MemberDescriptorType) and _is_model_class(part)
-        ]
-        if slots:
+        kind = type(value)
+        if kind not in self.slots:
+            self.slots[kind] = _model_slots(kind)
+        if slots := self.slots[kind]:
             self.add(path, lambda: {s.__name__: _slot(s, value) for s in slots})
             self.follow(path, [_slot(s, value) for s in slots])
-        self.queue.append((type(value).__name__, type(value)))
+        self.queue.append((kind.__name__, kind))
 
     def _library_object(self, path: str, value: Any) -> bool:
         """Add the state of an object whose attributes do not show it."""
@@ -340,6 +338,17 @@ def _belongs_to_a_library(kind: type) -> bool:
     held = issubclass(kind, nn.Module | dict | list | torch.Generator | Tensor)  # by a module of torch
     module = vars(kind).get("__module__")  # of an extension type, it may be a descriptor
     return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES and not held
+
+
+def _model_slots(kind: type) -> list[MemberDescriptorType]:
+    """The attributes of an object of a class that its `__dict__` does not hold."""
+    return [
+        descriptor
+        for part in kind.__mro__
+        if _is_model_class(part)
+        for descriptor in vars(part).values()
+        if isinstance(descriptor, MemberDescriptorType)
+    ]
 
 
 def _is_model_class(kind: type) -> bool:

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
-from torch.utils import _pytree as pytree
 
+from orderproof.prover.recording.arguments import leaves, map_leaves
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
 from orderproof.prover.recording.source import format_lines, innermost_line, model_lines
@@ -93,8 +93,8 @@ class RecordedGraph:
 
     def emit(self, func: Any, args: Any, kwargs: Any, value: Any) -> Node:
         """A node of the graph. Tensors among the arguments become the nodes of their current values."""
-        arguments, options = pytree.tree_map_only(Tensor, self.node_of, (args, kwargs))
-        arguments, options = pytree.tree_map_only(torch.device, self._real_device, (arguments, options))
+        arguments, options = map_leaves(Tensor, self.node_of, (args, kwargs))
+        arguments, options = map_leaves(torch.device, self._real_device, (arguments, options))
         if self.open_call is not None:
             arguments, options = self.open_call.sizes.without_symbols((arguments, options))
         node = self.graph.call_function(func, tuple(arguments), options)
@@ -105,7 +105,7 @@ class RecordedGraph:
 
     def emit_on_nodes(self, func: OpOverload, *args: Any) -> Node:
         """A node of an operator all of whose tensors are given as nodes."""
-        value = func(*pytree.tree_map_only(Node, lambda n: n.meta["val"], args))
+        value = func(*map_leaves(Node, lambda n: n.meta["val"], args))
         return self.emit(func, args, {}, value)
 
     def _real_device(self, device: torch.device) -> torch.device:
@@ -210,7 +210,7 @@ def is_of_torch(func: OpOverload) -> bool:
 
 def tensors_in(values: Any) -> list[Tensor]:
     """The tensors in nested tuples, lists and dictionaries."""
-    return [x for x in pytree.tree_leaves(values) if isinstance(x, Tensor)]
+    return [x for x in leaves(values) if isinstance(x, Tensor)]
 
 
 def _geometry(x: Tensor) -> tuple[Any, ...]:

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import operator
 from contextlib import nullcontext
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.prover.recording import constants, writes
+from orderproof.prover.recording.arguments import leaves, map_leaves
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, RecordedGraph, is_of_torch, tensors_in
 from orderproof.prover.recording.result_shapes import ResultShapes
@@ -47,7 +47,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, recorded: RecordedGraph, program: Program | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorded = recorded
-        self.results = None if recorded.open_call is None else ResultShapes()
+        self.results = ResultShapes(views=recorded.open_call is not None)  # an eager call is compared by its operators
         self.program = program  # to which the operators are added as the model called them
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -67,7 +67,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         recorded, name = self.recorded, func.overloadpacket.__name__
         if name in _ASSERTIONS:
             return None
-        args, kwargs = pytree.tree_map_only(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
+        args, kwargs = map_leaves(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
         if name in _STORAGE_CHANGES:
             recorded.give_up(f"it replaces the storage of a tensor ({func})")
         if "sparse" in name:
@@ -104,9 +104,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         options = _on_meta(kwargs)
         if _takes_device(func) and not tensors_in((args, kwargs)):
             options["device"] = META
-        run = func if self.results is None else partial(self.results.call, func)
-        result = run(*_on_meta(args), **options)
-        if not is_of_torch(func) and not all(isinstance(x, Tensor) for x in pytree.tree_leaves(result) or [None]):
+        result = self.results.call(func, *_on_meta(args), **options)
+        if not is_of_torch(func) and not all(isinstance(x, Tensor) for x in leaves(result) or [None]):
             recorded.refuse(f"an operator that is not of torch answers with a value, or only has an effect ({func})")
         values = constants.values_of_result(recorded, func, args, kwargs)
         if isinstance(result, Tensor):
@@ -169,4 +168,4 @@ def _takes_device(func: OpOverload) -> bool:
 
 
 def _on_meta(arguments: Any) -> Any:
-    return pytree.tree_map_only(torch.device, lambda _: META, arguments)
+    return map_leaves(torch.device, lambda _: META, arguments)

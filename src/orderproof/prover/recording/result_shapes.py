@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.utils import _pytree as pytree
 
+from orderproof.prover.recording.recorded_graph import is_of_torch, tensors_in
 from orderproof.prover.recording.shape_rules import ShapeRules, Sizes, key_of
 
 
@@ -29,33 +29,45 @@ class _Layout:
 
 
 class ResultShapes:
-    """The layouts of results by operator and operands."""
+    """The layouts of results by operator and operands.
 
-    def __init__(self) -> None:
+    Args:
+        views: Also of views, which are then made by another operator than the model calls.
+
+    """
+
+    def __init__(self, *, views: bool = True) -> None:
+        self._views = views
         self._layouts: dict[Hashable, _Layout | None] = {}
         self._rules = ShapeRules()
 
     def call(self, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
         """The operator's result on meta tensors, or a tensor of the same layout."""
-        leaves, structure = pytree.tree_flatten((args, kwargs))
+        if not is_of_torch(func):  # the layout of a custom operator may follow from more than its operands
+            return func(*args, **kwargs)
         try:
-            key: Hashable = (func, structure, *map(_key, leaves))
+            key: Hashable = (func, _key(args), _key(kwargs))
             found = self._layouts.get(key)
         except TypeError:  # an argument that has no hash
             return func(*args, **kwargs)
         if found is not None:
             return _tensor(found, args[0] if args else None)
-        operands = [x for x in leaves if isinstance(x, Tensor)]
+        operands = tensors_in((args, kwargs))
         if key not in self._layouts and (plain := self._rules.result(func, args, kwargs)) is not None:
             self._layouts[key] = _Layout(*plain, None)
             return _tensor(_Layout(*plain, None), None)
         result = func(*args, **kwargs)
         if key not in self._layouts:
-            self._layouts[key] = _layout(result, args, operands)
+            layout = _layout(result, args, operands)
+            self._layouts[key] = layout if self._views or layout is None or layout.offset is None else None
         return result
 
 
 def _key(value: Any) -> Hashable:
+    if isinstance(value, list | tuple):
+        return (type(value), *map(_key, value))
+    if isinstance(value, dict):
+        return (dict, *((name, _key(x)) for name, x in value.items()))
     if isinstance(value, Tensor):
         if type(value) is not Tensor and type(value) is not torch.nn.Parameter:
             raise TypeError

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.utils import _pytree as pytree
+
+from orderproof.prover.recording.arguments import leaves, map_leaves
 
 Size = int | torch.SymInt
 Sizes = tuple[Size, ...]
@@ -39,9 +40,9 @@ class ShapeRules:
         return self._pointwise(func, args, kwargs) if _is_pointwise(func) else None
 
     def _pointwise(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
-        leaves = pytree.tree_leaves((args, kwargs))
-        operands = [x for x in leaves if isinstance(x, Tensor)]
-        if not operands or any(isinstance(x, torch.SymInt | torch.SymFloat | torch.SymBool) for x in leaves):
+        given = leaves((args, kwargs))
+        operands = [x for x in given if isinstance(x, Tensor)]
+        if not operands or any(isinstance(x, torch.SymInt | torch.SymFloat | torch.SymBool) for x in given):
             return None
         sizes = broadcast([tuple(x.shape) for x in operands])
         strides = None if sizes is None else self._pointwise_strides(sizes, operands)
@@ -119,7 +120,7 @@ def _result_dtype(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any
     def small(x: Tensor) -> Tensor:
         return torch.empty([1] * x.dim(), dtype=x.dtype, device="meta")
 
-    small_args, small_kwargs = pytree.tree_map_only(Tensor, small, (args, kwargs))
+    small_args, small_kwargs = map_leaves(Tensor, small, (args, kwargs))
     result = func(*small_args, **small_kwargs)
     return result.dtype if isinstance(result, Tensor) else None
 
