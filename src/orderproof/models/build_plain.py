@@ -62,7 +62,7 @@ def build_plain_subject(
             name: replace(axes, unknown_tokens=why, fixed=False) for name, axes in axes_of_outputs.items()
         }
     notes += [*calls.unread_outputs, *_shared_examples(examples)]
-    arguments = named_arguments(module, layout, call.examples.axes, call.inputs)
+    arguments = named_arguments(calls, layout, call)
     notes += arguments.notes(layout)
     input_rows = call.examples.row_axes or (None,) * len(call.examples.tensors)
     output_rows = {name: axes.row for name, axes in axes_of_outputs.items() if axes.row}
@@ -123,7 +123,7 @@ def _probe_call(calls: ModuleCalls, examples: ExampleInputs, length: int, *, fix
     attempts = calls_to_try(examples, [length] if fixed else [length, examples.length])
     with preserved_settings(calls.name), torch.no_grad():
         check_trial_call(calls.name, calls.module, lambda: calls.first(attempts))
-        with _fresh_afterwards(calls.module):
+        with _fresh_afterwards(calls):
             call, failure = calls.first(attempts)
     if call.tokens == length:
         return call, []
@@ -153,10 +153,10 @@ def _other_token_axis(calls: ModuleCalls, call: Call) -> str:
     )
 
 
-def _fresh_afterwards(module: nn.Module) -> AbstractContextManager[Any]:
+def _fresh_afterwards(calls: ModuleCalls) -> AbstractContextManager[Any]:
     """Undo what the first call keeps: what it derived from parameters would pass for a constant later."""
-    lazy = any(torch.nn.parameter.is_lazy(x) for x in (*module.parameters(), *module.buffers()))
-    return nullcontext() if lazy else preserved_state(module)
+    lazy = any(torch.nn.parameter.is_lazy(x) for x in (*calls.module.parameters(), *calls.module.buffers()))
+    return nullcontext() if lazy else preserved_state(calls.module, calls.state)
 
 
 def _stated(layout: Layout, found: Mapping[str, OutputAxes], call: Call) -> dict[str, OutputAxes]:

@@ -8,7 +8,7 @@ tokens if that token is replaced. A user can state the argument instead.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from orderproof.errors import UsageError
 from orderproof.models.forward_arguments import arguments_of_forward
+from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.own_errors import raise_own_error
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.recording.module_state import preserved_state
@@ -25,7 +26,6 @@ from orderproof.subject_spec import StatedMask
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 MAX_SECONDS = 10.0  # of all calls that look for a mask
-Draw = Callable[[int], tuple[Tensor, ...]]  # a seed -> the inputs of a call
 ROUNDING = 1e-6  # relative; what a hidden token may change in float32
 
 
@@ -61,24 +61,24 @@ def known_mask_argument(module: nn.Module) -> MaskArgument | None:
     return next((mask for mask in KNOWN_MASKS if mask.name in accepted), None)
 
 
-def derived_mask_argument(module: nn.Module, draw: Draw) -> MaskArgument | None:
-    """The mask with another name that hides tokens in calls of a module; the first input is [row, token, ...].
+def derived_mask_argument(calls: ModuleCalls, call: Call) -> MaskArgument | None:
+    """The mask with another name that hides tokens in calls of a module; its first input is [row, token, ...].
 
     None too if the calls take longer than `MAX_SECONDS` together.
     """
-    conventions = product(_optional_masks(module), (False, True), (True, False))
-    return _first_that_hides(module, (MaskArgument(*convention) for convention in conventions), draw)
+    conventions = product(_optional_masks(calls.module), (False, True), (True, False))
+    return _first_that_hides(calls, (MaskArgument(*convention) for convention in conventions), call)
 
 
-def stated_mask_argument(module: nn.Module, stated: StatedMask, draw: Draw) -> MaskArgument:
+def stated_mask_argument(calls: ModuleCalls, stated: StatedMask, call: Call) -> MaskArgument:
     """The mask that a user names; calls decide how it marks pads where that is not stated. Raises `UsageError`."""
-    forward = f"forward({', '.join(arguments_of_forward(module))})"
-    if not accepts_keyword(module, stated.name):
+    forward = f"forward({', '.join(arguments_of_forward(calls.module))})"
+    if not accepts_keyword(calls.module, stated.name):
         raise UsageError(f"expected an argument of {forward} that is a padding mask; got {stated.name!r}")
     marks = (False, True) if stated.marks_pads is None else (stated.marks_pads,)
     candidates = [MaskArgument(stated.name, *convention) for convention in product(marks, (True, False))]
     known = [mask for mask in KNOWN_MASKS if mask in candidates]
-    found = _first_that_hides(module, known + candidates, draw)
+    found = _first_that_hides(calls, known + candidates, call)
     if found is None and stated.marks_pads is None:
         raise UsageError(
             f"expected argument {stated.name!r} of {forward} to hide tokens; it hides none, whether 1 and True are at "
@@ -95,11 +95,11 @@ def accepts_keyword(module: nn.Module, name: str) -> bool:
     return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values())
 
 
-def _first_that_hides(module: nn.Module, candidates: Iterable[MaskArgument], draw: Draw) -> MaskArgument | None:
+def _first_that_hides(calls: ModuleCalls, candidates: Iterable[MaskArgument], call: Call) -> MaskArgument | None:
     """The first mask that hides tokens in calls; None too if they take longer than `MAX_SECONDS` together."""
     try:
         with time_limit(MAX_SECONDS):
-            return next((mask for mask in candidates if _hides_a_token(module, mask, draw)), None)
+            return next((mask for mask in candidates if _hides_a_token(calls, mask, call)), None)
     except TimeLimitExceeded:
         return None
 
@@ -115,23 +115,23 @@ def _optional_masks(module: nn.Module) -> Iterator[str]:
         yield "mask"
 
 
-def _hides_a_token(module: nn.Module, mask: MaskArgument, draw: Draw) -> bool:
+def _hides_a_token(calls: ModuleCalls, mask: MaskArgument, call: Call) -> bool:
     """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad."""
-    inputs, others = draw(0), draw(1)
+    inputs, others = call.inputs(0), call.inputs(1)
     rows, length = inputs[0].shape[:2]
     if length < 2:
         return False
     place = length // 2
     replaced = inputs[0].clone()
     replaced[:, place] = others[0][:, place]
-    calls = (inputs, (replaced, *inputs[1:]))
+    pair = (inputs, (replaced, *inputs[1:]))
     everywhere = torch.ones(rows, length, dtype=torch.long)
     hidden = everywhere.clone()
     hidden[:, place] = 0
     try:
-        with torch.no_grad(), preserved_state(module):
-            seen = [_outputs(module, call, mask.name, mask.value(everywhere), place) for call in calls]
-            unseen = [_outputs(module, call, mask.name, mask.value(hidden), place) for call in calls]
+        with torch.no_grad(), preserved_state(calls.module, calls.state):
+            seen = [_outputs(calls.module, each, mask.name, mask.value(everywhere), place) for each in pair]
+            unseen = [_outputs(calls.module, each, mask.name, mask.value(hidden), place) for each in pair]
     except SystemExit:
         return False
     except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice, product
 
 import torch
@@ -17,7 +18,7 @@ from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.recording.module_state import preserved_state
-from orderproof.prover.recording.reachable_state import ReachableState
+from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 FURTHER_SECONDS = 30.0  # for all calls of other sizes together
@@ -60,9 +61,13 @@ class ModuleCalls:
 
     module: nn.Module
     name: str
-    reached: ReachableState | None = field(default=None, repr=False)
     seconds_left: float = FURTHER_SECONDS
     unread_outputs: tuple[str, ...] = ()  # of the first call: objects that may hold tensors
+
+    @cached_property
+    def state(self) -> ReachableState:
+        """The state of the module; a walk takes as long as many calls, and each call leaves the state as it was."""
+        return reachable_state(self.module)
 
     def first(self, calls: Sequence[Call]) -> tuple[Call, Exception | None]:
         """The first call that the module accepts, and what the one before it raised. Raises `SubjectError`."""
@@ -90,7 +95,7 @@ class ModuleCalls:
     def shapes(self, inputs: tuple[Tensor, ...], seconds: float | None = None) -> dict[str, Shape]:
         """The shapes of the outputs by name. Raises what the module raises, and `TimeoutError`."""
         try:
-            with torch.no_grad(), preserved_state(self.module, self.reached), time_limit(seconds):
+            with torch.no_grad(), preserved_state(self.module, self.state), time_limit(seconds):
                 found = self._called([x.clone() for x in inputs])
         except TimeLimitExceeded:
             raise TimeoutError(f"further calls took more than {FURTHER_SECONDS:g} s") from None

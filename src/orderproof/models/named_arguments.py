@@ -11,14 +11,13 @@ from orderproof.errors import UsageError
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.mask_argument import (
     KNOWN_MASKS,
-    Draw,
     MaskArgument,
     accepts_keyword,
     derived_mask_argument,
     known_mask_argument,
     stated_mask_argument,
 )
-from orderproof.models.subject import Axis
+from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.subject_spec import NO_ARGUMENT, Layout, parse_stated_mask
 
 POSITION_IDS = ("position_ids", "positions")  # common names
@@ -78,36 +77,35 @@ class KeywordInputs(nn.Module):
         return self.model(*inputs[:count], **keywords)
 
 
-def named_arguments(module: nn.Module, layout: Layout, token_axes: Sequence[Axis], draw: Draw) -> NamedArguments:
+def named_arguments(calls: ModuleCalls, layout: Layout, call: Call) -> NamedArguments:
     """The mask and the position ids of a module.
 
     Args:
-        module: The module.
-        layout: What the user states of them.
-        token_axes: Those of its inputs.
-        draw: (seed) -> the inputs of a call.
+        calls: Those of the module.
+        layout: What the user states of its arguments.
+        call: A call that it accepts.
 
     Raises:
         UsageError: A stated argument does not exist, or does nothing that a padding mask does.
 
     """
     stated = "mask" if layout.mask else "position_ids" if layout.position_ids else ""
-    if stated and token_axes[0] != 1:
+    if stated and call.examples.axes[0] != 1:
         raise UsageError(
             f"expected tokens along axis 1 of the first input with {stated}, which is [row, token]; they run along "
-            f"axis {token_axes[0]}"
+            f"axis {call.examples.axes[0]}"
         )
-    return NamedArguments(_mask(module, layout, token_axes, draw), _position_ids(module, layout))
+    return NamedArguments(_mask(calls, layout, call), _position_ids(calls.module, layout))
 
 
-def _mask(module: nn.Module, layout: Layout, token_axes: Sequence[Axis], draw: Draw) -> MaskArgument | None:
+def _mask(calls: ModuleCalls, layout: Layout, call: Call) -> MaskArgument | None:
     if layout.mask is not None:
         stated = parse_stated_mask(layout.mask)
-        return None if stated is None else stated_mask_argument(module, stated, draw)
-    known = known_mask_argument(module)
-    if known is not None or tuple(token_axes) != (1,):
+        return None if stated is None else stated_mask_argument(calls, stated, call)
+    known = known_mask_argument(calls.module)
+    if known is not None or tuple(call.examples.axes) != (1,):
         return known
-    return derived_mask_argument(module, draw)
+    return derived_mask_argument(calls, call)
 
 
 def _position_ids(module: nn.Module, layout: Layout) -> str | None:
