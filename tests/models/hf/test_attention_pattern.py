@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from orderproof import prove
+from orderproof.models import load
 from tests.models.hf.adapters import tiny_adapter
 
 pytest.importorskip("transformers")
@@ -59,3 +61,13 @@ def test_the_window_of_an_encoder_is_symmetric() -> None:
     allowed, _ = allowed_and_required("openai_privacy_filter", 20)
     distance = (torch.arange(20).unsqueeze(-1) - torch.arange(20)).abs()
     assert torch.equal(allowed, distance <= 8)
+
+
+def test_the_window_is_that_of_the_modelling_file_where_it_has_its_own_mask() -> None:
+    """Gemma 3 halves its window of 4 to 3 where attention is bidirectional, and compares distances with <."""
+    query = 'use_bidirectional_attention=true&layer_types=["sliding_attention"]&num_hidden_layers=1'
+    allowed, required = allowed_and_required(f"gemma3_text?{query}", 12)
+    distance = (torch.arange(12).unsqueeze(-1) - torch.arange(12)).abs()
+    assert torch.equal(allowed, distance < 3)
+    assert torch.equal(required, allowed)
+    assert prove(load(f"arch:gemma3_text?{query}", tiny=True), "attention_pattern").verdict == "held"

@@ -1,7 +1,8 @@
 """The attention pattern of a transformers model, from what its configuration says of each layer.
 
     full       every token; in a causal model every token up to the query
-    sliding    window w: keys with  query - w < key <= query ; in a bidirectional model  |query - key| <= w
+    sliding    window w: keys with  query - w < key <= query ; in a bidirectional model  |query - key| <= w, or what the
+               modelling file says itself: < w in Gemma 3
     chunked    chunk c: the keys of the query's chunk of c tokens, up to the query
 
 Layers compose: output i depends on input j where a path leads from i down to j. The configuration does not determine
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -33,6 +35,7 @@ _NON_ATTENTION_CLASSES = re.compile(  # classes that mix tokens without attentio
     r"Mamba|Rwkv|Recurrent|SSM|LSTM|GRU|Delta|Lightning|Retention|Indexer|LSH|Nystrom|Mra|Yoso|SparseAtt|Compress"
     r"|Linear_?Att"
 )
+OWN_WINDOW_MASK = "_bidirectional_window_overlay"  # a function of a modelling file: (window) -> mask function
 _CUSTOM_MASK_SOURCE = re.compile(r"\bblock_sequence_ids=|\bdirectional_mask")
 
 
@@ -73,6 +76,19 @@ def configured_layers(config: Any, layer_types: Sequence[str] | None = None) -> 
             return f"layers of type {layer_type!r}"
         layers.append(AttentionLayer(layer_type, span))
     return tuple(layers)
+
+
+def with_own_windows(layers: Sequence[AttentionLayer], model: nn.Module) -> tuple[AttentionLayer, ...]:
+    """The layers of a bidirectional model, with windows as the mask function of its modelling file has them."""
+    overlay = getattr(sys.modules.get(type(model).__module__), OWN_WINDOW_MASK, None)
+    if overlay is None:
+        return tuple(layers)
+    windows = {layer.span for layer in layers if layer.layer_type == "sliding_attention"}
+    distance = {w: max(d for d in range(w + 2) if d == 0 or bool(overlay(w)(0, 0, 0, d))) for w in windows}
+    return tuple(
+        layer._replace(span=distance[layer.span]) if layer.layer_type == "sliding_attention" else layer
+        for layer in layers
+    )
 
 
 def other_token_mixing(model: nn.Module, config: Any) -> str:

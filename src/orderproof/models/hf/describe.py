@@ -25,6 +25,7 @@ from orderproof.models.hf.attention_pattern import (
     AttentionLayer,
     configured_layers,
     other_token_mixing,
+    with_own_windows,
 )
 from orderproof.models.hf.config_changes import uses_rotary
 from orderproof.models.hf.context_spans import context_spans
@@ -135,7 +136,7 @@ def describe(
         raise UsageError(f"expected a model of tokens to be an encoder or a decoder; {type(model).__name__} is {found}")
     kind = assumed.get("model_kind") or found
     is_text = kind in TEXT_KINDS
-    layers, unknown = _attention_layers(model, layer_types=assumed.get("layer_types"))
+    layers, unknown = _attention_layers(model, causal=kind == "causal_lm", layer_types=assumed.get("layer_types"))
     ignored = frozenset(assumed.get("ignored_arguments", _documented_as_ignored(model, parameters)))
     table = assumed.get("position_table_size", position_table_size(model))
     positions, evidence = (True, "") if table is not None else _find_positions(model)
@@ -186,7 +187,9 @@ def layer_count(config: Any) -> int | None:
     return next((int(n) for key in LAYER_COUNT_KEYS if isinstance(n := getattr(text, key, None), int)), None)
 
 
-def _attention_layers(model: nn.Module, *, layer_types: Any = None) -> tuple[tuple[AttentionLayer, ...] | None, str]:
+def _attention_layers(
+    model: nn.Module, *, causal: bool, layer_types: Any = None
+) -> tuple[tuple[AttentionLayer, ...] | None, str]:
     """The mask of each layer, or None and the reason why it is unknown. Layer types from the user are final."""
     config: Any = model.config
     try:
@@ -198,7 +201,9 @@ def _attention_layers(model: nn.Module, *, layer_types: Any = None) -> tuple[tup
         return None, f"a configuration that cannot be read ({first_line(error)})"
     if isinstance(layers, str):
         return None, layers
-    return (None, mixing) if mixing else (layers, "")
+    if mixing:
+        return None, mixing
+    return layers if causal else with_own_windows(layers, model), ""
 
 
 def _documented_as_ignored(model: Any, parameters: Mapping[str, Any]) -> frozenset[str]:
