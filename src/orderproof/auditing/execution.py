@@ -59,6 +59,7 @@ class SubjectExecution:
     graph_float64_failure: str = field(default="", init=False)  # why its graph could not be run in float64
     _copies: dict[Executor, nn.Module] = field(default_factory=dict, init=False, repr=False)
     _known: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict, init=False, repr=False)
+    _exact: set[Hashable] = field(default_factory=set, init=False, repr=False)  # runs in float64 throughout
     graph_inputs: tuple[Tensor, ...] = field(default=(), repr=False)
 
     @property
@@ -110,7 +111,7 @@ class SubjectExecution:
 
         Laws and outputs of one call start from the same tokens, and each output compares the same two runs.
         """
-        key = (executor, *((x.dtype, x.shape, _bytes(x)) for x in inputs))
+        key = _key(inputs, executor)
         if key not in self._known:
             self._known[key] = self.outputs(inputs, executor)
             if sum(x.numel() for found in self._known.values() for x in found.values()) > MOST_KNOWN_NUMBERS:
@@ -120,6 +121,15 @@ class SubjectExecution:
     def forget_outputs(self) -> None:
         """Run the model again on inputs on which it was run before."""
         self._known.clear()
+        self._exact.clear()
+
+    def note_rounds_nowhere(self, inputs: tuple[Tensor, ...], executor: Executor) -> None:
+        """Note that a run in float64 has no part in a narrower dtype, which is so for each of its outputs."""
+        self._exact.add(_key(inputs, executor))
+
+    def rounds_nowhere(self, inputs: tuple[Tensor, ...], executor: Executor) -> bool:
+        """True if this was noted of an equal run."""
+        return _key(inputs, executor) in self._exact
 
     def _outputs_of_graph(self, inputs: tuple[Tensor, ...], executor: Executor) -> dict[str, Tensor]:
         if executor == "float64 copy":
@@ -181,6 +191,11 @@ class SubjectExecution:
 def state_as_recorded(module: nn.Module, captured: CapturedGraph | None) -> AbstractContextManager[None]:
     """Undo what the block changes in a module that keeps state: a proof is of one call, in the recorded state."""
     return restored_state(module) if changes_state(captured) else nullcontext()
+
+
+def _key(inputs: tuple[Tensor, ...], executor: Executor) -> Hashable:
+    """Equal for equal runs."""
+    return (executor, *((x.dtype, x.shape, _bytes(x)) for x in inputs))
 
 
 def _bytes(x: Tensor) -> bytes:

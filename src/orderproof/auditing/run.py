@@ -137,8 +137,11 @@ class _AuditRun:
         """Compare the outputs of two sentences with the same words."""
         try:
             with preserved_settings(self.context.subject.name), time_limit(self.timeout):
+                context = self.context
                 pair = (
-                    None if self.export_timeout else compare_sentence_pair(self.context.subject, seed=self.context.seed)
+                    None
+                    if self.export_timeout
+                    else compare_sentence_pair(context.subject, seed=context.seed, audited=context)
                 )
         except TimeLimitExceeded:
             self.notes.append(f"the two sentences were not compared within {self.timeout:g} s")

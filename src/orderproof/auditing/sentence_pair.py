@@ -24,11 +24,13 @@ FIRST_SENTENCE, SECOND_SENTENCE = "the cat chased the dog", "the dog chased the 
 
 
 def compare_sentence_pair(
-    subject: Subject, *, sentences: tuple[str, str] = (FIRST_SENTENCE, SECOND_SENTENCE), seed: int = 0
-) -> tuple[SentencePair, tuple[AttentionMap, ...]] | None:
+    subject: Subject, *, sentences: tuple[str, str] = (FIRST_SENTENCE, SECOND_SENTENCE), seed: int = 0,
+    audited: AuditContext | None = None,
+) -> tuple[SentencePair, tuple[AttentionMap, ...]] | None:  # fmt: skip
     """The distances and attention maps of two sentences of equal length.
 
-    None for a subject that takes no text, and for one whose entry map is not complete.
+    None for a subject that takes no text, and for one whose entry map is not complete. The recording of an
+    audit of the same subject is used if the sentences have its length.
     """
     if subject.encode_sentence is None or subject.patch_embedding_path is not None or len(subject.token_axes) != 1:
         return None
@@ -36,7 +38,7 @@ def compare_sentence_pair(
     length = len(samples[0].labels)
     if length < 2 or len(samples[1].labels) != length:
         return None
-    context = AuditContext(subject, length, seed)
+    context = audited if audited is not None and audited.length == length else AuditContext(subject, length, seed)
     if context.export_failure is not None or not context.output_dims:
         return None
     output = next(iter(context.output_dims))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ from orderproof.prover.counterexample import (
 )
 from orderproof.prover.execution import relative_difference
 from orderproof.prover.node_check import check_nodes
-from orderproof.prover.rounding_noise import rounding_noise
+from orderproof.prover.rounding_noise import epsilon, rounding_noise
 from orderproof.prover.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE, ROUNDING_FACTOR
 from orderproof.records.audit import Deviation, Witness
 from orderproof.tolerances import TOKEN_MIXING
@@ -125,7 +126,10 @@ class WitnessSearch:
             found = self.runs.outputs(inputs, executor)[self.output]
             return found.where(~found.isnan(), 0)  # a row of pads may be NaN, and is not compared
 
-        return rounding_noise(output, exact=exact)
+        if self.runs.rounds_nowhere(inputs, executor):
+            return epsilon(self.runs.known_outputs(inputs, executor)[self.output])
+        known = partial(self.runs.note_rounds_nowhere, inputs, executor)
+        return rounding_noise(output, exact=exact, if_exact=known)
 
     def disagrees(self, executor: Executor, float32: float, float64: float) -> None:
         """Note, for the first change, that a run in float64 contradicts the model itself."""

@@ -62,7 +62,7 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         floats = [x for x in pytree.tree_leaves((args, kwargs)) if _is_floating(x)]
         if not floats:
             return result  # a factory: what it makes is the same in every run
-        if func is torch.ops.aten._to_copy.default and _eps(result) <= _eps(floats[0]):
+        if func is torch.ops.aten._to_copy.default and epsilon(result) <= epsilon(floats[0]):
             return result
         returns = [result] if len(func._schema.returns) == 1 else list(result or ())
         for value, described in zip(returns, func._schema.returns, strict=True):
@@ -77,7 +77,7 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if known and tensor.dtype is self._exact:
             return
         self.perturbed = True
-        eps = _eps(tensor)
+        eps = epsilon(tensor)
         if tensor.device not in self._generators:
             self._generators[tensor.device] = torch.Generator(tensor.device).manual_seed(self._seed)
         signs = torch.empty(tensor.shape, dtype=torch.float32, device=tensor.device)
@@ -98,19 +98,22 @@ def _is_exact_on(arguments: list[Any]) -> bool:
             if x.is_complex() or not bool((x == x.round()).all()):
                 return False
             bound *= max(1.0, float(x.abs().max()))
-            limit, count = min(limit, 1 / _eps(x)), max(count, x.numel())
+            limit, count = min(limit, 1 / epsilon(x)), max(count, x.numel())
     return bound * count <= limit
 
 
-def _eps(x: Tensor) -> float:
+def epsilon(x: Tensor) -> float:
+    """The relative rounding error of a floating-point tensor; 0 for another one."""
     return torch.finfo(x.dtype).eps if _is_floating(x) else 0.0
 
 
-def rounding_noise(run: Callable[[], Tensor], *, exact: torch.dtype | None = None) -> float:
+def rounding_noise(
+    run: Callable[[], Tensor], *, exact: torch.dtype | None = None, if_exact: Callable[[], None] = lambda: None
+) -> float:
     """The largest relative difference between a run and the same run with perturbed rounding.
 
     `exact` is a dtype whose rounding is not looked at. Infinite if a perturbed run fails, or if it changes the shape
-    or the finite elements of the output.
+    or the finite elements of the output. `if_exact` is called if no operator of the run rounds to another dtype.
     """
     noises = []
     output: Tensor | None = None
@@ -123,10 +126,11 @@ def rounding_noise(run: Callable[[], Tensor], *, exact: torch.dtype | None = Non
             forget_compiled_code()
             return float("inf")
         if not mode.perturbed:
-            return _eps(perturbed)  # it is the run itself
+            if_exact()
+            return epsilon(perturbed)  # it is the run itself
         output = run() if output is None else output
         same_shape = perturbed.shape == output.shape
-        noises.append(max(_eps(output), relative_difference(output, perturbed) if same_shape else float("inf")))
+        noises.append(max(epsilon(output), relative_difference(output, perturbed) if same_shape else float("inf")))
     return max(noises)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import Node
-from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
 from orderproof.prover.logic.rewriting import evaluate
 from orderproof.prover.logic.terms import Term, as_term
+from orderproof.prover.recording.arguments import map_leaves
 from orderproof.prover.recording.loop_operators import LOOP_STACK, LOOP_STATE, loop_body, loop_count, loop_index
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import OpaqueNumber
@@ -29,17 +29,21 @@ def execute_open(graph: OpenGraph, inputs: Sequence[Tensor], sizes: Mapping[str,
     for condition in graph.conditions:
         if not condition.functions and not evaluate(condition, sizes, {}):
             return None
-    values = _values(graph, inputs, sizes)
-    if any(bool(values[question.node]) is not question.answer for question in graph.questions):
-        return None
-    return {name: values[node] for name, node in graph.outputs.items()}
-
-
-def _values(graph: OpenGraph, inputs: Sequence[Tensor], sizes: Mapping[str, int]) -> dict[Node, Any]:
     values: dict[Node, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    nodes = list(graph.graph.nodes)
     with torch.no_grad():
-        _run(graph, list(graph.graph.nodes), values, dict(sizes))
-    return values
+        if any(node.target is LOOP_STATE for node in nodes):  # whose nodes are not computed in graph order
+            _run(graph, nodes, values, dict(sizes))
+            nodes = []
+        for question in graph.questions:  # in graph order: another branch ends at the first other answer
+            if question.node not in values:
+                end = nodes.index(question.node) + 1
+                _run(graph, nodes[:end], values, dict(sizes))
+                nodes = nodes[end:]
+            if bool(values[question.node]) is not question.answer:
+                return None
+        _run(graph, nodes, values, dict(sizes))
+    return {name: values[node] for name, node in graph.outputs.items()}
 
 
 def _run(graph: OpenGraph, nodes: Sequence[Node], values: dict[Node, Any], sizes: dict[str, int]) -> None:
@@ -63,16 +67,16 @@ def _value(node: Node, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> 
         _, value, dim, _, _ = node.args
         return torch.stack(values[node.args[0]][value], dim)  # type: ignore[index, arg-type]
     arguments, options = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
-    arguments, options = pytree.tree_map(lambda x: _number(x, sizes), (arguments, options))
+    arguments, options = map_leaves((Term, OpaqueNumber), lambda x: _number(x, sizes), (arguments, options))
     if node.target is operator.getitem:
         return arguments[0][arguments[1]]
     return node.target(*arguments, **options)  # type: ignore[operator]
 
 
-def _number(value: Any, sizes: Mapping[str, int]) -> Any:
-    if isinstance(value, OpaqueNumber) or (isinstance(value, Term) and value.functions):
+def _number(value: Term | OpaqueNumber, sizes: Mapping[str, int]) -> Any:
+    if isinstance(value, OpaqueNumber) or value.functions:
         raise CaptureError(f"the number {value} is not known")
-    return evaluate(value, sizes, {}) if isinstance(value, Term) else value
+    return evaluate(value, sizes, {})
 
 
 def _run_loop(
