@@ -137,7 +137,8 @@ class ModelAdapter(ABC):
 
     def in_float64(self) -> Self:
         """The same model in float64."""
-        return self.with_module(copy.deepcopy(self.module).double())
+        wide = {id(p): _in_float64(p) for p in self.module.parameters() if _is_plain(p)}
+        return self.with_module(copy.deepcopy(self.module, wide).double())  # deepcopy takes these as copied
 
     def loaded_in(self, dtype: torch.dtype) -> Self:
         """The same weights as the library loads them in this dtype: computed tables are computed in it, not cast.
@@ -224,3 +225,13 @@ class ModelAdapter(ABC):
         Raises `UnsupportedCallError`.
         """
         raise UnsupportedCallError("its attention cannot be distributed over ranks")
+
+
+def _is_plain(parameter: nn.Parameter) -> bool:
+    """True for a parameter whose copy in float64 is its numbers in float64."""
+    strided = parameter.layout is torch.strided and not parameter.is_meta
+    return type(parameter) is nn.Parameter and strided and parameter.is_floating_point()
+
+
+def _in_float64(parameter: nn.Parameter) -> nn.Parameter:
+    return nn.Parameter(parameter.detach().to(torch.float64, copy=True), requires_grad=parameter.requires_grad)
