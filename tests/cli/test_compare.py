@@ -120,6 +120,15 @@ def test_a_dry_run_predicts_the_sweep_and_the_study_after_it(run: Run):
     assert "study tiny: 2 runs, 0 finished; the others take at most about" in err
 
 
+def test_a_quiet_study_is_not_timed_first(run: Run, monkeypatch: pytest.MonkeyPatch):
+    timed = []
+    monkeypatch.setattr(study_runner, "seconds_per_step", lambda job: timed.append(job) or 0.01)
+    assert run("compare", *SMALL)[0] == 0
+    assert timed == []
+    assert run("compare", *SMALL[:-1], "--store", "other")[0] == 0
+    assert len(timed) == 1
+
+
 def test_a_dry_run_refuses_a_store_that_is_a_file(run: Run):
     code, _, err = run("compare", *SMALL, "--dry-run", "--store", "tiny.yaml")
     assert code == 2

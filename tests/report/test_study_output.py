@@ -93,7 +93,7 @@ def test_the_conclusion_has_two_sentences_that_the_intervals_allow():
     )
     assert "a (" in second
     assert "cannot be distinguished from b (" in second
-    assert second.endswith("and is better than the 1 others.")
+    assert second.endswith("and is better than the other one.")
     few = study(*(one.model_copy(update={"seeds": 5}) for one in solved))
     assert conclusion(few).endswith("With 5 seeds (10 are needed) the cells are not ranked.")
 

@@ -83,9 +83,11 @@ def compare(
         executor = make_engine(engine, workers=workers)
         run_tracker = None if tracker is None else Tracker(tracker, study=config.name)
         results = stack.enter_context(_readonly_store(store)) if dry_run else _open_store(store)
-        sweep = plan_sweep(config, results, progress=report_progress)
-        sweep_is_left = sweep is not None and bool(sweep.remaining_runs)
-        plan = plan_study(config, results, progress=report_progress) if dry_run or not sweep_is_left else None
+        predict = not quiet
+        sweep = plan_sweep(config, results, progress=report_progress, predict=predict)
+        sweep_is_left = bool(sweep and sweep.remaining_runs)
+        planned = dry_run or not sweep_is_left
+        plan = plan_study(config, results, progress=report_progress, predict=predict) if planned else None
     if not quiet:
         for part, what in ((sweep, "sweep of learning rates, "), (plan, "")):
             if part is not None:
@@ -96,7 +98,7 @@ def compare(
         if _run_sweep(sweep, results, executor, quiet=quiet):
             raise typer.Exit(2)
         with progress(quiet=quiet) as report_progress:
-            plan = plan_study(config, results, progress=report_progress)
+            plan = plan_study(config, results, progress=report_progress, predict=predict)
         if not quiet:
             _print_plan(plan, executor.workers)
     assert plan is not None

@@ -45,7 +45,7 @@ class StudyPlan:
     remaining_runs: tuple[RunConfig, ...]
     """The runs that are not in the store."""
     seconds: float
-    """The predicted time for one worker, if every run needs all its steps; from a few steps of each job."""
+    """The predicted time for one worker, if every run needs all its steps; 0 if it was not predicted."""
     sweep: Mapping[str, tuple[SweepPoint, ...]] = field(default_factory=dict)
     """The learning rates that were tried, by `RunConfig.sweep_id`, best first."""
 
@@ -60,21 +60,26 @@ class StudyPlan:
         return any(run.solved is not None for run in self.remaining_runs)
 
 
-def plan_sweep(study: StudyConfig, store: ResultStore, *, progress: ProgressCallback) -> StudyPlan | None:
+def plan_sweep(
+    study: StudyConfig, store: ResultStore, *, progress: ProgressCallback, predict: bool = True
+) -> StudyPlan | None:
     """The sweep of learning rates before a study; None without one. Raises `StoreError` for results of other code."""
     runs = study.sweep_runs()
-    return _plan(study, runs, store, progress=progress) if runs else None
+    return _plan(study, runs, store, progress=progress, predict=predict) if runs else None
 
 
-def plan_study(study: StudyConfig, store: ResultStore, *, progress: ProgressCallback) -> StudyPlan:
-    """Find the runs that are left and time a few steps of each cell. Raises `StoreError` for results of other code.
+def plan_study(
+    study: StudyConfig, store: ResultStore, *, progress: ProgressCallback, predict: bool = True
+) -> StudyPlan:
+    """Find the runs that are left and time a few steps of each job. Raises `StoreError` for results of other code.
 
-    Where the sweep of a cell is not finished, its runs have the learning rate of the settings.
+    Where the sweep of a cell is not finished, its runs have the learning rate of the settings. Without ``predict``,
+    nothing is timed.
     """
     results = {run_id: result for run_id, (_, result) in store.results().items()}
     points = sweep_points((run for run in study.sweep_runs() if run.id in results), results)
     chosen = {sweep_id: tried[0].learning_rate for sweep_id, tried in points.items()}
-    return _plan(study, study.runs(chosen), store, progress=progress, sweep=points)
+    return _plan(study, study.runs(chosen), store, progress=progress, predict=predict, sweep=points)
 
 
 def _plan(
@@ -83,6 +88,7 @@ def _plan(
     store: ResultStore,
     *,
     progress: ProgressCallback,
+    predict: bool,
     sweep: Mapping[str, tuple[SweepPoint, ...]] | None = None,
 ) -> StudyPlan:
     results = store.results()
@@ -94,21 +100,26 @@ def _plan(
             f"{current}), which cannot be compared; pass another --store"
         )
     remaining = [run for run in runs if run.id not in results]
-    known: dict[tuple[str, int], float] = {}
-    seconds = 0.0
-    for number, job in enumerate(waiting := jobs(remaining)):
-        key = (job[0].batch_id, len(job))  # of jobs whose steps take the same time
-        if key not in known:
-            progress("predicting the cost", number, len(waiting))
-            known[key] = job[0].steps * seconds_per_step(job)
-        seconds += known[key]
     return StudyPlan(
         study=study,
         runs=tuple(runs),
         remaining_runs=tuple(remaining),
-        seconds=seconds,
+        seconds=predicted_seconds(jobs(remaining), progress=progress) if predict else 0.0,
         sweep=sweep or {},
     )
+
+
+def predicted_seconds(remaining: list[Job], *, progress: ProgressCallback) -> float:
+    """The time of these jobs, one after the other, if every run needs all its steps."""
+    known: dict[tuple[str, int], float] = {}
+    seconds = 0.0
+    for number, job in enumerate(remaining):
+        key = (job[0].batch_id, len(job))  # of jobs whose steps take the same time
+        if key not in known:
+            progress("predicting the cost", number, len(remaining))
+            known[key] = job[0].steps * seconds_per_step(job)
+        seconds += known[key]
+    return seconds
 
 
 def seconds_per_step(job: Job) -> float:

@@ -70,7 +70,8 @@ def _longer_sentence(study: Study) -> str:
     if not tied:
         return f"{text}, and is better than every other compared cell."
     worse = len(cells) - 1 - len(tied)
-    beyond = f" and is better than the {worse} others" if worse else ""
+    others = "the other one" if worse == 1 else f"the {worse} others"
+    beyond = f" and is better than {others}" if worse else ""
     return f"{text}, cannot be distinguished from {_with_scores(tied, _value)}{beyond}."
 
 
