@@ -25,6 +25,7 @@ from orderproof.prover.counterexample import Executor
 from orderproof.prover.execution import execute, execute_nodes
 from orderproof.prover.export.exporter import model_source_location
 from orderproof.prover.float64_parameters import Float64Parameters
+from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.seeded_random import seeded_random
 
 MOST_KNOWN_NUMBERS = 4_000_000  # in the outputs of runs that are remembered
@@ -58,6 +59,7 @@ class SubjectExecution:
     float64_failure: str = field(default="", init=False)  # why its copy could not be run in float64
     graph_float64_failure: str = field(default="", init=False)  # why its graph could not be run in float64
     _copies: dict[Executor, nn.Module] = field(default_factory=dict, init=False, repr=False)
+    _reached: dict[nn.Module, ReachableState] = field(default_factory=dict, init=False, repr=False)
     _known: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict, init=False, repr=False)
     _exact: set[Hashable] = field(default_factory=set, init=False, repr=False)  # runs in float64 throughout
     graph_inputs: tuple[Tensor, ...] = field(default=(), repr=False)
@@ -144,14 +146,20 @@ class SubjectExecution:
         if executor != "model":
             inputs = tuple(x.double() if x.is_floating_point() else x for x in inputs)
         try:
-            restored = restored_state(module) if self.restores_state else state_as_recorded(module, self.captured)
-            with torch.no_grad(), restored:
+            restores = self.restores_state or changes_state(self.captured)
+            with torch.no_grad(), restored_state(module, self._state_of(module)) if restores else nullcontext():
                 return named_tensors(module(*[x.clone() for x in inputs]))
         except Exception as error:
             if executor != "model":  # a module that names float32 in its code does not run in float64
                 where = model_source_location(traceback.extract_tb(error.__traceback__))
                 self.float64_failure = f"a float64 copy of the model fails: {failure_reason(error)}{where}"
             raise
+
+    def _state_of(self, module: nn.Module) -> ReachableState:
+        """What a module reaches. Each run leaves it as it was, and a walk may take longer than a run."""
+        if module not in self._reached:
+            self._reached[module] = reachable_state(module)
+        return self._reached[module]
 
     def _fits(self, inputs: tuple[Tensor, ...]) -> bool:
         assert self.captured is not None
