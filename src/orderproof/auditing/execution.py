@@ -156,7 +156,7 @@ class SubjectExecution:
             raise
 
     def _state_of(self, module: nn.Module) -> ReachableState:
-        """What a module reaches. Each run leaves it as it was, and a walk may take longer than a run."""
+        """The state of a module. Each run leaves it as it was, and a walk may take longer than a run."""
         if module not in self._reached:
             self._reached[module] = reachable_state(module)
         return self._reached[module]

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import sympy
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from orderproof.prover.recording.module_state import preserved_state
 
@@ -30,4 +31,18 @@ def test_a_generator_that_is_used_is_named_and_restored(name: str) -> None:
 def test_a_call_that_draws_nothing_changes_nothing() -> None:
     with preserved_state(nn.Linear(2, 2)) as changed:
         pass
+    assert changed.names == []
+
+
+class Symbolic(nn.Module):
+    """Reaches a library that torch's open sizes change while a call is recorded."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * len(sympy.S._classes_to_install)
+
+
+def test_the_registries_of_sympy_are_not_restored() -> None:
+    with preserved_state(Symbolic()) as changed:
+        sympy.S.register(type("NumberOfThisTest", (sympy.Basic,), {}))
+    assert sympy.S._classes_to_install.pop("NumberOfThisTest") is not None
     assert changed.names == []

@@ -42,7 +42,8 @@ _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and
 _SCALARS = (int, float, complex, str, bytes, bool)
 _LEAVES = (*_SCALARS, type(None), torch.dtype, torch.device, torch.Size)
 _DEFINITIONS = (ModuleType, type, FunctionType, BuiltinFunctionType)  # importing one of them is no state
-_LIBRARIES = ("torch", "orderproof", "logging", "importlib", "unittest")  # whose objects hold no state of the model
+_CHANGED_BY_RECORDINGS = ("orderproof", "sympy", "mpmath")  # sympy registers the numbers of torch's open sizes
+_LIBRARIES = ("torch", *_CHANGED_BY_RECORDINGS, "logging", "importlib", "unittest")  # hold no state of the model
 _FUNCTION_OF_C = ctypes._CFuncPtr  # type: ignore[attr-defined]
 _MISSING = object()
 
@@ -244,8 +245,8 @@ class _Walk:
 
     def _module(self, path: str, module: ModuleType) -> None:
         """The variables of a Python module: by value in a library, followed in the code of a model."""
-        if module.__name__.partition(".")[0] == "orderproof":
-            return  # the recording itself changes them
+        if module.__name__.partition(".")[0] in _CHANGED_BY_RECORDINGS:
+            return
         variables = vars(module)
         self.add(
             module.__name__,
