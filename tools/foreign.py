@@ -35,6 +35,7 @@ INTRODUCTION = """# Modules of other packages
 Written by `python tools/foreign.py`; not edited by hand. Each law is decided by `audit` and compared with the truth,
 which runs in float64 establish without orderproof: a law that a run contradicts is false, any other counts as true. The
 first output of a module is judged."""
+NOT_APPLICABLE = "does not apply"  # a law that is named and applies to no output is undecided, for that reason
 RIGHT, UNDECIDED, WRONG, FALSE_PROOF, FAILED = "right", "undecided", "wrong", "false proof", "failed"
 
 
@@ -54,10 +55,10 @@ class Judgement:
         """The verdict compared with the truth."""
         if self.verdict == "error":
             return FAILED
+        if self.verdict == "not_applicable" or self.reason.startswith(NOT_APPLICABLE):
+            return RIGHT if self.truth is None else WRONG
         if self.verdict == "undecided":
             return UNDECIDED
-        if self.verdict == "not_applicable":
-            return RIGHT if self.truth is None else WRONG
         if self.verdict == "proved":
             return RIGHT if self.truth else FALSE_PROOF
         return RIGHT if self.truth is False else WRONG
@@ -153,7 +154,8 @@ def page(found: Sequence[Judgement]) -> str:
 
 def _cell(one: Judgement) -> str:
     truth = {True: "holds", False: "fails", None: "has no meaning"}[one.truth]
-    text = f"{one.verdict.replace('_', ' ')}, {truth}"
+    verdict = "not applicable" if one.reason.startswith(NOT_APPLICABLE) else one.verdict.replace("_", " ")
+    text = f"{verdict}, {truth}"
     return text if one.result == RIGHT else f"**{text}**"
 
 
