@@ -243,7 +243,7 @@ def test_where_no_length_is_beyond_training_the_trained_ones_are_compared():
 def test_the_metadata_of_a_study():
     found = study_of(
         run(),
-        proved={"rotary": ["causal"]},
+        proved={"rotary": ["causal", "causal"]},
         command="orderproof compare a_study",
         versions={"torch": "2"},
         machine={"cores": "2"},

@@ -60,7 +60,7 @@ def summarise(
     ``exhaustive`` is true where a run was tested on every row of a length, so that its score has no sampling error.
     """
     grouped = group_cells(runs)
-    laws = {label: tuple(names) for label, names in (proved or {}).items()}
+    laws = {label: tuple(dict.fromkeys(names)) for label, names in (proved or {}).items()}  # once, for all calls
     if unknown := sorted(laws.keys() - grouped.keys()):
         raise UsageError(f"expected laws for cells named {', '.join(grouped)}; got some for {', '.join(unknown)}")
     for run in runs:
