@@ -12,6 +12,8 @@ from orderproof.records.study import Cell, Difference, Study
 
 CLAIM_SEEDS = 10
 """Seeds from which cells are ranked."""
+NAMED_CELLS = 5
+"""Cells that a sentence lists with their scores; it counts more of them."""
 
 
 def conclusion(study: Study) -> str:
@@ -68,7 +70,9 @@ def _longer_sentence(study: Study) -> str:
     score = "lowest" if study.measure == "nats" else "highest"
     text = f"{where} {_with_scores([best], _value)} has the {score} score"
     if not tied:
-        return f"{text}, and is better than every other compared cell."
+        rest = cells[1:]
+        named = _with_scores(rest, _value) if len(rest) <= NAMED_CELLS else "every other compared cell"
+        return f"{text}, and is better than {named}."
     worse = len(cells) - 1 - len(tied)
     others = "the other one" if worse == 1 else f"the {worse} others"
     beyond = f" and is better than {others}" if worse else ""
