@@ -20,9 +20,10 @@ from orderproof.auditing.call_variants import (
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.findings import undecide
 from orderproof.auditing.implied_expectation import expected_as_in_proved_call
+from orderproof.auditing.output_axes import token_layouts
 from orderproof.auditing.restored_state import changes_state, restored_state
 from orderproof.auditing.witness import COMPARED_CHANGES, WitnessSearch
-from orderproof.laws import ProvedLaw
+from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.recording.reachable_state import reachable_state
@@ -76,18 +77,34 @@ def _agrees(context: AuditContext, law: ProvedLaw, finding: Finding, call: Other
     if isinstance(recorded, str):
         return None
     dims = recorded.for_law(own).dims_for(own, finding.output)
+    of_one_call = recorded.export_failure is None and changes_state(recorded.captured)
     parts = own.subrelations(call.runs.runnable.batch_size)
     agrees = None
     for part in (parts[k] for k in evenly_spaced(len(parts), COMPARED_CHANGES)):
-        search = WitnessSearch(call.runs, part, finding.output, dims, None)
-        length = call.length or search.context.length
-        of_one_call = recorded.export_failure is None and changes_state(recorded.captured)
-        found = (search.with_restored_state() if of_one_call else search).compare_at(length)
-        if found is False and not of_one_call and search.with_restored_state().compare_at(length) is not False:
+        found = _agrees_in_a_layout(call, part, finding.output, dims, restores_state=of_one_call)
+        if (
+            found is False
+            and not of_one_call
+            and _agrees_in_a_layout(call, part, finding.output, dims, restores_state=True) is not False
+        ):
             return "state"
         if found is not None:
             agrees = found
         if agrees is False:
+            break
+    return agrees
+
+
+def _agrees_in_a_layout(
+    call: OtherCall, law: ProvedLaw, output: str, dims: tuple[TokenDim, ...], *, restores_state: bool
+) -> bool | None:
+    """The same in a layout of the output: entries that are no tokens may precede or follow them."""
+    agrees = None
+    for layout in token_layouts(dims):
+        search = WitnessSearch(call.runs, law, output, layout, None)
+        search = search.with_restored_state() if restores_state else search
+        agrees = search.compare_at(call.length or search.context.length)
+        if agrees is not False:
             break
     return agrees
 

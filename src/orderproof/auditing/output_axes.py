@@ -135,3 +135,8 @@ def _grown_shapes(context: AuditContext) -> list[dict[str, Shape]]:
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
         context.note(f"the model could not be called at other lengths: {failure_reason(error)}")
         return []
+
+
+def token_layouts(dims: tuple[TokenDim, ...]) -> list[tuple[TokenDim, ...]]:
+    """The layouts of an output with more entries than tokens: the others precede the tokens, or follow them."""
+    return list(dict.fromkeys([dims, tuple(t if t.is_known else TokenDim(t.dim) for t in dims)]))

@@ -22,6 +22,7 @@ from orderproof.auditing.implied_expectation import (
 )
 from orderproof.auditing.open_entry_map import with_open_entry_map
 from orderproof.auditing.other_calls import compare_other_calls
+from orderproof.auditing.output_axes import token_layouts
 from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
 from orderproof.auditing.relations import combine_relations
 from orderproof.auditing.remedies import with_remedy
@@ -226,11 +227,6 @@ def _best_token_layout(
     if proved and (done.law.permutes_tokens or len(proved) == len(missing)):
         return proved[0], ""
     return dims, missing[dims] or next(lack for lack in missing.values() if lack is not None)
-
-
-def token_layouts(dims: tuple[TokenDim, ...]) -> list[tuple[TokenDim, ...]]:
-    """The layouts of an output with more entries than tokens: the others precede the tokens, or follow them."""
-    return list(dict.fromkeys([dims, tuple(t if t.is_known else TokenDim(t.dim) for t in dims)]))
 
 
 def _unproved_finding(

@@ -1,0 +1,31 @@
+"""Outputs with an entry that is no token, before or after the tokens."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof import prove
+
+
+class WithSummary(nn.Module):
+    """Attention without positions, and the mean of all tokens as one more entry."""
+
+    def __init__(self, *, first: bool) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+        self.first = first
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        seen = (q @ k.mT).softmax(-1) @ v
+        mean = seen.mean(1, keepdim=True)
+        return torch.cat([mean, seen] if self.first else [seen, mean], dim=1)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_calls_with_other_rows_agree_wherever_the_other_entry_is(first: bool) -> None:
+    finding = prove(WithSummary(first=first), "permutation", inputs=torch.randn(2, 7, 8))
+    assert finding.verdict == "proved"
+    assert 1 in finding.scope.compared_rows
