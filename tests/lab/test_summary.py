@@ -219,6 +219,14 @@ def test_runs_that_agree_have_the_interval_of_all_their_test_rows_unless_every_r
     assert (exact.lengths[0].low, exact.lengths[0].high) == (1.0, 1.0)
 
 
+def test_the_interval_of_all_rows_contains_a_mean_that_drops_the_only_seed_with_right_answers():
+    runs = [run(s, scores=(1.0, 1.0, 0.2 if s == 0 else 0.0)) for s in range(10)]
+    (cell,) = study_of(*runs).cells
+    low, high = BinomialAccuracy(right=20, scored=1000).interval()
+    assert low > 0
+    assert (cell.lengths[2].low, cell.lengths[2].iqm, cell.lengths[2].high) == (0.0, 0.0, high)
+
+
 def test_a_length_shorter_than_those_trained_is_not_beyond_them():
     runs = [run(scores=s, encoding=e, train_lengths=[8, 8]) for s, e in (((0, 0.5, 1), "none"), ((1, 0.5, 0), "t5"))]
     for each in runs:

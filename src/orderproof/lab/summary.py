@@ -245,7 +245,9 @@ def _lengths(
             above = sum(BinomialAccuracy(right=p["right"], scored=p["scored"]).exceeds(ceiling) for p in points)
         scored = sum(point["scored"] for point in points)
         if counted and interval.low[k] == interval.high[k] and not exhaustive(runs[0], length):
-            interval.low[k], interval.high[k] = BinomialAccuracy(right=right or 0, scored=scored).interval()
+            low, high = BinomialAccuracy(right=right or 0, scored=scored).interval()
+            # A seed that the mean drops can move this interval of all rows away from it.
+            interval.low[k], interval.high[k] = min(low, interval.value[k]), max(high, interval.value[k])
         length_points.append(
             LengthPoint(
                 length=length, in_training_range=points[0]["trained"], **_interval_fields(interval, k), ceiling=ceiling,
