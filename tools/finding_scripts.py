@@ -23,6 +23,7 @@ DYNAMIC_ROPE = 'arch:llama?rope_parameters={"rope_theta":10000.0,"rope_type":"dy
 SCRIPTS = {  # the name of the script: the law and the subject
     "aimv2_text_causal": ("causal", "arch:aimv2_text_model"),
     "bamba_positions": ("cached_decoding", "arch:bamba"),
+    "canine_padding": ("padding", "arch:canine"),
     "canine_rows": ("batch_composition", "arch:canine"),
     "convbert_padding": ("padding", "arch:convbert"),
     "deepseek_v4_padding": ("padding", "arch:deepseek_v4"),

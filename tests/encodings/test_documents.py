@@ -111,20 +111,20 @@ def test_restarting_positions_without_document_ids_are_rejected(name: str, causa
 
 
 DOCUMENTS = positions.document_ids(BOUNDARIES)
-REAL = torch.tensor([[True] * 6 + [False] * 3, [False] * 2 + [True] * 7])
+REAL_TOKENS = torch.tensor([[True] * 6 + [False] * 3, [False] * 2 + [True] * 7])
 REFUSED = {
     "packed": (positions.packed(BOUNDARIES), {}),
     "packed in one row of two": (torch.stack([positions.arange(9), positions.packed(BOUNDARIES)]), {}),
-    "pads that nothing hides": (positions.from_mask(REAL), {}),
+    "pads that nothing hides": (positions.from_mask(REAL_TOKENS), {}),
     "two documents under one number": (positions.packed(BOUNDARIES), {"q_document_ids": DOCUMENTS // 2}),
     "a mask that leaves documents together": (positions.packed(BOUNDARIES), {"mask": torch.ones(9, 9).tril().bool()}),
-    "packed real tokens among pads": (positions.packed(BOUNDARIES), {"padding_mask": REAL}),
+    "packed real tokens among pads": (positions.packed(BOUNDARIES), {"padding_mask": REAL_TOKENS}),
 }
 ACCEPTED = {
     "numbered": (positions.packed(BOUNDARIES), {"q_document_ids": DOCUMENTS}),
     "numbered anyhow": (positions.packed(BOUNDARIES), {"q_document_ids": torch.tensor([5] * 4 + [-1] + [3] * 4)}),
     "kept apart by a mask": (positions.packed(BOUNDARIES), {"mask": DOCUMENTS[:, None] == DOCUMENTS}),
-    "pads that are hidden": (positions.from_mask(REAL), {"padding_mask": REAL}),
+    "pads that are hidden": (positions.from_mask(REAL_TOKENS), {"padding_mask": REAL_TOKENS}),
     "documents and pads": (
         positions.from_document_ids(DOCUMENTS),
         {"q_document_ids": DOCUMENTS, "padding_mask": torch.arange(9).expand(2, 9) != 8},

@@ -197,7 +197,7 @@ def causal_proof(layers: int = 4) -> Report:
     )
 
 
-REAL = "over the real numbers"
+OVER_REALS = "over the real numbers"
 SMALL_SCORES = "scores are small compared with the mask"
 
 
@@ -207,14 +207,14 @@ def theorems() -> Report:
     scope = Scope(length=7, assumptions=(RECORDED_CALL_ASSUMPTION, SMALL_SCORES, "of one call: the call changes steps"))
     unlimited = Theorem(
         proved=True, covers=("no attention mask", "every attention mask (at its real tokens)"),
-        assumptions=(REAL, SMALL_SCORES),
+        assumptions=(OVER_REALS, SMALL_SCORES),
     )  # fmt: skip
     limited = Theorem(
-        proved=True, greatest_length=2048, every_depth=True, covers=("every attention mask",), assumptions=(REAL,)
+        proved=True, greatest_length=2048, every_depth=True, covers=("every attention mask",), assumptions=(OVER_REALS,)
     )  # fmt: skip
     conditional = Theorem(
         proved=True, least_length=3, greatest_length=128, covers=("every layout of documents", "every mask in them"),
-        conditions=("tokens - 2*batch <= 0", "batch <= 8"), assumptions=(REAL,),
+        conditions=("tokens - 2*batch <= 0", "batch <= 8"), assumptions=(OVER_REALS,),
     )  # fmt: skip
     open_only = Theorem(proved=False, reason="aten.fft_fft.default (mixer): it has no rule")
     findings = [
@@ -233,7 +233,7 @@ def theorem_of_rows() -> Report:
         proved=True,
         open_length=False,
         conditions=("batch >= 4",),
-        assumptions=(REAL,),
+        assumptions=(OVER_REALS,),
         reason="it runs for 23 tokens only",
     )
     report = theorems()

@@ -112,7 +112,7 @@ def test_the_summary_starts_with_what_is_proved_for_every_length():
 
 def test_assumptions_of_a_theorem_come_first_and_each_is_said_once():
     assumed = phrases.assumptions(one("OP201"))
-    assert list(assumed) == [examples.REAL, examples.SMALL_SCORES, "of one call: the call changes steps"]
+    assert list(assumed) == [examples.OVER_REALS, examples.SMALL_SCORES, "of one call: the call changes steps"]
     assert RECORDED_CALL_ASSUMPTION in phrases.assumptions(one("OP204"))
     assert unwrapped(printed(examples.theorems(), width=200)).count(examples.SMALL_SCORES) == 1
 
