@@ -37,3 +37,9 @@ def test_the_command_line_states_a_mask(run: Run, tmp_path: Path) -> None:
 def test_a_malformed_mask_is_refused_before_anything_is_loaded(run: Run) -> None:
     code, _, err = run("audit", "no_such_file.py:build", "--mask", "keep=tokens")
     assert (code, "expected a mask as NAME, NAME=real, NAME=pads or none" in err) == (2, True)
+
+
+def test_a_mask_of_a_model_of_transformers_is_refused_in_one_line(run: Run) -> None:
+    code, _, err = run("audit", "arch:llama", "--tiny", "--mask", "keep")
+    said = "expected file.py:name or file.onnx with mask; arch:llama states its own inputs"
+    assert (code, said in err) == (2, True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orderproof.errors import UsageError
-from orderproof.subject_spec import ONNX_SUFFIX, Layout, check_spec, kind_assumption, object_location
+from orderproof.subject_spec import Layout, check_spec, kind_assumption
 
 if TYPE_CHECKING:
     from orderproof.models import Subject
@@ -22,10 +22,10 @@ def check_subject(spec: str | None, *, tiny: bool, attention: str | None, layout
             raise UsageError("expected an architecture, arch:NAME, with --tiny; the bundled model has one size")
         if layout.stated:
             raise UsageError(f"expected file.py:name with {layout.stated}; the axes of the bundled model are known")
-    elif not layout.stated or spec.lower().endswith(ONNX_SUFFIX):
-        check_spec(spec, tiny=tiny, attention=attention, allow_network=allow_network)
     else:
-        object_location(spec)
+        form = check_spec(spec, tiny=tiny, attention=attention, allow_network=allow_network)
+        if layout.stated and form not in ("object", "onnx"):
+            raise UsageError(f"expected file.py:name or file.onnx with {layout.stated}; {spec} states its own inputs")
 
 
 def load_subject(
