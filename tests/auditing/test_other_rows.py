@@ -187,7 +187,7 @@ def test_pads_are_where_their_layout_says() -> None:
 
 
 class Counter(WithoutMask):
-    """It adds to its logits the number of its calls so far, of which it counts those with at least so many tokens."""
+    """A buffer counts the calls with at least ``least`` tokens, and is added to the logits."""
 
     def __init__(self, least: int) -> None:
         super().__init__(_never)

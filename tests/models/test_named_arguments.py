@@ -151,3 +151,14 @@ def test_a_stated_mask_is_read_from_text() -> None:
 
 def test_a_proof_of_one_law_takes_the_statement_too() -> None:
     assert prove(Visible(), "padding", inputs=IDS, mask="keep").verdict == "proved"
+
+
+@pytest.mark.parametrize("stated", [{"mask": "keep"}, {"position_ids": "keep"}])
+def test_an_argument_that_an_example_input_gives_cannot_be_stated(stated: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="expected an argument that no example input gives; 'keep' is input 1"):
+        from_module(Visible(), (IDS, torch.ones(2, 7)), **stated)
+
+
+def test_a_mask_among_the_example_inputs_is_not_taken_for_another_one() -> None:
+    notes = from_module(MarksPads(), (IDS, torch.zeros(2, 7))).notes
+    assert not any("padding mask" in note for note in notes)

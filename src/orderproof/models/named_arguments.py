@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from orderproof.errors import UsageError
-from orderproof.models.forward_arguments import arguments_of_forward
+from orderproof.models.forward_arguments import PassesKeywordsOn, arguments_of_forward
 from orderproof.models.mask_argument import (
     KNOWN_MASKS,
     MaskArgument,
@@ -95,25 +95,41 @@ def named_arguments(calls: ModuleCalls, layout: Layout, call: Call) -> NamedArgu
             f"expected tokens along axis 1 of the first input with {stated}, which is [row, token]; they run along "
             f"axis {call.examples.axes[0]}"
         )
-    return NamedArguments(_mask(calls, layout, call), _position_ids(calls.module, layout))
+    given = _given_by_place(calls.module, len(call.examples.tensors))
+    mask = _mask(calls, layout, call, given)
+    return NamedArguments(mask, _position_ids(calls.module, layout, given))
 
 
-def _mask(calls: ModuleCalls, layout: Layout, call: Call) -> MaskArgument | None:
+def _given_by_place(module: nn.Module, count: int) -> tuple[str, ...]:
+    """The names of the arguments that the example inputs give."""
+    return () if isinstance(module, PassesKeywordsOn) else tuple(arguments_of_forward(module))[:count]
+
+
+def _refuse_given(name: str, given: Sequence[str]) -> None:
+    if name in given:
+        raise UsageError(f"expected an argument that no example input gives; {name!r} is input {given.index(name)}")
+
+
+def _mask(calls: ModuleCalls, layout: Layout, call: Call, given: Sequence[str]) -> MaskArgument | None:
     if layout.mask is not None:
         stated = parse_stated_mask(layout.mask)
-        return None if stated is None else stated_mask_argument(calls, stated, call)
+        if stated is None:
+            return None
+        _refuse_given(stated.name, given)
+        return stated_mask_argument(calls, stated, call)
     known = known_mask_argument(calls.module)
     if known is not None or tuple(call.examples.axes) != (1,):
-        return known
+        return None if known is None or known.name in given else known
     return derived_mask_argument(calls, call)
 
 
-def _position_ids(module: nn.Module, layout: Layout) -> str | None:
+def _position_ids(module: nn.Module, layout: Layout, given: Sequence[str]) -> str | None:
     if layout.position_ids is None:
         accepted = arguments_of_forward(module)
-        return next((name for name in POSITION_IDS if name in accepted), None)
+        return next((name for name in POSITION_IDS if name in accepted and name not in given), None)
     if layout.position_ids == NO_ARGUMENT:
         return None
+    _refuse_given(layout.position_ids, given)
     if not accepts_keyword(module, layout.position_ids):
         raise UsageError(
             f"expected an argument of forward({', '.join(arguments_of_forward(module))}) that takes position ids, or "
