@@ -16,7 +16,7 @@ from tests.interruptible import start_interruptible
 
 SCRIPT = """
 import os, sys, time
-from orderproof.atlas import row, runner
+from orderproof.atlas import row, runner, worker
 from orderproof.cli import atlas, main
 
 def make(name, attention, law_seconds):
@@ -25,7 +25,7 @@ def make(name, attention, law_seconds):
     time.sleep(0.25)
     return row.empty_row(name, attention)
 
-runner.warm_up = lambda: None
+worker.warm_up = lambda: None
 atlas.check_spec = lambda spec: None  # the names are made up
 runner.select_architectures = lambda names: tuple(names)
 row.make_row = make

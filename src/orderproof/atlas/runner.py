@@ -1,6 +1,6 @@
 """Audits a tiny version of every architecture that transformers knows, one process each.
 
-    names -> those without a row in the store -> one forked process each -> a row, written to disk at once
+    names -> those without a row in the store -> one process each, by an engine -> a row, written to disk at once
 
 A run that is killed loses only the architectures it was auditing; the next run with the same store audits them again.
 A finished row is repeated only if it failed for time or memory and the limit is higher now.
@@ -8,21 +8,17 @@ A finished row is repeated only if it failed for time or memory and the limit is
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import torch
-from torch import nn
-
 from orderproof.atlas import row as atlas_row
 from orderproof.atlas.document import AtlasDocument, build_document
+from orderproof.atlas.engines.engine import RowTask, started_engine
 from orderproof.atlas.row import AtlasRow
 from orderproof.atlas.store import AtlasStore
-from orderproof.atlas.worker import AtlasWorker, Limits, frozen_gc
-from orderproof.auditing.api import audit
+from orderproof.atlas.worker import Limits, RowRequest
 from orderproof.errors import UsageError
 from orderproof.models.hf.architectures import known_architectures
 from orderproof.signals import sigint_blocked
@@ -35,18 +31,19 @@ ProgressCallback = Callable[[Sequence[str], int, int], None]
 
 @dataclass(frozen=True)
 class AtlasRequest:
-    """The architectures of a run, the attention backend and the limits."""
+    """The architectures of a run, the attention backend, the engine and the limits."""
 
     names: tuple[str, ...]
     attention: str | None = None
-    workers: int = 1
+    workers: int | None = None  # by default of the engine
+    engine: str = "local"
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         for option, value in (
             ("--workers", self.workers), ("--timeout", self.limits.seconds), ("--memory", self.limits.memory_gib),
         ):  # fmt: skip
-            if value <= 0:
+            if value is not None and value <= 0:
                 raise UsageError(f"expected {option} above 0; got {value:g}")
 
 
@@ -60,21 +57,10 @@ def select_architectures(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(selected)) or known
 
 
-def warm_up() -> None:
-    """Import what every worker needs, once. This process and its workers compute on one thread from now on."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    torch.set_num_threads(1)
-    known_architectures()
-    import transformers.masking_utils
-    import transformers.modeling_utils  # noqa: F401
-
-    audit(nn.Linear(4, 4), inputs=(torch.zeros(2, 7, 4),))  # the first export imports many modules
-
-
 def update_store(
     request: AtlasRequest, store: AtlasStore, progress: ProgressCallback = lambda running, done, total: None
 ) -> None:
-    """Add the missing rows to the store. Raises `UsageError`; a KeyboardInterrupt stops the workers first."""
+    """Add the missing rows to the store. Raises `UsageError`; a KeyboardInterrupt stops unfinished rows first."""
     queue: deque[str] = deque()
     known: set[str] = set()
     for name in request.names:
@@ -82,34 +68,33 @@ def update_store(
         _enqueue(_canonical_name(name, request, store), known, queue, request, store)
     if not queue:
         return
-    warm_up()
-    running: list[AtlasWorker] = []
-    with frozen_gc():
+    running: list[RowTask] = []
+    with started_engine(request.engine, workers=request.workers, close_in_child=store.close) as engine:
         try:
             while queue or running:
-                while queue and len(running) < request.workers:
+                while queue and len(running) < engine.workers:
                     with sigint_blocked():
-                        running.append(_start(queue.popleft(), request, store))
-                progress(
-                    [worker.empty_row.name for worker in running], len(known) - len(queue) - len(running), len(known)
-                )
+                        running.append(engine.start(RowRequest(
+                            name=queue.popleft(), attention=request.attention, limits=request.limits,
+                        )))  # fmt: skip
+                progress([task.empty_row.name for task in running], len(known) - len(queue) - len(running), len(known))
                 time.sleep(POLL_INTERVAL)
                 for row in _finished(running, store):
                     _enqueue(row.alias_of or row.name, known, queue, request, store)
         finally:
-            for worker in running:
-                worker.stop()
+            for task in running:
+                task.stop()
     progress([], len(known), len(known))
 
 
-def _finished(running: list[AtlasWorker], store: AtlasStore) -> Iterator[AtlasRow]:
-    """The rows of the workers that have ended, each written to disk before it is returned."""
-    for worker in [*running]:
+def _finished(running: list[RowTask], store: AtlasStore) -> Iterator[AtlasRow]:
+    """The rows that are made, each written to disk before it is returned."""
+    for task in [*running]:
         with sigint_blocked():
-            row = worker.poll()
+            row = task.poll()
             if row is None:
                 continue
-            running.remove(worker)
+            running.remove(task)
             store.append(row)
         yield row
 
@@ -120,16 +105,6 @@ def _enqueue(name: str, known: set[str], queue: deque[str], request: AtlasReques
         known.add(name)
         if not _is_finished(name, request, store):
             queue.append(name)
-
-
-def _start(name: str, request: AtlasRequest, store: AtlasStore) -> AtlasWorker:
-    empty_row = atlas_row.empty_row(name, request.attention)
-    limits = request.limits
-
-    def make_row() -> AtlasRow:
-        return atlas_row.make_row(name, request.attention, limits.law_seconds)
-
-    return AtlasWorker(empty_row, make_row, limits, store.close)
 
 
 def _row(name: str, request: AtlasRequest, store: AtlasStore) -> AtlasRow | None:

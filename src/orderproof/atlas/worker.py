@@ -19,11 +19,17 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import torch
 from pydantic import ValidationError
+from torch import nn
 
+from orderproof.atlas import row as atlas_row
 from orderproof.atlas.row import AtlasRow, one_line, with_failure
+from orderproof.auditing.api import audit
 from orderproof.auditing.sandbox import LAW_TIMEOUT
 from orderproof.forked_process import ForkedProcess, exit_description, signal_name
+from orderproof.models.hf.architectures import known_architectures
+from orderproof.records.document import Record
 
 GIB = 2**30
 LAW_SHARE = 0.4  # of the time limit, for one law: the default limits are 300 s and 120 s
@@ -42,6 +48,14 @@ class Limits:
     def law_seconds(self) -> float:
         """The limit of each law [s], which grows with that of the process: on a busy machine both are too short."""
         return max(LAW_TIMEOUT, LAW_SHARE * self.seconds)
+
+
+class RowRequest(Record):
+    """The architecture, the attention backend and the limits of one row."""
+
+    name: str
+    attention: str | None
+    limits: Limits
 
 
 class AtlasWorker(ForkedProcess):
@@ -130,6 +144,26 @@ class AtlasWorker(ForkedProcess):
         if number == signal.SIGKILL or peak_gib > self.limits.memory_gib / 2:
             return with_failure(self.empty_row, "memory", f"ended by {name} with {peak_gib:.1f} GiB in use{where}")
         return with_failure(self.empty_row, "crash", f"ended by {name}{where}")
+
+
+def start_row(request: RowRequest, close_in_child: Callable[[], None]) -> AtlasWorker:
+    """Fork a process that makes the row of a request."""
+
+    def make_row() -> AtlasRow:
+        return atlas_row.make_row(request.name, request.attention, request.limits.law_seconds)
+
+    return AtlasWorker(atlas_row.empty_row(request.name, request.attention), make_row, request.limits, close_in_child)
+
+
+def warm_up() -> None:
+    """Import what every worker needs, once. This process and its workers compute on one thread from now on."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    torch.set_num_threads(1)
+    known_architectures()
+    import transformers.masking_utils
+    import transformers.modeling_utils  # noqa: F401
+
+    audit(nn.Linear(4, 4), inputs=(torch.zeros(2, 7, 4),))  # the first export imports many modules
 
 
 def _apply_limits(limits: Limits) -> None:

@@ -39,7 +39,12 @@ def atlas(
     markdown: Annotated[
         str | None, typer.Option("--markdown", metavar="PATH", help="Write the page; - for standard output.")
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", help="Number of processes.")] = 1,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="ENGINE", help="Where rows are made: local, ray or ray:ADDRESS.")
+    ] = "local",
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Rows at a time; by default 1, on Ray one for each CPU.")
+    ] = None,
     timeout: Annotated[
         float,
         typer.Option(
@@ -69,6 +74,7 @@ def atlas(
       orderproof atlas --workers 4 --markdown atlas.md --json atlas.json.gz
       orderproof atlas bert llama mamba
       orderproof atlas --settings llama --store settings.jsonl --markdown settings.md
+      orderproof atlas --settings --engine ray:auto --store settings.jsonl
       orderproof atlas --from-json docs/atlas.json.gz --markdown docs/atlas.md
     """
     from orderproof.report.file_output import check_writable
@@ -102,6 +108,7 @@ def atlas(
             chosen,
             attention=attention,
             workers=workers,
+            engine=engine,
             limits=Limits(seconds=timeout, memory_gib=memory),
         )
         interrupted = False
