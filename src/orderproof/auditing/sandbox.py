@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import select
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from orderproof import forked_process
 from orderproof.adapter import ModelAdapter
@@ -24,6 +25,7 @@ from orderproof.auditing.measurement import measure_law
 from orderproof.errors import failure_reason
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.models import Subject
+from orderproof.models.weight_bits import weight_bits
 from orderproof.prover.execution import relative_difference
 from orderproof.records.audit import Expectation, Finding, Scope, Verdict
 from orderproof.tolerances import SAME_WEIGHTS
@@ -117,9 +119,13 @@ class MeasurementRun:
         return calls
 
     def _run_forked(self) -> Iterator[Finding]:
+        with tempfile.TemporaryDirectory(prefix="orderproof-") as folder:  # a child that is killed removes no files
+            yield from self._run_in_children(folder)
+
+    def _run_in_children(self, folder: str) -> Iterator[Finding]:
         done = 0
         while done < len(self.jobs):
-            child = _MeasurementProcess(self, done)
+            child = _MeasurementProcess(self, done, folder)
             try:
                 for job in self.jobs[done:]:
                     began = time.monotonic()
@@ -138,15 +144,16 @@ class MeasurementRun:
 
 
 class _MeasurementProcess(forked_process.ForkedProcess):
-    """A forked process that measures laws from a first job on."""
+    """A forked process that measures laws from a first job on, with its temporary files in a folder."""
 
-    def __init__(self, run: MeasurementRun, start: int) -> None:
+    def __init__(self, run: MeasurementRun, start: int, folder: str) -> None:
         self._read, write = os.pipe()
         self._buffer = b""
 
         def work() -> None:
             os.close(self._read)
             torch.set_num_threads(1)
+            tempfile.tempdir = folder
             try:
                 _measure_into_pipe(run, start, write)
             except BaseException as error:
@@ -180,13 +187,13 @@ class _MeasurementProcess(forked_process.ForkedProcess):
 
 def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
     """In the child: write findings into the pipe, and stop after the first that leaves the model changed."""
-    before = _weight_checksums(run.subject)
+    before = _Weights(run.subject.module)
     laws = {law.name: law for law in run.laws}
     for finding in run.run_in_process(start):
         left = forked_process.kill_tree(os.getpid(), itself=False) if forked_process.has_children() else 0
         reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
         changes = laws[finding.law].refutation_changes_model and finding.verdict == "refuted"
-        changed = [] if reason or changes else _changed_weights(before, run.subject)
+        changed = [] if reason or changes else before.changed()
         is_last = bool(reason or changed) or changes
         final = undecide(finding, reason) if reason else _with_changed_weights(finding, changed, run.subject)
         data = (_LAST if is_last else _NEXT) + final.model_dump_json().encode() + b"\n"
@@ -196,9 +203,26 @@ def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
             return
 
 
-def _weight_checksums(subject: Subject) -> dict[str, Tensor]:
+class _Weights:
+    """The parameters and buffers of a module before the first law.
+
+    Their bits are compared first, because sums in float64 take longer.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module, self._bits, self._sums = module, weight_bits(module), _weight_sums(module)
+
+    def changed(self) -> list[str]:
+        """The names of those that have other values now."""
+        if weight_bits(self._module) == self._bits:
+            return []
+        before, after = self._sums, _weight_sums(self._module)
+        changed = [k for k in before if k in after and not relative_difference(before[k], after[k]) <= SAME_WEIGHTS]
+        return [key.rpartition(" [")[0] for key in changed]
+
+
+def _weight_sums(module: nn.Module) -> dict[str, Tensor]:
     """Sums over each parameter and buffer, by name and shape: a buffer that grows is another one."""
-    module = subject.module
     return {
         f"{name} {list(x.shape)}": _sum_of_absolute_values(x.detach()) if x.is_floating_point() else x.sum()
         for name, x in (*module.named_parameters(), *module.named_buffers())
@@ -210,13 +234,6 @@ def _sum_of_absolute_values(x: Tensor) -> Tensor:
     """In float64, without a float64 copy of the whole tensor."""
     parts = x.flatten().chunk(x.numel() // CHECKSUM_PART + 1)
     return torch.stack([part.double().abs().sum() for part in parts]).sum()
-
-
-def _changed_weights(before: dict[str, Tensor], subject: Subject) -> list[str]:
-    """The names of the parameters and buffers that have other values than before."""
-    after = _weight_checksums(subject)
-    changed = [k for k in before if k in after and not relative_difference(before[k], after[k]) <= SAME_WEIGHTS]
-    return [key.rpartition(" [")[0] for key in changed]
 
 
 def _with_changed_weights(finding: Finding, changed: Sequence[str], subject: Subject) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,11 @@ from orderproof.errors import UsageError
 from orderproof.subject_spec import Layout, check_spec, kind_assumption
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from orderproof.models import Subject
+
+MOST_PARAMETERS_OF_A_SMALL_MODEL = 10**8
 
 
 def check_subject(spec: str | None, *, tiny: bool, attention: str | None, layout: Layout, allow_network: bool) -> None:
@@ -32,16 +37,34 @@ def load_subject(
     spec: str | None, *, tiny: bool, attention: str | None, seed: int, layout: Layout, allow_network: bool,
     kind: str | None = None,
 ) -> Subject:  # fmt: skip
-    """The named subject, or the bundled model. Raises `UsageError` and `SubjectError`."""
+    """The named subject, or the bundled model; a small one is called on one thread.
+
+    Raises `UsageError` and `SubjectError`.
+    """
     check_subject(spec, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
     from orderproof.models import bundled, load
 
     assume = kind_assumption(kind)
     if spec is None:
-        return bundled(attention=attention, assume=assume)
-    return load(
-        spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, layout=layout, assume=assume
-    )
+        subject = bundled(attention=attention, assume=assume)
+    else:
+        subject = load(
+            spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, layout=layout, assume=assume
+        )
+    _limit_threads(subject.module)
+    return subject
+
+
+def _limit_threads(module: nn.Module) -> None:
+    """Call a small model on one thread, unless the environment states a number.
+
+    A call with few tokens gains nothing from more threads, and threads that wait for each other use processor time.
+    """
+    import torch
+
+    stated = {"OMP_NUM_THREADS", "MKL_NUM_THREADS"} & os.environ.keys()
+    if not stated and sum(p.numel() for p in module.parameters()) < MOST_PARAMETERS_OF_A_SMALL_MODEL:
+        torch.set_num_threads(1)
 
 
 def check_port_options(

@@ -6,8 +6,6 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import torch
@@ -26,6 +24,7 @@ from orderproof.models.hf.mechanisms import single_tokens_are_real
 from orderproof.models.hf.outputs import audited_outputs, prefix_token_count
 from orderproof.models.hf.quantised_cache import exact_quantised_cache, has_quantised_cache
 from orderproof.models.hf.rotary_angles import uses_rotary_angles
+from orderproof.models.hf.saved_checkpoint import SavedCheckpoint
 from orderproof.models.hf.sequence_parallel import sequence_parallel_attention
 from orderproof.models.input_spec import InputSpec
 from orderproof.models.own_errors import raise_own_error
@@ -65,6 +64,7 @@ class HFAdapter(ModelAdapter):
             name for name, argument in ARGUMENT_NAMES.items() if silent and argument not in self.forward_arguments
         )
         self.probe_failures: dict[str, str] = {}
+        self._saved = SavedCheckpoint()  # shared with the copies of this adapter
 
     def at_length(self, tokens: int) -> Self:
         adapter = super().at_length(tokens)
@@ -312,11 +312,10 @@ class HFAdapter(ModelAdapter):
         """The model saved into a folder and loaded in this dtype, which transformers builds on meta first."""
         if self.patch_count is not None:
             raise UnsupportedCallError("its image is read by a module of orderproof, which transformers cannot load")
-        with TemporaryDirectory() as folder, suppress_warnings():
-            saved = copy.deepcopy(self.module, {id(p): p for p in self.module.parameters()})
-            saved.save_pretrained(folder)  # which writes into its configuration
+        with suppress_warnings():
+            folder = self._saved.folder_of(self.module)
             loaded = type(self.module).from_pretrained(
-                Path(folder), dtype=dtype, attn_implementation=self.module.config._attn_implementation,
+                folder, dtype=dtype, attn_implementation=self.module.config._attn_implementation,
                 local_files_only=True, use_safetensors=True, trust_remote_code=False,
             )  # fmt: skip
         return self.with_module(loaded.eval())
