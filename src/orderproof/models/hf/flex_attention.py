@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
@@ -17,10 +17,12 @@ def eager_flex_attention(model: Any) -> Iterator[None]:
     if model.config._attn_implementation != "flex_attention":
         yield
         return
+    from torch.nn.attention import flex_attention
     from transformers.integrations.flex_attention import WrappedFlexAttention
 
     with (
         mock.patch.object(torch, "compile", _identity),
+        mock.patch.object(flex_attention, "setup_compilation_env", nullcontext, create=True),  # imports Dynamo
         mock.patch.object(WrappedFlexAttention, "_instance", None),  # a singleton that keeps the compiled function
         warnings.catch_warnings(),
     ):
