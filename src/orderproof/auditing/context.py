@@ -221,8 +221,10 @@ class AuditContext:
         shared = self.float64_parameters
         if self.export_failure is not None:
             return SubjectExecution(self.subject, None, float64_parameters=shared)
-        mismatch = self.graph_mismatch
-        return SubjectExecution(self.subject, self.captured, graph_failure=mismatch, float64_parameters=shared)
+        failure = self.graph_mismatch
+        if failure is None and self.captured.branches:
+            failure = f"it is that of one branch: {self.captured.branches[0].place}"
+        return SubjectExecution(self.subject, self.captured, graph_failure=failure, float64_parameters=shared)
 
     def free_float64_copies(self) -> None:
         """Free the float64 copies of the model, which are twice as large as the model; a later run makes them again."""
@@ -294,7 +296,8 @@ class AuditContext:
         return difference
 
     def _mismatch_with_model(self, captured: CapturedGraph) -> str | None:
-        sample = self.subject.sample(self.length, self.seed + 1)
+        # With branches on the tokens, only inputs that take the recorded one: those of the recording.
+        sample = self.subject.sample(self.length, self.seed if captured.branches else self.seed + 1)
         with torch.no_grad(), seeded_random(0), state_as_recorded(self.subject.module, captured):
             real = named_tensors(self.subject.module(*[x.clone() for x in sample.inputs]))
         try:

@@ -142,6 +142,8 @@ def _prove_relation(
             dims, missing = _best_token_layout(strict, name, grown, context)
             missing = strict.walk.internal_error(ancestors(strict.captured.outputs[name])) or missing
         search = WitnessSearch(context, law, name, dims, captured if options.uniform_entries else None)
+        if strict is not None and not missing and strict.captured.branches and search.search_other_branches():
+            missing = f"a branch depends on the tokens: {strict.captured.branches[0].place}"
         if strict is not None and not missing:
             results.append(_proved_finding(context, strict, name, search, expected))
             continue

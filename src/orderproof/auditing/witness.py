@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 
 import torch
 from torch import Tensor
@@ -33,7 +34,31 @@ from orderproof.records.audit import Deviation, Witness
 from orderproof.tolerances import TOKEN_MIXING
 
 COMPARED_CHANGES = 4  # at a length at which nothing is proved
+MAX_COMBINED_VALUES = 3  # of those that decide branches: more are tried one by one, in pairs and all together
 MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Values that take the place of the random ones of an input, in turn, in the first run, the second one or both."""
+
+    first: tuple[int, ...] = ()
+    second: tuple[int, ...] = ()
+    place: int = 0
+    label: str = ""
+
+    def applied(self, first: LabelledInputs, second: LabelledInputs) -> tuple[LabelledInputs, LabelledInputs]:
+        """The inputs of both runs with these values at every place."""
+        return self._filled(first, self.first), self._filled(second, self.second)
+
+    def _filled(self, inputs: LabelledInputs, values: tuple[int, ...]) -> LabelledInputs:
+        if not values:
+            return inputs
+        old = inputs.inputs[self.place]
+        new = torch.tensor(values).to(old.dtype)[torch.arange(old.numel()) % len(values)].view(old.shape)
+        labels = tuple(self.label or f"<{values[k % len(values)]}>" for k in range(len(inputs.labels)))
+        tensors = (*inputs.inputs[: self.place], new, *inputs.inputs[self.place + 1 :])
+        return LabelledInputs(tensors, labels if self.place == 0 else inputs.labels)
 
 
 class WitnessSearch:
@@ -51,7 +76,7 @@ class WitnessSearch:
         self.context = context if graph is not None else context.runnable
         self.graph = graph
         self.weights = "given"
-        self.replace_with_pad = False  # tokens are replaced by the pad token
+        self.replacement: Replacement | None = None  # None: all tokens are random
         self.runs = self._runs("given", 0)
         self._first: dict[tuple[int, Executor], tuple[LabelledInputs, LabelledInputs, Tensor]] = {}
         self._noise: dict[tuple[int, Executor], float] = {}
@@ -76,10 +101,8 @@ class WitnessSearch:
             self.runs.sample_tokens(sample_length, self.context.seed + 1),
             self.runs.sample_tokens(sample_length, self.context.seed + 2),
         )
-        if self.replace_with_pad:  # its id, or the zero vector that embedding tables have for it
-            first = others.inputs[0]
-            pad = 0 if first.is_floating_point() else self.context.subject.pad_token_id or 0
-            others = LabelledInputs((torch.full_like(first, pad),), ("<pad>",) * len(others.labels))
+        if self.replacement is not None:
+            tokens, others = self.replacement.applied(tokens, others)
         return tokens, others
 
     def pair(self, length: int, change: InputChange, executor: Executor) -> OutputPair | None:
@@ -188,12 +211,11 @@ class WitnessSearch:
 
     def search(self, weights: Weights) -> Counterexample | None:
         """A counterexample with the given weights; for `all` weights, else one with random weights."""
-        found = self._search(self.lengths())
-        if found is None and self._can_use_pad_token():
-            self.replace_with_pad = True
-            self.forget_runs()
-            found = self._search(self.lengths())
-            self.replace_with_pad = found is not None
+        found = (
+            self._search(self.lengths())
+            or self._search_with_replacements(self._pad_tokens(), self.lengths())
+            or self.search_other_branches()
+        )
         seeds = (0, 1) if weights == "all" else ()
         for seed in seeds:
             if found is not None:
@@ -204,6 +226,21 @@ class WitnessSearch:
             found = self._search([self.context.token_count])
         self._note_float64_failure()
         return found
+
+    def search_other_branches(self) -> Counterexample | None:
+        """A counterexample in which the runs take different branches, if the recording took one."""
+        return self._search_with_replacements(self._values_of_branches(), [self.context.token_count])
+
+    def _search_with_replacements(
+        self, replacements: Iterable[Replacement], lengths: list[int]
+    ) -> Counterexample | None:
+        for replacement in replacements:
+            self.replacement = replacement
+            self.forget_runs()
+            if (found := self._search(lengths)) is not None:
+                return found
+        self.replacement = None
+        return None
 
     def compare_at(self, length: int) -> bool | None:
         """True if the runs of a few changes at a length agree, False if some do not, None if none can be made."""
@@ -227,14 +264,29 @@ class WitnessSearch:
         self._first, self._noise = {}, {}
         self.runs.forget_outputs()
 
-    def _can_use_pad_token(self) -> bool:
-        """True if the law tries the pad token as a replacement and there is one."""
-        subject = self.context.subject
-        if not self.law.can_replace_with_pad or len(self.runs.axes) != 1:
-            return False
-        return (
-            subject.pad_token_id is not None or self.tokens(self.context.token_count)[0].inputs[0].is_floating_point()
-        )
+    def _pad_tokens(self) -> Iterator[Replacement]:
+        """The pad token, if the law tries it and there is one."""
+        pad = self.context.subject.pad_token_id
+        if self.law.can_replace_with_pad and len(self.runs.axes) == 1:
+            if self.tokens(self.context.token_count)[0].inputs[0].is_floating_point():
+                yield Replacement(second=(0,), label="<pad>")  # the zero vector that embedding tables have for it
+            elif pad is not None:
+                yield Replacement(second=(pad,), label="<pad>")
+
+    def _values_of_branches(self) -> Iterator[Replacement]:
+        """Runs that take different branches: with some of the values that decide them, and without."""
+        captured = self.context.captured if self.context.export_failure is None else None
+        values = () if captured is None else captured.branch_values
+        if not values:
+            return
+        sample = self.runs.sample_tokens(self.context.token_count, self.context.seed + 1).inputs
+        for place, (tensor, axis) in enumerate(zip(sample, self.runs.axes, strict=True)):
+            if axis is None or tensor.is_floating_point():
+                continue
+            others = [(int(x),) for x in tensor.flatten() if int(x) not in values][:1]
+            sizes = range(1, len(values) + 1) if len(values) <= MAX_COMBINED_VALUES else (1, 2, len(values))
+            sets = [(), *others, *(chosen for size in sizes for chosen in combinations(values, size))]
+            yield from (Replacement(a, b, place) for a in sets for b in sets if a != b)
 
     def _changes(self, length: int) -> Iterator[InputChange]:
         return self.law.input_changes(length, self.context.batch_size)

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
 from orderproof.prover.float64_parameters import Float64Parameters
+from orderproof.prover.recording.token_branches import TokenBranch
 
 
 @dataclass(slots=True)
@@ -28,6 +29,8 @@ class CapturedGraph:
     changed_state: tuple[str, ...] = ()  # attributes, buffers and generators that the call changes
     outside: tuple[str, ...] = ()  # functions that the call calls whose answers come from outside the program
     assumptions: tuple[str, ...] = ()  # what else the recording assumes of the program
+    branches: tuple[TokenBranch, ...] = ()  # that calls take by which values occur in their inputs
+    branch_values: tuple[int, ...] = ()  # values that decide a branch, on this path or on another one
     uniform: tuple[str, ...] = ()  # constants that were made the same for every token: the graph is of another model
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
@@ -68,6 +71,8 @@ class CapturedGraph:
             changed_state=self.changed_state,
             outside=self.outside,
             assumptions=self.assumptions,
+            branches=self.branches,
+            branch_values=self.branch_values,
             uniform=self.uniform,
             without=self.without,
             patched_because=self.patched_because,

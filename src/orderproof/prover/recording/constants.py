@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 from orderproof.prover.recording.arguments import leaves, map_leaves
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, tensors_in
 from orderproof.prover.recording.source import innermost_line
+from orderproof.prover.recording.token_branches import FLAG_READS, is_flag, values_asked_for
 
 MAX_CONSTANT_ELEMENTS = 1 << 22
 _SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
@@ -62,6 +63,13 @@ def read(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwarg
         tensor = operands[0]
         if recorded.is_fixed(tensor) and not is_constant(recorded, tensor):
             return recorded.open_call.ask(recorded.node_of(tensor), innermost_line())
+    if recorded.open_call is None and func.overloadpacket.__name__ in FLAG_READS and is_flag(args[0]):
+        place, recorded.branches.reads = recorded.branches.reads, recorded.branches.reads + 1
+        if not is_constant(recorded, args[0]):
+            values = values_asked_for(recorded.node_of(args[0]), recorded.inputs)
+            answer = None if values is None else recorded.branches.take(place, values)
+            if answer is not None:
+                return answer
     _require_constants(recorded, operands, "control flow depends on data (`if tensor:`, `.item()`, `nonzero`)")
     arguments, options = with_values(recorded, (args, kwargs))
     return func(*arguments, **options)

@@ -21,6 +21,7 @@ from orderproof.prover.recording.arguments import leaves, map_leaves
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
 from orderproof.prover.recording.source import format_lines, innermost_line, model_lines
+from orderproof.prover.recording.token_branches import TokenBranches
 
 META = torch.device("meta")
 SAME_VALUE = {"detach", "alias"}  # operators whose result is the operand
@@ -73,6 +74,8 @@ class RecordedGraph:
         self.aliases: dict[int, Alias] = {}  # by id of the tensor, which the alias keeps alive
         self.storages: dict[int, Storage] = {}
         self.module_stack: dict[str, tuple[str, type]] = {}
+        self.inputs: set[Node] = set()
+        self.branches = TokenBranches()
         self.constants_read = False
         self.loops: Any = None  # of open length
         self.refusals: list[str] = []

@@ -25,6 +25,7 @@ from orderproof.prover.recording.assumptions import (
     refuse_shared_memory,
     state_assumptions,
 )
+from orderproof.prover.recording.eager_answers import eager_answers
 from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
 from orderproof.prover.recording.eager_program import compare_programs
 from orderproof.prover.recording.eager_view import EagerView
@@ -36,6 +37,7 @@ from orderproof.prover.recording.reachable_state import ReachableState, reachabl
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.prover.recording.recorder import Recorder
 from orderproof.prover.recording.refusal import NOT_RECORDED, RecordingRefused, RecordingUnsupported
+from orderproof.prover.recording.token_branches import TokenBranch, TokenBranches, other_paths
 
 _active = ContextVar("recording", default=False)
 
@@ -108,6 +110,7 @@ class Recording:
         reached: The state that the module reaches, if it is known.
         compared: The recording is compared with an eager call, for which its program is needed.
         rolls_loops: A loop over an open range is recorded for an index that is a symbol.
+        branches: The answers to branches on which values occur in the inputs.
 
     """
 
@@ -120,6 +123,7 @@ class Recording:
         reached: ReachableState | None = None,
         compared: bool = False,
         rolls_loops: bool = False,
+        branches: TokenBranches | None = None,
     ) -> None:
         self.module, self.inputs = module, inputs
         self.graph = Graph()
@@ -132,6 +136,7 @@ class Recording:
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
         self.loops = Loops(self.recorded) if rolls_loops else None
         self.recorded.loops = self.loops
+        self.recorded.branches = branches or TokenBranches()
         self.operators: list[str] = []  # those that the call called
         names = frozenset(self.tensors.real)
         self.program = Program(lambda x: name if (name := self.tensors.name_of(x)) in names else None)
@@ -261,6 +266,7 @@ class Recording:
         Raises as `run`.
         """
         recorded = self.recorded
+        recorded.inputs = {alias.node for alias in aliases}
         for place, alias in enumerate(aliases):
             recorded.add(alias)
             if self.compared:
@@ -336,6 +342,7 @@ class Recording:
             self.values(),
             read=self.recorded.constants_read,
             assumptions=custom_operator_assumptions(custom, self.graph),
+            branches=tuple(dict.fromkeys(self.recorded.branches.taken)),
         )
 
 
@@ -348,7 +355,16 @@ def record(
     """
     compared = can_compare(module, inputs)
     recording = Recording(module, inputs, compared=compared)
-    captured = recording.run()
+    try:
+        captured = recording.run()
+    except CaptureError:
+        if not (compared and recording.recorded.branches.missing):
+            raise
+        branches = TokenBranches(eager=eager_answers(module, inputs, recording.reached))
+        recording = Recording(module, inputs, compared=compared, branches=branches)
+        captured = recording.run()
+        captured.assumptions += tuple(dict.fromkeys(map(str, captured.branches)))
+        captured.branch_values = _values_of_all_branches(recording)
     if compared:
         rest = recording.written(), recording.reached
         captured.without, captured.outside = compare_with_eager(module, inputs, recording.operators, *rest)
@@ -356,6 +372,22 @@ def record(
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *changed]))
     captured.values.update({k: v for k, v in (values or {}).items() if k in captured.state.values()})
     return captured
+
+
+def _values_of_all_branches(recording: Recording) -> tuple[int, ...]:
+    """The values on which the branches of any path of a recorded call depend. Raises `CaptureError`."""
+
+    def record_path(answers: Sequence[bool]) -> Sequence[TokenBranch]:
+        branches = TokenBranches(forced=answers)
+        try:
+            Recording(recording.module, recording.inputs, reached=recording.reached, branches=branches).run()
+        except CaptureError:
+            raise
+        except Exception:  # noqa: BLE001 - a call that takes this path fails: no claim is about it
+            pass
+        return branches.taken
+
+    return tuple(sorted(other_paths(recording.recorded.branches.taken, record_path)))
 
 
 def _argument_names(module: nn.Module, count: int) -> list[str]:
