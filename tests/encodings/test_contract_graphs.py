@@ -21,7 +21,10 @@ from tests.encodings.examples import (
 
 
 @every_encoding
-@pytest.mark.parametrize(("dynamic", "most"), [(True, 1), (None, 2)], ids=["dynamic", "as torch chooses"])
+@pytest.mark.parametrize(
+    ("dynamic", "most"),
+    [pytest.param(True, 1, id="dynamic", marks=pytest.mark.slow), pytest.param(None, 2, id="as torch chooses")],
+)
 def test_a_new_length_needs_no_python_branch(name: str, dynamic: bool | None, most: int) -> None:
     torch.compiler.reset()  # torch counts the encodings compiled before as recompilations of this one
     encoding = build(name)

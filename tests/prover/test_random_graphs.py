@@ -210,7 +210,7 @@ def check(captured: CapturedGraph) -> None:
 COMMON = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=40, derandomize=True, **COMMON)
+@settings(max_examples=24, derandomize=True, **COMMON)
 @given(PROGRAMS)
 def test_nothing_said_of_a_random_program_is_contradicted(program: list[Any]) -> None:
     check(recorded(Machine(program)))
