@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from orderproof import audit
 from tests.auditing.law_pairs import VECTORS, verdicts
 
 
@@ -57,3 +58,30 @@ def test_a_cache_that_holds_tokens_is_the_same_in_both_runs() -> None:
     kept = module.cache
     assert verdicts(module, ["causal", "batch"]) == {"causal": "proved", "batch": "proved"}
     assert module.cache is kept
+
+
+class AddsTheLastToken(nn.Module):
+    """Adds the token with which the last call ended, which it keeps in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("last", torch.zeros(16))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x + self.last
+        self.last = x[0, -1].detach().clone()
+        return y
+
+
+def test_no_law_finds_the_state_that_another_one_left() -> None:
+    module = AddsTheLastToken()
+    report = audit(
+        module, laws=["permutation", "prompt_permutation", "causal", "batch", "stateless"], inputs=(VECTORS,)
+    )
+    found = {f.law: f for f in report.findings}
+    assert {law: f.verdict for law, f in found.items()} == dict.fromkeys(found, "proved") | {"stateless": "refuted"}
+    for finding in found.values():
+        if finding.law != "stateless":
+            assert "of one call: the call changes last" in finding.scope.assumptions
+            assert finding.deviation.float32 == finding.deviation.float64 == 0
+    assert torch.equal(module.last, torch.zeros(16))

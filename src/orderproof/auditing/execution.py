@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orderproof.auditing.restored_state import changes_state, restored_state
 from orderproof.errors import CaptureError, failure_reason
 from orderproof.models import Subject
 from orderproof.models.subject import Axis
@@ -26,6 +25,7 @@ from orderproof.prover.execution import execute, execute_nodes
 from orderproof.prover.export.exporter import model_source_location
 from orderproof.prover.float64_parameters import Float64Parameters
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
+from orderproof.prover.recording.restored_state import changes_state, restored_state
 from orderproof.seeded_random import seeded_random
 
 MOST_KNOWN_NUMBERS = 4_000_000  # in the outputs of runs that are remembered

@@ -24,9 +24,9 @@ from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_d
 from orderproof.models.subject import ExportContext, prime_length, tensor_sizes
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Term
-from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_recording import OpenInput, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.recording.restored_state import restored_state
 from orderproof.prover.symbolic.equivariance.theorem import FIXED, EntryMap, map_entries, prove_equivariance
 from orderproof.prover.symbolic.statement import BATCH, BLOCKS, TOKENS, Equivariance, Statement
 from orderproof.prover.symbolic.theorem import ROW_INPUT, TOKEN_INPUT, OutputProof, prove
@@ -218,7 +218,7 @@ class OpenCalls:
 
     def _call_fails(self, module: nn.Module, call_mode: str, names: tuple[str, ...]) -> bool:
         try:
-            with torch.no_grad(), preserved_state(module):
+            with torch.no_grad(), restored_state(module):
                 module(*next(open_examples(self.subject, names, call_mode, EXAMPLE_LENGTH)))
         except Exception:  # noqa: BLE001 - third-party code: it does not take these inputs
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +14,10 @@ from orderproof.errors import first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.execution import relative_difference
-from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.module_state import RANDOM_GENERATOR, preserved_state
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.recording.reachable_state import reachable_state
+from orderproof.prover.recording.restored_state import restored_state
 from orderproof.prover.symbolic.open_execution import execute_open
 from orderproof.seeded_random import seeded_random
 from orderproof.tolerances import SAME_GRAPH
@@ -34,13 +37,17 @@ def difference(
 
     """
     compared, failure = 0, ""
-    with preserved_state(module):
+    changed = any(set(graph.changed_state) - {RANDOM_GENERATOR} for piece in pieces for graph in piece.graphs)
+    reached = reachable_state(module) if changed else None
+    with preserved_state(module, reached):
         for piece in pieces:
             for tokens in piece.compared_lengths if lengths is None else lengths:
                 for inputs in examples(tokens):
                     if len(inputs[0]) < LEAST_SIZE:
                         continue
-                    outputs = _outputs(module, inputs)
+                    # A recording is of one call, in the state of the module that was recorded.
+                    with restored_state(module, reached) if changed else nullcontext():
+                        outputs = _outputs(module, inputs)
                     if isinstance(outputs, str):  # a proof is about calls in which no operator raises an error
                         failure = outputs
                         continue

@@ -21,12 +21,12 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.findings import undecide
 from orderproof.auditing.implied_expectation import expected_as_in_proved_call
 from orderproof.auditing.output_axes import token_layouts
-from orderproof.auditing.restored_state import changes_state, restored_state
 from orderproof.auditing.witness import COMPARED_CHANGES, WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.recording.reachable_state import reachable_state
+from orderproof.prover.recording.restored_state import changes_state, restored_state
 from orderproof.records.audit import Finding
 
 MAX_SECONDS = 20.0  # after which no further calls of a finding are compared: a law has a time limit

@@ -28,6 +28,7 @@ from orderproof.prover.counterexample import (
 )
 from orderproof.prover.execution import relative_difference
 from orderproof.prover.node_check import check_nodes
+from orderproof.prover.recording.restored_state import changes_state
 from orderproof.prover.rounding_noise import epsilon, rounding_noise
 from orderproof.prover.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE, ROUNDING_FACTOR
 from orderproof.records.audit import Deviation, Witness
@@ -176,7 +177,9 @@ class WitnessSearch:
             wide = self._float64_deviation(length, change)
             if wide is not None:
                 float64 = max(float64 or 0.0, wide)
-            elif pair is not None and (size := relative_difference(*pair)) > FLOAT32_DIFFERENCE:
+            # A copy has a state of its own: of a module that keeps state, its own runs count too.
+            own_runs_count = wide is None or changes_state(self.runs.captured)
+            if own_runs_count and pair is not None and (size := relative_difference(*pair)) > FLOAT32_DIFFERENCE:
                 contradicts = contradicts or size > ROUNDING_FACTOR * self.noise(length, change, "model", size)
         contradicts = contradicts or (float64 is not None and float64 > FLOAT64_DIFFERENCE)
         self._note_float64_failure()

@@ -29,7 +29,7 @@ from orderproof.models.subject import (
     tensor_sizes,
 )
 from orderproof.models.trial_call import check_trial_call
-from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.restored_state import restored_state
 from orderproof.subject_spec import Layout
 
 _SEPARATE = (
@@ -156,7 +156,7 @@ def _other_token_axis(calls: ModuleCalls, call: Call) -> str:
 def _fresh_afterwards(calls: ModuleCalls) -> AbstractContextManager[Any]:
     """Undo what the first call keeps: what it derived from parameters would pass for a constant later."""
     lazy = any(torch.nn.parameter.is_lazy(x) for x in (*calls.module.parameters(), *calls.module.buffers()))
-    return nullcontext() if lazy else preserved_state(calls.module, calls.state)
+    return nullcontext() if lazy else restored_state(calls.module, calls.state)
 
 
 def _stated(layout: Layout, found: Mapping[str, OutputAxes], call: Call) -> dict[str, OutputAxes]:

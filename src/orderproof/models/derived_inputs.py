@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import MIN_DEFAULT_LENGTH
 from orderproof.models.trial_call import check_trial_call
-from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.restored_state import restored_state
 
 
 def derive_inputs(module: nn.Module, name: str) -> tuple[Tensor, str] | None:
@@ -55,7 +55,7 @@ def _candidates(module: nn.Module) -> Iterator[tuple[Tensor, str]]:
 
 def _accepts(module: nn.Module, example: Tensor) -> bool:
     try:
-        with torch.no_grad(), preserved_state(module):
+        with torch.no_grad(), restored_state(module):
             module(example.clone())
     except (Exception, SystemExit):  # noqa: BLE001 - the user's forward: anything may come
         return False

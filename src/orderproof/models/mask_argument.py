@@ -20,7 +20,7 @@ from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.own_errors import raise_own_error
 from orderproof.prover.captured_graph import leaves_by_name
-from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.restored_state import restored_state
 from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import StatedMask
 from orderproof.time_limit import TimeLimitExceeded, time_limit
@@ -129,7 +129,7 @@ def _hides_a_token(calls: ModuleCalls, mask: MaskArgument, call: Call) -> bool:
     hidden = everywhere.clone()
     hidden[:, place] = 0
     try:
-        with torch.no_grad(), preserved_state(calls.module, calls.state):
+        with torch.no_grad(), restored_state(calls.module, calls.state):
             seen = [_outputs(calls.module, each, mask.name, mask.value(everywhere), place) for each in pair]
             unseen = [_outputs(calls.module, each, mask.name, mask.value(hidden), place) for each in pair]
     except SystemExit:

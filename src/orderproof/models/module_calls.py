@@ -17,8 +17,8 @@ from orderproof.models.call_arguments import PlainOutputs, as_dictionaries
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.prover.captured_graph import leaves_by_name
-from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
+from orderproof.prover.recording.restored_state import restored_state
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 FURTHER_SECONDS = 30.0  # for all calls of other sizes together
@@ -95,7 +95,7 @@ class ModuleCalls:
     def shapes(self, inputs: tuple[Tensor, ...], seconds: float | None = None) -> dict[str, Shape]:
         """The shapes of the outputs by name. Raises what the module raises, and `TimeoutError`."""
         try:
-            with torch.no_grad(), preserved_state(self.module, self.state), time_limit(seconds):
+            with torch.no_grad(), restored_state(self.module, self.state), time_limit(seconds):
                 found = self._called([x.clone() for x in inputs])
         except TimeLimitExceeded:
             raise TimeoutError(f"further calls took more than {FURTHER_SECONDS:g} s") from None

@@ -38,4 +38,4 @@ def restored_state(module: nn.Module, reached: ReachableState | None = None) -> 
 def _tensors(module: nn.Module) -> list[Tensor]:
     """The buffers of a module and the tensors in attributes; not its parameters."""
     held = (x for part in module.modules() for x in vars(part).values() if isinstance(x, Tensor))
-    return [x for x in (*module.buffers(), *held) if not x.is_meta]
+    return [x for x in (*module.buffers(), *held) if not x.is_meta and not torch.nn.parameter.is_lazy(x)]
