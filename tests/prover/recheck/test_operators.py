@@ -23,6 +23,8 @@ from orderproof.prover.domain.fact import Fact
 from orderproof.prover.domain.move import FREE, STILL
 from orderproof.prover.domain.values import ValueRanges
 from orderproof.prover.recheck.claim import read_claim
+from orderproof.prover.recheck.forms.einsum import Einsum
+from orderproof.prover.recheck.operator_table import OPERATORS as ENTRIES
 from orderproof.prover.recheck.relations import RELATIONS
 from orderproof.prover.recheck.relations import Relation as LawRelation
 from orderproof.prover.recheck.steps import StepChecker
@@ -37,6 +39,8 @@ WEAKER = {
     "linear",  # of a weight with one dimension, or known zeros with a bias
     "einsum",  # of operands of unlike rank with a label before an ellipsis
 }  # fmt: skip
+
+WITHOUT_FACTS = {"log_sigmoid_forward", "native_group_norm"}  # their rules refuse all that torch does not decompose
 
 
 def step_checker(tokens: int, group: tuple[tuple[int, ...], ...] = ()) -> StepChecker:
@@ -144,6 +148,22 @@ def tally(samples: list[tuple[int, Sample]], count: int) -> Counter[str]:
 def test_it_accepts_facts_about_operators_and_refuses_what_runs_contradict() -> None:
     found = tally(list(enumerate(SAMPLES))[::7], 1)
     assert found["altered, refused"] > 400
+
+
+@pytest.mark.parametrize("operator", [o for o in OPERATORS if o not in WITHOUT_FACTS])
+def test_an_operator_with_samples_has_an_entry(operator: str) -> None:
+    """An entry of the table, or one that views, pointwise operators and transforms share."""
+    name = operator.partition(".")[0]
+    packet = getattr(torch.ops.aten, name)
+    found = [getattr(packet, overload) for overload in packet.overloads()]
+    shared = "fft" in name or any(one.is_view or torch.Tag.pointwise in one.tags for one in found)
+    entries = {listed.partition(".")[0] for listed in ENTRIES}
+    assert shared or name.strip("_") in entries
+
+
+def test_a_label_stands_once_in_an_operand() -> None:
+    with pytest.raises(ValueError, match="expected each label once in an operand; got 'yy', a diagonal"):
+        Einsum(("yy",), "")
 
 
 @cache

@@ -42,6 +42,12 @@ class Einsum:
     cumulative: bool = False  # an element depends on those before it
     bounds_include_literals: bool = False
 
+    def __post_init__(self) -> None:
+        """Raises `ValueError` for an operand with one label twice."""
+        for labels in self.operands:
+            if len(set(labels)) < len(labels):
+                raise ValueError(f"expected each label once in an operand; got {labels!r}, a diagonal")
+
     def derive(self, algebra: FactAlgebra, call: BoundCall, outputs: Sequence[Fact]) -> list[Fact]:
         """See `Form`."""
         facts = call.facts
