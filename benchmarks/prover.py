@@ -177,12 +177,12 @@ def large(spec: str, law_name: str, length: int | None) -> Large:
     """Build, capture, interpret and certify one large model; the process should do nothing else."""
     law = next(law for law in proved_laws() if law.name == law_name)
     build, subject = timed(lambda: load(spec))
-    length = length or subject.length
+    length = length or subject.default_length
     capturing, captured = timed(lambda: capture_graph(subject, length))
     walking, done = timed(lambda: analyse(subject, captured, law))
     certifying, text = timed(lambda: _certificate(subject, captured, done, law))
     return Large(
-        model=spec, law=law.name, parameters=subject.parameters, length=length, nodes=len(captured.graph.nodes),
+        model=spec, law=law.name, parameters=subject.parameter_count, length=length, nodes=len(captured.graph.nodes),
         build=build, capture=capturing, interpret=walking, certificate=certifying, characters=len(text),
         peak=peak_memory(),
     )  # fmt: skip

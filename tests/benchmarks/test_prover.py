@@ -51,3 +51,13 @@ def test_the_largest_ratio_is_held_against_the_limit():
         "largest ratio: 0.200 (n, sdpa), ABOVE the limit of 0.1; "
         "largest record/export: 0.400 (n, sdpa), ABOVE the limit of 0.25"
     )
+
+
+def test_a_large_model_gives_a_row():
+    spec = "arch:llama?num_hidden_layers=2&hidden_size=64&num_attention_heads=4&intermediate_size=128&vocab_size=100"
+    row = prover.large(spec, "causal", None)
+    cells = dict(zip(prover.LARGE_HEADER, prover.large_cells(row), strict=True))
+    assert (cells["law"], cells["length"]) == ("causal", "7")
+    assert row.parameters > 10_000
+    assert row.nodes > 100
+    assert row.characters > 10_000
