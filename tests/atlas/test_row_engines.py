@@ -42,6 +42,7 @@ def test_a_server_answers_each_request_and_survives_a_crash(monkeypatch: pytest.
     assert (rows[1].failure.category, rows[1].failure.limit) == ("memory", 3)
 
 
+@pytest.mark.slow
 def test_a_cluster_with_a_killed_worker_gives_the_rows_of_a_local_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
