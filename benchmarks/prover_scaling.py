@@ -48,7 +48,7 @@ class Row:
     nodes: int
     repeated: int  # steps that repeat an earlier one
     capture: float  # [s], and the next three
-    analysis: float
+    interpret: float
     certificate: float
     recheck: float
     megabytes: float  # of the certificate
