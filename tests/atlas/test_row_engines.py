@@ -6,7 +6,6 @@ import io
 import json
 import os
 import signal
-import threading
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,7 @@ from orderproof.atlas.runner import AtlasRequest, update_store
 from orderproof.atlas.store import AtlasStore
 from orderproof.atlas.worker import Limits, RowRequest
 from orderproof.errors import UsageError
-from orderproof.forked_process import descendants
-from tests.lab.small_study import wait_until
+from tests.ray_workers import one_killed_worker
 
 NAMES = ("decision_transformer", "layoutxlm")  # no audit: a time series, and no base model
 
@@ -49,17 +47,9 @@ def test_a_cluster_with_a_killed_worker_gives_the_rows_of_a_local_run(
     local = rows_of(tmp_path / "local", "local")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    killed: list[int] = []
-
-    def kill() -> None:
-        killed.append(wait_until(lambda: [pid for pid in descendants(os.getpid()) if _makes_row(pid)])[0])
-        os.kill(killed[0], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
     try:
-        on_ray = rows_of(tmp_path / "ray", f"ray:{cluster.address}")
-        killer.join()
+        with one_killed_worker("make_row_json") as killed:
+            on_ray = rows_of(tmp_path / "ray", f"ray:{cluster.address}")
     finally:
         cluster.shutdown()
     assert killed
@@ -73,13 +63,6 @@ def rows_of(store: Path, engine: str) -> list[dict]:
     rows = [json.loads(line) for line in store.read_text().splitlines()]
     assert all(row.pop("processor_seconds") > 0 for row in rows)
     return sorted(rows, key=lambda row: row["name"])
-
-
-def _makes_row(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::make_row_json")
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize(

@@ -97,21 +97,6 @@ def has_ended(process: int) -> bool:
         return True
 
 
-def descendants(process: int) -> list[int]:
-    """The children of a process, their children, and so on."""
-    parents: dict[int, int] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue
-    descendants, generation = [], [process]
-    while generation:
-        generation = [child for child, parent in parents.items() if parent in generation]
-        descendants += generation
-    return descendants
-
-
 class Stopped(Exception):
     """Simulates a power failure."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import combinations
 
 import torch
 from torch import Tensor
@@ -15,6 +14,7 @@ from torch.fx import Node
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.execution import LabelledInputs, SubjectExecution
 from orderproof.auditing.proof import LawWalk, Weights, walk_graph
+from orderproof.auditing.replacements import Replacement, pad_tokens, values_of_branches
 from orderproof.errors import failure_reason, is_internal
 from orderproof.laws import InputChange, ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
@@ -35,31 +35,7 @@ from orderproof.records.audit import Deviation, Witness
 from orderproof.tolerances import TOKEN_MIXING
 
 COMPARED_CHANGES = 4  # at a length at which nothing is proved
-MAX_COMBINED_VALUES = 3  # of those that decide branches: more are tried one by one, in pairs and all together
 MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
-
-
-@dataclass(frozen=True)
-class Replacement:
-    """Values that take the place of the random ones of an input, in turn, in the first run, the second one or both."""
-
-    first: tuple[int, ...] = ()
-    second: tuple[int, ...] = ()
-    place: int = 0
-    label: str = ""
-
-    def applied(self, first: LabelledInputs, second: LabelledInputs) -> tuple[LabelledInputs, LabelledInputs]:
-        """The inputs of both runs with these values at every place."""
-        return self._filled(first, self.first), self._filled(second, self.second)
-
-    def _filled(self, inputs: LabelledInputs, values: tuple[int, ...]) -> LabelledInputs:
-        if not values:
-            return inputs
-        old = inputs.inputs[self.place]
-        new = torch.tensor(values).to(old.dtype)[torch.arange(old.numel()) % len(values)].view(old.shape)
-        labels = tuple(self.label or f"<{values[k % len(values)]}>" for k in range(len(inputs.labels)))
-        tensors = (*inputs.inputs[: self.place], new, *inputs.inputs[self.place + 1 :])
-        return LabelledInputs(tensors, labels if self.place == 0 else inputs.labels)
 
 
 class WitnessSearch:
@@ -269,27 +245,16 @@ class WitnessSearch:
 
     def _pad_tokens(self) -> Iterator[Replacement]:
         """The pad token, if the law tries it and there is one."""
-        pad = self.context.subject.pad_token_id
         if self.law.can_replace_with_pad and len(self.runs.axes) == 1:
-            if self.tokens(self.context.token_count)[0].inputs[0].is_floating_point():
-                yield Replacement(second=(0,), label="<pad>")  # the zero vector that embedding tables have for it
-            elif pad is not None:
-                yield Replacement(second=(pad,), label="<pad>")
+            tokens = self.tokens(self.context.token_count)[0].inputs[0]
+            yield from pad_tokens(tokens, self.context.subject.pad_token_id)
 
     def _values_of_branches(self) -> Iterator[Replacement]:
-        """Runs that take different branches: with some of the values that decide them, and without."""
+        """Values that decide the branches of the recording; none if it took none."""
         captured = self.context.captured if self.context.export_failure is None else None
-        values = () if captured is None else captured.branch_values
-        if not values:
-            return
-        sample = self.runs.sample_tokens(self.context.token_count, self.context.seed + 1).inputs
-        for place, (tensor, axis) in enumerate(zip(sample, self.runs.axes, strict=True)):
-            if axis is None or tensor.is_floating_point():
-                continue
-            others = [(int(x),) for x in tensor.flatten() if int(x) not in values][:1]
-            sizes = range(1, len(values) + 1) if len(values) <= MAX_COMBINED_VALUES else (1, 2, len(values))
-            sets = [(), *others, *(chosen for size in sizes for chosen in combinations(values, size))]
-            yield from (Replacement(a, b, place) for a in sets for b in sets if a != b)
+        if captured is not None and captured.branch_values:
+            sample = self.runs.sample_tokens(self.context.token_count, self.context.seed + 1).inputs
+            yield from values_of_branches(captured.branch_values, sample, self.runs.axes)
 
     def _changes(self, length: int) -> Iterator[InputChange]:
         return self.law.input_changes(length, self.context.batch_size)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,8 @@ from ray.cluster_utils import Cluster
 from orderproof.errors import UsageError
 from orderproof.lab.engines.ray_engine import RayEngine
 from orderproof.lab.result import RunResult
-from tests.lab.small_study import descendants, reproducible_part, tiny_study, wait_until
+from tests.lab.small_study import reproducible_part, tiny_study
+from tests.ray_workers import one_killed_worker
 
 
 def test_two_nodes_and_a_killed_worker_give_the_same_results(
@@ -22,18 +20,9 @@ def test_two_nodes_and_a_killed_worker_give_the_same_results(
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     cluster.add_node(num_cpus=1)
-    killed: list[int] = []
-
-    def kill() -> None:
-        # Not when a checkpoint is there: a short run removes it before a busy machine looks.
-        killed.append(wait_until(lambda: [pid for pid in descendants(os.getpid()) if _executes_run(pid)])[0])
-        os.kill(killed[0], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
     try:
-        outcomes = list(RayEngine(cluster.address, None).run(tiny_study().runs(), tmp_path))
-        killer.join()
+        with one_killed_worker("run_job") as killed:
+            outcomes = list(RayEngine(cluster.address, None).run(tiny_study().runs(), tmp_path))
     finally:
         cluster.shutdown()
     assert killed
@@ -58,10 +47,3 @@ def test_two_nodes_and_a_killed_worker_give_the_same_results(
 def test_an_unreachable_cluster_is_one_line_at_once(address: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=why):
         next(iter(RayEngine(address, None).run(tiny_study().runs(), tmp_path)))
-
-
-def _executes_run(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::run_job")
-    except OSError:
-        return False

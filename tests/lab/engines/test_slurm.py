@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from orderproof.errors import StoreError
+from orderproof.forked_process import descendants
 from orderproof.lab.engines.slurm import SlurmEngine
 from orderproof.lab.result import RunResult
-from tests.lab.small_study import descendants, reproducible_part, tiny_study, wait_until
+from tests.lab.small_study import reproducible_part, tiny_study, wait_until
 
 
 def test_a_killed_job_is_submitted_again_with_the_same_result(

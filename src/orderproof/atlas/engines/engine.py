@@ -6,18 +6,14 @@ number of workers (None for the default of the engine) and a function that close
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 
 from orderproof.atlas.row import AtlasRow
 from orderproof.atlas.worker import RowRequest
-from orderproof.errors import UsageError
-from orderproof.optional_packages import install_command
-from orderproof.registry import lookup
+from orderproof.engine_files import import_engine
 
 
 class RowTask(Protocol):
@@ -43,19 +39,8 @@ class RowEngine:
 StartedEngine = AbstractContextManager[RowEngine]
 
 
-def engine_modules() -> dict[str, str]:
-    """The module of each engine, by the name of the engine."""
-    package = importlib.import_module("orderproof.atlas.engines")
-    files = [info.name for info in pkgutil.iter_modules(package.__path__) if info.name != "engine"]
-    return {name.removesuffix("_engine"): f"{package.__name__}.{name}" for name in files}
-
-
 def started_engine(name: str, *, workers: int | None, close_in_child: Callable[[], None]) -> StartedEngine:
     """The engine `NAME` or `NAME:TARGET`. Raises `UsageError` for an unknown name or a missing package."""
-    kind, _, target = name.partition(":")
-    module = lookup(kind, engine_modules(), "--engine")
-    try:
-        engine = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"--engine {kind} needs the package {error.name}: {install_command(kind)}") from error
-    return cast("StartedEngine", engine.started(target or None, workers, close_in_child))
+    module, target = import_engine(name, "orderproof.atlas.engines", {"engine"})
+    engine: StartedEngine = module.started(target, workers, close_in_child)
+    return engine
