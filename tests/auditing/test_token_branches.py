@@ -10,6 +10,12 @@ from orderproof.records.audit import Finding
 from tests.auditing.token_branch_models import IDS, LAWFUL, LEAKING, NOT_FOLLOWED, Words
 
 LAWS = ("causal", "batch")
+REASONS = (
+    "control flow depends on data",
+    "more than 8 branches",
+    "its branches depend on 4 values of tokens, and at most 3 are tried",
+    "the model catches an error that recording it raised",
+)
 
 
 def found(kind: type[Words], law: str) -> Finding:
@@ -43,7 +49,7 @@ def test_a_leak_through_a_branch_is_shown(kind: type[Words], law: str) -> None:
 def test_no_other_branch_is_recorded(kind: type[Words], law: str) -> None:
     finding = found(kind, law)
     assert finding.verdict != "proved"
-    assert "control flow depends on data" in finding.reason or "more than 8 branches" in finding.reason
+    assert any(reason in finding.reason for reason in REASONS), finding.reason
 
 
 def test_a_proof_with_a_condition_changes_nothing_in_the_module() -> None:

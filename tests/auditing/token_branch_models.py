@@ -57,6 +57,20 @@ class SameInBothBranches(Words):
         return x
 
 
+class RemembersAnId(Words):
+    """Only later calls depend on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(16))
+
+    def changed(self, ids: Tensor, x: Tensor) -> Tensor:
+        x = x + self.seen
+        if (ids == 5).any():
+            self.seen = self.seen + 1
+        return x
+
+
 class LeaksByOneId(Words):
     """A token anywhere changes every output."""
 
@@ -186,7 +200,36 @@ class AsksForNineIds(Words):
         return x
 
 
-LAWFUL = (MaskOnlyIfPadded, RaisesForAnId, SameInBothBranches)
+class AsksForFourIds(Words):
+    """More values than every choice of them can be tried."""
+
+    def changed(self, ids: Tensor, x: Tensor) -> Tensor:
+        first, second = (ids == 3).any() & (ids == 4).any(), (ids == 5).any() & ~(ids == 6).any()
+        return x + 1 if first & second else x
+
+
+class ReadsANumberOnTheOtherPath(Words):
+    """A path that is not taken cannot be recorded."""
+
+    def changed(self, ids: Tensor, x: Tensor) -> Tensor:
+        if (ids == 5).any():
+            return x + x[0, 0, 0].item()
+        return x
+
+
+class FailsInAnOperatorOnTheOtherPath(Words):
+    """An operator fails there in a recording, which hides what comes after it; the sizes fit at no length."""
+
+    def changed(self, ids: Tensor, x: Tensor) -> Tensor:
+        if (ids == 5).any():
+            try:
+                return x @ x
+            except RuntimeError:
+                return x + 1 if (ids == 3).any() else x
+        return x
+
+
+LAWFUL = (MaskOnlyIfPadded, RaisesForAnId, SameInBothBranches, RemembersAnId)
 LEAKING = (
     LeaksByOneId, LeaksByTwoIds, LeaksByOneWithoutAnother, LeaksByAllOfOneId, LeaksBySmallIds, LeaksByTheZero,
     LeaksByTheZeroOfAll, LeaksByNot,
@@ -194,4 +237,5 @@ LEAKING = (
 NOT_FOLLOWED = (
     AsksWhere, AsksHowMany, AsksForNarrowIds, AsksForBits, AsksForEqualTokens, AsksForActivations,
     AsksForActivationsBehindAnId, ComparesWithABuffer, AsksForNineIds,
+    AsksForFourIds, ReadsANumberOnTheOtherPath, FailsInAnOperatorOnTheOtherPath,
 )  # fmt: skip

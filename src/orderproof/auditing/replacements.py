@@ -12,8 +12,6 @@ from torch import Tensor
 from orderproof.auditing.execution import LabelledInputs
 from orderproof.models.subject import Axis
 
-MAX_COMBINED_VALUES = 3  # of those that decide branches: more are tried one by one, in pairs and all together
-
 
 @dataclass(frozen=True)
 class Replacement:
@@ -53,6 +51,6 @@ def values_of_branches(values: Sequence[int], sample: Sequence[Tensor], axes: Se
         if axis is None or tensor.is_floating_point():
             continue
         others = [(int(x),) for x in tensor.flatten() if int(x) not in values][:1]
-        sizes = range(1, len(values) + 1) if len(values) <= MAX_COMBINED_VALUES else (1, 2, len(values))
-        sets = [(), *others, *(chosen for size in sizes for chosen in combinations(values, size))]
+        chosen = (some for size in range(1, len(values) + 1) for some in combinations(values, size))
+        sets = [(), *others, *chosen]
         yield from (Replacement(a, b, place) for a in sets for b in sets if a != b)

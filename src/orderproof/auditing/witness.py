@@ -207,8 +207,15 @@ class WitnessSearch:
         return found
 
     def search_other_branches(self) -> Counterexample | None:
-        """A counterexample in which the runs take different branches, if the recording took one."""
-        return self._search_with_replacements(self._values_of_branches(), [self.context.token_count])
+        """A counterexample in which the runs take different branches, if the recording took one.
+
+        Each run starts in the same state: a path that was not recorded may leave another one.
+        """
+        before, self.runs = self.runs, replace(self.runs, restores_state=True)
+        found = self._search_with_replacements(self._values_of_branches(), [self.context.token_count])
+        if found is None:
+            self.runs = before
+        return found
 
     def _search_with_replacements(
         self, replacements: Iterable[Replacement], lengths: list[int]

@@ -13,9 +13,10 @@ from typing import Any
 import ray
 
 from orderproof.atlas.engines.engine import RowEngine
-from orderproof.atlas.row import AtlasRow, empty_row, with_failure
+from orderproof.atlas.row import AtlasRow, empty_row, one_line, with_failure
 from orderproof.atlas.row_server import RowClient
 from orderproof.atlas.worker import RowRequest
+from orderproof.errors import OrderproofError
 from orderproof.ray_cluster import WORKER_DEATHS, connected
 
 MAX_RETRIES = 2  # after the death of a worker
@@ -52,6 +53,8 @@ class RayRow:
             return with_failure(self.empty_row, "memory", reason, limit=self.request.limits.memory_gib)
         except ray.exceptions.RayTaskError as error:
             return with_failure(self.empty_row, "crash", str(error.cause))
+        except ray.exceptions.RayError as error:  # of the cluster: the row can be made by another run
+            raise OrderproofError(f"the Ray cluster failed: {one_line(str(error))}") from error
 
     def stop(self) -> None:
         """End the worker of the task, and discard the row."""

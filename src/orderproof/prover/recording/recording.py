@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
 
-from orderproof.errors import CaptureError
+from orderproof.errors import CaptureError, first_line
 from orderproof.positions import without_value_checks
 from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.prover.compiled_code import without_compilation
@@ -37,7 +37,7 @@ from orderproof.prover.recording.reachable_state import ReachableState, reachabl
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.prover.recording.recorder import Recorder
 from orderproof.prover.recording.refusal import NOT_RECORDED, RecordingRefused, RecordingUnsupported
-from orderproof.prover.recording.token_branches import TokenBranch, TokenBranches, other_paths
+from orderproof.prover.recording.token_branches import MAX_VALUES, TokenBranch, TokenBranches, other_paths
 
 _active = ContextVar("recording", default=False)
 
@@ -379,15 +379,20 @@ def _values_of_all_branches(recording: Recording) -> tuple[int, ...]:
 
     def record_path(answers: Sequence[bool]) -> Sequence[TokenBranch]:
         branches = TokenBranches(forced=answers)
+        path = Recording(recording.module, recording.inputs, reached=recording.reached, branches=branches)
         try:
-            Recording(recording.module, recording.inputs, reached=recording.reached, branches=branches).run()
+            path.run()
         except CaptureError:
             raise
-        except Exception:  # noqa: BLE001 - a call that takes this path fails: no claim is about it
-            pass
+        except Exception as error:  # noqa: BLE001 - raised by the model: no claim is about a call that takes this path
+            if path.recorded.errors:  # raised by an operator, perhaps only in a recording
+                raise CaptureError(f"{NOT_RECORDED}on a path that is not taken, {first_line(error)}") from None
         return branches.taken
 
-    return tuple(sorted(other_paths(recording.recorded.branches.taken, record_path)))
+    values = other_paths(recording.recorded.branches.taken, record_path)
+    if len(values) > MAX_VALUES:
+        raise CaptureError(f"its branches depend on {len(values)} values of tokens, and at most {MAX_VALUES} are tried")
+    return tuple(sorted(values))
 
 
 def _argument_names(module: nn.Module, count: int) -> list[str]:

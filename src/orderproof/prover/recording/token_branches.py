@@ -23,6 +23,7 @@ from orderproof.prover.recording.source import model_lines
 
 FLAG_READS = {"item", "_local_scalar_dense", "is_nonzero"}
 MAX_PATHS = 8
+MAX_VALUES = 3  # that decide branches: a search for a witness tries every choice of them in both runs
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 _STEPS = {"eq": (0,), "ne": (0,)}  # from the number of a comparison to the values that answer it either way
 _CONNECTIVES = {
@@ -83,6 +84,8 @@ class TokenBranches:
     def take(self, place: int, values: Sequence[int]) -> bool | None:
         """The answer to the boolean at this place among those that are read; None if it is not known."""
         lines, count = model_lines(), len(self.taken)
+        if not lines:  # an assumption that names no place could not be checked
+            return None
         if self.forced is not None:
             answer = self.forced[count] if count < len(self.forced) else False
         elif self.eager is not None and place < len(self.eager):
@@ -90,7 +93,7 @@ class TokenBranches:
         else:
             self.missing = self.eager is None
             return None
-        file, _, line = lines[-1] if lines else ("", "", 0)
+        file, _, line = lines[-1]
         self.taken.append(TokenBranch(answer, file, line, tuple(dict.fromkeys(values))))
         return answer
 
