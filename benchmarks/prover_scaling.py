@@ -6,6 +6,10 @@
 A Llama of small width without weights, law `causal`, with SDPA (its mask is a flag) and eager attention (its mask is a
 tensor). An exponent is the slope of a line through log(seconds) against log(size), from the third size on, where what
 costs the same at every size no longer rules. Each number is one run, in one process, after one that is not counted.
+
+The last table is of the theorem for every length: `export` is torch.export at 7 tokens, `record open` the recording
+with an open number of tokens, `theorem` the derivation and its solver. theorem / export should be at most 0.5 at 2
+layers and 0.1 at 32, whose layers are one code.
 """
 
 from __future__ import annotations
@@ -28,14 +32,17 @@ from orderproof.laws import find_proved_law
 from orderproof.models import load
 from orderproof.prover import certificate
 from orderproof.prover.recheck import recheck
-from prover import analyse, capture_graph, peak_memory, timed
+from prover import analyse, capture_graph, export_graph, peak_memory, prove_every_length, timed
 
 SPEC = (
     "arch:llama?num_hidden_layers={layers}&hidden_size=64&num_attention_heads=4&num_key_value_heads=4"
     "&intermediate_size=128&vocab_size=99"
 )
 DEPTHS = (2, 4, 8, 16, 32, 64, 128)
+MAX_THEOREM_RATIOS = {2: 0.5, 32: 0.1}  # theorem / export, by layers
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
+UNCOUNTED = 2  # sizes at which what costs the same at every size rules
+LEAST_ROWS = UNCOUNTED + 2
 COLUMNS = ("layers", "tokens", "nodes", "repeated", "capture", "interpret", "certificate", "recheck", "megabytes")
 
 
@@ -83,9 +90,48 @@ def measure(layers: int, tokens: int, attention: str) -> Row:
     )
 
 
+@dataclass(frozen=True)
+class TheoremRow:
+    """The theorem for every length at one depth."""
+
+    layers: int
+    attention: str
+    export: float  # [s], and the next two
+    record_open: float
+    theorem: float
+
+    @property
+    def ratio(self) -> float:
+        return self.theorem / self.export
+
+
+def measure_theorem(layers: int, attention: str) -> TheoremRow:
+    """Export one model at 7 tokens, and prove the law for every length."""
+    subject = load(SPEC.format(layers=layers), attention=attention)
+    exporting, _ = timed(lambda: export_graph(subject, 7))
+    recording, proving = prove_every_length(subject, find_proved_law("causal"))
+    return TheoremRow(layers, attention, exporting, recording, proving)
+
+
+def theorem_table(rows: list[TheoremRow]) -> str:
+    """The rows, and their ratios against the limits."""
+    names = ("layers", "attention", "export", "record open", "theorem", "theorem / export")
+    lines = ["## Theorem for every length", "", "| " + " | ".join(names) + " |", "| ---: " * len(names) + "|"]
+    for row in rows:
+        numbers = (row.export, row.record_open, row.theorem, row.ratio)
+        lines.append(f"| {row.layers} | {row.attention} | " + " | ".join(f"{x:.3f}" for x in numbers) + " |")
+    limited = [(row, MAX_THEOREM_RATIOS[row.layers]) for row in rows if row.layers in MAX_THEOREM_RATIOS]
+    verdicts = [
+        f"{row.ratio:.3f} at {row.layers} layers with {row.attention} attention, "
+        f"{'within' if row.ratio <= limit else 'ABOVE'} the limit of {limit}"
+        for row, limit in limited
+    ]
+    return "\n".join([*lines, "", f"theorem / export: {'; '.join(verdicts)}.", ""])
+
+
 def exponent(rows: list[Row], size: str, what: str) -> float:
     """The slope of log(what) against log(size)."""
-    kept = rows[2:]
+    kept = rows[UNCOUNTED:]
     x, y = (np.log([getattr(r, name) for r in kept]) for name in (size, what))
     return float(np.polyfit(x, y, 1)[0])
 
@@ -106,8 +152,11 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", type=Path, help="write the tables here")
-    parser.add_argument("--most", type=int, default=512, help="no depth and no length beyond this")
+    parser.add_argument("--most", type=int, default=512, help="no depth and no length beyond this, at least 64")
     options = parser.parse_args()
+    least = max(DEPTHS[LEAST_ROWS - 1], LENGTHS[LEAST_ROWS - 1])
+    if options.most < least:
+        parser.error(f"an exponent needs {LEAST_ROWS} sizes, so --most must be at least {least}")
     measure(2, 8, "sdpa")
     parts = []
     for attention in ("sdpa", "eager"):
@@ -117,6 +166,10 @@ def main() -> None:
         lengths = [measure(2, n, attention) for n in LENGTHS if n <= options.most]
         parts.append(table(f"Length, {attention}", lengths, "tokens"))
         print(parts[-1], flush=True)
+    measure_theorem(2, "sdpa")
+    theorems = [measure_theorem(d, a) for a in ("sdpa", "eager") for d in DEPTHS if d <= options.most]
+    parts.append(theorem_table(theorems))
+    print(parts[-1], flush=True)
     facts = [
         f"date: {dt.datetime.now(dt.UTC).date().isoformat()}",
         f"machine: {platform.machine()}, {torch.get_num_threads()} threads, other work on it not excluded",

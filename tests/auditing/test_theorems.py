@@ -53,7 +53,9 @@ def test_the_range_of_lengths_is_that_of_the_calls_with_and_without_a_mask(maske
 def test_nothing_follows_from_conditions_that_contradict_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     original = open_calls.record_open
     monkeypatch.setattr(
-        open_calls, "record_open", lambda *a: [dataclasses.replace(g, conditions=(FALSE,)) for g in original(*a)]
+        open_calls,
+        "record_open",
+        lambda *a, **k: [dataclasses.replace(g, conditions=(FALSE,)) for g in original(*a, **k)],
     )
     theorem = prove(nn.Linear(8, 8).eval(), "causal", inputs=torch.randn(2, 7, 8)).theorem
     assert theorem is not None
@@ -133,3 +135,14 @@ def test_call_modes_with_the_same_inputs_share_their_recordings() -> None:
     assert calls.roles("labelled") == calls.roles("blocked") == ("tokens", "position_ids", "block_mask")
     assert calls.difference("labelled") == calls.difference("blocked") == ""
     assert calls.recorded("packed") is not calls.recorded("blocked")
+
+
+@pytest.mark.parametrize("law", ["causal", "padding"])
+def test_a_model_without_weights_has_theorems(law: str) -> None:
+    """The values of its buffers are known: those of its frequencies bound the scores."""
+    subject = load("arch:llama?num_hidden_layers=2")
+    theorem = prove(subject, law).theorem
+    assert theorem is not None
+    assert theorem.proved
+    assert (theorem.least_length, theorem.greatest_length, theorem.every_depth) == (2, None, True)
+    assert {x.device.type for x in subject.module.buffers()} == {"meta"}

@@ -58,6 +58,7 @@ def test_a_large_model_gives_a_row():
     row = prover.large(spec, "causal", None)
     cells = dict(zip(prover.LARGE_HEADER, prover.large_cells(row), strict=True))
     assert (cells["law"], cells["length"]) == ("causal", "7")
+    assert float(cells["theorem [s]"]) >= 0
     assert row.parameters > 10_000
     assert row.nodes > 100
     assert row.characters > 10_000

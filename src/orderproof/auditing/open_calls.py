@@ -181,15 +181,16 @@ class OpenCalls:
     def _piece(self, call_mode: str, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> Piece:
         sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
         patched = ""
+        values = self.subject.buffer_values
         try:
-            graphs = record_open(module, inputs, sizes)
+            graphs = record_open(module, inputs, sizes, values=values)
         except Exception as error:
             replaced = self._export_contexts.get(call_mode, self.subject.export_context)
             if replaced is nullcontext:
                 raise
             patched = first_line(error)
             with replaced():
-                graphs = record_open(module, inputs, sizes)
+                graphs = record_open(module, inputs, sizes, values=values)
         self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
         least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions], self.solver)
         limit = self.subject.max_length if self.open_length else None

@@ -154,12 +154,16 @@ class Term(Expression):
 
     def __add__(self, other: Term | int) -> Term:
         other = as_term(other)
+        if not other.summands:
+            return _intern(Term, self.constant + other.constant, self.summands) if other.constant else self
         total = dict(self.summands)
         for atom, factor in other.summands:
             total[atom] = total.get(atom, 0) + factor
         return _term(self.constant + other.constant, total)
 
     def __mul__(self, factor: int) -> Term:
+        if factor == 1:
+            return self
         return _term(self.constant * factor, {atom: f * factor for atom, f in self.summands})
 
     def __neg__(self) -> Term:
@@ -170,6 +174,8 @@ class Term(Expression):
 
     def times(self, other: Term) -> Term:
         """The product of two terms."""
+        if not other.summands:
+            return self * other.constant
         total: dict[Atom, int] = {}
         result = self * other.constant + other * self.constant + -self.constant * other.constant
         for atom, factor in self.summands:
@@ -190,7 +196,9 @@ def _factors(atom: Atom) -> tuple[Atom, ...]:
 
 
 def _term(constant: int, summands: Mapping[Atom, int]) -> Term:
-    kept = sorted(((a, f) for a, f in summands.items() if f), key=lambda pair: str(pair[0]))
+    kept = [(a, f) for a, f in summands.items() if f]
+    if len(kept) > 1:
+        kept.sort(key=lambda pair: str(pair[0]))
     return _intern(Term, constant, tuple(kept))
 
 

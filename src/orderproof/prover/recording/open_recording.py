@@ -21,6 +21,7 @@ from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Formula, Term
 from orderproof.prover.recording.arguments import map_leaves
 from orderproof.prover.recording.assumptions import custom_calls, custom_operator_assumptions
+from orderproof.prover.recording.buffer_values import buffers_with_values
 from orderproof.prover.recording.fixed_numbers import fixed_numbers, with_decided_cases
 from orderproof.prover.recording.loop_rolling import conditions_without_indices, roll_loops
 from orderproof.prover.recording.open_call import OpenCall
@@ -96,18 +97,30 @@ class OpenGraph:
         return shape
 
 
-def record_open(module: nn.Module, inputs: Sequence[OpenInput], examples: Mapping[str, int]) -> list[OpenGraph]:
+def record_open(
+    module: nn.Module,
+    inputs: Sequence[OpenInput],
+    examples: Mapping[str, int],
+    *,
+    values: Mapping[str, Tensor] | None = None,
+) -> list[OpenGraph]:
     """The recordings of a module's forward call with open sizes, one for each branch that its inputs decide.
 
     Args:
         module: The module.
         inputs: Its inputs.
         examples: An example of each open size, by which branches that depend on sizes are decided.
+        values: The values of buffers on the meta device, by qualified name.
 
     Raises:
         CaptureError: It cannot be recorded so; the message is the reason.
 
     """
+    with buffers_with_values(module, values or {}):
+        return _record_branches(module, inputs, examples)
+
+
+def _record_branches(module: nn.Module, inputs: Sequence[OpenInput], examples: Mapping[str, int]) -> list[OpenGraph]:
     graphs: list[OpenGraph] = []
     reached = reachable_state(module)
     answers: list[bool] | None = []

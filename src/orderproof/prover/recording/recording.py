@@ -25,6 +25,7 @@ from orderproof.prover.recording.assumptions import (
     refuse_shared_memory,
     state_assumptions,
 )
+from orderproof.prover.recording.buffer_values import buffers_with_values
 from orderproof.prover.recording.eager_answers import eager_answers
 from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
 from orderproof.prover.recording.eager_program import compare_programs
@@ -132,7 +133,7 @@ class Recording:
         self.by_name: dict[str, Alias] = {}
         self.last_placeholder: Node | None = None
         self.constants: dict[str, Tensor] = {}
-        self.device = inputs[0].device if inputs and open_call is None else torch.device("cpu")
+        self.device = torch.device("cpu") if open_call or not inputs or inputs[0].is_meta else inputs[0].device
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
         self.loops = Loops(self.recorded) if rolls_loops else None
         self.recorded.loops = self.loops
@@ -351,8 +352,20 @@ def record(
 ) -> CapturedGraph:
     """Record the forward call of a module on these inputs, whose values do not matter.
 
-    Raises `CaptureError` if it cannot be recorded, and whatever the module raises.
+    Args:
+        module: The module.
+        inputs: The inputs.
+        values: The values of buffers on the meta device, by qualified name.
+
+    Raises:
+        CaptureError: It cannot be recorded. Whatever the module raises is raised too.
+
     """
+    with buffers_with_values(module, values or {}):
+        return _record(module, inputs)
+
+
+def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
     compared = can_compare(module, inputs)
     recording = Recording(module, inputs, compared=compared)
     try:
@@ -370,7 +383,6 @@ def record(
         captured.without, captured.outside = compare_with_eager(module, inputs, recording.operators, *rest)
         changed = compare_programs(module, inputs, recording.program, *rest)
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *changed]))
-    captured.values.update({k: v for k, v in (values or {}).items() if k in captured.state.values()})
     return captured
 
 

@@ -31,6 +31,7 @@ from orderproof.prover.logic.terms import (
     as_term,
     conjunction,
     disjunction,
+    product,
     variable,
 )
 
@@ -190,6 +191,7 @@ def axis_variable(k: int) -> Variable:
     return found
 
 
+@cache
 def index(k: int) -> Term:
     """The index variable of axis k as a term."""
     return as_term(axis_variable(k))
@@ -202,10 +204,7 @@ def dims_of(shape: Sequence[Term]) -> tuple[Axes, ...]:
 
 def size_of(axes: Axes) -> Term:
     """The size of a dimension."""
-    total = as_term(1)
-    for size in axes:
-        total = total.times(size)
-    return total
+    return axes[0] if len(axes) == 1 else product(axes)
 
 
 def as_cases(value: Value | None) -> Cases | None:
