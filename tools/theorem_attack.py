@@ -218,7 +218,10 @@ class Attack:
     def _outcome(
         self, name: str, first: tuple[Any, Any], second: tuple[Any, Any], expected: Agreement | Tensor, tokens: int
     ) -> dict[str, Any]:
-        one, two = self._call(*first)[name], self._call(*second)[name]
+        try:
+            one, two = self._call(*first)[name], self._call(*second)[name]
+        except (IndexError, RuntimeError, ValueError) as error:  # theorems are of calls without an error
+            return {"skipped": f"it raises {type(error).__name__}"}
         if not (one.isfinite().all() and two.isfinite().all()):
             return {"skipped": "not finite"}
         places = self._places(name)
