@@ -78,6 +78,29 @@ class RotaryBase(QueryKeyEncoding):
         """The default factor on q . k, including the schedule's score scale."""
         return super().default_scale(head_width) * self.spectrum.score_scale
 
+    def rotate(
+        self,
+        q: Float[Tensor, "batch head query head_width"],
+        k: Float[Tensor, "batch head key head_width"],
+        q_positions: Int[Tensor, "*axes_and_batch query"],
+        k_positions: Int[Tensor, "*axes_and_batch key"] | None = None,
+        *,
+        lengths: Int[Tensor, " batch"] | int | None = None,
+        out: tuple[Tensor, Tensor] | None = None,
+    ) -> tuple[Float[Tensor, "batch head query output_head_dim"], Float[Tensor, "batch head key output_head_dim"]]:
+        """Rotate queries and keys; see `QueryKeyEncoding.rotate`."""
+        plan = self._plan
+        if (
+            plan is not None
+            and (k_positions is None or k_positions is q_positions)
+            and lengths is None
+            and self._default_length is None
+            and self.pair_axes is None
+            and (rotated := kernels.rotate_small(plan, q, k, q_positions, out)) is not None
+        ):
+            return rotated
+        return super().rotate(q, k, q_positions, k_positions, lengths=lengths, out=out)
+
     def apply_kernel(
         self,
         q: Tensor,
@@ -96,10 +119,6 @@ class RotaryBase(QueryKeyEncoding):
                 return self._rotate_on_gpu(q, k, q_positions, k_positions, lengths, out)
             return None
         needs_gradient = (q.requires_grad or k.requires_grad) and torch.is_grad_enabled()
-        if not needs_gradient and self.pair_axes is None and (k_positions is None or k_positions is q_positions):
-            rotated = kernels.rotate_small(plan, self.head_width, q, k, q_positions, out)
-            if rotated is not None:
-                return rotated
         p = self._check_positions_fast("q", q, q_positions)
         if k_positions is None and k.shape == q.shape:
             s = p

@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import types
 
 import pytest
 import torch
@@ -16,7 +15,6 @@ from torch import Tensor
 from orderproof import positions
 from orderproof.encodings import Rotary, Spectrum, kernels
 from orderproof.encodings._rotary_base import RotaryBase
-from orderproof.encodings.kernels import _library
 from orderproof.errors import EncodingError, PositionError
 from tests.encodings.examples import exports, normal
 
@@ -243,19 +241,57 @@ def test_the_environment_variable_disables_the_kernel() -> None:
     assert done.stdout.split() == ["False", "None"]
 
 
+@pytest.fixture
+def small_plan() -> kernels.RotaryPlan:
+    """A plan with the function for small calls."""
+    plan = Rotary(64)._plan
+    if plan is None or plan.rotate_small is None:
+        pytest.skip("the library was built without the header of Python")
+    return plan
+
+
 @DTYPES
-def test_a_small_call_gives_the_same_through_ctypes_and_python(dtype: torch.dtype) -> None:
-    rotary, p = Rotary(64), torch.tensor([32768])
+def test_a_small_call_gives_the_same_as_the_general_kernel(dtype: torch.dtype, small_plan: kernels.RotaryPlan) -> None:
+    p = torch.tensor([32768])
     q, k = normal(2, 6, 1, 64, seed=1, dtype=dtype), normal(2, 3, 1, 64, seed=2, dtype=dtype)
-    plan = rotary._plan
-    assert plan is not None
-    other = copy.copy(plan)
-    other.rotate_small = plan.library.rotate_small
-    one, two = (kernels.rotate_small(x, 64, q, k, p, None) for x in (plan, other))
-    assert one is not None
-    assert two is not None
-    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
-    same(one, through_torch(rotary, q, k, p), far=32768)
+    small, general = kernels.rotate_small(small_plan, q, k, p, None), kernels.rotate(small_plan, q, k, p, p, None)
+    assert small is not None
+    assert all(torch.equal(a, b) for a, b in zip(small, general, strict=True))
+    same(small, through_torch(Rotary(64), q, k, p), far=32768)
+
+
+@pytest.mark.parametrize(
+    ("q_shape", "k_shape", "tokens"),
+    [
+        ((2, 6, 1, 32), (2, 6, 1, 32), 1),
+        ((2, 6, 1, 64), (2, 6, 1, 32), 1),
+        ((2, 6, 1, 64), (3, 6, 1, 64), 1),
+        ((2, 6, 1, 64), (2, 6, 2, 64), 1),
+        ((2, 6, 1, 64), (2, 6, 1, 64), 2),
+        ((6, 1, 64), (6, 1, 64), 1),
+        ((2, 6, 1, 64), (6, 1, 64), 1),
+        ((1, 8, 1024, 64), (1, 8, 1024, 64), 1024),  # twice as many rows of features as a small call has
+        ((1, 1, 1024, 64), (1, 8, 1024, 64), 1024),
+    ],
+    ids=str,
+)
+def test_other_shapes_are_no_small_call(
+    q_shape: tuple[int, ...], k_shape: tuple[int, ...], tokens: int, small_plan: kernels.RotaryPlan
+) -> None:
+    q, k = torch.ones(q_shape), torch.ones(k_shape)
+    assert kernels.rotate_small(small_plan, q, k, torch.arange(tokens), None) is None
+    assert kernels.rotate_small(small_plan, q, k, torch.arange(tokens), (q, k)) is None
+    assert bool((q == 1).all() and (k == 1).all())
+
+
+def test_calls_with_gradients_or_strides_are_no_small_call(small_plan: kernels.RotaryPlan) -> None:
+    q, p = torch.ones(2, 6, 1, 64), torch.arange(1)
+    assert kernels.rotate_small(small_plan, q, q.clone().requires_grad_(), p, None) is None
+    assert kernels.rotate_small(small_plan, q, torch.ones(2, 6, 1, 128)[..., ::2], p, None) is None
+    assert kernels.rotate_small(small_plan, q, q, torch.arange(1, dtype=torch.int32), None) is None
+    assert kernels.rotate_small(small_plan, q, q.double(), p, None) is None
+    with torch.no_grad():
+        assert kernels.rotate_small(small_plan, q, q.clone().requires_grad_(), p, None) is not None
 
 
 @DTYPES
@@ -273,14 +309,17 @@ def test_a_small_call_in_place_equals_one_into_new_tensors(dtype: torch.dtype) -
         rotary.rotate(q, k, p, out=1)  # type: ignore[arg-type]
 
 
-def test_the_python_function_rejects_non_integers() -> None:
-    few = _library.small_rotate()
-    if few is None or not isinstance(few, types.BuiltinFunctionType):
-        pytest.skip("the library was built without the header of Python")
-    with pytest.raises(TypeError, match="rotate_small: expected 11 integers"):
+def test_the_python_function_rejects_other_arguments(small_plan: kernels.RotaryPlan) -> None:
+    few = small_plan.rotate_small
+    assert few is not None
+    with pytest.raises(TypeError, match="rotate_small: expected 7 integers and 3 shapes"):
         few(1)
     with pytest.raises(TypeError):
-        few(*["1"] * 11)
+        few(*["1"] * 7, (1,), (1,), (1,))
+    with pytest.raises(TypeError, match="rotate_small: expected a shape"):
+        few(*[0] * 7, 1, 1, 1)
+    with pytest.raises(TypeError):
+        few(*[0] * 7, ("1",) * 4, ("1",) * 4, ("1",))
 
 
 @pytest.mark.parametrize("mebibytes", [3, 4, 5, 17])

@@ -29,8 +29,6 @@ def library() -> ctypes.CDLL | None:
         lib = ctypes.CDLL(str(_FILE))
         lib.rotate.argtypes = (address, ctypes.c_char_p)
         lib.rotate.restype = ctypes.c_int
-        lib.rotate_small.argtypes = (address, number, *(address,) * 5, *(number,) * 4)
-        lib.rotate_small.restype = ctypes.c_int
         lib.cos_sin_table.argtypes = (address, address, number, address, address)
         lib.cos_sin_table.restype = None
         lib.advise_huge_pages.argtypes = (address, number)
@@ -42,10 +40,9 @@ def library() -> ctypes.CDLL | None:
 
 @cache
 def small_rotate() -> Callable[..., int] | None:
-    """`rotate_small` as a native function, or through ctypes if the library was built without Python's header."""
-    lib = library()
-    if lib is None or not hasattr(lib, "PyInit_rotary"):
-        return None if lib is None else lib.rotate_small
+    """`rotate_small` as a native function; None if there is no library, or it was built without Python's header."""
+    if not hasattr(library(), "PyInit_rotary"):
+        return None
     loader = ExtensionFileLoader("rotary", str(_FILE))
     spec = spec_from_loader("rotary", loader)
     assert spec is not None

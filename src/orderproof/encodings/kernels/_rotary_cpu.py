@@ -18,7 +18,6 @@ from torch.autograd import forward_ad
 
 from orderproof import kernel_switch
 from orderproof.encodings._rotary_pairs import RotaryLayout
-from orderproof.encodings.checks import is_sequence_of_length
 from orderproof.encodings.kernels._library import advise_huge_pages, library, small_rotate
 from orderproof.errors import PositionError
 
@@ -29,8 +28,8 @@ _CALL = struct.Struct("=4qd26q")
 _NON_TEMPORAL_STORE_BYTES = 1 << 23
 # Work per thread that is worth the cost of starting one.
 _THREAD_BYTES = 1 << 22
-# Calls up to this number of feature rows are small: overhead takes longer than the kernel.
-_SMALL_CALL_ROWS = 1 << 12
+# Calls up to this size are worth an attempt of the kernel for small calls, which decides.
+_SMALL_CALL_ELEMENTS = 1 << 20
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
@@ -59,7 +58,7 @@ class RotaryPlan:
     def __init__(
         self,
         library: ctypes.CDLL,
-        rotate_small: Callable[..., int],
+        rotate_small: Callable[..., int] | None,
         frequencies: tuple[float, ...],
         width: int,
         layout: RotaryLayout,
@@ -91,10 +90,8 @@ def rotary_plan(
     frequencies: tuple[float, ...], width: int, layout: RotaryLayout, gain: float, axis: tuple[int, ...] | None
 ) -> RotaryPlan | None:
     """The plan of a rotation, cached by its arguments; None if there is no compiled kernel."""
-    loaded, small = library(), small_rotate()
-    return (
-        None if loaded is None or small is None else RotaryPlan(loaded, small, frequencies, width, layout, gain, axis)
-    )
+    loaded = library()
+    return None if loaded is None else RotaryPlan(loaded, small_rotate(), frequencies, width, layout, gain, axis)
 
 
 def can_rotate_on_cpu(q: Tensor, k: Tensor) -> bool:
@@ -104,11 +101,13 @@ def can_rotate_on_cpu(q: Tensor, k: Tensor) -> bool:
 
 def is_plain_eager(q: Tensor, k: Tensor) -> bool:
     """True for plain tensors of one dtype outside of tracing, function transforms and forward-mode gradients."""
-    return (
+    return type(q) is Tensor and type(k) is Tensor and q.dtype is k.dtype and not _is_traced()
+
+
+def _is_traced() -> bool:
+    """True where an operator may be traced, intercepted or transformed, or the kernels are switched off."""
+    return not (
         kernel_switch.enabled
-        and type(q) is Tensor
-        and type(k) is Tensor
-        and q.dtype is k.dtype
         and not _compiling()
         and not _dispatch_modes()
         and not _function_modes()
@@ -118,38 +117,36 @@ def is_plain_eager(q: Tensor, k: Tensor) -> bool:
     )
 
 
-def rotate_small(
-    plan: RotaryPlan, width: int, q: Tensor, k: Tensor, p: Tensor, out: tuple[Tensor, Tensor] | None
-) -> tuple[Tensor, Tensor] | None:
-    """A small contiguous call, such as a decoding step, with minimal overhead; None for any other call.
+def rotate_small(plan: RotaryPlan, q: Tensor, k: Tensor, p: Tensor, out: object) -> tuple[Tensor, Tensor] | None:
+    """A small contiguous call without gradients, such as a decoding step; None for any other call.
 
-    ``out`` may be ``q`` and ``k`` themselves.
+    Each check takes a good part of the time of the kernel, so all are made here, once. ``out`` may be ``q`` and ``k``
+    themselves.
     """
-    if type(p) is not Tensor or p.dtype is not _INT64 or not p.is_cpu:
+    rotate_small = plan.rotate_small
+    if rotate_small is None:
         return None
-    shape, k_shape = q.shape, k.shape
-    if len(shape) != 4 or len(k_shape) != 4:
+    if not (type(q) is type(k) is type(p) is Tensor and q.is_cpu and k.is_cpu and p.is_cpu) or _is_traced():
         return None
-    rows, heads, tokens, features = shape
-    k_heads = heads
-    if shape != k_shape:
-        k_heads = k_shape[1]
-        if k_shape != (rows, k_heads, tokens, features):
-            return None
-    if features != width or p.shape != (tokens,) or rows * heads * tokens > _SMALL_CALL_ROWS:
+    which = _DTYPES.get(q.dtype)
+    if which is None or k.dtype is not q.dtype or p.dtype is not _INT64:
+        return None
+    if (q.requires_grad or k.requires_grad) and torch.is_grad_enabled():
         return None
     if not (q.is_contiguous() and k.is_contiguous() and p.is_contiguous()):
         return None
     q_from, k_from = q.data_ptr(), k.data_ptr()
     if out is None:
+        if q.numel() > _SMALL_CALL_ELEMENTS or k.numel() > _SMALL_CALL_ELEMENTS:
+            return None
         rotated = _empty_like(q), _empty_like(k)
         q_to, k_to = rotated[0].data_ptr(), rotated[1].data_ptr()
-    elif is_sequence_of_length(out, 2) and out[0] is q and out[1] is k and q is not k:
-        rotated, q_to, k_to = (q, k), q_from, k_from
+    elif isinstance(out, tuple) and len(out) == 2 and out[0] is q and out[1] is k and q is not k:
+        rotated, q_to, k_to = out, q_from, k_from
     else:
         return None
-    dtype, where = _DTYPES[q.dtype], p.data_ptr()
-    failed = plan.rotate_small(plan.address, dtype, q_to, q_from, k_to, k_from, where, rows, heads, k_heads, tokens)
+    where = p.data_ptr()
+    failed = rotate_small(plan.address, which, q_to, q_from, k_to, k_from, where, q.shape, k.shape, p.shape)
     return None if failed else rotated
 
 

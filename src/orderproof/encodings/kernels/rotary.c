@@ -7,7 +7,7 @@
  * Each product is rounded separately (compiled with -ffp-contract=off), like the same formula in torch.
  *
  * Plain C without headers of Python or torch: the library is loaded through ctypes and receives addresses
- * (rotary_python.c adds one function that needs no ctypes, where Python's header is available).
+ * (rotary_python.c adds one function for small calls, where Python's header is available).
  */
 
 #include <math.h>
@@ -32,6 +32,7 @@
 #define MAX_FACTORED ((int64_t)RADIX * RADIX)
 #define MAX_PAIRS 2048
 #define HUGE_PAGE (1 << 21)
+#define SMALL_CALL_ROWS (1 << 12) /* of features: up to this number, overhead takes longer than the kernel */
 /* Cosines computed per block of tokens. One head is rotated over the whole block before the next one starts: long
  * sequential accesses are faster than short ones, although the angles are then read from a slower cache level. */
 #define BLOCK_ANGLES (1 << 19)
@@ -180,9 +181,14 @@ void advise_huge_pages(void *start, int64_t bytes) {
 #endif
 }
 
-/* Queries and keys of a small contiguous call with one position per token, where call overhead dominates. */
+/* Queries and keys [row, head, token, width] of a small contiguous call with one position per token, where call overhead
+ * dominates. Returns what `rotate` does, or 4 for other shapes and for larger calls; the output is then not written. */
 int rotate_small(const Plan *plan, int64_t dtype, void *q_out, const void *q, void *k_out, const void *k,
-             const int64_t *positions, int64_t rows, int64_t q_heads, int64_t k_heads, int64_t tokens) {
+             const int64_t *positions, const int64_t q_shape[4], const int64_t k_shape[4], int64_t tokens) {
+    const int64_t rows = q_shape[0], q_heads = q_shape[1], k_heads = k_shape[1];
+    if (k_shape[0] != rows || q_shape[2] != tokens || k_shape[2] != tokens) return 4;
+    if (q_shape[3] != plan->width || k_shape[3] != plan->width) return 4;
+    if (rows * q_heads * tokens > SMALL_CALL_ROWS || rows * k_heads * tokens > SMALL_CALL_ROWS) return 4;
     const int64_t token = plan->width, head = token * tokens, q_row = head * q_heads, k_row = head * k_heads;
     const Call call = {dtype, 2, rows, 0, 1.0, {
         {q_out, q, positions, 0, 0, q_heads, tokens, q_row, head, token, q_row, head, token},
