@@ -37,7 +37,7 @@ ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))
 # the tests start the command many times.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 HF_HUB_OFFLINE=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help audit test soak theorems docs lint format coverage release clean
+.PHONY: help install audit test soak theorems docs lint format coverage release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -57,6 +57,8 @@ theorems: ## compile the theorems of proofs/ with Coq, and print the axioms of e
 
 docs: $(DEV) ## the documentation as a site in site/, offline and strict; open site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet --strict
+
+install: $(DEV) ## the environment in .venv, with what the tests need
 
 lint: $(DEV) ## ruff, mypy and import directions
 	@$(RUN) ruff check .
