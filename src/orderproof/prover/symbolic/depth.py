@@ -112,10 +112,12 @@ def repeated_layers(graph: OpenGraph, output: Node, matching: Callable[[Node, No
         if layer is None:
             return []
         layers.append(layer)
-        computed |= {layer.result}
-        for node in graph.graph.nodes:
-            if not computed.isdisjoint(node.all_input_nodes):
+        queue = [layer.result]
+        while queue:
+            node = queue.pop()
+            if node not in computed:
                 computed.add(node)
+                queue += node.users
     return layers if _reads_last_layer_only(output, layers) else []
 
 
