@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -75,6 +74,7 @@ PARTS = {
     ),
     "claim": Part("add_a_claim.md", "distance_only", ("claims",), 3, ("LawCheck(REVERSAL)", "LawCheck(PERMUTATION)")),
 }
+TABLES = {"_add(": "operators.txt", '"OP': "relations.txt", '("OP': "statements.txt"}  # of entries, by their start
 # Lists the packages' new folders before the tests are collected, and enters what the pages say about the rechecker.
 PLUGIN = """
 import importlib
@@ -82,6 +82,7 @@ from pathlib import Path
 
 import orderproof.prover.recheck.operator_table as operators
 import orderproof.prover.recheck.relations as relations
+import orderproof.prover.recheck.theorems.statements as statements
 
 folder = Path(__file__).parent
 for package in sorted({path.parent for path in folder.glob("*/**/*.py")}):
@@ -89,6 +90,7 @@ for package in sorted({path.parent for path in folder.glob("*/**/*.py")}):
     module = importlib.import_module(".".join(parts[1:] if parts[0] == "src" else parts))
     module.__path__ = [*module.__path__, str(package)]
 relations.RELATIONS.update(eval("{" + (folder / "relations.txt").read_text() + "}", vars(relations)))
+statements.STATEMENTS.update(eval("{" + (folder / "statements.txt").read_text() + "}", vars(statements)))
 exec((folder / "operators.txt").read_text(), vars(operators))
 """
 
@@ -103,10 +105,10 @@ def written(folder: Path) -> list[Path]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(block.body, encoding="utf-8")
                 tests += [path] if path.name.startswith("test_") else []
-            elif block.language == "text" and re.match(r'_add\(|"OP', block.body):
-                (folder / ("operators.txt" if block.body.startswith("_add(") else "relations.txt")).write_text(
-                    block.body
-                )
+            elif block.language == "text":
+                for start, name in TABLES.items():
+                    if block.body.startswith(start):
+                        (folder / name).write_text(block.body)
     (folder / "added_parts.py").write_text(PLUGIN, encoding="utf-8")
     return tests
 

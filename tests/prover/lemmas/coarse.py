@@ -66,7 +66,7 @@ DECOMPOSITIONS = (
 )  # fmt: skip
 MATRIX_FUNCTIONS = (
     "_linalg_det", "_linalg_slogdet", "linalg_lu_factor_ex", "_linalg_solve_ex", "bucketize.Tensor",
-    "bucketize.Scalar", "searchsorted.Tensor",
+    "bucketize.Scalar", "searchsorted.Tensor", "linalg_inv_ex", "linalg_matrix_exp",
 )  # fmt: skip
 SWALLOWED = Coarse(  # the one that is read off the runs
     "over the reals: what an infinite or huge number swallows by rounding is kept as a dependence",
@@ -213,7 +213,7 @@ COARSE = [
     Coarse(
         "the values, where only their places depend on the order",
         ("whole",),
-        ("max.dim", "sort", "sort.stable", "topk"),
+        ("max.dim", "sort", "sort.stable", "topk", "kthvalue"),
     ),
     Coarse("the first place of a running extreme is its own", ("whole", "cut"), ("cummin", "cummax")),
     Coarse("a write over everything leaves nothing of what was there", ("ordinary", "known"), ("slice_scatter",)),

@@ -223,8 +223,8 @@ def source_longer(tried: Trial) -> bool:
 PRODUCT, SOFTMAX, ATTENTION = "contraction_equivariant", "softmax_equivariant", "attention_equivariant"
 
 EXTREMES = {
-    "all", "any", "amax", "amin", "max", "min", "argmax", "argmin", "median", "mode", "logsumexp", "logcumsumexp",
-    "cummax", "cummin", "sort", "argsort", "topk", "msort", "max_pool2d_with_indices",
+    "all", "any", "amax", "amin", "max", "min", "argmax", "argmin", "median", "mode", "kthvalue", "logsumexp",
+    "logcumsumexp", "cummax", "cummin", "sort", "argsort", "topk", "msort", "max_pool2d_with_indices",
 }  # fmt: skip
 
 CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "convolution"}

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
-from orderproof.laws import proved_laws
+from orderproof.laws import ProvedLaw, proved_laws
 from orderproof.prover.recheck import recheck
 from orderproof.prover.recheck.relations import RELATIONS
+from orderproof.prover.recheck.theorems.statements import STATEMENTS
+from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS
 from tests.prover.recheck.certificates import PROVED, example
 
 QUICK = [
@@ -45,3 +47,13 @@ def test_a_proof_is_accepted(name: str) -> None:
 def test_every_proved_law_has_its_relation_in_the_rechecker() -> None:
     laws = {law.code: law.name for law in proved_laws()}
     assert {code: relation.law for code, relation in RELATIONS.items()} == laws
+
+
+SHARED: dict[str, list[tuple[str, ...]]] = {"plain": [(), (MASK,)], "padded": [(MASK,)]}  # inputs, by call mode
+
+
+@pytest.mark.parametrize("law", proved_laws(), ids=lambda law: law.name)
+def test_a_law_with_a_statement_for_every_length_has_it_in_the_rechecker(law: ProvedLaw) -> None:
+    ways = {shared for mode in law.call_modes for shared in SHARED.get(mode, [(POSITIONS,), (POSITIONS, BLOCKS)])}
+    stated = {(law.code, law.name, shared) for shared in ways if law.open_statement(frozenset(shared)) is not None}
+    assert stated == {key for key in STATEMENTS if key[0] == law.code}

@@ -19,13 +19,13 @@ def starts(count: int) -> object:
 
 
 SAMPLES = [
-    S(BAGS, (X(3, 2), ids(3), starts(1)), reads=(0,), dense=False),
-    S(BAGS, (X(3, 2), ids(4), starts(1), False, 1), reads=(0,), dense=False),
-    S(BAGS, (X(3, 2), ids(3), starts(2), False, 0), reads=(0,), dense=False),
-    S(BAGS, (X(3, 2), ids(3), starts(1), False, 2), reads=(0,), dense=False),
-    S(BAGS, (X(3, 3), ids(3), starts(1), False, 0, False, X(3)), reads=(0,), dense=False),
-    S(BAGS, (X(3, 2), ids(3), starts(1), False, 0, False, None, False, 1), reads=(0,), dense=False),
-    S("_embedding_bag_forward_only", (X(3, 2), ids(3), starts(1)), reads=(0,), dense=False),
+    S(BAGS, (X(3, 2), ids(3), starts(1)), reads=(0,)),
+    S(BAGS, (X(3, 2), ids(4), starts(1), False, 1), reads=(0,)),
+    S(BAGS, (X(3, 2), ids(3), starts(2), False, 0), reads=(0,)),
+    S(BAGS, (X(3, 2), ids(3), starts(1), False, 2), reads=(0,)),
+    S(BAGS, (X(3, 3), ids(3), starts(1), False, 0, False, X(3)), reads=(0,)),
+    S(BAGS, (X(3, 2), ids(3), starts(1), False, 0, False, None, False, 1), reads=(0,)),
+    S("_embedding_bag_forward_only", (X(3, 2), ids(3), starts(1)), reads=(0,)),
 ]
 MUTANTS = mutants_of(
     "embedding_bag",

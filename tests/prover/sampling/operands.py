@@ -59,7 +59,6 @@ class Sample:
     kwargs: dict[str, Any] = field(default_factory=dict, hash=False)
     reads: tuple[int, ...] = ()  # which of several results are read by somebody
     known: bool = True  # whether operands may be given with known values
-    dense: bool = True  # whether what an element may depend on, it does depend on
     bounded: bool = True  # whether ordinary operands give an ordinary result, not only a finite one
 
     @property

@@ -145,6 +145,8 @@ CASES = [
     Case("tokens between others", _between),
     Case("memory written in parts", _written_in_parts),
     Case("median of the tokens", lambda m, x, p: x - x.sort(dim=1).values[:, 1:2] + x.max(1).values[:, None]),
+    Case("element of a rank", lambda m, x, p: x + x.kthvalue(2, dim=1).values[:, None] + x.kthvalue(1, 2, True).values),
+    Case("place of the element of a rank", lambda m, x, p: x + x.kthvalue(2, 1, True).indices, equivariant=False),
     Case("mask by index that hides nothing", lambda m, x, p: attend(m, x, (_index_of(x) >= 0)[None, :])),
     Case("table of one number", lambda m, x, p: attend(m, x, m.triangle[-1:, : x.shape[1]])),
     Case("memory written for one token", lambda m, x, p: _write_first(x, p), equivariant=False),

@@ -112,7 +112,7 @@ _add(
     "var",
 )  # fmt: skip
 _add(REDUCTION, Einsum((ALL,), OUTSIDE, by_position=ALONG), "argmax", "argmin")
-_add(REDUCTION, Einsum((ALL,), OUTSIDE, later_by_position=ALONG), "median.dim", "min.dim", "mode")
+_add(REDUCTION, Einsum((ALL,), OUTSIDE, later_by_position=ALONG), "kthvalue", "median.dim", "min.dim", "mode")
 _add(REDUCTION, EmbeddingBag(), "embedding_bag", "embedding_bag_forward_only")
 _add(MAXIMUM, MaskedMaximum(), "amax", "max.dim")
 _add(MAXIMUM, MaskedMaximum(log_sum_exp=True), "logsumexp")
@@ -150,10 +150,10 @@ _add(TRANSFORM, InverseTransform(), "fft_irfft", "fft_ifft")
 _add(DENSE, Einsum(("tuvw", "txyz"), "tuxy", by_position="vwz"), "grid_sampler", "grid_sampler_2d")
 
 _add(
-    DENSE, MatrixFunction(),
-    "linalg_cholesky_ex", "linalg_det", "linalg_eigh", "linalg_inv_ex", "linalg_lu_factor_ex", "linalg_matrix_exp",
-    "linalg_qr", "linalg_slogdet", "linalg_svd",
+    DENSE, MatrixFunction(finite=True),
+    "linalg_det", "linalg_eigh", "linalg_lu_factor_ex", "linalg_matrix_exp", "linalg_qr", "linalg_svd",
 )  # fmt: skip
+_add(DENSE, MatrixFunction(), "linalg_cholesky_ex", "linalg_inv_ex", "linalg_slogdet")
 _add(DENSE, MatrixFunction((2, 2)), "cholesky_solve")
 _add(DENSE, MatrixFunction((2, 2), right_side_may_be_vectors=True), "linalg_solve_ex")
 _add(DENSE, Einsum((ALL + "xz", ALL + "yz"), ALL + "xy"), "cdist_forward")

@@ -3,7 +3,7 @@
 Lemma (dense_dependence), for matrices: see slicewise.py. The matrix A[b, :, :] and the right-hand side B[b, :, :] are
 slices; rows and columns are read by position.
 An inverse or a solution need not be an ordinary number: its matrix may be close to singular. A product that rests on
-its finiteness is therefore not derived.
+its finiteness is therefore not derived. The other results are finite where the matrix is.
 Proof. As there. Arithmetic: any; torch decomposes the matrices of a batch one by one.
 Machine-checked (proofs/rules/slicewise_lemma.v): dense_dependence.
 Not machine-checked: that torch reads no other matrix of the batch.
@@ -60,11 +60,11 @@ def _of_each_matrix(call: OperatorCall, nodes: Sequence[Node], inner: Sequence[i
     for value in values if several else [values]:
         shape = tuple(int(s) for s in value.shape)
         if shape[: len(sizes)] != sizes:  # the factors of a matrix that several right-hand sides share
-            fact = unmoved_fact(shape, ALWAYS)
+            fact = with_ranges_widened(unmoved_fact(shape, ALWAYS))
         else:
             outer = tuple(f"out {d}" for d in range(len(shape) - len(sizes)))
             fact = dependence_on_slices(call, operands, leading + outer, shape, {*by_position, *outer})
-        results.append(with_ranges_widened(fact))
+        results.append(fact)
     return tuple(results) if several else results[0]
 
 

@@ -64,10 +64,12 @@ def reduce_dims(fact: Fact, dims: tuple[int, ...], *, keep: bool) -> Fact:
 def reduced_dims(call: OperatorCall, rank: int) -> tuple[tuple[int, ...], bool]:
     """The reduced dimensions, and True if they keep size 1."""
     everything = tuple(range(rank))
-    names = [x.name for x in call.node.target._schema.arguments]  # type: ignore[union-attr]
+    parameters = list(call.node.target._schema.arguments)  # type: ignore[union-attr]
+    names = [x.name for x in parameters]
     if "dim" not in names:
         return everything, False
-    dims = call.argument(names.index("dim"), "dim")
+    place = names.index("dim")
+    dims = call.argument(place, "dim", parameters[place].default_value)
     keep = bool(call.argument(names.index("keepdim"), "keepdim", False)) if "keepdim" in names else False
     if dims is None or dims == []:
         return everything, keep
@@ -75,18 +77,15 @@ def reduced_dims(call: OperatorCall, rank: int) -> tuple[tuple[int, ...], bool]:
     return tuple(sorted({int(d) % rank for d in dims})) if rank else (), keep
 
 
-@rule(LEMMA, "min.dim", "argmax", "argmin", "median.dim", "mode")
+@rule(LEMMA, "min.dim", "argmax", "argmin", "median.dim", "mode", "kthvalue")
 def extremum_with_index(call: OperatorCall) -> Facts:
-    """An extremum with its index; the index needs a reduced dimension that does not move."""
+    """An extremum, or the element of a rank, with its index; the index needs a reduced dimension that does not move."""
     return extremum_fact(call, call.fact(call.args[0]))
 
 
 def extremum_fact(call: OperatorCall, fact: Fact) -> Facts:
     """The facts about an extremum of an operand and about its index."""
-    rank = len(fact.shape)
-    dim = call.argument(1, "dim")
-    keep = bool(call.argument(2, "keepdim", False))
-    dims = tuple(range(rank)) if dim is None else (int(dim) % rank,)
+    dims, keep = reduced_dims(call, len(fact.shape))
     result = reduce_dims(fact, dims, keep=keep)
     both = isinstance(call.node.meta["val"], list | tuple)
     if any(is_permuted(fact.moves[d]) for d in dims) and not (both and only_values_used(call)):

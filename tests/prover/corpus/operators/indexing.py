@@ -93,7 +93,7 @@ DENSE = [
     S("conv2d.padding", (X(2, 3, 3), X(2, 2, 1, 3), X(2), [1], "same")),
     S("convolution", (X(2, 2, 4), X(2, 3, 2), X(3), [2], [1], [1], True, [0], 1)),
     S("convolution", (X(2, 2, 4), X(2, 3, 2), None, [2], [0], [2], True, [1], 1)),
-    S("convolution", (X(1, 4, 3), X(4, 2, 3), None, [1], [1], [1], True, [0], 2), dense=False),
+    S("convolution", (X(1, 4, 3), X(4, 2, 3), None, [1], [1], [1], True, [0], 2)),
     S("convolution", (X(3, 2, 3), X(2, 3, 1), None, [1], [0], [1], True, [0], 1)),
     S("movedim.intlist", (X(3, 3, 3), [0, 1], [1, 2])),
     S("roll", (X(3, 3), [3])),

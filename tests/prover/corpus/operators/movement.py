@@ -21,7 +21,7 @@ MOVEMENT = [
     S("squeeze.dims", (X(1, 3, 1), [0, 1])),
     S("expand", (X(3, 1), [2, 3, 4])),
     S("expand", (X(2, 3), [-1, -1])),
-    S("expand_as", (X(3, 1), X(3, 3)), dense=False),
+    S("expand_as", (X(3, 1), X(3, 3))),
     S("broadcast_to", (X(1, 3), [3, 3])),
     S("expand", (X(3), [2, 3])),
     *(
@@ -45,7 +45,7 @@ MOVEMENT = [
     S("reshape", (X(2, 3, 3), [6, 3])),
     S("flatten.using_ints", (X(2, 3, 3), 1, -1)),
     S("unflatten.int", (X(3, 4), -1, [2, 2])),
-    S("view_as", (X(2, 3), X(6)), dense=False),
+    S("view_as", (X(2, 3), X(6))),
     S(
         "reshape_as",
         (
@@ -54,7 +54,6 @@ MOVEMENT = [
             ),
             X(2, 2),
         ),
-        dense=False,
     ),
     S("ravel", (X(3, 2),)),
     S("view.dtype", (X(3, 2), torch.int64)),

@@ -15,8 +15,8 @@ from tests.prover.sampling.operands import S, X
 
 ADDED = [  # at the end: the place of a sample is its seed
     S("group_norm", (X(2, 4, 2), 2)),
-    S("copy", (X(3, 2), X(3, 2)), dense=False),
-    S("copy", (X(3, 2), X(2)), dense=False),
+    S("copy", (X(3, 2), X(3, 2))),
+    S("copy", (X(3, 2), X(2))),
     S("einsum", ("ij->ji", [X(3, 3)])),
     S("einsum", ("ijk->kij", [X(3, 3, 3)])),
     S(
@@ -30,25 +30,23 @@ EXTENDED = [  # further cases of operators that have samples above
     S("batch_norm", (X(3, 3), X(3), X(3), None, None, True, 0.1, 1e-5, False)),
     S("batch_norm", (X(1, 3, 3), X(3), None, None, None, True, 0.1, 1e-5, False)),
     S("batch_norm", (X(2, 2), None, None, X(2), X(2, kind="positive"), True, 0.1, 1e-5, False)),
-    S("index.Tensor", (X(3, 3), [X(3, kind="index", below=3, buffer=True), X(3, kind="index", below=3)]), dense=False),
+    S("index.Tensor", (X(3, 3), [X(3, kind="index", below=3, buffer=True), X(3, kind="index", below=3)])),
     S(
         "index.Tensor",
         (X(3, 3, 2), [X(3, 1, kind="index", below=3, buffer=True), X(2, kind="index", below=3)]),
-        dense=False,
     ),
     S(
         "index.Tensor",
         (X(3, 2, 3), [X(3, kind="index", below=3, buffer=True), None, X(3, kind="index", below=3)]),
-        dense=False,
     ),
-    S("index.Tensor", (X(3, 3), [X(3, kind="index", below=3), X(1, kind="index", below=3, buffer=True)]), dense=False),
-    S("index_put", (X(3, 2), [X(2, kind="index", below=3, buffer=True)], X(2, 2)), dense=False),
-    S("index_put", (X(2, 3), [None, X(2, kind="index", below=3, buffer=True)], X(2)), dense=False),
-    S("index_put", (X(3, 3), [X(1, kind="index", below=3, buffer=True)], X(1)), dense=False),
-    S("index_put", (X(3, 2), [X(2, kind="index", below=3, buffer=True)], X(2, 2), True), dense=False),
-    S("index_copy", (X(3, 3), 1, X(2, kind="index", below=3, buffer=True), X(3, 2)), dense=False),
-    S("baddbmm", (X(3, 3, kind="mask", buffer=True), X(2, 3, 2), X(2, 2, 3)), dense=False),
-    S("addmm", (X(3, kind="mask", buffer=True), X(3, 2), X(2, 3)), {"beta": 2}, dense=False),
+    S("index.Tensor", (X(3, 3), [X(3, kind="index", below=3), X(1, kind="index", below=3, buffer=True)])),
+    S("index_put", (X(3, 2), [X(2, kind="index", below=3, buffer=True)], X(2, 2))),
+    S("index_put", (X(2, 3), [None, X(2, kind="index", below=3, buffer=True)], X(2))),
+    S("index_put", (X(3, 3), [X(1, kind="index", below=3, buffer=True)], X(1))),
+    S("index_put", (X(3, 2), [X(2, kind="index", below=3, buffer=True)], X(2, 2), True)),
+    S("index_copy", (X(3, 3), 1, X(2, kind="index", below=3, buffer=True), X(3, 2))),
+    S("baddbmm", (X(3, 3, kind="mask", buffer=True), X(2, 3, 2), X(2, 2, 3))),
+    S("addmm", (X(3, kind="mask", buffer=True), X(3, 2), X(2, 3)), {"beta": 2}),
 ]
 
 SAMPLES = [

@@ -15,12 +15,14 @@ from orderproof.prover.recheck.labelled import labelled_fact
 
 @dataclass(frozen=True)
 class MatrixFunction:
-    """Of each matrix of a batch by itself: nothing is known of the size of its results.
+    """Of each matrix of a batch by itself.
 
-    `inner`: for each operand the number of its last dimensions that are one matrix or vector.
+    `inner`: for each operand the number of its last dimensions that are one matrix or vector. `finite`: the results are
+    ordinary where the operands are; otherwise nothing is known of their size.
     """
 
     inner: tuple[int, ...] = (2,)
+    finite: bool = False
     right_side_may_be_vectors: bool = False
     bounds_include_literals: bool = False
 
@@ -49,7 +51,7 @@ class MatrixFunction:
                 continue
             result = leading + "nopqrstuvwxyz"[: len(out.shape) - len(batch)]
             fact = labelled_fact(algebra, out, operands, result, "abcdefghijklmnopqrstuvwxyz")
-            derived.append(algebra.derived(fact, fact.dependence, -INF, INF))
+            derived.append(fact if self.finite else algebra.derived(fact, fact.dependence, -INF, INF))
         return derived
 
 

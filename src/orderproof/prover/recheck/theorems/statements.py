@@ -62,7 +62,7 @@ class UniformInputs:
 
 def find_statement(law: str, code: str, shared: Sequence[str]) -> Statement:
     """The statement of a law for a call with these shared inputs. Raises `CertificateError`."""
-    found = _STATEMENTS.get((code, law, tuple(shared)))
+    found = STATEMENTS.get((code, law, tuple(shared)))
     require(found is not None, "its law has no such statement")
     assert found is not None
     return found
@@ -85,7 +85,7 @@ _BEGINS = every(
     opposite(equal(apply("position", ROW, TOKEN) - apply("position", ROW, TOKEN - 1), 1)),
 )
 
-_STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
+STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
     ("OP201", "causal", ()): Statement(_BEFORE, _BEFORE, _IN_CUT, ("cut",)),
     ("OP201", "causal", (MASK,)): Statement(
         _BEFORE, every(_BEFORE, REAL), _IN_CUT, ("cut",), ("every attention mask (at its real tokens)",)

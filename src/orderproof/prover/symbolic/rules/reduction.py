@@ -163,7 +163,15 @@ def _known_total(call: Application, fact: OpenFact, dim: int) -> Term | None:
     return None
 
 
-@open_rule("sort", "topk", "argsort", "kthvalue")
+@open_rule("kthvalue")
+def order_statistic(call: Application) -> tuple[OpenFact, OpenFact]:
+    """The element of each row that has a rank, and where it is."""
+    keep = len(call.shapes[0]) == len(call.operand.dims) and bool(call.operand.dims)
+    fact = reduction(call, call.operand, reduced_dims(call, call.argument(2, "dim", -1)), keep=keep, zeros_vanish=False)
+    return fact, OpenFact(fact.dims, torch.int64, fact.same)
+
+
+@open_rule("sort", "topk", "argsort")
 def order(call: Application) -> OpenFact | tuple[OpenFact, ...]:
     """Elements along a dimension by size: each result is computed from all of them."""
     position, default = {"sort": (1, -1), "argsort": (1, -1)}.get(call.name, (2, -1))

@@ -43,6 +43,6 @@ def _may_hide(step: Step) -> bool:
 
 RULES: dict[str, Rule] = {
     **MOVEMENT, **PARTS, **PIECES, **POINTWISE, **SUMS, **ROWS, **SOFTMAX, **LOOKUP, **CREATION, **TRIANGULAR,
-    **dict.fromkeys(("max", "min", "argmax", "argmin", "median", "mode"), largest),
+    **dict.fromkeys(("max", "min", "argmax", "argmin", "median", "mode", "kthvalue"), largest),
     "logsumexp": logsumexp,
 }  # fmt: skip

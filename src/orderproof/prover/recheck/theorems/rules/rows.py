@@ -141,7 +141,7 @@ def sort(step: Step) -> list[Derived]:
     given = step.argument(1, "dim", -1) if step.name in ("sort", "argsort") else step.argument(2, "dim", -1)
     dim = step.dim(given, len(fact.axes))
     count = step.term(step.argument(1, "k")) if step.name == "topk" else size_of(fact, dim)
-    if step.name != "kthvalue" and fact.axes:
+    if fact.axes:
         require(all(step.equal(shape[dim], count) for shape in step.shapes), "its result has another shape")
     return whole_rows(step, fact, [dim])
 
@@ -165,9 +165,10 @@ def fourier(step: Step) -> list[Derived]:
 
 
 def extreme(step: Step) -> list[Derived]:
-    """The greatest or least element of a row, and where it is."""
+    """The greatest or least element of a row, or that of a rank, and where it is."""
     fact = step.fact(0)
-    dims = row_dims(step, step.argument(1, "dim"), len(fact.axes))
+    given = step.argument(2, "dim", -1) if step.name == "kthvalue" else step.argument(1, "dim")
+    dims = row_dims(step, given, len(fact.axes))
     found = []
     for result, claim in enumerate(step.claims):
         element, _ = over_rows(step, fact, dims, result)
@@ -246,7 +247,7 @@ ROWS: dict[str, Callable[[Step], list[Derived]]] = {
     ),
     **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm"), layer_norm),
     **dict.fromkeys(FOURIER, fourier),
-    **dict.fromkeys(("sort", "topk", "argsort", "kthvalue"), sort),
+    **dict.fromkeys(("sort", "topk", "argsort"), sort),
     **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"), cumulative),
     "group_norm": group_norm,
 }  # fmt: skip
