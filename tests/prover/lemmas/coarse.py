@@ -60,13 +60,9 @@ class Coarse:
         return self.where(tried, claim) if named and tried.kind() in self.kinds else False
 
 
-DECOMPOSITIONS = (
-    "linalg_qr", "_linalg_svd", "_linalg_eigh", "linalg_cholesky_ex", "linalg_inv_ex", "linalg_matrix_exp",
-    "cholesky_solve",
-)  # fmt: skip
 MATRIX_FUNCTIONS = (
-    "_linalg_det", "_linalg_slogdet", "linalg_lu_factor_ex", "_linalg_solve_ex", "bucketize.Tensor",
-    "bucketize.Scalar", "searchsorted.Tensor", "linalg_inv_ex", "linalg_matrix_exp",
+    "linalg_qr", "_linalg_svd", "_linalg_eigh", "linalg_cholesky_ex", "linalg_inv_ex", "linalg_matrix_exp",
+    "cholesky_solve", "_linalg_det", "_linalg_slogdet", "linalg_lu_factor_ex", "_linalg_solve_ex",
 )  # fmt: skip
 SWALLOWED = Coarse(  # the one that is read off the runs
     "over the reals: what an infinite or huge number swallows by rounding is kept as a dependence",
@@ -91,13 +87,13 @@ COARSE = [
     ),
     Coarse(
         "a triangular system takes nothing from known values",
-        ("known", "cut"),
+        ("known",),
         ("linalg_solve_triangular",),
         lambda tried, claim: values_known(tried),
     ),
     Coarse(
         "rows of a triangular system with the same coefficient throughout may cancel",
-        ("ordinary",),
+        ("cut",),
         ("linalg_solve_triangular",),
         lambda tried, claim: equal_coefficients(tried),
     ),
@@ -107,14 +103,14 @@ COARSE = [
         ("_embedding_bag", "_embedding_bag_forward_only"),
     ),
     Coarse(
-        "a matrix or a row of boundaries is read whole, also where only a part of it enters a result",
-        ("whole", "known", "cut"),
+        "a matrix is read whole, also where only its triangle, its singular values or a part of it enters a result",
+        KINDS,
         MATRIX_FUNCTIONS,
     ),
     Coarse(
-        "a decomposition reads a matrix whole, also where only its triangle or its singular values enter a result",
-        ("ordinary", "cut"),
-        DECOMPOSITIONS,
+        "a row of boundaries is read whole, also where only a part of it enters a result",
+        ("whole", "known", "cut"),
+        ("bucketize.Scalar", "searchsorted.Tensor"),
     ),
     Coarse(
         "only some elementwise operators are decided by one known operand; no other is known to be flat at a value",
@@ -165,7 +161,7 @@ COARSE = [
     ),
     Coarse(
         "a literal zero makes a product zero",
-        ("ordinary", "cut"),
+        ("ordinary", "known", "cut"),
         ("mul.Tensor",),
         lambda tried, claim: 0.0 in tried.sample.args,
     ),
@@ -203,12 +199,6 @@ COARSE = [
     Coarse("the functional form, as group_norm", ("ordinary", "known"), ("native_group_norm",)),
     Coarse("each group by itself, and groups of one channel, which may move", ("ordinary", "cut"), ("group_norm",)),
     Coarse("stored statistics that a call changes", ("ordinary", "known"), ("batch_norm",)),
-    Coarse(
-        "what is the same throughout a channel is zero after normalization",
-        ("cut",),
-        ("batch_norm",),
-        lambda tried, claim: level_line(tried),
-    ),
     Coarse("the moments depend on no weight", ("ordinary", "cut"), ("native_layer_norm", "_fused_rms_norm")),
     Coarse(
         "the values, where only their places depend on the order",
