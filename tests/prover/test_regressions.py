@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from orderproof import laws
+from orderproof import laws, prove
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.proof import LawWalk, ancestors
 from orderproof.prover.node_check import Violation
@@ -157,3 +157,22 @@ def test_leak_behind_a_masked_or_infinite_entry_is_not_reported_as_proved(name: 
         pytest.fail("the program obeys the law after all", pytrace=False)
     (finding,) = prove_law(examine(program), laws.find_proved_law(case.law))
     assert finding.verdict != "proved"
+
+
+class SharedHeads(nn.Module):
+    """Attention whose query heads are the tokens, to keys and values that groups of them share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.rand(1, 2, 3, WIDTH, generator=torch.Generator().manual_seed(0)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs."""
+        y: Tensor = F.scaled_dot_product_attention(x, self.keys, self.keys, enable_gqa=True)
+        return y
+
+
+def test_constants_that_groups_of_moving_heads_share_are_named() -> None:
+    finding = prove(SharedHeads().eval(), "permutation", inputs=torch.randn(2, 4, 3, WIDTH), token_axis=1)
+    assert finding.verdict == "refuted"
+    assert "a constant that is not the same for every token along dimension 1" in finding.reason

@@ -139,7 +139,7 @@ def _invariant_elements(call: OperatorCall, operand: Operand, target: tuple[Move
     fact = operand.fact
     if fact.ranges is None:
         array = call.constants.array(operand.node) if operand.node is not None and operand.is_constant(call) else None
-        if array is None:
+        if array is None or array.shape != fact.shape:  # another shape: of heads that are repeated
             return None
         ranges = ValueRanges(array, array)
     else:
