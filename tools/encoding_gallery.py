@@ -1,7 +1,10 @@
 """The gallery of encodings: `docs/reference/gallery.md` and a picture of each in `docs/images/encodings/`.
 
     python tools/encoding_gallery.py             write the page and the pictures
-    python tools/encoding_gallery.py --check     exit 1 if the page or a picture is missing or the page is outdated
+    python tools/encoding_gallery.py --check     exit 1 if the page or a picture is missing or outdated
+    python tools/encoding_gallery.py --table FILE     take the fingerprints from this page
+
+It exits with 2 and writes nothing if docs/reference/encodings.md lacks an encoding: run tools/encoding_table.py first.
 
 A picture is computed from the encoding itself. An encoding that is added to the inputs is drawn as its table. Every
 other one is drawn by the attention that it gives: the weights of one head for equal queries and keys, so that position
@@ -23,9 +26,11 @@ from orderproof import encodings, positions
 from orderproof.blocks import raster_positions
 from orderproof.encodings import ModelSizes, PositionalEncoding, attention
 from orderproof.report.file_output import write_file
+from orderproof.seeded_random import seeded_random
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, IMAGES = DOCS / "reference/gallery.md", DOCS / "images/encodings"
+TABLE = DOCS / "reference/encodings.md"
 HEADS, TOKENS, TABLE_WIDTH = 4, 32, 48
 CELL = 6  # [pixels]
 HEAD = """# Gallery of encodings
@@ -44,8 +49,12 @@ without a model: [use an encoding](../how_to/use_an_encoding.md). Which one to u
 
 
 def picture(name: str) -> tuple[str, Tensor]:
-    """The kind of picture, and the values to draw, from 0 to 1."""
-    torch.manual_seed(0)
+    """The kind of picture, and the values to draw, from 0 to 1; the same on every call."""
+    with seeded_random(0):
+        return _kind_and_values(name)
+
+
+def _kind_and_values(name: str) -> tuple[str, Tensor]:
     encoding = _built(name, HEADS * TOKENS)
     if encoding.claims.site == "embed":
         encoding = _built(name, TABLE_WIDTH)
@@ -98,16 +107,15 @@ def svg(name: str) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def page() -> str:
+def page(fingerprints: dict[str, tuple[str, str]]) -> str:
     """The page as text."""
-    fingerprints = _fingerprints()
     parts = [HEAD.rstrip()]
     for name in encodings.names():
         encoding = encodings.get(name)
         file = inspect.getmodule(encoding if inspect.isclass(encoding) else type(encoding)).__doc__ or ""
         title = file.splitlines()[0].rstrip(".")
         formula = re.search(r"(?:^    .*\n)+", file, re.MULTILINE)
-        bidirectional, causal = fingerprints.get(name, ("-", "-"))
+        bidirectional, causal = fingerprints[name]
         fingerprint = f"Fingerprint: {bidirectional} bidirectional, {causal} causal."
         parts += [
             f"## {name}",
@@ -120,29 +128,44 @@ def page() -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _fingerprints() -> dict[str, tuple[str, str]]:
-    """The columns of laws of docs/reference/encodings.md, by encoding."""
-    lines = (DOCS / "reference/encodings.md").read_text(encoding="utf-8").splitlines()
+def _fingerprints(table: Path) -> dict[str, tuple[str, str]]:
+    """The columns of laws of a page like docs/reference/encodings.md, by encoding."""
+    lines = table.read_text(encoding="utf-8").splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
     return {row[0].strip("`"): (row[4], row[5]) for row in cells}
+
+
+def _outdated(text: str) -> bool:
+    """True if the page is not this text, or a picture is not the one that its encoding gives.
+
+    Pictures are compared exactly: no value is so near the boundary of two shades that rounding errors change it.
+    """
+    files = {PAGE: text} | {IMAGES / f"{name}.svg": svg(name) for name in encodings.names()}
+    return any(not file.is_file() or file.read_text(encoding="utf-8") != new for file, new in files.items())
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Write or check."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="exit 1 if the page or a picture is missing or outdated")
+    parser.add_argument("--table", type=Path, default=TABLE, help="a page like encodings.md")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
+    fingerprints = _fingerprints(options.table)
+    if missing := [name for name in encodings.names() if name not in fingerprints]:
+        command = " --only ".join(["python tools/encoding_table.py", *missing])
+        sys.stderr.write(f"{options.table.name} has no row for {', '.join(missing)}; first run {command}\n")
+        return 2
+    text = page(fingerprints)
     if options.check:
-        missing = [n for n in encodings.names() if not (IMAGES / f"{n}.svg").is_file()]
-        outdated = not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page()
-        if missing or outdated:
+        outdated = _outdated(text)
+        if outdated:
             sys.stderr.write(f"{PAGE.name} or its pictures are not current; run python tools/encoding_gallery.py\n")
-        return int(bool(missing) or outdated)
+        return int(outdated)
     IMAGES.mkdir(parents=True, exist_ok=True)
     for name in encodings.names():
         write_file(svg(name), IMAGES / f"{name}.svg")
-    write_file(page(), PAGE)
+    write_file(text, PAGE)
     return 0
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 
 from orderproof.laws import find_proved_law
+from orderproof.seeded_random import seeded_random
 from tests.docs.code_blocks import ROOT
 from tests.docs.run_tool import run_tool
 
@@ -116,6 +119,27 @@ def test_the_picture_of_the_report_is_that_of_a_first_screen():
 def test_the_gallery_has_every_encoding_and_its_picture():
     done = run_tool("encoding_gallery.py", "--check")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_picture_does_not_depend_on_the_state_of_the_random_generator():
+    tool = runpy.run_path(str(ROOT / "tools/encoding_gallery.py"))
+    with seeded_random(7):
+        torch.rand(3)
+        before = torch.get_rng_state()
+        assert tool["svg"]("t5") == (ROOT / "docs/images/encodings/t5.svg").read_text(encoding="utf-8")
+        assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("mode", [(), ("--check",)], ids=["write", "check"])
+def test_the_gallery_is_not_written_without_the_row_of_an_encoding(mode: tuple[str, ...], tmp_path: Path):
+    table, gallery = ROOT / "docs/reference/encodings.md", ROOT / "docs/reference/gallery.md"
+    lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "encodings.md").write_text("".join(line for line in lines if not line.startswith("| `t5`")))
+    before = gallery.stat().st_mtime_ns
+    done = run_tool("encoding_gallery.py", "--table", tmp_path / "encodings.md", *mode)
+    assert done.returncode == 2
+    assert done.stderr == ("encodings.md has no row for t5; first run python tools/encoding_table.py --only t5\n")
+    assert gallery.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize("study", ["copy", "extrapolate", "length_generalisation", "reverse", "who_did_what"])
