@@ -1,21 +1,25 @@
 """The table of all encodings, `docs/reference/encodings.md`: claims, verdicts and rounding errors.
 
-    python tools/encoding_table.py             write the page
-    python tools/encoding_table.py --check     exit 1 if the page lacks an encoding or its claims are outdated
+    python tools/encoding_table.py                 measure every encoding and write the page: some minutes
+    python tools/encoding_table.py --only NAME     measure this encoding and keep the other rows; can be repeated
+    python tools/encoding_table.py --check         exit 1 if the page lacks an encoding or its claims are outdated
 
 laws       the audit of a model of two layers, bidirectional and causal, for the laws in LAW_COLUMNS
-decode     the largest difference, in float64, between processing 9 tokens at once and one by one with a KV cache
-float32    the largest error of the encoding's output in float32, relative to the largest value in float64
+decode     a bound of the difference, in float64, between processing 9 tokens at once and one by one with a KV cache
+float32    a bound of the error of the encoding's output in float32, relative to the largest value in float64
 bfloat16   the fraction of outputs in bfloat16 that equal the rounded float64 result
+
+The page is written after each encoding, so that an interrupted run keeps the rows that it has measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import math
 import re
 import sys
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
 import torch
@@ -25,6 +29,7 @@ from torch import Tensor
 from orderproof import encodings, positions
 from orderproof.blocks import fingerprint_model, raster_positions
 from orderproof.encodings import AttentionContent, ModelSizes, PositionalEncoding
+from orderproof.report.file_output import write_file
 
 PAGE = Path(__file__).parents[1] / "docs/reference/encodings.md"
 HEAD = """# Encodings
@@ -38,6 +43,9 @@ with `encodings.get(name)`; the file of each encoding documents its mathematics 
 - *decode*: the largest difference, in float64, between processing 9 tokens at once and one by one with a KV cache.
 - *float32*: the largest error in float32, relative to the largest value in float64.
 - *bfloat16*: the fraction of results in bfloat16 that equal the rounded float64 result.
+
+*decode* and *float32* are bounds: the measured error is at most twice this power of ten. Rounding errors depend on the
+processor, and the exact numbers would change from one to the next.
 """
 VERDICT_LETTERS = {"proved": "P", "refuted": "R", "undecided": "U", "not_applicable": "-"}
 WIDTH, HEADS, TOKENS = 32, 4, 9
@@ -65,27 +73,36 @@ def describe_claims(encoding: PositionalEncoding) -> str:
     return ", ".join(words)
 
 
-def rows() -> Iterator[tuple[str, ...]]:
-    for name in encodings.names():
-        encoding = encodings.get(name).for_model(ModelSizes(width=WIDTH, heads=HEADS, causal=True, length=64))
-        file = inspect.getmodule(type(encoding)).__doc__ or ""
-        source = re.search(r"Source: (.*?\d{4})", file, re.DOTALL)
-        title = file.splitlines()[0].split(":")[0]
-        ways = [way for way in (False, True) if way or not causal_only(name)]
-        laws = {
-            way: "".join(VERDICT_LETTERS[v.split()[0]] for v in law_verdicts(fingerprint_model(name, causal=way)))
-            for way in ways
-        }
-        yield (
-            f"`{name}`",
-            f"{type(encoding).__name__}: {title}",
-            " ".join(source[1].split()) if source else "",
-            describe_claims(encoding),
-            laws.get(False, "-"),
-            laws[True],
-            decoding_error(name),
-            *rounding_columns(name),
-        )
+def power_of_ten(error: float) -> str:
+    """The smallest power of ten of which the error is at most twice; 0 without an error.
+
+    Rounding errors differ between processors. The factor keeps the usual ones, one unit in the last place (1.1e-7 in
+    float32), away from the boundary of two powers.
+    """
+    return f"{10.0 ** math.ceil(math.log10(error / 2)):.0e}" if error else "0"
+
+
+def row(name: str) -> tuple[str, ...]:
+    """The cells of an encoding."""
+    encoding = encodings.get(name).for_model(ModelSizes(width=WIDTH, heads=HEADS, causal=True, length=64))
+    file = inspect.getmodule(type(encoding)).__doc__ or ""
+    source = re.search(r"Source: (.*?\d{4})", file, re.DOTALL)
+    title = file.splitlines()[0].split(":")[0]
+    ways = [way for way in (False, True) if way or not causal_only(name)]
+    laws = {
+        way: "".join(VERDICT_LETTERS[v.split()[0]] for v in law_verdicts(fingerprint_model(name, causal=way)))
+        for way in ways
+    }
+    return (
+        f"`{name}`",
+        f"{type(encoding).__name__}: {title}",
+        " ".join(source[1].split()) if source else "",
+        describe_claims(encoding),
+        laws.get(False, "-"),
+        laws[True],
+        decoding_error(name),
+        *rounding_columns(name),
+    )
 
 
 def causal_only(name: str) -> bool:
@@ -105,7 +122,7 @@ def decoding_error(name: str) -> str:
         model(x[:, t : t + 1], raster_positions(count[t : t + 1], axes=axes, side=8), caches=caches)
         for t in range(TOKENS)
     ]
-    return f"{float((torch.cat(steps, dim=1) - whole).abs().max()):.0e}"
+    return power_of_ten(float((torch.cat(steps, dim=1) - whole).abs().max()))
 
 
 @torch.no_grad()
@@ -125,7 +142,7 @@ def rounding_columns(name: str) -> tuple[str, str]:
         encoding_output(encoding, torch.float64, torch.bfloat16),
     )
     error = (single - encoding_output(encoding, torch.float64, torch.float32)).abs().max() / exact.abs().max()
-    return f"{float(error):.0e}", f"{float((half == halved.bfloat16()).double().mean()):.2%}"
+    return power_of_ten(float(error)), f"{float((half == halved.bfloat16()).double().mean()):.2%}"
 
 
 def encoding_output(encoding: PositionalEncoding, dtype: torch.dtype, rounded: torch.dtype) -> Tensor:
@@ -146,7 +163,8 @@ def encoding_output(encoding: PositionalEncoding, dtype: torch.dtype, rounded: t
     return bias[..., visible[0, 0]] if claims.causal_only else bias
 
 
-def page() -> str:
+def page(rows: dict[str, str]) -> str:
+    """The page with these rows, in the order of the names."""
     header = (
         "name",
         "class",
@@ -158,14 +176,23 @@ def page() -> str:
         "float32",
         "bfloat16",
     )
-    lines = [header, tuple("---" for _ in header), *rows()]
-    return HEAD + "\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    table = [markdown_row(header), markdown_row(tuple("---" for _ in header))]
+    return "\n".join([HEAD, *table, *(rows[name] for name in encodings.names() if name in rows)]) + "\n"
 
 
-def outdated_encodings() -> list[str]:
+def markdown_row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def written_rows(table: Path) -> dict[str, str]:
+    """The rows of a page, by encoding; none if there is no page."""
+    lines = table.read_text(encoding="utf-8").splitlines() if table.is_file() else []
+    return {line.split("|")[1].strip(" `"): line for line in lines if line.startswith("| `")}
+
+
+def outdated_encodings(table: Path) -> list[str]:
     """The encodings whose row is missing or has outdated claims."""
-    current = PAGE.read_text(encoding="utf-8")
-    found = {line.split("|")[1].strip(" `"): line for line in current.splitlines() if line.startswith("| `")}
+    found = written_rows(table)
     built = {
         n: encodings.get(n).for_model(ModelSizes(width=32, heads=4, causal=True, length=64)) for n in encodings.names()
     }
@@ -177,17 +204,27 @@ def outdated_encodings() -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="exit 1 if the page is not current")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", choices=encodings.names(), help="measure this encoding only"
+    )
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page; docs/reference/encodings.md by default")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     if options.check:
-        outdated = outdated_encodings()
+        outdated = outdated_encodings(options.page)
         if outdated:
-            sys.stderr.write(
-                f"{PAGE.name} is not current for {', '.join(outdated)}; run python tools/encoding_table.py\n"
-            )
+            known = [name for name in outdated if name in encodings.names()]  # the others are left out by any run
+            command = " --only ".join(["python tools/encoding_table.py", *known])
+            sys.stderr.write(f"{options.page.name} is not current for {', '.join(outdated)}; run {command}\n")
         return int(bool(outdated))
-    PAGE.write_text(page(), encoding="utf-8")
+    rows, chosen = written_rows(options.page), options.only or encodings.names()
+    for count, name in enumerate(chosen, 1):
+        start = time.perf_counter()
+        rows[name] = markdown_row(row(name))
+        write_file(page(rows), options.page)
+        seconds = time.perf_counter() - start
+        sys.stderr.write(f"{count} of {len(chosen)}: {name}, {seconds:.0f} s\n")
     return 0
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import runpy
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -164,3 +166,51 @@ def test_the_recommendation_has_only_numbers_of_the_studies():
 def test_every_registered_encoding_has_its_row_in_the_reference():
     done = run_tool("encoding_table.py", "--check")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def table_tool(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    return runpy.run_path(str(ROOT / "tools/encoding_table.py"))
+
+
+def test_only_the_named_rows_are_measured_and_the_others_are_kept(
+    table_tool: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    page, text = tmp_path / "encodings.md", (ROOT / "docs/reference/encodings.md").read_text(encoding="utf-8")
+    main: Callable[[list[str]], int] = table_tool["main"]
+    main.__globals__["row"] = lambda name: (f"`{name}`", "measured")  # an audit takes half a minute
+    rows = text.splitlines(keepends=True)
+    page.write_text("".join(line for line in rows if not line.startswith("| `rotary`")), encoding="utf-8")
+    assert main(["--only", "rotary", "--only", "alibi", "--page", str(page)]) == 0
+    expected = [
+        f"| `{name}` | measured |\n" if (name := line.split("`")[1]) in {"alibi", "rotary"} else line
+        for line in rows
+        if line.startswith("| `")
+    ]
+    assert [line for line in page.read_text(encoding="utf-8").splitlines(True) if line.startswith("| `")] == expected
+    assert re.fullmatch(r"1 of 2: rotary, \d+ s\n2 of 2: alibi, \d+ s\n", capsys.readouterr().err)
+
+
+def test_an_unknown_encoding_is_refused(table_tool: dict[str, Any], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        table_tool["main"](["--only", "rotery"])
+    assert "invalid choice: 'rotery'" in capsys.readouterr().err
+
+
+def test_the_table_names_the_command_for_a_missing_row(tmp_path: Path):
+    text = (ROOT / "docs/reference/encodings.md").read_text(encoding="utf-8")
+    page = tmp_path / "encodings.md"
+    page.write_text(re.sub(r"^\| `(alibi|t5)`.*\n", "", text, flags=re.MULTILINE), encoding="utf-8")
+    done = run_tool("encoding_table.py", "--check", "--page", page)
+    assert done.returncode == 1
+    assert "run python tools/encoding_table.py --only alibi --only t5\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [(0.0, "0"), (8.9e-16, "1e-15"), (1.8e-15, "1e-15"), (2.1e-15, "1e-14"), (3e-8, "1e-07"), (1.4e-7, "1e-07")],
+)
+def test_an_error_is_at_most_twice_the_power_of_ten_in_the_table(error: float, shown: str, table_tool: dict[str, Any]):
+    assert table_tool["power_of_ten"](error) == shown
+    assert error <= 2 * float(shown)
