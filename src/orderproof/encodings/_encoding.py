@@ -56,7 +56,11 @@ class Claims:
     decode_state: DecodeState = "none"
     """Data that decoding needs besides keys, values and positions: none, the context length, or a state per token."""
     max_position: int | None = None
-    """The largest position that it distinguishes from the others; None: no limit."""
+    """The largest position that it distinguishes from the others; None: no limit.
+
+    A larger one raises an `EncodingError` that starts with the name of the class. `checks.check_max_position` makes
+    this check, also in a compiled or exported graph, where it is an assertion that fails with a `RuntimeError`.
+    """
     ndim: int = 1
     """Number of axes of a position."""
 
