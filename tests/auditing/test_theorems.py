@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from orderproof import prove
 from orderproof.auditing import open_calls
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
+from orderproof.auditing.context import TWIN_ASSUMPTION
 from orderproof.auditing.theorem_certificates import theorem_certificate
 from orderproof.models import load
 from orderproof.prover.logic.terms import FALSE
@@ -145,4 +146,22 @@ def test_a_model_without_weights_has_theorems(law: str) -> None:
     assert theorem is not None
     assert theorem.proved
     assert (theorem.least_length, theorem.greatest_length, theorem.every_depth) == (2, None, True)
+    assert TWIN_ASSUMPTION in theorem.assumptions
     assert {x.device.type for x in subject.module.buffers()} == {"meta"}
+
+
+def test_a_model_without_weights_has_no_theorem_if_the_calls_of_its_twin_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = []
+
+    def differs(calls: open_calls.OpenCalls, call_mode: str) -> str:
+        compared.append((calls.subject.device, call_mode))
+        return "another branch"
+
+    monkeypatch.setattr(open_calls.OpenCalls, "difference", differs)
+    theorem = prove(load("arch:llama?num_hidden_layers=2"), "causal").theorem
+    assert theorem is not None
+    assert not theorem.proved
+    assert "the open recording is not the program that runs: another branch" in theorem.reason
+    assert compared[0] == ("cpu", "plain")

@@ -34,6 +34,8 @@ from orderproof.tolerances import SAME_GRAPH
 if TYPE_CHECKING:
     from orderproof.auditing.proof import LawWalk
 
+TWIN_ASSUMPTION = "the recorded branch is the one that runs: checked on a tiny twin, not at this size"
+
 
 @dataclass(frozen=True)
 class ProvedOutput:

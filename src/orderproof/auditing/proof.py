@@ -8,7 +8,7 @@ from typing import Literal
 
 from torch.fx import Node
 
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.context import TWIN_ASSUMPTION, AuditContext
 from orderproof.auditing.entries import source_of, uniform_text
 from orderproof.laws import ProvedLaw, TokenAxis
 from orderproof.prover.analysis import Analysis, analyze
@@ -91,7 +91,7 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, state
     if captured.exported_because:
         assumptions.append(f"as compiled: recorded by torch.export, because {captured.exported_because}")
     if context.runnable is not context:
-        assumptions.append("the recorded branch is the one that runs: checked on a tiny twin, not at this size")
+        assumptions.append(TWIN_ASSUMPTION)
     return Scope(
         length=context.token_count,
         weights=weights,

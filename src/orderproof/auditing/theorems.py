@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.context import TWIN_ASSUMPTION, AuditContext
 from orderproof.auditing.length_ranges import Coverage, covered_lengths
 from orderproof.auditing.open_calls import NO_TOKENS, NoTheorem, OpenCalls, Proofs, open_calls
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
@@ -69,13 +69,22 @@ def theorem_of_the_program(
     """The theorem of `proved`, if the recordings of the call mode agree with eager calls; else why there is none."""
     try:
         theorem = proved()
-        if theorem.proved and context.subject.device != "meta" and (wrong := calls.difference(call_mode)):
+        if theorem.proved and (wrong := _difference(context, calls, call_mode)):
             theorem = without_theorem(f"the open recording is not the program that runs: {wrong}")
+        elif theorem.proved and context.runnable is not context:
+            theorem = theorem.model_copy(update={"assumptions": (*theorem.assumptions, TWIN_ASSUMPTION)})
     except (NoTheorem, CaptureError) as error:
         theorem = without_theorem(str(error))
     except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
         theorem = without_theorem(f"{INTERNAL_ERROR}{first_line(error)}")
     return theorem
+
+
+def _difference(context: AuditContext, calls: OpenCalls, call_mode: str) -> str:
+    """How the recordings differ from eager calls; those of the tiny twin of a model without weights."""
+    if context.runnable is context:
+        return calls.difference(call_mode)
+    return open_calls(context.runnable, open_length=calls.open_length).difference(call_mode)
 
 
 def _theorem(context: AuditContext, calls: OpenCalls, law: ProvedLaw, call_mode: str, output: str) -> Theorem:
