@@ -26,6 +26,8 @@ from tests.encodings.examples import (
     usable,
 )
 
+REFERENCE = Path(__file__).parents[2] / "docs/reference/encodings.md"
+
 
 @every_encoding_and_mask
 def test_it_is_relative_exactly_where_it_claims_to_be(name: str, causal: bool) -> None:
@@ -122,9 +124,6 @@ def test_it_mixes_heads_exactly_if_it_claims_to(name: str) -> None:
     changed = (call(encoding, other, p) - call(encoding, given, p))[:, 0].abs().max()
     assert bool(changed > 1e-3) == encoding.claims.mixes_heads
     assert encoding.claims.mixes_heads or changed == 0
-
-
-REFERENCE = Path(__file__).parents[2] / "docs/reference/encodings.md"
 
 
 @pytest.mark.slow  # a proof for each encoding

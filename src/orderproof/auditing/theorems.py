@@ -69,10 +69,8 @@ def theorem_of_the_program(
     """The theorem of `proved`, if the recordings of the call mode agree with eager calls; else why there is none."""
     try:
         theorem = proved()
-        if theorem.proved and (wrong := _difference(context, calls, call_mode)):
-            theorem = without_theorem(f"the open recording is not the program that runs: {wrong}")
-        elif theorem.proved and context.runnable is not context:
-            theorem = theorem.model_copy(update={"assumptions": (*theorem.assumptions, TWIN_ASSUMPTION)})
+        if theorem.proved:
+            theorem = _compared_with_eager_calls(theorem, context, calls, call_mode)
     except (NoTheorem, CaptureError) as error:
         theorem = without_theorem(str(error))
     except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
@@ -80,11 +78,15 @@ def theorem_of_the_program(
     return theorem
 
 
-def _difference(context: AuditContext, calls: OpenCalls, call_mode: str) -> str:
-    """How the recordings differ from eager calls; those of the tiny twin of a model without weights."""
-    if context.runnable is context:
-        return calls.difference(call_mode)
-    return open_calls(context.runnable, open_length=calls.open_length).difference(call_mode)
+def _compared_with_eager_calls(theorem: Theorem, context: AuditContext, calls: OpenCalls, call_mode: str) -> Theorem:
+    """The theorem, if the recordings agree with eager calls; of a model without weights, those of its tiny twin."""
+    runnable = context.runnable
+    compared = calls if runnable is context else open_calls(runnable, open_length=calls.open_length)
+    if wrong := compared.difference(call_mode):
+        return without_theorem(f"the open recording is not the program that runs: {wrong}")
+    if compared is calls:
+        return theorem
+    return theorem.model_copy(update={"assumptions": (*theorem.assumptions, TWIN_ASSUMPTION)})
 
 
 def _theorem(context: AuditContext, calls: OpenCalls, law: ProvedLaw, call_mode: str, output: str) -> Theorem:

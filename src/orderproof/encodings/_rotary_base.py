@@ -89,6 +89,7 @@ class RotaryBase(QueryKeyEncoding):
         out: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Float[Tensor, "batch head query output_head_dim"], Float[Tensor, "batch head key output_head_dim"]]:
         """Rotate queries and keys; see `QueryKeyEncoding.rotate`."""
+        # Not in `apply_kernel`: one more call with six arguments takes a tenth of a decode step.
         plan = self._plan
         if (
             plan is not None

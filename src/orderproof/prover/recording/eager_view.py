@@ -38,7 +38,7 @@ class EagerView(TorchFunctionMode):
         tensor = Tensor
         self._answers: dict[Any, Callable[[Tensor], Any]] = {
             tensor.device.__get__: lambda x: device,
-            tensor.is_meta.__get__: lambda x: device.type == "meta",  # type: ignore[attr-defined]
+            tensor.is_meta.__get__: lambda x: False,  # type: ignore[attr-defined]
             tensor.is_cpu.__get__: lambda x: device.type == "cpu",  # type: ignore[attr-defined]
             tensor.is_cuda.__get__: lambda x: device.type == "cuda",  # type: ignore[attr-defined]
             tensor.get_device: lambda x: device.index if device.type == "cuda" else -1,

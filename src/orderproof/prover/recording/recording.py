@@ -133,6 +133,7 @@ class Recording:
         self.by_name: dict[str, Alias] = {}
         self.last_placeholder: Node | None = None
         self.constants: dict[str, Tensor] = {}
+        # A module on the meta device is recorded as on the CPU, where its buffers and constants have values.
         self.device = torch.device("cpu") if open_call or not inputs or inputs[0].is_meta else inputs[0].device
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
         self.loops = Loops(self.recorded) if rolls_loops else None
@@ -182,14 +183,14 @@ class Recording:
             return self.of_module(name)
         if type(tensor) not in (Tensor, nn.Parameter) or tensor.layout is not torch.strided or tensor.is_quantized:
             self.recorded.refuse(f"it uses a tensor of class {type(tensor).__name__}")
-        if tensor.is_meta and self.device.type != "meta":
+        if tensor.is_meta:
             self.recorded.give_up("it uses a tensor whose values are not known")
-        shared = not tensor.is_meta and _memory_start(tensor) in self.tensors.trained_storages
+        shared = _memory_start(tensor) in self.tensors.trained_storages
         trained = isinstance(tensor, nn.Parameter) or tensor.requires_grad or shared
         known = self.tensors.attributes.get(id(tensor))
         kind = "parameter" if trained else "constant"
         name = known or f"{kind}_{len(self.constants)}"
-        values = None if trained or tensor.is_meta else tensor.detach().clone()
+        values = None if trained else tensor.detach().clone()
         self.constants[name] = tensor.detach()
         self.tensors.add(name, tensor, trained=trained)
         alias = self.placeholder(f"c_{_identifier(name)}", _meta_like(tensor), values)

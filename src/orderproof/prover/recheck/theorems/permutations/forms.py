@@ -106,7 +106,7 @@ FORMS: dict[str, Form] = {
        ("argmax", "argmin", "cumsum", "cumprod", "logcumsumexp", "cummax", "cummin")},
     **dict.fromkeys(("sort",), Form(RULES["sort"], (0,), _along(1, "dim", -1))),
     **dict.fromkeys(("argsort",), Form(RULES["sort"], (), _along(1, "dim", -1))),
-    **dict.fromkeys(("topk",), Form(RULES["topk"], (0,), _along(2, "dim", -1))),
+    "topk": Form(RULES["topk"], (0,), _along(2, "dim", -1)),
     **dict.fromkeys(("softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax"), Form(softmax, (0,))),
     **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm"), Form(layer_norm, (0, 1, 2))),
     **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), Form(RULES["scatter"], by_index=_written)),
