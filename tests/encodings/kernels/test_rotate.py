@@ -162,6 +162,22 @@ def test_first_and_second_derivatives_are_those_of_the_formula(layout: str) -> N
     assert torch.allclose(ours[0], theirs[0], atol=1e-14)
 
 
+@LAYOUTS
+@DTYPES
+def test_the_gradient_is_rotated_back_in_every_dtype(layout: str, dtype: torch.dtype) -> None:
+    rotary, p = Rotary(16, layout=layout), positions.arange(9)
+    gradients = []
+    for rotate in (rotary.rotate, lambda q, k, p: through_torch(rotary, q, k, p)):
+        q, k = (normal(1, 2, 9, 16, seed=n, dtype=dtype).requires_grad_() for n in (1, 2))
+        turned, other = rotate(q, k, p)
+        weights = normal(1, 2, 9, 16, seed=3, dtype=dtype)
+        ((turned * weights).sum() + other.sum()).backward()
+        assert q.grad is not None
+        assert k.grad is not None
+        gradients.append((q.grad, k.grad))
+    same(*gradients)
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # torch.func.jvp itself
 def test_transforms_and_forward_derivatives_take_the_path_through_torch() -> None:
     rotary, p = Rotary(8), positions.arange(5)

@@ -80,14 +80,84 @@ INLINE float wide_bf16(bf16 x) {
     return y;
 }
 
-/* Round to nearest, ties to even, like torch. Rounding before the shift keeps it in 32 bits.
+/* The upper half of the result is x in bfloat16, rounded to nearest, ties to even, like torch.
  * A NaN stays one without a branch, which took a sixth of the time: it comes from a bfloat16 operand, or it is the
  * processor's own, because cosines and sines are finite. The low half of both is zero, and rounding carries nothing. */
-INLINE bf16 narrow_bf16(float x) {
+INLINE uint32_t rounded_bf16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, 4);
-    bf16 y = {(uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
+    return bits + 0x7fff + ((bits >> 16) & 1);
+}
+
+INLINE bf16 narrow_bf16(float x) {
+    bf16 y = {(uint16_t)(rounded_bf16(x) >> 16)};
     return y;
+}
+
+/* Two neighbouring bfloat16 features, the first in the lower half. */
+typedef uint32_t __attribute__((may_alias, aligned(2))) word;
+
+INLINE float lower_bf16(word x) {
+    const bf16 half = {(uint16_t)x};
+    return wide_bf16(half);
+}
+
+INLINE float upper_bf16(word x) {
+    const uint32_t bits = x & 0xffff0000u;
+    float y;
+    memcpy(&y, &bits, 4);
+    return y;
+}
+
+INLINE word word_of(float lower, float upper) {
+    return rounded_bf16(lower) >> 16 | (rounded_bf16(upper) & 0xffff0000u);
+}
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LITTLE_ENDIAN_WORDS 1
+#else
+#define LITTLE_ENDIAN_WORDS 0
+#endif
+
+/* `heads` of rotary_dtype.h, on words: 32-bit operations alone, where separate features need shuffles between 16 and
+ * 32 bits. In the half layout, the angles of the even pairs come before those of the odd ones (`even_first`). */
+INLINE void words_heads(const int64_t pairs, const int interleaved, int64_t rest, const float *cosine, const float *sine,
+                        const bf16 *x, int64_t x_head, int64_t x_token, bf16 *y, int64_t y_head, int64_t y_token,
+                        int64_t heads, int64_t tokens) {
+    const int64_t half = pairs / 2;
+    for (int64_t t = 0; t < tokens; t++, x += x_token, y += y_token, cosine += pairs, sine += pairs)
+        for (int64_t h = 0; h < heads; h++) {
+            const word *from = (const word *)(x + h * x_head);
+            word *to = (word *)(y + h * y_head);
+            if (interleaved) {
+#pragma GCC ivdep
+                for (int64_t i = 0; i < pairs; i++) {
+                    const float a = lower_bf16(from[i]), b = upper_bf16(from[i]), c = cosine[i], s = sine[i];
+                    to[i] = word_of(a * c - b * s, b * c + a * s);
+                }
+            } else {
+#pragma GCC ivdep
+                for (int64_t i = 0; i < half; i++) {
+                    const word first = from[i], second = from[i + half];
+                    const float a = lower_bf16(first), b = lower_bf16(second), c = cosine[i], s = sine[i];
+                    const float d = upper_bf16(first), e = upper_bf16(second), f = cosine[i + half], g = sine[i + half];
+                    to[i] = word_of(a * c - b * s, d * f - e * g);
+                    to[i + half] = word_of(b * c + a * s, e * f + d * g);
+                }
+            }
+            if (rest && (const word *)to != from)
+                memcpy(to + pairs, from + pairs, (size_t)rest * sizeof(bf16));
+        }
+}
+
+/* Reorder the angles of one token: those of pairs 0, 2, 4, ..., then those of pairs 1, 3, 5, ... */
+INLINE void even_first(float *angle, int64_t pairs) {
+    float odd[MAX_PAIRS / 2];
+    for (int64_t i = 0; i < pairs / 2; i++) {
+        odd[i] = angle[2 * i + 1];
+        angle[i] = angle[2 * i];
+    }
+    memcpy(angle + pairs / 2, odd, (size_t)(pairs / 2) * sizeof(float));
 }
 
 /* Non-temporal copy where the machine has one: overwritten memory is not read first. */
@@ -101,6 +171,21 @@ INLINE void stream_copy(void *to, const void *from, int64_t bytes) {
 #endif
     memcpy(to, from, (size_t)bytes);
 }
+
+/* The heads of a group by one of the functions, with common layouts and widths as constants: the compiler unrolls
+ * loops of known length completely. */
+#define WITH_CONSTANTS(HEADS)                                                                                          \
+    do {                                                                                                               \
+        if (plan->interleaved) {                                                                                       \
+            if (pairs == 64) HEADS(64, 1);                                                                             \
+            else if (pairs == 32) HEADS(32, 1);                                                                        \
+            else HEADS(pairs, 1);                                                                                      \
+        } else {                                                                                                       \
+            if (pairs == 64) HEADS(64, 0);                                                                             \
+            else if (pairs == 32) HEADS(32, 0);                                                                        \
+            else HEADS(pairs, 0);                                                                                      \
+        }                                                                                                              \
+    } while (0)
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -122,6 +207,7 @@ INLINE void stream_copy(void *to, const void *from, int64_t bytes) {
 
 #define DTYPE bfloat16
 #define TYPE bf16
+#define WORDS
 #define REAL float
 #define WIDE(x) wide_bf16(x)
 #define NARROW(x) narrow_bf16(x)
@@ -200,5 +286,5 @@ int rotate_small(const Plan *plan, int64_t dtype, void *q_out, const void *q, vo
 /* Cosines and sines of non-negative positions, [token][pair] each. */
 EACH_MACHINE void cos_sin_table(const Plan *plan, const int64_t *positions, int64_t tokens, float *cosine, float *sine) {
     for (int64_t t = 0; t < tokens; t++)
-        angles_float32(plan, positions + t, tokens, cosine + t * plan->pairs, sine + t * plan->pairs);
+        angles_float32(plan, positions + t, tokens, 1.0, cosine + t * plan->pairs, sine + t * plan->pairs);
 }

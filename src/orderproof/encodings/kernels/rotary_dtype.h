@@ -1,16 +1,17 @@
-/* rotary.c for one dtype: TYPE in memory, REAL for arithmetic, WIDE and NARROW convert between them. */
+/* rotary.c for one dtype: TYPE in memory, REAL for arithmetic, WIDE and NARROW convert between them. WORDS: two features
+ * are rotated as one word. */
 
-/* The cosines and sines of the angles of one token. */
-INLINE void FOR_DTYPE(angles)(const Plan *plan, const int64_t *position, int64_t position_axis, REAL *cosine,
-                              REAL *sine) {
+/* The cosines, and the sines times `sign`, of the angles of one token. */
+INLINE void FOR_DTYPE(angles)(const Plan *plan, const int64_t *position, int64_t position_axis, double sign,
+                              REAL *cosine, REAL *sine) {
     const int64_t pairs = plan->pairs, size = RADIX * pairs;
-    const double gain = plan->gain;
+    const double gain = plan->gain, sine_gain = sign * gain;
     if (!plan->axis && *position < MAX_FACTORED) {
         const double *low = plan->low + (*position % RADIX) * pairs, *high = plan->high + (*position / RADIX) * pairs;
 #pragma GCC ivdep
         for (int64_t i = 0; i < pairs; i++) {
             cosine[i] = (REAL)((low[i] * high[i] - low[size + i] * high[size + i]) * gain);
-            sine[i] = (REAL)((low[i] * high[size + i] + low[size + i] * high[i]) * gain);
+            sine[i] = (REAL)((low[i] * high[size + i] + low[size + i] * high[i]) * sine_gain);
         }
         return;
     }
@@ -26,14 +27,14 @@ INLINE void FOR_DTYPE(angles)(const Plan *plan, const int64_t *position, int64_t
             s = sin((double)p * plan->frequency[i]);
         }
         cosine[i] = (REAL)(c * gain);
-        sine[i] = (REAL)(s * gain);
+        sine[i] = (REAL)(s * sine_gain);
     }
 }
 
 /* All tokens of a few heads. `x` and `y` may be the same buffer: no pair reads what another pair wrote. */
 INLINE void FOR_DTYPE(heads)(const int64_t pairs, const int interleaved, int64_t rest, const REAL *cosine,
-                             const REAL *sine, REAL sign, const TYPE *x, int64_t x_head, int64_t x_token, TYPE *y,
-                             int64_t y_head, int64_t y_token, int64_t heads, int64_t tokens, int stream) {
+                             const REAL *sine, const TYPE *x, int64_t x_head, int64_t x_token, TYPE *y, int64_t y_head,
+                             int64_t y_token, int64_t heads, int64_t tokens, int stream) {
     TYPE rotated[2 * MAX_PAIRS] __attribute__((aligned(64)));
     for (int64_t t = 0; t < tokens; t++, x += x_token, y += y_token, cosine += pairs, sine += pairs)
         for (int64_t h = 0; h < heads; h++) {
@@ -42,7 +43,7 @@ INLINE void FOR_DTYPE(heads)(const int64_t pairs, const int interleaved, int64_t
 #pragma GCC ivdep
             for (int64_t i = 0; i < pairs; i++) {
                 const int64_t first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + pairs;
-                const REAL a = WIDE(from[first]), b = WIDE(from[second]), c = cosine[i], s = sign * sine[i];
+                const REAL a = WIDE(from[first]), b = WIDE(from[second]), c = cosine[i], s = sine[i];
                 into[first] = NARROW(a * c - b * s);
                 into[second] = NARROW(b * c + a * s);
             }
@@ -57,30 +58,37 @@ EACH_MACHINE static int FOR_DTYPE(rotate)(const Plan *plan, const Call *call, co
     REAL small[2 * MAX_PAIRS], *cosine = block * pairs <= MAX_PAIRS ? small : malloc(2 * block * pairs * sizeof(REAL));
     if (!cosine) return 3;
     REAL *sine = cosine + block * pairs;
+#ifdef WORDS
+    const int words = LITTLE_ENDIAN_WORDS && (plan->interleaved || pairs % 2 == 0);
+#endif
     for (int64_t row = 0; row < call->rows; row++)
         for (int64_t start = 0; start < all; start += block) {
             const int64_t tokens = start + block < all ? block : all - start;
             const int64_t *positions = operands->positions + row * operands->position_row + start;
-            for (int64_t t = 0; t < tokens; t++)
-                FOR_DTYPE(angles)(plan, positions + t, operands->position_axis, cosine + t * pairs, sine + t * pairs);
+            for (int64_t t = 0; t < tokens; t++) {
+                REAL *c = cosine + t * pairs, *s = sine + t * pairs;
+                FOR_DTYPE(angles)(plan, positions + t, operands->position_axis, call->sign, c, s);
+#ifdef WORDS
+                if (words && !plan->interleaved) even_first(c, pairs), even_first(s, pairs);
+#endif
+            }
             for (const Operand *side = operands; side < operands + count; side++)
                 for (int64_t head = 0; head < side->heads; head += HEAD_GROUP) {
                     const int64_t heads = head + HEAD_GROUP < side->heads ? HEAD_GROUP : side->heads - head;
                     const TYPE *x = (const TYPE *)side->x + row * side->row + head * side->head + start * side->token;
                     TYPE *y = (TYPE *)side->out + row * side->out_row + head * side->out_head + start * side->out_token;
-/* Common widths as constants: the compiler unrolls loops of known length completely. */
 #define HEADS(PAIRS, INTERLEAVED)                                                                                     \
-    FOR_DTYPE(heads)(PAIRS, INTERLEAVED, rest, cosine, sine, (REAL)call->sign, x, side->head, side->token, y,         \
-                     side->out_head, side->out_token, heads, tokens, (int)call->stream)
-                    if (plan->interleaved) {
-                        if (pairs == 64) HEADS(64, 1);
-                        else if (pairs == 32) HEADS(32, 1);
-                        else HEADS(pairs, 1);
-                    } else {
-                        if (pairs == 64) HEADS(64, 0);
-                        else if (pairs == 32) HEADS(32, 0);
-                        else HEADS(pairs, 0);
-                    }
+    FOR_DTYPE(heads)(PAIRS, INTERLEAVED, rest, cosine, sine, x, side->head, side->token, y, side->out_head,           \
+                     side->out_token, heads, tokens, (int)call->stream)
+#ifdef WORDS
+#define WORDS_HEADS(PAIRS, INTERLEAVED)                                                                               \
+    words_heads(PAIRS, INTERLEAVED, rest, cosine, sine, x, side->head, side->token, y, side->out_head,                \
+                side->out_token, heads, tokens)
+                    if (words) WITH_CONSTANTS(WORDS_HEADS);
+                    else
+#undef WORDS_HEADS
+#endif
+                        WITH_CONSTANTS(HEADS);
 #undef HEADS
                 }
         }
@@ -91,5 +99,6 @@ EACH_MACHINE static int FOR_DTYPE(rotate)(const Plan *plan, const Call *call, co
 #undef DTYPE
 #undef TYPE
 #undef REAL
+#undef WORDS
 #undef WIDE
 #undef NARROW
