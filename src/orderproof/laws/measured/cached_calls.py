@@ -163,8 +163,8 @@ class CachedCalls:
             return self.base.as_before_the_first_call(own=own)
         if self._first is None:
             return None
-        fresh = self.for_adapter(self.adapter.with_module(self._first.own() if own else self._first.shared()))
-        fresh._first = self._first
+        module = self._first.own() if own else self._first.shared()
+        fresh = self.for_adapter(self.adapter.with_module(module), first=self._first)
         fresh._origin = None if own else (self, ())
         return fresh
 
@@ -193,7 +193,8 @@ class CachedCalls:
             return {name: self.for_adapter(adapter, double=double) for name, adapter in make()}
         origin, path = self._origin[0], (*self._origin[1], what)
         if path not in origin._changed_models:
-            origin._changed_models[path] = {name: (each, PristineModel(each.module)) for name, each in make()}
+            made = {name: (each, PristineModel(each.module, is_own=True)) for name, each in make()}
+            origin._changed_models[path] = made
         copies = {}
         for name, (adapter, model) in origin._changed_models[path].items():
             copies[name] = self.for_adapter(adapter.with_module(model.shared()), double=double)
@@ -231,10 +232,16 @@ class CachedCalls:
         for calls in self._by_length.values():
             calls.free_models()
 
-    def for_adapter(self, adapter: ModelAdapter, *, double: bool = False) -> CachedCalls:
-        """The same calls of another adapter; ``double``: in float64."""
+    def for_adapter(
+        self, adapter: ModelAdapter, *, double: bool = False, first: PristineModel | None = None
+    ) -> CachedCalls:
+        """The same calls of another adapter; ``double``: in float64; ``first``: its model before the first call."""
         wide = double or self.is_float64
-        return self._watched(CachedCalls(adapter, self.seed, double=wide, floats=None if wide else self.float_dtype))
+        calls = CachedCalls(adapter, self.seed, double=wide, floats=None if wide else self.float_dtype)
+        if first is None:
+            return self._watched(calls)
+        calls._first = first
+        return calls
 
     def _watched(self, calls: CachedCalls) -> CachedCalls:
         """The calls, with the first state of their model if that of this model is watched."""

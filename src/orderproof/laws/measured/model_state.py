@@ -23,10 +23,13 @@ _CONTENTS = ("__deepcopy__", "__getnewargs__", "__getnewargs_ex__")  # of classe
 class PristineModel:
     """A model in the state in which it was given, as often as it is asked for."""
 
-    def __init__(self, module: nn.Module) -> None:
-        """Copy the module, but for its parameters. Raises what copying it raises."""
+    def __init__(self, module: nn.Module, *, is_own: bool = False) -> None:
+        """Copy the module, but for its parameters. Raises what copying it raises.
+
+        ``is_own``: the module has no other user, so it can serve as the first model in this state.
+        """
         self._first = copy_without_parameters(module)
-        self._shared: nn.Module | None = None
+        self._shared: nn.Module | None = module if is_own else None
 
     def shared(self) -> nn.Module:
         """A model in the first state, for calls; the next caller gets the same one if these calls do not change it."""
