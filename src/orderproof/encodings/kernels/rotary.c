@@ -38,6 +38,8 @@
 #define BLOCK_ANGLES (1 << 19)
 /* Heads rotated together, so that the angles are read once for all of them. */
 #define HEAD_GROUP 4
+/* Tokens of one head that are rotated before the next head, in words_heads. */
+#define TOKEN_GROUP 4
 
 typedef struct {
     int64_t pairs;           /* feature pairs that are rotated */
@@ -119,35 +121,39 @@ INLINE word word_of(float lower, float upper) {
 #define LITTLE_ENDIAN_WORDS 0
 #endif
 
-/* `heads` of rotary_dtype.h, on words: 32-bit operations alone, where separate features need shuffles between 16 and
- * 32 bits. In the half layout, the angles of the even pairs come before those of the odd ones (`even_first`). */
+/* One head of one token, as words: 32-bit operations alone, where separate features need shuffles between 16 and 32 bits.
+ * In the half layout, the angles of the even pairs come before those of the odd ones (`even_first`). */
+INLINE void words_head(const int64_t pairs, const int interleaved, int64_t rest, const float *cosine, const float *sine,
+                       const word *from, word *to) {
+    const int64_t half = pairs / 2;
+    if (interleaved) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < pairs; i++) {
+            const float a = lower_bf16(from[i]), b = upper_bf16(from[i]), c = cosine[i], s = sine[i];
+            to[i] = word_of(a * c - b * s, b * c + a * s);
+        }
+    } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < half; i++) {
+            const word first = from[i], second = from[i + half];
+            const float a = lower_bf16(first), b = lower_bf16(second), c = cosine[i], s = sine[i];
+            const float d = upper_bf16(first), e = upper_bf16(second), f = cosine[i + half], g = sine[i + half];
+            to[i] = word_of(a * c - b * s, d * f - e * g);
+            to[i + half] = word_of(b * c + a * s, e * f + d * g);
+        }
+    }
+    if (rest && (const word *)to != from) memcpy(to + pairs, from + pairs, (size_t)rest * sizeof(bf16));
+}
+
+/* `heads` of rotary_dtype.h, on words. */
 INLINE void words_heads(const int64_t pairs, const int interleaved, int64_t rest, const float *cosine, const float *sine,
                         const bf16 *x, int64_t x_head, int64_t x_token, bf16 *y, int64_t y_head, int64_t y_token,
                         int64_t heads, int64_t tokens) {
-    const int64_t half = pairs / 2;
-    for (int64_t t = 0; t < tokens; t++, x += x_token, y += y_token, cosine += pairs, sine += pairs)
-        for (int64_t h = 0; h < heads; h++) {
-            const word *from = (const word *)(x + h * x_head);
-            word *to = (word *)(y + h * y_head);
-            if (interleaved) {
-#pragma GCC ivdep
-                for (int64_t i = 0; i < pairs; i++) {
-                    const float a = lower_bf16(from[i]), b = upper_bf16(from[i]), c = cosine[i], s = sine[i];
-                    to[i] = word_of(a * c - b * s, b * c + a * s);
-                }
-            } else {
-#pragma GCC ivdep
-                for (int64_t i = 0; i < half; i++) {
-                    const word first = from[i], second = from[i + half];
-                    const float a = lower_bf16(first), b = lower_bf16(second), c = cosine[i], s = sine[i];
-                    const float d = upper_bf16(first), e = upper_bf16(second), f = cosine[i + half], g = sine[i + half];
-                    to[i] = word_of(a * c - b * s, d * f - e * g);
-                    to[i + half] = word_of(b * c + a * s, e * f + d * g);
-                }
-            }
-            if (rest && (const word *)to != from)
-                memcpy(to + pairs, from + pairs, (size_t)rest * sizeof(bf16));
-        }
+    for (int64_t first = 0; first < tokens; first += TOKEN_GROUP)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t t = first; t < first + TOKEN_GROUP && t < tokens; t++)
+                words_head(pairs, interleaved, rest, cosine + t * pairs, sine + t * pairs,
+                           (const word *)(x + h * x_head + t * x_token), (word *)(y + h * y_head + t * y_token));
 }
 
 /* Reorder the angles of one token: those of pairs 0, 2, 4, ..., then those of pairs 1, 3, 5, ... */
