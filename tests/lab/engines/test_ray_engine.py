@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from ray.cluster_utils import Cluster
 
 from orderproof.errors import UsageError
+from orderproof.lab.engines.engine import RunOutcome
 from orderproof.lab.engines.ray_engine import RayEngine
 from orderproof.lab.result import RunResult
 from tests.lab.small_study import reproducible_part, tiny_study
 from tests.ray_workers import one_killed_worker
 
 
-def test_two_nodes_and_a_killed_worker_give_the_same_results(
-    tmp_path: Path, undisturbed: dict[str, RunResult], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """One node with one processor."""
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    yield started
+    started.shutdown()
+
+
+def test_a_cluster_gives_the_same_results(cluster: Cluster, tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:
+    check(list(RayEngine(cluster.address, None).run(tiny_study().runs(), tmp_path)), undisturbed)
+
+
+@pytest.mark.slow
+def test_two_nodes_and_a_killed_worker_give_the_same_results(
+    cluster: Cluster, tmp_path: Path, undisturbed: dict[str, RunResult]
+) -> None:
     cluster.add_node(num_cpus=1)
-    try:
-        with one_killed_worker("run_job") as killed:
-            outcomes = list(RayEngine(cluster.address, None).run(tiny_study().runs(), tmp_path))
-    finally:
-        cluster.shutdown()
+    with one_killed_worker("run_job") as killed:
+        outcomes = list(RayEngine(cluster.address, None).run(tiny_study().runs(), tmp_path))
     assert killed
+    check(outcomes, undisturbed)
+
+
+def check(outcomes: list[RunOutcome], undisturbed: dict[str, RunResult]) -> None:
+    """Each run has the result of a run in this process."""
     assert all(isinstance(result, RunResult) for result in outcomes), outcomes
     assert {result.id: reproducible_part(result) for result in outcomes} == {  # type: ignore[arg-type]
         name: reproducible_part(result) for name, result in undisturbed.items()
