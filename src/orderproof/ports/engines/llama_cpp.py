@@ -100,6 +100,8 @@ class LlamaCppEngine(InferenceEngine):
         return MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type) in names
 
     def load(self, folder: Path) -> LoadedModel:
+        # Where llama.cpp aborts, it starts a debugger on its process, whose output hides the message of the abort.
+        os.environ["GGML_NO_BACKTRACE"] = "1"
         from llama_cpp import GGML_TYPE_F32, Llama  # a cache in float16, the default, would hide small differences
 
         with tempfile.TemporaryDirectory() as place:
