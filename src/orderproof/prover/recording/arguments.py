@@ -10,11 +10,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx import Node
 from torch.utils import _pytree as pytree
+
+from orderproof.prover.logic.terms import Term
 
 _PLAIN: frozenset[type] = frozenset({
     type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format,
-    torch.SymInt, Tensor, torch.nn.Parameter,
+    torch.SymInt, Tensor, torch.nn.Parameter, Node, Term,
 })  # fmt: skip
 
 

@@ -191,7 +191,7 @@ class _Walk:
             value.update(old)
 
         self.add(path, read, restore)
-        for key, x in read().items():
+        for key, x in self.states[-1].before.items():
             self.queue.append((path if key == "_modules" else f"{path}.{key}".removeprefix("."), x))
 
     def _attributes(self, path: str, value: Any) -> None:

@@ -98,6 +98,9 @@ def _layout(result: Any, args: tuple[Any, ...], operands: list[Tensor]) -> _Layo
 
 def _tensor(layout: _Layout, base: Any) -> Tensor:
     if layout.offset is None:
-        return torch.empty_strided(layout.sizes, layout.strides, dtype=layout.dtype, device="meta")
+        # A storage of its own, without bytes: `empty_strided` computes their number in Python where a size is symbolic,
+        # which takes 16 times as long.
+        empty = torch.empty(0, dtype=layout.dtype, device="meta")
+        return empty.as_strided(layout.sizes, layout.strides)
     view: Tensor = base.as_strided(layout.sizes, layout.strides, layout.offset)
     return view
