@@ -7,14 +7,20 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+import torch
 from onnx import TensorProto, helper, save
 
 from orderproof import audit
 from orderproof.errors import UsageError
+from orderproof.laws.ports import PortCall
 from orderproof.optional_packages import install_command
+from orderproof.ports.causes.mask_or_pads import CAUSE
 from orderproof.ports.engines import onnx_runtime
+from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.engines.registry import engines, find_engine
+from orderproof.ports.load import tiny_reference
 from orderproof.records.audit import Finding, Report
 
 
@@ -145,6 +151,26 @@ def test_a_graph_of_one_length_is_refused(tmp_path: Path) -> None:
     save(model, tmp_path / "model.onnx")
     with pytest.raises(ValueError, match=re.escape("wrote fixed ones: input_ids ['row', 5]")):
         onnx_runtime.check_axes(onnx_runtime.open_session(tmp_path / "model.onnx"))
+
+
+def test_a_checkpoint_that_transformers_loads_otherwise_is_not_compared(tmp_path: Path) -> None:
+    reference = tiny_reference("youtu")  # whose embedding of the pad is initialised again after it is loaded
+    reference.save(tmp_path)
+    with pytest.raises(EngineError, match="transformers loads model.embed_tokens.weight with other values"):
+        onnx_runtime.check_weights(type(reference.model).from_pretrained(tmp_path), tmp_path)
+    onnx_runtime.check_weights(reference.model, tmp_path)
+
+
+def test_positions_that_a_model_counts_itself_explain_a_padded_batch() -> None:
+    reference = tiny_reference("roformer")  # takes no position ids
+    tokens = [int(token) for token in reference.port_model.tokens(9)]
+    call = PortCall("batch", (tuple(tokens), tuple(tokens[:4])))
+    with torch.no_grad():
+        rows, mask = torch.tensor([tokens, [0] * 5 + tokens[:4]]), torch.tensor([[1] * 9, [0] * 5 + [1] * 4])
+        padded = reference.model(rows, attention_mask=mask).logits[1, 5:].double().numpy()
+    (candidate,) = [c for c in CAUSE.candidates(reference, {}) if c.setting == "positions of padded rows"]
+    assert np.allclose(reference.outputs(call, [candidate.change])[1], padded, atol=1e-5)
+    assert not np.allclose(reference.outputs(call)[1], padded, atol=1e-3)
 
 
 def test_keys_of_older_versions_remove_a_difference_of_the_base() -> None:

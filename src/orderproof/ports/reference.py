@@ -43,6 +43,7 @@ class Change:
     patch: Patch | None = None  # entered around each call
     positions: Callable[[PortCall], Sequence[Sequence[int]]] | None = None  # position ids of each row
     visible_pads: bool = False  # pads are attended to
+    masked_pads: bool = False  # pads are hidden by the mask, and positions are those that the model itself counts
 
 
 @dataclass
@@ -159,6 +160,8 @@ class Reference:
                 return [self._in_chunks(model, call)]
             if call.kind == "batch" and any(change.visible_pads for change in changes):
                 return self._with_pads(model, call)
+            if call.kind == "batch" and any(change.masked_pads for change in changes):
+                return self._with_pads(model, call, masked=True)
             rows = [torch.tensor([row]) for row in call.rows]
             ids = [None] * len(rows) if positions is None else [torch.tensor([each]) for each in positions]
             pairs = zip(rows, ids, strict=True)
@@ -178,20 +181,22 @@ class Reference:
         joined: Logits = torch.cat(parts).numpy()
         return joined
 
-    def _with_pads(self, model: Any, call: PortCall) -> list[Logits]:
-        """The rows as an implementation reads them that attends to pads on the left."""
+    def _with_pads(self, model: Any, call: PortCall, *, masked: bool = False) -> list[Logits]:
+        """The rows with pads on the left, which the mask hides if ``masked``."""
         longest = call.length
         outputs = []
         for row in call.rows:
             pads = longest - len(row)
-            output = self._forward(model, torch.tensor([[0] * pads + list(row)]))
+            mask = torch.tensor([[0] * pads + [1] * len(row)]) if masked else None
+            output = self._forward(model, torch.tensor([[0] * pads + list(row)]), mask=mask)
             outputs.append(output[0, pads:].double().numpy())
         return outputs
 
     @staticmethod
-    def _forward(model: Any, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
-        # with a mask: without one, transformers reads gaps in position ids as packed documents
-        more = {} if positions is None else {"position_ids": positions, "attention_mask": torch.ones_like(tokens)}
+    def _forward(model: Any, tokens: Tensor, positions: Tensor | None = None, *, mask: Tensor | None = None) -> Tensor:
+        more = {} if mask is None else {"attention_mask": mask}
+        if positions is not None:  # without a mask, transformers reads gaps in position ids as packed documents
+            more = {"position_ids": positions, "attention_mask": torch.ones_like(tokens)}
         with torch.no_grad(), suppress_warnings():
             logits: Tensor = model(tokens, use_cache=False, **more).logits
         return logits

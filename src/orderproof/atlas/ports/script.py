@@ -109,6 +109,34 @@ _PADDED = {  # the same for a row with pads on its left
         ),
         ("PADS = 5", ""),
     ),
+    "onnx": _Steps(
+        ("import onnxruntime",),
+        (
+            'axes = {0: torch.export.Dim("row"), 1: torch.export.Dim("token")}',
+            "ones = torch.ones(2, 5, dtype=torch.long)",
+            'options = {"dynamo": True, "verbose": False, "dynamic_shapes": (axes, axes)}',
+            'torch.onnx.export(Logits(model), (ones, ones), f"{folder}/port.onnx", **options)',
+            'port = onnxruntime.InferenceSession(f"{folder}/port.onnx")',
+            "row = np.array([[0] * PADS + tokens[0].tolist()])",
+            "mask = np.array([[0] * PADS + [1] * tokens.shape[1]])",
+            "names = [entry.name for entry in port.get_inputs()]",
+            "actual = port.run(None, dict(zip(names, (row, mask), strict=True)))[0][0, PADS:]",
+        ),
+        (
+            "PADS = 5",
+            "",
+            "",
+            "class Logits(torch.nn.Module):",
+            "    def __init__(self, model):",
+            "        super().__init__()",
+            "        self.model = model",
+            "",
+            "    def forward(self, tokens, mask):",
+            "        return self.model(tokens, attention_mask=mask, use_cache=False).logits",
+            "",
+            "",
+        ),
+    ),
 }
 
 

@@ -14,6 +14,8 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
     yield Candidate("mask or pads", "pads on the left", "hidden", "attended to", Change(visible_pads=True))
     counted = Change(positions=_counted_pads)
     yield Candidate("mask or pads", "position ids", "from the first real token", "from the first pad", counted)
+    own = Change(masked_pads=True)  # of models without position ids
+    yield Candidate("mask or pads", "positions of padded rows", "as without pads", "as transformers counts them", own)
 
 
 def _counted_pads(call: PortCall) -> Sequence[Sequence[int]]:

@@ -105,6 +105,7 @@ def _export(folder: Path, file: Path) -> None:
 
     with suppress_warnings():
         model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True).eval()
+        check_weights(model, folder)
         use_batched_experts(model)  # ONNX has no operator for grouped products
         names = _input_names(model)
 
@@ -127,6 +128,23 @@ def _export(folder: Path, file: Path) -> None:
             Logits(), tuple(values[name] for name in names), str(file), input_names=names, dynamo=True, verbose=False,
             dynamic_shapes=((axes,) * len(names),), external_data=False,
         )  # fmt: skip
+
+
+def check_weights(model: Any, folder: Path) -> None:
+    """Raise `EngineError` if transformers loaded a weight with other values than the checkpoint has.
+
+    The graph is then not of this checkpoint. Some models of transformers initialise the embedding of the pad again.
+    """
+    import torch
+    from safetensors import safe_open
+
+    loaded = model.state_dict()
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as stored:
+            for name in sorted(loaded.keys() & set(stored.keys())):
+                value = stored.get_tensor(name).to(loaded[name].dtype)
+                if value.shape == loaded[name].shape and not torch.equal(value, loaded[name]):
+                    raise EngineError(f"transformers loads {name} with other values than the checkpoint has")
 
 
 def check_axes(session: Any) -> None:
