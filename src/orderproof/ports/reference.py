@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -42,8 +42,7 @@ class Change:
     prepare: Callable[[Any], None] | None = None  # changes a built module
     patch: Patch | None = None  # entered around each call
     positions: Callable[[PortCall], Sequence[Sequence[int]]] | None = None  # position ids of each row
-    visible_pads: bool = False  # pads are attended to
-    masked_pads: bool = False  # pads are hidden by the mask, and positions are those that the model itself counts
+    pads: Literal["visible", "masked"] | None = None  # on the left of rows, whose positions the model itself counts
 
 
 @dataclass
@@ -158,10 +157,9 @@ class Reference:
             positions = next((c.positions(call) for c in changes if c.positions is not None), None)
             if call.kind == "chunks" and positions is None:
                 return [self._in_chunks(model, call)]
-            if call.kind == "batch" and any(change.visible_pads for change in changes):
-                return self._with_pads(model, call)
-            if call.kind == "batch" and any(change.masked_pads for change in changes):
-                return self._with_pads(model, call, masked=True)
+            pads = next((c.pads for c in changes if c.pads is not None), None)
+            if call.kind == "batch" and pads is not None:
+                return self._with_pads(model, call, masked=pads == "masked")
             rows = [torch.tensor([row]) for row in call.rows]
             ids = [None] * len(rows) if positions is None else [torch.tensor([each]) for each in positions]
             pairs = zip(rows, ids, strict=True)
@@ -181,7 +179,7 @@ class Reference:
         joined: Logits = torch.cat(parts).numpy()
         return joined
 
-    def _with_pads(self, model: Any, call: PortCall, *, masked: bool = False) -> list[Logits]:
+    def _with_pads(self, model: Any, call: PortCall, *, masked: bool) -> list[Logits]:
         """The rows with pads on the left, which the mask hides if ``masked``."""
         longest = call.length
         outputs = []
@@ -194,9 +192,10 @@ class Reference:
 
     @staticmethod
     def _forward(model: Any, tokens: Tensor, positions: Tensor | None = None, *, mask: Tensor | None = None) -> Tensor:
-        more = {} if mask is None else {"attention_mask": mask}
         if positions is not None:  # without a mask, transformers reads gaps in position ids as packed documents
-            more = {"position_ids": positions, "attention_mask": torch.ones_like(tokens)}
+            mask = torch.ones_like(tokens)
+        given = {"position_ids": positions, "attention_mask": mask}
+        more = {name: value for name, value in given.items() if value is not None}
         with torch.no_grad(), suppress_warnings():
             logits: Tensor = model(tokens, use_cache=False, **more).logits
         return logits

@@ -27,6 +27,21 @@ class _Steps:
     standard: tuple[str, ...] = ()  # imports of the standard library
 
 
+def _logits_module(parameters: str, arguments: str) -> tuple[str, ...]:
+    """A module with tensors as inputs and output, for torch.onnx.export."""
+    return (
+        "class Logits(torch.nn.Module):",
+        "    def __init__(self, model):",
+        "        super().__init__()",
+        "        self.model = model",
+        "",
+        f"    def forward(self, {parameters}):",
+        f"        return self.model({arguments}, use_cache=False).logits",
+        "",
+        "",
+    )
+
+
 _ENGINES = {
     "mlx": _Steps(
         ("import mlx.core as mx", "from mlx_lm.utils import load_model"),
@@ -78,17 +93,7 @@ _ENGINES = {
             'port = onnxruntime.InferenceSession(f"{folder}/port.onnx")',
             "actual = port.run(None, {port.get_inputs()[0].name: tokens.numpy()})[0][0]",
         ),
-        (
-            "class Logits(torch.nn.Module):",
-            "    def __init__(self, model):",
-            "        super().__init__()",
-            "        self.model = model",
-            "",
-            "    def forward(self, tokens):",
-            "        return self.model(tokens, use_cache=False).logits",
-            "",
-            "",
-        ),
+        _logits_module("tokens", "tokens"),
     ),
 }
 _PADDED = {  # the same for a row with pads on its left
@@ -126,15 +131,7 @@ _PADDED = {  # the same for a row with pads on its left
             "PADS = 5",
             "",
             "",
-            "class Logits(torch.nn.Module):",
-            "    def __init__(self, model):",
-            "        super().__init__()",
-            "        self.model = model",
-            "",
-            "    def forward(self, tokens, mask):",
-            "        return self.model(tokens, attention_mask=mask, use_cache=False).logits",
-            "",
-            "",
+            *_logits_module("tokens, mask", "tokens, attention_mask=mask"),
         ),
     ),
 }

@@ -193,8 +193,10 @@ class CachedCalls:
             return {name: self.for_adapter(adapter, double=double) for name, adapter in make()}
         origin, path = self._origin[0], (*self._origin[1], what)
         if path not in origin._changed_models:
-            made = {name: (each, PristineModel(each.module, is_own=True)) for name, each in make()}
-            origin._changed_models[path] = made
+            own = self.adapter.module
+            origin._changed_models[path] = {
+                name: (each, PristineModel(each.module, is_own=each.module is not own)) for name, each in make()
+            }
         copies = {}
         for name, (adapter, model) in origin._changed_models[path].items():
             copies[name] = self.for_adapter(adapter.with_module(model.shared()), double=double)

@@ -11,10 +11,10 @@ from orderproof.ports.reference import Change, Reference
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del reference, defaults
-    yield Candidate("mask or pads", "pads on the left", "hidden", "attended to", Change(visible_pads=True))
+    yield Candidate("mask or pads", "pads on the left", "hidden", "attended to", Change(pads="visible"))
     counted = Change(positions=_counted_pads)
     yield Candidate("mask or pads", "position ids", "from the first real token", "from the first pad", counted)
-    own = Change(masked_pads=True)  # of models without position ids
+    own = Change(pads="masked")  # of models without position ids
     yield Candidate("mask or pads", "positions of padded rows", "as without pads", "as transformers counts them", own)
 
 
