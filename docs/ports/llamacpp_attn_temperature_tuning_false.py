@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 from llama_cpp import Llama
-from transformers import AutoConfig, AutoModelForCausalLM
+from tokenizers import Tokenizer, models
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 CONFIGS = {
     "llama4_text": {
@@ -66,6 +67,9 @@ for name, values in CONFIGS.items():
     with torch.no_grad(), TemporaryDirectory() as folder:
         expected = model(tokens).logits[0].numpy()
         model.save_pretrained(folder)
+        words = Tokenizer(models.WordLevel({f"t{k}": k for k in range(config.vocab_size)}, unk_token="t0"))
+        special = {"unk_token": "t0", "pad_token": "t0", "bos_token": "t1", "eos_token": "t2"}
+        PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)
         command = [sys.executable, "-c", WITHOUT_VOCABULARY, CONVERTER, folder, "--outtype", "f32"]
         subprocess.run([*command, "--outfile", f"{folder}/port.gguf"], check=True, capture_output=True)
         lengths = {"n_ctx": 8192, "n_batch": 8192, "n_ubatch": 8192}

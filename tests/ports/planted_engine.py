@@ -117,6 +117,15 @@ def window(size: int) -> Plant:
     return plant
 
 
+def window_with_cache(size: int) -> Plant:
+    """Another window, in the masks and in the cache of transformers."""
+
+    def plant(model: Any) -> None:
+        model.config.sliding_window = size
+
+    return plant
+
+
 def window_in_layer(layer: int, size: int) -> Plant:
     """A window in this layer and in no other."""
 
@@ -190,6 +199,22 @@ def no_final_softcap(model: Any) -> None:
         return output
 
     model.forward = without
+
+
+def final_softcap(cap: float) -> Plant:
+    """Logits c tanh(x / c)."""
+
+    def plant(model: Any) -> None:
+        forward = model.forward
+
+        def capped(*arguments: Any, **options: Any) -> Any:
+            output = forward(*arguments, **options)
+            output.logits = cap * torch.tanh(output.logits / cap)
+            return output
+
+        model.forward = capped
+
+    return plant
 
 
 def no_sinks(model: Any) -> None:

@@ -61,6 +61,9 @@ CASES: dict[str, Case] = {
     "final softcap dropped": Case(
         "arch:gemma2", plants(planted.no_final_softcap), "same_prefill", (("softcap", "no softcap"),)
     ),
+    "final softcap of another model": Case(
+        "arch:gemma4_text", plants(planted.final_softcap(30.0)), "same_prefill", (("softcap", "30"),)
+    ),
     "sinks dropped": Case("arch:gpt_oss", plants(planted.no_sinks), "same_prefill", (("sinks", "no sinks"),)),
     "positions off by one after a cache": Case(
         "arch:llama", faults("cache_plus_one"), "same_cached_decoding", (("cache offset", "one too large"),)
@@ -146,6 +149,17 @@ def test_an_engine_that_agrees_raises_no_alarm(name: str) -> None:
     assert not refuted
     assert report.exit_code == 0
     assert sum(finding.verdict == "held" for finding in report.findings) >= 4
+
+
+def test_a_table_that_explains_a_prompt_does_not_hide_that_the_last_tokens_miss_a_window() -> None:
+    engine = plants(planted.gelu_table, planted.window_with_cache(1 << 20))
+    laws = ["same_prefill", "same_chunked_prefill"]
+    prompt, chunked = audit("arch:gemma2?sliding_window=48", against=engine, laws=laws).findings
+    assert prompt.port is not None
+    assert [cause.setting for cause in prompt.port.causes] == ["activation"], prompt.reason
+    assert chunked.port is not None
+    assert chunked.port.explained, chunked.reason
+    assert {cause.setting for cause in chunked.port.causes} == {"activation", "sliding_window"}, chunked.reason
 
 
 def test_the_text_of_a_finding_says_from_which_token_on_and_what_explains_it() -> None:

@@ -154,7 +154,7 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
         first_token=None if profile is None else profile.first,
         growth=() if profile is None or profile.first is None else profile.growth(),
         causes=_causes(result.explanation), older_causes=_causes(result.older_explanation),
-        explained=result.explanation.is_complete,
+        explained=result.explanation.is_complete, older_explained=result.older_explanation.is_complete,
         older_keys=tuple(run.older_keys) if uses_older or again is not None else (),
         with_older_keys=None if again is None else again.largest, needs_older_keys=uses_older,
     )  # fmt: skip

@@ -35,9 +35,14 @@ class Profile:
     actual: float = 0.0
 
     @property
+    def compared(self) -> tuple[float, ...]:
+        """The differences of the compared tokens."""
+        return self.by_token[self.start :]
+
+    @property
     def largest(self) -> float:
         """The largest difference of the compared tokens."""
-        return max(self.by_token[self.start :], default=0.0)
+        return max(self.compared, default=0.0)
 
     @property
     def first(self) -> int | None:
@@ -49,8 +54,7 @@ class Profile:
     @property
     def share(self) -> float:
         """The share of the compared tokens that differ."""
-        compared = self.by_token[self.start :]
-        return sum(value > self.tolerance for value in compared) / max(1, len(compared))
+        return sum(value > self.tolerance for value in self.compared) / max(1, len(self.compared))
 
     def growth(self) -> tuple[tuple[int, float], ...]:
         """The largest difference of the tokens up to 1, 2, 4, 8, ... tokens: (tokens, difference)."""

@@ -3,9 +3,12 @@
 A candidate is accepted if the changed reference equals the engine, or if it removes the difference of some tokens (by
 `REMOVED` times) and enlarges none. The search goes on from there, so that several causes at once are found one by one.
 A change that rounds, as a table in float16 does, need not make every token equal: a value next to a boundary is rounded
-up by one program and down by another, and the tokens after it see that. It explains a difference of most tokens.
+up by one program and down by another, and the tokens after it see that. It explains a difference if what is left is
+distributed over the tokens as the boundary effect of the changed reference itself: how far it moves if its arithmetic
+or its weights move by their last digit.
 If no candidate alone removes anything, the likely ones are tried together: keys that an engine does not read hide each
-other. A set that does not reach equality is reported as a part of the explanation.
+other, and a change that rounds may be as large as another difference. A set that does not reach equality is reported as
+a part of the explanation.
 """
 
 from __future__ import annotations
@@ -14,19 +17,21 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.comparison import Profile
 from orderproof.ports.reference import Change
+from orderproof.tolerances import PORT_FACTOR
 
 MAX_CAUSES = 4
 REMOVED = 100.0  # a difference that shrinks by this factor is removed
 ENLARGED = 10.0
-MAX_ROUNDED = 0.25  # the share of the tokens that may differ with a change that rounds
+BOUNDARY_FACTOR = 4.0  # by which a difference that is left may exceed the boundary effect, each sorted by size
 TIME_LIMIT = 120.0  # [s] of processor time of one search
 
 ProfileOf = Callable[[Sequence[Change]], Profile]
+BoundaryOf = Callable[[Sequence[Change]], Profile]  # the boundary effect of a changed reference
 
 
 @dataclass(frozen=True)
@@ -42,28 +47,27 @@ class Explanation:
     """The causes that were found, in the order of their acceptance."""
 
     causes: tuple[FoundCause, ...] = ()
-
-    @property
-    def is_complete(self) -> bool:
-        """True if the changed reference equals the engine, up to the boundaries of a change that rounds."""
-        return bool(self.causes) and _reached(self.causes[-1].remaining, [each.candidate for each in self.causes])
+    is_complete: bool = False  # the changed reference equals the engine, up to the boundaries of a change that rounds
 
 
 def explain(
-    profile_of: ProfileOf, start: Profile, candidates: Iterable[Candidate], known: Sequence[Candidate] = ()
-) -> Explanation:
+    profile_of: ProfileOf, boundary_of: BoundaryOf, start: Profile, candidates: Iterable[Candidate],
+    known: Sequence[Candidate] = (),
+) -> Explanation:  # fmt: skip
     """Search for the causes of a difference; ``known`` explained other differences and are tried first."""
-    search = _Search(profile_of, [*known, *candidates], time.process_time() + TIME_LIMIT)
+    search = _Search(profile_of, boundary_of, [*known, *candidates], time.process_time() + TIME_LIMIT)
     found: list[FoundCause] = []
-    current = start
-    while len(found) < MAX_CAUSES and not _reached(current, accepted := [each.candidate for each in found]):
-        step = search.best(current, accepted, known) or search.best(current, accepted, search.candidates)
-        step = step or search.best_together(current, accepted)
+    current, complete = start, False
+    while len(found) < MAX_CAUSES and not complete:
+        accepted = [each.candidate for each in found]
+        step = search.best(current, accepted, known) or search.best_together(current, accepted, known)
+        step = step or search.best(current, accepted, search.candidates) or search.best_likely(current, accepted)
         if not step:
             break
         found += step
         current = step[-1].remaining
-    return Explanation(tuple(found))
+        complete = search.reached(current, [each.candidate for each in found])
+    return Explanation(tuple(found), complete)
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class _Search:
     """The candidates of one difference."""
 
     profile_of: ProfileOf
+    boundary_of: BoundaryOf
     candidates: Sequence[Candidate]
     end: float  # of the search, by the processor time of this process [s]
 
@@ -78,12 +83,20 @@ class _Search:
         """The first candidate that explains the rest, else the one that leaves least; empty if none improves."""
         return self._best(current, accepted, ((each,) for each in among))
 
-    def best_together(self, current: Profile, accepted: Sequence[Candidate]) -> list[FoundCause]:
-        """The same for sets of likely candidates of different settings."""
-        likely = [each for each in self.candidates if each.likely]
-        sets = (group for size in (2, 3) for group in combinations(likely, size))
+    def best_together(
+        self, current: Profile, accepted: Sequence[Candidate], among: Sequence[Candidate]
+    ) -> list[FoundCause]:
+        """The same for sets of two and three candidates of different settings."""
+        sets = (group for size in (2, 3) for group in combinations(among, size))
         different = (group for group in sets if len({each.setting for each in group}) == len(group))
         return self._best(current, accepted, different)
+
+    def best_likely(self, current: Profile, accepted: Sequence[Candidate]) -> list[FoundCause]:
+        """The same for sets of likely candidates, and for each candidate with one that rounds."""
+        likely = [each for each in self.candidates if each.likely]
+        exact, rounding = ([each for each in self.candidates if each.rounds is flag] for flag in (False, True))
+        found = self.best_together(current, accepted, likely)
+        return found or self._best(current, accepted, product(exact, rounding))
 
     def _best(
         self, current: Profile, accepted: Sequence[Candidate], groups: Iterable[tuple[Candidate, ...]]
@@ -96,21 +109,25 @@ class _Search:
                 continue
             try:
                 remaining = self.profile_of([each.change for each in (*accepted, *group)])
+                reached = misfit(remaining) < misfit(current) and self.reached(remaining, [*accepted, *group])
             except Exception:  # noqa: BLE001 - third-party code: a model may refuse a changed configuration
                 continue
             found = [FoundCause(each, remaining) for each in group]
-            if _reached(remaining, [*accepted, *group]):
+            if reached:
                 return found
             improves = _removes_some(current, remaining)
             if improves and (not best or misfit(remaining) < misfit(best[-1].remaining)):
                 best = found
         return best
 
-
-def _reached(remaining: Profile, accepted: Sequence[Candidate]) -> bool:
-    """True if nothing is left to explain."""
-    share = MAX_ROUNDED if any(each.rounds for each in accepted) else 0.0
-    return remaining.share <= share
+    def reached(self, remaining: Profile, accepted: Sequence[Candidate]) -> bool:
+        """True if nothing is left to explain."""
+        if remaining.share == 0 or not any(each.rounds for each in accepted):
+            return remaining.share == 0
+        boundary = self.boundary_of([each.change for each in accepted])
+        pairs = zip(sorted(remaining.compared), sorted(boundary.compared), strict=True)
+        least = remaining.tolerance / PORT_FACTOR
+        return all(left <= BOUNDARY_FACTOR * max(own, least) for left, own in pairs)
 
 
 def _removes_some(before: Profile, after: Profile) -> bool:

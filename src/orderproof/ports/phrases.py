@@ -63,7 +63,8 @@ def _conclusion(run: PortRun, result: PortResult) -> str:
     left = remaining.largest
     if explanation.is_complete and remaining.first is not None:
         equal = f"{1 - remaining.share:.0%} of the tokens equal those of {run.engine.name}"
-        return f"with {change} {equal}; a value at a boundary of rounding changes the others by up to {left:.1e}"
+        moved = f"the others differ by up to {left:.1e}, as copies of the reference with other last digits do"
+        return f"with {change} {equal}; {moved}"
     if explanation.is_complete:
         return f"with {change} the reference equals {run.engine.name} to {left:.1e}"
     return f"with {change} {left:.2g} is left, unexplained"
@@ -79,7 +80,7 @@ REMEDIES: dict[PortCauseName, str] = {
     "rotary layout": "Pair the features of a head as the reference does, or permute the weights at conversion.",
     "partial rotary": "Rotate the fraction of features that partial_rotary_factor states.",
     "scaling": "Read the rope scaling from config.json, with every factor that it states.",
-    "softcap": "Apply the softcap that config.json states.",
+    "softcap": "Apply the softcaps that config.json states, and no others.",
     "sinks": "Read the attention sinks of the checkpoint, and add them to the denominator of the softmax.",
     "mask or pads": "Hide pads in the mask, and count positions from the first real token of each row.",
     "cache offset": "Count positions on from the number of tokens that the cache has seen.",

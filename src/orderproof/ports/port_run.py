@@ -27,7 +27,13 @@ from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
 from orderproof.ports.explanation import Explanation, FoundCause, explain
 from orderproof.ports.older_config import older_keys
 from orderproof.ports.reference import Change, Reference
-from orderproof.ports.reference_checks import control, decisive_call, nearer_output, own_cache_difference
+from orderproof.ports.reference_checks import (
+    boundary_effect,
+    control,
+    decisive_call,
+    nearer_output,
+    own_cache_difference,
+)
 from orderproof.ports.tokenizer import write_tokenizer
 from orderproof.records.audit import Verdict
 
@@ -195,9 +201,12 @@ class PortRun:
         def profile_of(changes: Sequence[Change]) -> Profile:
             return profile(scores, self.reference.outputs(call, changes), found.tolerance, start=found.start)
 
-        suitable = [each for each in candidates(self.reference, defaults) if _suits(each, call)]
-        explanation = explain(profile_of, found, suitable, [each for each in self.known_causes if _suits(each, call)])
+        def boundary_of(changes: Sequence[Change]) -> Profile:
+            return boundary_effect(self.reference, call, changes, found)
+
         known = self.known_causes
+        suitable = [each for each in candidates(self.reference, defaults) if _suits(each, call)]
+        explanation = explain(profile_of, boundary_of, found, suitable, [each for each in known if _suits(each, call)])
         known.extend(each.candidate for each in explanation.causes if each.candidate not in known)
         return explanation
 
@@ -238,7 +247,9 @@ class PortRun:
         for group in [known, *([each] for each in known), *([each] for each in rest)]:
             if group and self._generates(call, tokens, [each.change for each in group]):
                 left = Profile((0.0,), 0.0)  # token ids have no distance
-                return replace(result, explanation=Explanation(tuple(FoundCause(each, left) for each in group)))
+                return replace(
+                    result, explanation=Explanation(tuple(FoundCause(each, left) for each in group), is_complete=True)
+                )
         return result
 
     def _generates(self, call: PortCall, tokens: Sequence[int], changes: Sequence[Change]) -> bool:

@@ -170,6 +170,7 @@ class PortEvidence(Record):
     older_keys: tuple[str, ...] = ()  # keys of older versions that were added to config.json for a second run
     with_older_keys: float | None = None  # the difference of that run; None if there was none
     older_causes: tuple[PortCause, ...] = ()  # that explain what is left of the difference in that run
+    older_explained: bool = False  # with these values the reference equals the engine in that run
     needs_older_keys: bool = False  # the engine refuses the checkpoint without them
 
 

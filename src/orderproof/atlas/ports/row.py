@@ -9,9 +9,8 @@ from pydantic import Field
 
 from orderproof._version import __version__
 from orderproof.atlas.row import one_line
-from orderproof.records.audit import Finding, PortCause, PortEvidence, Verdict
+from orderproof.records.audit import Finding, PortCause, Verdict
 from orderproof.records.document import Record
-from orderproof.tolerances import PORT_FACTOR
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -88,14 +87,9 @@ def law_result(finding: Finding) -> PortLawResult:
         explained=port is not None and port.explained,
         with_older_keys=None if port is None else port.with_older_keys,
         older_causes=() if port is None else port.older_causes,
-        older_explained=port is not None and bool(port.older_causes) and _equal(port),
+        older_explained=port is not None and port.older_explained,
         reason=one_line(finding.reason) if finding.verdict in ("refuted", "undecided") else "",
     )  # fmt: skip
-
-
-def _equal(port: PortEvidence) -> bool:
-    """True if the last of the causes leaves rounding only."""
-    return port.rounding is not None and port.older_causes[-1].remaining <= PORT_FACTOR * port.rounding
 
 
 def today() -> str:

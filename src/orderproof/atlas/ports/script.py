@@ -42,6 +42,11 @@ def _logits_module(parameters: str, arguments: str) -> tuple[str, ...]:
     )
 
 
+_TOKENIZER = (
+    'words = Tokenizer(models.WordLevel({f"t{k}": k for k in range(config.vocab_size)}, unk_token="t0"))',
+    'special = {"unk_token": "t0", "pad_token": "t0", "bos_token": "t1", "eos_token": "t2"}',
+    "PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)",
+)
 _ENGINES = {
     "mlx": _Steps(
         ("import mlx.core as mx", "from mlx_lm.utils import load_model"),
@@ -57,17 +62,16 @@ _ENGINES = {
             "from tokenizers import Tokenizer, models",
         ),
         (
-            'words = Tokenizer(models.WordLevel({f"t{k}": k for k in range(config.vocab_size)}, unk_token="t0"))',
-            'special = {"unk_token": "t0", "pad_token": "t0", "bos_token": "t1", "eos_token": "t2"}',
-            "PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)",
+            *_TOKENIZER,
             'TransformersConverter(folder).convert(f"{folder}/port")',
             'port = ctranslate2.Generator(f"{folder}/port", compute_type="float32")',
             'actual = np.array(port.forward_batch([[f"t{k}" for k in tokens[0].tolist()]]))[0]',
         ),
     ),
     "llamacpp": _Steps(
-        ("from llama_cpp import Llama",),
+        ("from llama_cpp import Llama", "from tokenizers import Tokenizer, models"),
         (
+            *_TOKENIZER,
             'command = [sys.executable, "-c", WITHOUT_VOCABULARY, CONVERTER, folder, "--outtype", "f32"]',
             'subprocess.run([*command, "--outfile", f"{folder}/port.gguf"], check=True, capture_output=True)',
             'lengths = {"n_ctx": 8192, "n_batch": 8192, "n_ubatch": 8192}',
@@ -167,7 +171,11 @@ def script(group: DifferenceGroup) -> str:
         "Not explained." if each is None else f"{each.setting}: {each.stated} in the model, {each.assumed} in the port."
     )
     about = textwrap.wrap(cause, _WIDTH)
-    classes = ["AutoConfig", "AutoModelForCausalLM", *["PreTrainedTokenizerFast"] * (group.engine == "ctranslate2")]
+    classes = [
+        "AutoConfig",
+        "AutoModelForCausalLM",
+        *["PreTrainedTokenizerFast"] * (group.engine in ("ctranslate2", "llamacpp")),
+    ]
     plain = sorted(
         ["import numpy as np", "import torch", *(line for line in engine.imports if line.startswith("import"))]
     )
