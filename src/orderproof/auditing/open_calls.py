@@ -24,12 +24,12 @@ from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_d
 from orderproof.models.subject import ExportContext, prime_length, tensor_sizes
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Term
-from orderproof.prover.recording.open_recording import OpenInput, record_open
+from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.recording.restored_state import restored_state
 from orderproof.prover.symbolic.equivariance.theorem import FIXED, EntryMap, map_entries, prove_equivariance
 from orderproof.prover.symbolic.statement import BATCH, BLOCKS, TOKENS, Equivariance, Statement
-from orderproof.prover.symbolic.theorem import ROW_INPUT, TOKEN_INPUT, OutputProof, prove
+from orderproof.prover.symbolic.theorem import ROW_INPUT, TOKEN_INPUT, OutputProof, only_answer, prove
 
 EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
 MAX_PIECES = 6  # recordings for different lengths
@@ -138,7 +138,8 @@ class OpenCalls:
             return False
         if axes.unknown_rows:
             return self.open_length
-        shapes = [g.shape(g.outputs[output]) for piece in self.recorded(call_mode) for g in piece.graphs]
+        graphs = [g for piece in self.recorded(call_mode) for g in piece.graphs if not g.is_cut_off]
+        shapes = [g.shape(g.outputs[output]) for g in graphs]
         tokens = [run.axis for run in axes.tokens] if self.open_length else []
         rows = [] if axes.row is None else [axes.row]
         return all(_places(shape, TOKENS) == tokens and _places(shape, BATCH) == rows for shape in shapes)
@@ -181,16 +182,20 @@ class OpenCalls:
     def _piece(self, call_mode: str, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> Piece:
         sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
         patched = ""
-        values = self.subject.buffer_values
+        values, roles = self.subject.buffer_values, self._roles[call_mode]
+
+        def decide(graph: OpenGraph) -> bool | None:
+            return only_answer(graph, roles, self.solver)
+
         try:
-            graphs = record_open(module, inputs, sizes, values=values)
+            graphs = record_open(module, inputs, sizes, values=values, only_answer=decide)
         except Exception as error:
             replaced = self._export_contexts.get(call_mode, self.subject.export_context)
             if replaced is nullcontext:
                 raise
             patched = first_line(error)
             with replaced():
-                graphs = record_open(module, inputs, sizes, values=values)
+                graphs = record_open(module, inputs, sizes, values=values, only_answer=decide)
         self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
         least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions], self.solver)
         limit = self.subject.max_length if self.open_length else None

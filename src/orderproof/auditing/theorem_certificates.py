@@ -16,7 +16,7 @@ from orderproof.prover.permutation_certificate import moved_recording_record
 from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.theorems.theorem import KIND, check_theorem, range_order
 from orderproof.prover.symbolic.statement import Equivariance, Statement
-from orderproof.prover.symbolic.theorem import walk_branch
+from orderproof.prover.symbolic.theorem import NOTHING_AGREES, walk_branch
 from orderproof.prover.theorem_certificate import recording_record
 from orderproof.prover.theorem_notation import formula_data
 from orderproof.records.audit import Finding, Theorem
@@ -109,13 +109,14 @@ def _recordings(
     piece: Piece, calls: OpenCalls, statement: Statement | Equivariance, roles: Sequence[str], output: str,
     *, without_order: bool,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    if isinstance(statement, Equivariance):
-        return [
-            moved_recording_record(graph, roles, output, calls.solver, without_order=without_order)
-            for graph in piece.graphs
-        ]
-    branches = [walk_branch(graph, roles, statement, calls.solver) for graph in piece.graphs]
-    return [recording_record(branch, roles, output) for branch in branches]
+    moved = isinstance(statement, Equivariance)
+    about_answers = statement if isinstance(statement, Statement) else NOTHING_AGREES
+    return [
+        moved_recording_record(graph, roles, output, calls.solver, without_order=without_order)
+        if moved and not graph.is_cut_off
+        else recording_record(walk_branch(graph, roles, about_answers, calls.solver), roles, output)
+        for graph in piece.graphs
+    ]
 
 
 def _compare(claim: dict[str, Any], theorem: Theorem) -> None:

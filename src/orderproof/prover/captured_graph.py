@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,3 +116,15 @@ def module_path(node: Node) -> str:
         return ""
     path = list(stack.values())[-1][0]
     return str(path).removeprefix("L['self'].").removeprefix("L__self__.")
+
+
+def ancestors(targets: Iterable[Node]) -> set[Node]:
+    """The nodes, and those that they depend on."""
+    found: set[Node] = set()
+    queue = list(targets)
+    while queue:
+        node = queue.pop()
+        if node not in found:
+            found.add(node)
+            queue += node.all_input_nodes
+    return found

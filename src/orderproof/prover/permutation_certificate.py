@@ -10,6 +10,7 @@ from typing import Any
 
 from torch.fx import Node
 
+from orderproof.prover.captured_graph import ancestors
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import FALSE, TRUE, Formula, at_most, conjunction, disjunction, less
 from orderproof.prover.recording.open_recording import OpenGraph
@@ -26,7 +27,7 @@ from orderproof.prover.symbolic.equivariance.theorem import (
 from orderproof.prover.symbolic.open_fact import index
 from orderproof.prover.symbolic.statement import TOKENS
 from orderproof.prover.theorem_certificate import step_records
-from orderproof.prover.theorem_notation import ancestors, formula_data, operation_data, term_data
+from orderproof.prover.theorem_notation import formula_data, operation_data, term_data
 
 
 def moved_recording_record(

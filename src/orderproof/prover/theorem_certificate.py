@@ -11,6 +11,7 @@ from typing import Any
 
 from torch.fx import Node
 
+from orderproof.prover.captured_graph import ancestors
 from orderproof.prover.logic.terms import (
     FALSE,
     TRUE,
@@ -24,13 +25,12 @@ from orderproof.prover.symbolic.rule import OpenFacts
 from orderproof.prover.symbolic.statement import BATCH, TOKENS
 from orderproof.prover.symbolic.theorem import Branch
 from orderproof.prover.symbolic.walk import OpenWalk
-from orderproof.prover.theorem_notation import ancestors, formula_data, operation_data, term_data
+from orderproof.prover.theorem_notation import formula_data, operation_data, term_data
 
 
 def recording_record(branch: Branch, roles: Sequence[str], output: str) -> dict[str, Any]:
     """One recording with the facts about what an output depends on."""
     graph = branch.graph
-    node = graph.outputs[output]
     questions = [q.node for q in graph.questions]
     record: dict[str, Any] = {
         "inputs": [[one.name, role] for one, role in zip(graph.inputs, roles, strict=True)],
@@ -42,7 +42,8 @@ def recording_record(branch: Branch, roles: Sequence[str], output: str) -> dict[
         "output": None,
         "depth": None,
     }
-    if branch.possible:
+    if branch.possible and not graph.is_cut_off:
+        node = graph.outputs[output]
         fact = branch.done.facts[node]
         assert isinstance(fact, OpenFact)
         tokens = [k for k, size in enumerate(fact.sizes) if size is TOKENS]

@@ -6,7 +6,7 @@ The notation is that of `recheck/theorems/notation.py`; docs/reference/certifica
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -53,18 +53,6 @@ def operation_data(graph: OpenGraph, node: Node, roles: Mapping[Node, str]) -> d
         "shape": [[term_data(size) for size in shape] for shape in graph.shapes[node]],
         "dtype": [str(x.dtype).removeprefix("torch.") for x in tensors],
     }
-
-
-def ancestors(targets: Iterable[Node]) -> set[Node]:
-    """The nodes, and those that they depend on."""
-    found: set[Node] = set()
-    queue = list(targets)
-    while queue:
-        node = queue.pop()
-        if node not in found:
-            found.add(node)
-            queue += node.all_input_nodes
-    return found
 
 
 def argument_data(x: Any) -> Any:

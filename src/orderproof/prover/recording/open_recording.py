@@ -2,13 +2,14 @@
 
 The recording is that of `recording.py` on tensors whose shapes contain open sizes. Inputs that a law holds fixed (an
 attention mask, position ids) are inputs of the graph, whose values are arbitrary. Where the call asks about them or
-about the sizes, several recordings cover all cases, each with the conditions under which it is the one that runs.
+about the sizes, several recordings cover all cases, each with the conditions under which it is the one that runs. A
+branch that no input takes is recorded up to the question that decides this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from torch.fx import Graph, Node
 
 from orderproof.errors import CaptureError
 from orderproof.library_messages import suppress_warnings
-from orderproof.prover.captured_graph import leaves_by_name
+from orderproof.prover.captured_graph import ancestors, leaves_by_name
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Formula, Term
 from orderproof.prover.recording.arguments import map_leaves
@@ -67,7 +68,7 @@ class OpenGraph:
     Attributes:
         graph: The graph. Sizes among its arguments are terms.
         inputs: The placeholder of each input.
-        outputs: The node of each output by name.
+        outputs: The node of each output by name; none if no input takes this branch.
         state: The name of the parameter, buffer or constant of each other placeholder.
         parameters: Names of those that are trained.
         values: Values of the others by name.
@@ -91,10 +92,18 @@ class OpenGraph:
     changed_state: tuple[str, ...]
     assumptions: tuple[str, ...]
 
+    @property
+    def is_cut_off(self) -> bool:
+        """True if the graph ends at a question whose answer is impossible."""
+        return not self.outputs
+
     def shape(self, node: Node) -> tuple[Term, ...]:
         """The shape of a node that is one tensor."""
         (shape,) = self.shapes[node]
         return shape
+
+
+OnlyAnswer = Callable[[OpenGraph], bool | None]  # to the last question of a graph that ends there
 
 
 def record_open(
@@ -103,6 +112,7 @@ def record_open(
     examples: Mapping[str, int],
     *,
     values: Mapping[str, Tensor] | None = None,
+    only_answer: OnlyAnswer | None = None,
 ) -> list[OpenGraph]:
     """The recordings of a module's forward call with open sizes, one for each branch that its inputs decide.
 
@@ -111,17 +121,21 @@ def record_open(
         inputs: Its inputs.
         examples: An example of each open size, by which branches that depend on sizes are decided.
         values: The values of buffers on the meta device, by qualified name.
+        only_answer: Decides questions with only one possible answer. The graph of the other one is cut off.
 
     Raises:
         CaptureError: It cannot be recorded so; the message is the reason.
 
     """
     with buffers_with_values(module, values or {}):
-        return _record_branches(module, inputs, examples)
+        return _record_branches(module, inputs, examples, only_answer)
 
 
-def _record_branches(module: nn.Module, inputs: Sequence[OpenInput], examples: Mapping[str, int]) -> list[OpenGraph]:
+def _record_branches(
+    module: nn.Module, inputs: Sequence[OpenInput], examples: Mapping[str, int], only_answer: OnlyAnswer | None
+) -> list[OpenGraph]:
     graphs: list[OpenGraph] = []
+    cut_off: dict[tuple[bool, ...], OpenGraph] = {}
     reached = reachable_state(module)
     answers: list[bool] | None = []
     rolls_loops = True
@@ -130,70 +144,130 @@ def _record_branches(module: nn.Module, inputs: Sequence[OpenInput], examples: M
             raise CaptureError(f"its inputs decide more than {MAX_PATHS} branches")
         call = OpenCall(OpenSizes(examples), answers)
         try:
-            graphs.append(_record(module, inputs, call, reached, rolls_loops=rolls_loops))
+            recording = _Branch(module, inputs, call, reached, only_answer, rolls_loops=rolls_loops)
+            graphs.append(recording.record())
         except Exception:
             if not call.sizes.has_indices:
                 raise
             rolls_loops = False  # the loops are not of the form that can be rolled: they run for the example
             continue
+        cut_off |= {tuple(q.answer for q in one.questions): one for one in recording.cut_off}
         answers = call.next_answers()
-    return graphs
+    return [*graphs, *cut_off.values()]
 
 
-def _record(
-    module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reached: ReachableState, *, rolls_loops: bool
-) -> OpenGraph:
-    sizes = call.sizes
-    tensors = tuple(
-        torch.empty([sizes.symbols[s] if isinstance(s, str) else s for s in x.sizes], dtype=x.dtype, device="meta")
-        for x in inputs
-    )
-    recording = Recording(module, tensors, call, reached=reached, rolls_loops=rolls_loops)
-    aliases = [recording.placeholder(x.name, tensor) for x, tensor in zip(inputs, tensors, strict=True)]
-    nodes = tuple(alias.node for alias in aliases)
-    for alias, one in zip(aliases, inputs, strict=True):
-        alias.storage.fixed = one.fixed
-    with suppress_warnings():
-        with text_fixes_sizes():
-            output, changed, assumptions = recording.call(aliases)
-        if sizes.fixed:
-            raise CaptureError(f"it runs for {sizes.examples[sizes.fixed[0]]} {sizes.fixed[0]} only")
-        try:
-            results = {
-                name: recording.recorded.node_of(x)
-                for name, x in leaves_by_name(output).items()
-                if isinstance(x, Tensor)
-            }
-        except (RecordingRefused, RecordingUnsupported) as error:
-            raise CaptureError(str(error)) from None
-    graph = recording.graph
-    graph.output((*results.values(), *(node for node, _, _ in call.questions)))
-    conditions = sizes.conditions()
-    of_loops: tuple[str, ...] = ()
-    if recording.loops is not None:
-        of_loops = recording.loops.assumptions
-        conditions = conditions_without_indices(conditions, recording.loops)
-        replaced = roll_loops(graph, recording.loops)
-        results = {name: replaced.get(node, node) for name, node in results.items()}
-    custom = custom_calls(graph)
-    recording.erase_unused(nodes)
+class _Branch:
+    """The recording of one branch, and the graphs that are cut off next to it."""
+
+    def __init__(
+        self, module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reached: ReachableState,
+        only_answer: OnlyAnswer | None, *, rolls_loops: bool,
+    ) -> None:  # fmt: skip
+        self.call, self.sizes = call, call.sizes
+        self.cut_off: list[OpenGraph] = []
+        tensors = tuple(
+            torch.empty(
+                [call.sizes.symbols[s] if isinstance(s, str) else s for s in x.sizes], dtype=x.dtype, device="meta"
+            )
+            for x in inputs
+        )
+        self.recording = Recording(module, tensors, call, reached=reached, rolls_loops=rolls_loops)
+        self.aliases = [self.recording.placeholder(x.name, tensor) for x, tensor in zip(inputs, tensors, strict=True)]
+        self.nodes = tuple(alias.node for alias in self.aliases)
+        for alias, one in zip(self.aliases, inputs, strict=True):
+            alias.storage.fixed = one.fixed
+        if only_answer is not None:
+            call.only_answer = lambda node, line: self._only_answer(only_answer, node, line)
+
+    def record(self) -> OpenGraph:
+        """The graph of the branch."""
+        sizes, call, recording, nodes = self.sizes, self.call, self.recording, self.nodes
+        with suppress_warnings():
+            with text_fixes_sizes():
+                output, changed, assumptions = recording.call(self.aliases)
+            if sizes.fixed:
+                raise CaptureError(f"it runs for {sizes.examples[sizes.fixed[0]]} {sizes.fixed[0]} only")
+            try:
+                results = {
+                    name: recording.recorded.node_of(x)
+                    for name, x in leaves_by_name(output).items()
+                    if isinstance(x, Tensor)
+                }
+            except (RecordingRefused, RecordingUnsupported) as error:
+                raise CaptureError(str(error)) from None
+        graph = recording.graph
+        graph.output((*results.values(), *(node for node, _, _ in call.questions)))
+        conditions = sizes.conditions()
+        of_loops: tuple[str, ...] = ()
+        if recording.loops is not None:
+            of_loops = recording.loops.assumptions
+            conditions = conditions_without_indices(conditions, recording.loops)
+            replaced = roll_loops(graph, recording.loops)
+            results = {name: replaced.get(node, node) for name, node in results.items()}
+        custom = custom_calls(graph)
+        recording.erase_unused(nodes)
+        return OpenGraph(
+            graph,
+            nodes,
+            results,
+            recording.state,
+            frozenset(n for n in recording.state.values() if n in recording.tensors.parameters),
+            recording.values(),
+            _with_fixed_numbers(sizes, graph, conditions),
+            tuple(with_decided_cases(conditions)),
+            tuple(Question(*question) for question in call.questions),
+            tuple(changed),
+            (*assumptions, *of_loops, *custom_operator_assumptions(custom, graph)),
+        )
+
+    def _only_answer(self, decide: OnlyAnswer, node: Node, line: str) -> bool | None:
+        """The only possible answer to a question of the call, which runs meanwhile."""
+        if self.sizes.has_indices:  # the loop is not rolled yet
+            return None
+        with torch._C.DisableTorchFunction():
+            graph = self._graph_until(node, line)
+            answer = decide(graph)
+        if answer is not None:
+            *before, last = graph.questions
+            self.cut_off.append(replace(graph, questions=(*before, replace(last, answer=not answer))))
+        return answer
+
+    def _graph_until(self, node: Node, line: str) -> OpenGraph:
+        """The part of the graph on which a question and those before it depend."""
+        recording = self.recording
+        asked = [*self.call.questions, (node, False, line)]
+        needed = ancestors([*self.nodes, *(one for one, _, _ in asked)])
+        graph, copies = Graph(), dict[Node, Node]()
+        for one in recording.graph.nodes:
+            if one in needed:
+                copies[one] = graph.node_copy(one, copies.__getitem__)
+        graph.output(tuple(copies[one] for one, _, _ in asked))
+        state = {one.name: recording.state[one.name] for one in copies if one.name in recording.state}
+        values = recording.values()
+        conditions = self.sizes.conditions()
+        return OpenGraph(
+            graph,
+            tuple(copies[one] for one in self.nodes),
+            {},
+            state,
+            frozenset(name for name in state.values() if name in recording.tensors.parameters),
+            {name: values[name] for name in state.values() if name in values},
+            _with_fixed_numbers(self.sizes, graph, conditions),
+            tuple(with_decided_cases(conditions)),
+            tuple(Question(copies[one], answer, where) for one, answer, where in asked),
+            (),
+            (),
+        )
+
+
+def _with_fixed_numbers(
+    sizes: OpenSizes, graph: Graph, conditions: Sequence[Formula]
+) -> dict[Node, tuple[tuple[Term, ...], ...]]:
+    """Replace numbers that the conditions fix among the arguments; the shapes of the nodes."""
     fixed = fixed_numbers(conditions)
     for node in graph.nodes if fixed.terms else ():
         node.args, node.kwargs = map_leaves(Term, fixed.term, (node.args, node.kwargs))
-    shapes = {node: _shapes(sizes, node, fixed) for node in graph.nodes if node.op in ("placeholder", "call_function")}
-    return OpenGraph(
-        graph,
-        nodes,
-        results,
-        recording.state,
-        frozenset(n for n in recording.state.values() if n in recording.tensors.parameters),
-        recording.values(),
-        shapes,
-        tuple(with_decided_cases(conditions)),
-        tuple(Question(*question) for question in call.questions),
-        tuple(changed),
-        (*assumptions, *of_loops, *custom_operator_assumptions(custom, graph)),
-    )
+    return {node: _shapes(sizes, node, fixed) for node in graph.nodes if node.op in ("placeholder", "call_function")}
 
 
 def _shapes(sizes: OpenSizes, node: Node, fixed: Substitution) -> tuple[tuple[Term, ...], ...]:

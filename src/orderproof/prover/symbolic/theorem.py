@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import torch
 from torch.fx import Node
@@ -123,25 +124,47 @@ class Branch:
 
 def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver) -> Branch:
     """Derive the facts of one recording."""
-    sizes = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH))
-    premises = (*sizes, *graph.conditions, *statement.premises)
-
-    def walked(statement: Statement, fixed: Mapping[str, Value]) -> tuple[OpenWalk, Context]:
-        padded = _greatest_lengths(graph.conditions)
-        context = Context(solver, premises, statement.candidates, statement.prefix_sums, padded)
-        inputs = {
-            node: input_fact(graph, node, role, statement, fixed)
-            for node, role in zip(graph.inputs, roles, strict=True)
-        }
-        return walk(graph, inputs, context), context
-
-    asked, context = walked(statement, {})
+    asked, context = _walked(graph, roles, statement, solver)
     possible, uniform = _answers(graph, asked, context)
     if not possible or uniform is None:
         return Branch(graph, statement, asked, asked, context, possible)
-    statement = uniform.statement(statement)
-    done, context = walked(statement, {MASK: TRUE} if uniform is EVERYTHING_REAL else {})
-    return Branch(graph, statement, asked, done, context, possible, uniform)
+    fixed: dict[str, Value] = {MASK: TRUE} if uniform is EVERYTHING_REAL else {}
+    done, context = _walked(graph, roles, simpler := uniform.statement(statement), solver, fixed)
+    return Branch(graph, simpler, asked, done, context, possible, uniform)
+
+
+def _walked(
+    graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver,
+    fixed: Mapping[str, Value] = MappingProxyType({}),
+) -> tuple[OpenWalk, Context]:  # fmt: skip
+    """The facts of a recording, given the values of some shared inputs, and their context."""
+    sizes = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH))
+    premises = (*sizes, *graph.conditions, *statement.premises)
+    context = Context(
+        solver, premises, statement.candidates, statement.prefix_sums, _greatest_lengths(graph.conditions)
+    )
+    inputs = {
+        node: input_fact(graph, node, role, statement, fixed) for node, role in zip(graph.inputs, roles, strict=True)
+    }
+    return walk(graph, inputs, context), context
+
+
+NOTHING_AGREES = Statement(lambda _row, _token: FALSE, lambda _row, _token: FALSE, lambda _row, _token: ())
+
+
+def only_answer(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> bool | None:
+    """The only possible answer to the last question of a graph; None if both may be possible.
+
+    It is decided from what both runs share, so that it holds for every statement.
+    """
+    facts, context = _walked(graph, roles, NOTHING_AGREES, solver)
+    *before, last = graph.questions
+    possible = [
+        answer
+        for answer in (False, True)
+        if _answers(replace(graph, questions=(*before, replace(last, answer=answer))), facts, context)[0]
+    ]
+    return possible[0] if len(possible) == 1 else None
 
 
 def _greatest_lengths(conditions: Sequence[Formula]) -> frozenset[int]:
@@ -153,6 +176,8 @@ def _greatest_lengths(conditions: Sequence[Formula]) -> frozenset[int]:
 def _prove_branch(
     graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver
 ) -> dict[str, OutputProof]:
+    if graph.is_cut_off:
+        return {}
     found = walk_branch(graph, roles, statement, solver)
     if not found.possible:
         return {}
@@ -191,10 +216,15 @@ def input_fact(graph: OpenGraph, node: Node, role: str, statement: Statement, fi
 def _answers(graph: OpenGraph, done: OpenWalk, context: Context) -> tuple[bool, UniformInputs | None]:
     """True if the answers of a recording can be true; and the kind of shared inputs that they leave."""
     uniform = None
+    answered: dict[object, bool] = {}
     for question in graph.questions:
         fact = done.facts.get(question.node)
         asked = fact.value if isinstance(fact, OpenFact) else None
         if asked is (FALSE if question.answer else TRUE):
+            return False, None
+        about: list[object] = [asked] if isinstance(asked, Formula) else []
+        about += [(c.formula, c.sizes) for c in context.counts.values() if asked is c.all_true]
+        if any(answered.setdefault(one, question.answer) is not question.answer for one in about):
             return False, None
         for count in context.counts.values():
             if asked is not count.all_true:

@@ -192,6 +192,7 @@ def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, set[str]]
     """True if the answers can be; and the kinds of uniform inputs of which they say that the shared inputs are."""
     uniform: set[str] = set()
     possible = True
+    answered: dict[object, bool] = {}
     for node, answer in data["questions"]:
         require(type(answer) is bool, "an answer is true or false")
         fact = asked.facts.get(node)
@@ -199,7 +200,11 @@ def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, set[str]]
         assert isinstance(fact, Fact)
         if fact.value is (FALSE if answer else TRUE):
             possible = False
-        for name, count in asked.setting.counts.items():
+        counts = asked.setting.counts.items()
+        about: list[object] = [fact.value] if isinstance(fact.value, Formula) else []
+        about += [(c.formula, c.sizes) for name, c in counts if fact.value is holds(f"all of {name}")]
+        possible = possible and all(answered.setdefault(one, answer) is answer for one in about)
+        for name, count in counts:
             if fact.value is not holds(f"all of {name}"):
                 continue
             always = asked.setting.discharge(Obligation(count.sizes, TRUE, count.formula))

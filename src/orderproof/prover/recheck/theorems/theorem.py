@@ -8,6 +8,7 @@
 "recordings": [{"inputs": [[node, role], ...], "conditions", "questions": [[node, answer]],
 "asked": [step, ...], "uniform", "steps": [step, ...],
 "output": {"node", "row", "token"}, "depth"}, ...]}, ...]}, ...],
+A recording whose answers cannot be has no steps and no output.
 "digest": SHA-256 of everything else}
 """
 
@@ -17,7 +18,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orderproof.errors import CertificateError
@@ -25,13 +26,13 @@ from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.result import RecheckResult
 from orderproof.prover.recheck.theorems.decision import Decision
 from orderproof.prover.recheck.theorems.depth import check_depth
-from orderproof.prover.recheck.theorems.formulas import Formula, at_most, every, some
+from orderproof.prover.recheck.theorems.formulas import FALSE, Formula, at_most, every, some
 from orderproof.prover.recheck.theorems.notation import read_formula, require, text
 from orderproof.prover.recheck.theorems.permutations.depth import check_moved_depth
 from orderproof.prover.recheck.theorems.permutations.moved_recording import MovedRecording
 from orderproof.prover.recheck.theorems.permutations.recording import check_moved_recording
 from orderproof.prover.recheck.theorems.recording import Range, Recording, check_recording
-from orderproof.prover.recheck.theorems.statements import BATCH, LEAST_SIZE, TOKENS, find_statement
+from orderproof.prover.recheck.theorems.statements import BATCH, LEAST_SIZE, TOKENS, Statement, find_statement
 
 KIND = "theorem"
 FIELDS = {"certificate", "kind", "law", "code", "output", "subject", "claim", "assumptions", "calls", "digest"}
@@ -166,12 +167,17 @@ def _check_range(recordings: Sequence[dict[str, Any]], whole: Range, shared: tup
     require(_covers_all(answers), "the recordings do not answer every question both ways")
     proved = 0
     for one in recordings:
-        fields = MOVED_FIELDS if whole.statement.permuted else RECORDING_FIELDS
+        cut_off = whole.statement.permuted and set(one) == RECORDING_FIELDS  # a branch that no input takes
+        fields = MOVED_FIELDS if whole.statement.permuted and not cut_off else RECORDING_FIELDS
         require(set(one) == fields, "a recording has other fields")
         found.open_length &= _check_roles(one["inputs"], shared)
         fixed = ", ".join(node for node, role in one["inputs"] if role == "fixed")
         stated = not fixed or f"the same in both runs: {fixed}" in whole.assumptions
         require(stated, "an input is the same in both runs, and the assumptions do not say so")
+        if cut_off:
+            nothing_agrees = replace(whole, statement=Statement(FALSE, FALSE))
+            require(check_recording(one, nothing_agrees) is None, "a recording without an output is of a branch")
+            continue
         if whole.statement.permuted:
             _add(found, check_moved_recording(one, whole))
             proved += 1

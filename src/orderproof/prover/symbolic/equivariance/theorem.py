@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.fx import Node
 
+from orderproof.prover.captured_graph import ancestors
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Formula, at_most, negation
 from orderproof.prover.recording.open_recording import OpenGraph
@@ -150,16 +151,6 @@ def _compares_indices(graph: OpenGraph, node: Node, facts: MovedFacts) -> bool:
     if not isinstance(facts, MovedFact) or node.meta["val"].dtype is not torch.bool or not facts.is_unmoved:
         return False
     return any(axis.size is TOKENS and axis.motion is Motion.STILL for dim in facts.dims for axis in dim)
-
-
-def ancestors(nodes: Sequence[Node]) -> set[Node]:
-    """The nodes, and those that they depend on."""
-    found, queue = set(nodes), list(nodes)
-    while queue:
-        more = [n for n in queue.pop().all_input_nodes if n not in found]
-        found.update(more)
-        queue += more
-    return found
 
 
 def _is_constant(graph: OpenGraph, node: Node, context: Context) -> bool:

@@ -144,8 +144,11 @@ def scan(call: Application) -> OpenFact | tuple[OpenFact, ...]:
     value = fact.value
     if call.name == "cumsum" and isinstance(value, Term) and value.is_constant:
         result = replace(result, value=(index(axis) + 1) * value.constant)
-    if call.name == "cumsum" and isinstance(value, Formula) and value in (TRUE, FALSE):
-        result = replace(result, value=index(axis) + 1 if value is TRUE else as_term(0))
+    if call.name == "cumsum" and isinstance(value, Formula):
+        if value is TRUE:
+            result = replace(result, value=index(axis) + 1)
+        elif call.context.proves(~value, fact.sizes):  # as of positions that go on from each token to the next
+            result = replace(result, value=as_term(0))
     if call.name == "cumsum" and (total := _known_total(call, fact, dim)) is not None:
         result = replace(result, value=total)
     return (result, replace(result, dtype=torch.int64)) if len(call.shapes) == 2 else result

@@ -212,8 +212,10 @@ def _of_one_element(step: Step, fact: Fact) -> list[Derived]:
 def _counting(step: Step, fact: Fact, dim: int) -> Term | None:
     """The running sum of one number."""
     value = fact.value
-    if isinstance(value, Formula) and value in (TRUE, FALSE):
-        value = integer(1 if value is TRUE else 0)
+    if value is TRUE:
+        value = integer(1)
+    elif isinstance(value, Formula) and step.setting.discharge(Obligation(fact.sizes, TRUE, opposite(value))):
+        value = integer(0)
     if isinstance(value, Formula | Term) and (total := _documents(step, fact, dim, value)) is not None:
         return total
     if not isinstance(value, Term) or not value.is_integer or step.claim.dtype not in INTEGER_LIMITS:
