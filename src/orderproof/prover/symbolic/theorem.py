@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import torch
 from torch.fx import Node
 
+from orderproof.prover.captured_graph import ancestors
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import (
     FALSE,
@@ -25,6 +25,7 @@ from orderproof.prover.logic.terms import (
     conditional,
     negation,
 )
+from orderproof.prover.recording.loop_operators import LOOP_STATE
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.context import Context
@@ -41,7 +42,7 @@ from orderproof.prover.symbolic.statement import (
     sees_within_document,
 )
 from orderproof.prover.symbolic.uniform_inputs import EVERYTHING_REAL, KINDS, UniformInputs
-from orderproof.prover.symbolic.walk import OpenWalk, walk
+from orderproof.prover.symbolic.walk import OpenWalk, derive, walk
 
 TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
 MAX_REASON = 400  # characters of a formula in a reason
@@ -124,29 +125,43 @@ class Branch:
 
 def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver) -> Branch:
     """Derive the facts of one recording."""
-    asked, context = _walked(graph, roles, statement, solver)
+    asked, context = _walk_to_questions(graph, roles, statement, solver)
     possible, uniform = _answers(graph, asked, context)
-    if not possible or uniform is None:
+    if not possible:
         return Branch(graph, statement, asked, asked, context, possible)
-    fixed: dict[str, Value] = {MASK: TRUE} if uniform is EVERYTHING_REAL else {}
-    done, context = _walked(graph, roles, simpler := uniform.statement(statement), solver, fixed)
-    return Branch(graph, simpler, asked, done, context, possible, uniform)
+    if uniform is None:
+        done = derive(graph, graph.graph.nodes, asked.facts, context)
+        return Branch(graph, statement, done, done, context, possible)
+    statement, fixed = uniform.statement(statement), {MASK: TRUE} if uniform is EVERYTHING_REAL else {}
+    context = _context(graph, statement, solver)
+    done = walk(graph, _input_facts(graph, roles, statement, fixed), context)
+    return Branch(graph, statement, asked, done, context, possible, uniform)
 
 
-def _walked(
-    graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver,
-    fixed: Mapping[str, Value] = MappingProxyType({}),
-) -> tuple[OpenWalk, Context]:  # fmt: skip
-    """The facts of a recording, given the values of some shared inputs, and their context."""
-    sizes = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH))
-    premises = (*sizes, *graph.conditions, *statement.premises)
-    context = Context(
-        solver, premises, statement.candidates, statement.prefix_sums, _greatest_lengths(graph.conditions)
-    )
-    inputs = {
+def _walk_to_questions(
+    graph: OpenGraph, roles: Sequence[str], statement: Statement, solver: Solver
+) -> tuple[OpenWalk, Context]:
+    """The facts about what the answers of a recording depend on, and their context."""
+    context = _context(graph, statement, solver)
+    nodes = list(graph.graph.nodes)
+    if not any(node.target is LOOP_STATE for node in nodes):  # the facts of a loop are derived together
+        needed = ancestors(question.node for question in graph.questions)
+        nodes = [node for node in nodes if node in needed]
+    return derive(graph, nodes, _input_facts(graph, roles, statement, {}), context), context
+
+
+def _input_facts(
+    graph: OpenGraph, roles: Sequence[str], statement: Statement, fixed: Mapping[str, Value]
+) -> dict[Node, OpenFact]:
+    return {
         node: input_fact(graph, node, role, statement, fixed) for node, role in zip(graph.inputs, roles, strict=True)
     }
-    return walk(graph, inputs, context), context
+
+
+def _context(graph: OpenGraph, statement: Statement, solver: Solver) -> Context:
+    sizes = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH))
+    premises = (*sizes, *graph.conditions, *statement.premises)
+    return Context(solver, premises, statement.candidates, statement.prefix_sums, _greatest_lengths(graph.conditions))
 
 
 NOTHING_AGREES = Statement(lambda _row, _token: FALSE, lambda _row, _token: FALSE, lambda _row, _token: ())
@@ -157,7 +172,7 @@ def only_answer(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> bool 
 
     It is decided from what both runs share, so that it holds for every statement.
     """
-    facts, context = _walked(graph, roles, NOTHING_AGREES, solver)
+    facts, context = _walk_to_questions(graph, roles, NOTHING_AGREES, solver)
     *before, last = graph.questions
     possible = [
         answer
