@@ -120,6 +120,15 @@ def test_the_table_of_a_built_model_is_less_accurate_than_that_of_a_loaded_one()
     assert all((float(number) > 1e-2) is (how == "built") for _, how, number in off)
 
 
+def test_youtu_loads_another_embedding_than_was_saved() -> None:
+    made = re.findall(r"(saved|loaded): embedding ([\d.]+), .* \[(.*)\]", printed(FOLDER / "youtu_loaded.py"))
+    embedding = {name: float(number) for name, number, _ in made}
+    logits = {name: [abs(float(x)) for x in numbers.split(",")] for name, _, numbers in made}
+    assert embedding == {"saved": 1, "loaded": 0}
+    assert min(logits["saved"]) > VISIBLE
+    assert max(logits["loaded"]) == 0
+
+
 def test_a_quantised_cache_has_the_length_of_before_the_crop() -> None:
     made = re.findall(r"(\w+) length (\d) off by ([\d.e-]+)", printed(FOLDER / "quantised_cache_crop.py"))
     lengths = {name: int(length) for name, length, _ in made}

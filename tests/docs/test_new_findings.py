@@ -260,3 +260,15 @@ def test_deberta_reads_position_ids_only_if_they_are_added_to_its_input(relative
         changes.append(float((usual - other).abs().max()))
     assert changes[0] > SEEN
     assert changes[1] == 0
+
+
+@pytest.mark.parametrize(("name", "kept"), [("Youtu", False), ("Llama", True), ("Bert", True)])
+def test_only_youtu_loads_the_pad_row_of_an_embedding_as_zero(name: str, kept: bool, tmp_path: Path) -> None:
+    built = model(name, num_hidden_layers=2, pad_token_id=3, bos_token_id=1, eos_token_id=2)
+    built.save_pretrained(tmp_path)
+    loaded = type(built).from_pretrained(tmp_path, dtype=torch.float64)
+    before, after = built.get_input_embeddings().weight, loaded.get_input_embeddings().weight
+    assert bool((before[3] != 0).all())
+    assert torch.equal(before[3], after[3]) == kept
+    others = torch.arange(50) != 3
+    assert torch.equal(before[others], after[others])
