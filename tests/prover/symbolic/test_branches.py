@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from torch import Tensor
 
-from orderproof.errors import CertificateError
+from orderproof.errors import CaptureError, CertificateError
 from orderproof.laws import find_law
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.permutation_certificate import moved_recording_record
@@ -17,11 +17,12 @@ from orderproof.prover.recheck.theorems.theorem import check_theorem
 from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.prover.symbolic.equivariance.theorem import prove_equivariance
 from orderproof.prover.symbolic.open_execution import execute_open
-from orderproof.prover.symbolic.statement import MASK
+from orderproof.prover.symbolic.statement import MASK, POSITIONS
 from orderproof.prover.symbolic.theorem import NOTHING_AGREES, TOKEN_INPUT, only_answer, prove, walk_branch
 from orderproof.prover.theorem_certificate import recording_record
 from tests.prover.recheck.theorems.examples import unchecked
 from tests.prover.symbolic.programs import WIDTH, Program
+from tests.prover.symbolic.random_questions import asking_program
 
 ROLES = (TOKEN_INPUT, MASK)
 Function = Callable[[Program, Tensor, Tensor], Tensor]
@@ -192,3 +193,53 @@ def test_a_cut_off_branch_is_part_of_a_certificate_of_permuted_tokens() -> None:
     part["recordings"] = [taken, cut_off]
     with pytest.raises(CertificateError):
         check_theorem(made, fill=True)
+
+
+def check_random_programs(seeds: range) -> tuple[int, int]:
+    """Compare random programs that ask with their branches: how many were cut off, and how many calls compared."""
+    inputs = [
+        OpenInput("x", ("batch", "tokens", WIDTH), torch.float32),
+        *(OpenInput(name, ("batch", "tokens"), torch.int64, fixed=True) for name in (MASK, POSITIONS)),
+    ]
+    cut_off, compared, solver = 0, 0, Solver()
+    for seed in seeds:
+        module = asking_program(seed)
+        try:
+            graphs = record_open(
+                module, inputs, {"batch": 3, "tokens": 13},
+                only_answer=lambda graph: only_answer(graph, (TOKEN_INPUT, MASK, POSITIONS), solver),
+            )  # fmt: skip
+        except CaptureError:
+            continue
+        cut_off += sum(graph.is_cut_off for graph in graphs)
+        for given in _calls(seed):
+            sizes = {"batch": given[0].shape[0], "tokens": given[0].shape[1]}
+            taken = [outputs for graph in graphs if (outputs := execute_open(graph, given, sizes)) is not None]
+            assert len(taken) <= 1, f"program {seed}"  # none, where its conditions exclude the length
+            if taken:
+                with torch.no_grad():
+                    assert torch.allclose(module(*given), taken[0]["output"], atol=1e-4), f"program {seed}"
+                compared += 1
+    return cut_off, compared
+
+
+def _calls(seed: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    generator = torch.Generator().manual_seed(seed)
+    for tokens in (2, 3, 5, 8, 17):
+        for kind in range(6):
+            mask = torch.randint(2, (2, tokens), generator=generator) if kind > 1 else torch.full((2, tokens), kind)
+            ids = torch.arange(tokens).expand(2, -1) if kind % 2 else torch.randint(6, (2, tokens), generator=generator)
+            yield torch.randn(2, tokens, WIDTH, generator=generator), mask, ids
+
+
+def test_no_call_of_a_random_program_takes_a_branch_that_was_cut_off() -> None:
+    cut_off, compared = check_random_programs(range(16))
+    assert cut_off >= 5
+    assert compared >= 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(8))
+def test_no_call_of_many_random_programs_takes_a_branch_that_was_cut_off(block: int) -> None:
+    cut_off, _ = check_random_programs(range(1000 + 100 * block, 1100 + 100 * block))
+    assert cut_off > 0
