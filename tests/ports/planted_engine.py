@@ -117,6 +117,27 @@ def window(size: int) -> Plant:
     return plant
 
 
+def window_of_chunks(size: int, prompt: int) -> Plant:
+    """A prompt in chunks of the window, each of which sees the whole chunk before; the tokens after it as stated."""
+
+    def plant(model: Any) -> None:
+        for part in parts(model, "q_proj"):
+            part.forward = with_own_mask(part.forward)
+
+    def with_own_mask(forward: Callable[..., Any]) -> Callable[..., Any]:
+        def changed(hidden_states: Tensor, *rest: Any, **options: Any) -> Any:
+            visible = torch.zeros(hidden_states.shape[1], hidden_states.shape[1], dtype=torch.bool)
+            for query in range(len(visible)):
+                first = query + 1 - size if query >= prompt else query - query % size - size
+                visible[query, max(first, 0) : query + 1] = True
+            options["attention_mask"] = torch.where(visible, 0.0, -math.inf)[None, None]
+            return forward(hidden_states, *rest, **options)
+
+        return changed
+
+    return plant
+
+
 def window_with_cache(size: int) -> Plant:
     """Another window, in the masks and in the cache of transformers."""
 

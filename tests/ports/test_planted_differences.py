@@ -41,6 +41,10 @@ CASES: dict[str, Case] = {
     "window in the other layer": Case(
         "arch:gemma2", plants(planted.window_in_layer(1, 6)), "same_past_window", (("window", "shifted by a layer"),)
     ),
+    "window of the chunks of a prompt": Case(
+        "arch:mistral", plants(planted.window_of_chunks(6, prompt=19)), "same_greedy_tokens",
+        (("window", "in a prompt, from the start of the chunk of 6 before"),),
+    ),
     "base replaced": Case(
         "arch:llama", plants(planted.base(1e6)), "same_prefill", (("rotary base", "1e+06"),)
     ),

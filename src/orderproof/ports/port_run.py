@@ -262,6 +262,4 @@ class PortRun:
 
 def _suits(candidate: Candidate, call: PortCall) -> bool:
     """True if a candidate can change a call of this kind."""
-    if candidate.cause == "mask or pads":
-        return call.kind == "batch"
-    return candidate.cause != "cache offset" or call.kind == "chunks"
+    return candidate.kind in (None, call.kind)

@@ -40,6 +40,7 @@ class Change:
 
     configure: Callable[[Any], Any] | None = None  # a configuration -> the changed one
     prepare: Callable[[Any], None] | None = None  # changes a built module
+    prepare_for: Callable[[Any, PortCall], None] | None = None  # the same for one call
     patch: Patch | None = None  # entered around each call
     positions: Callable[[PortCall], Sequence[Sequence[int]]] | None = None  # position ids of each row
     pads: Literal["visible", "masked"] | None = None  # on the left of rows, whose positions the model itself counts
@@ -88,7 +89,7 @@ class Reference:
     def outputs(self, call: PortCall, changes: Sequence[Change] = (), *, double: bool = False) -> list[Logits]:
         """The logits of each row, in float64 arithmetic if ``double``; changed copies are not kept."""
         if changes:
-            return self._compute(self._build(changes, double=double), call, changes)
+            return self._compute(self._build(changes, call, double=double), call, changes)
         key = (call, double)
         if key not in self._outputs:
             model = self._float64_model if double else self.model
@@ -98,7 +99,7 @@ class Reference:
 
     def greedy(self, call: PortCall, changes: Sequence[Change] = ()) -> Iterator[tuple[int, float]]:
         """The generated token ids of the first row, each with the gap between its logit and the next one, relative."""
-        row, model = list(call.rows[0]), self._build(changes, double=False) if changes else self.model
+        row, model = list(call.rows[0]), self._build(changes, call, double=False) if changes else self.model
         for _ in range(call.count):
             logits = self._compute(model, PortCall("prefill", (tuple(row),)), changes)[0][-1]
             token = int(logits.argmax())
@@ -123,9 +124,9 @@ class Reference:
     @cached_property
     def _float64_model(self) -> Any:
         with Float64Casts():
-            return self._build((), double=True)
+            return self._build((), None, double=True)
 
-    def _build(self, changes: Sequence[Change], *, double: bool) -> Any:
+    def _build(self, changes: Sequence[Change], call: PortCall | None, *, double: bool) -> Any:
         """A copy of the model with these changes and the same weights."""
         from transformers.initialization import no_init_weights
 
@@ -143,6 +144,8 @@ class Reference:
         for change in changes:
             if change.prepare is not None:
                 change.prepare(built)
+            if change.prepare_for is not None and call is not None:
+                change.prepare_for(built, call)
         return built.eval()
 
     @cached_property

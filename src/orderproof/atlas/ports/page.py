@@ -154,8 +154,13 @@ def _engine_sections(rows: Sequence[PortRow]) -> list[str]:
         for row in plain for law in row.laws
         if law.verdict == "undecided" and not law.reason.endswith("does not load the checkpoint")
     ]  # fmt: skip
-    sections = [signs, table]
-    for title, listed in (("Refused", lines), ("Undecided", undecided), ("No reference", failed)):
+    tokens = [
+        f"- {row.name}, {law.law}: {law.reason}"
+        for row in plain if not row.differences for law in row.laws
+        if law.verdict == "refuted" and law.law != "loads_checkpoint"
+    ]  # fmt: skip
+    sections, listings = [signs, table], (lines, tokens, undecided, failed)
+    for title, listed in zip(("Refused", "Other tokens only", "Undecided", "No reference"), listings, strict=True):
         if listed:
             sections += [f"### {title}", "\n".join(map(_escaped, listed))]
     if others:

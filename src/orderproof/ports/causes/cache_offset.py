@@ -27,7 +27,7 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
     del reference, defaults
     for assumed, position in PATTERNS.items():
         change = Change(positions=partial(_positions, position=position))
-        yield Candidate("cache offset", "positions after a cache", "counted on", assumed, change)
+        yield Candidate("cache offset", "positions after a cache", "counted on", assumed, change, "chunks")
 
 
 def _positions(call: PortCall, position: Position) -> Sequence[Sequence[int]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orderproof.laws.ports.port_law import CallKind
 from orderproof.ports.reference import Change, Reference
 from orderproof.records.audit import PortCauseName
 
@@ -26,6 +27,7 @@ class Candidate:
     stated: str  # the value of the reference
     assumed: str  # the value that the port seems to have
     change: Change
+    kind: CallKind | None = None  # the calls that it can change, if not all
     likely: bool = False  # a key that is not read: tried together with others
     rounds: bool = False  # values next to a boundary of its rounding are rounded up by one program, and down by another
 

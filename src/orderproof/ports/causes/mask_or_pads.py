@@ -11,11 +11,13 @@ from orderproof.ports.reference import Change, Reference
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del reference, defaults
-    yield Candidate("mask or pads", "pads on the left", "hidden", "attended to", Change(pads="visible"))
+    yield Candidate("mask or pads", "pads on the left", "hidden", "attended to", Change(pads="visible"), "batch")
     counted = Change(positions=_counted_pads)
-    yield Candidate("mask or pads", "position ids", "from the first real token", "from the first pad", counted)
+    yield Candidate("mask or pads", "position ids", "from the first real token", "from the first pad", counted, "batch")
     own = Change(pads="masked")  # of models without position ids
-    yield Candidate("mask or pads", "positions of padded rows", "as without pads", "as transformers counts them", own)
+    yield Candidate(
+        "mask or pads", "positions of padded rows", "as without pads", "as transformers counts them", own, "batch"
+    )
 
 
 def _counted_pads(call: PortCall) -> Sequence[Sequence[int]]:

@@ -1,13 +1,20 @@
-"""The sliding window: absent, off by one, or in other layers."""
+"""The sliding window: absent, off by one, in other layers, or counted in chunks of a prompt.
+
+An engine that reads a prompt in chunks of the window and keeps the chunk before shows each token the whole of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+import torch
+
+from orderproof.laws.ports import PortCall
 from orderproof.models.hf.context_spans import context_spans
 from orderproof.ports.causes.cause import Candidate, Cause, Defaults, ropes, with_values
-from orderproof.ports.reference import Reference, window_of
+from orderproof.ports.reference import Change, Reference, window_of
 
 NO_WINDOW = 1 << 20  # [tokens]; longer than any text, and the layers keep their type
 FULL, LOCAL = "full_attention", "sliding_attention"
@@ -18,6 +25,7 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
     del defaults
     if (window := window_of(reference.config)) is not None:
         yield from _other_windows(reference.config, window)
+        yield from _chunks_of_a_prompt(reference.config, window)
     yield from _patterns(reference.config)
 
 
@@ -41,6 +49,35 @@ def _other_windows(config: Any, window: int) -> Iterator[Candidate]:
         yield Candidate(
             "window", "layer_types", "as stated", "shifted by a layer", with_values({"layer_types": shifted})
         )
+
+
+def _chunks_of_a_prompt(config: Any, window: int) -> Iterator[Candidate]:
+    """The window from the start of the chunk before, for all tokens of a prompt but the last, which is decoded."""
+    types = list(getattr(config, "layer_types", None) or ())
+    setting = next(iter(key for key in context_spans(config) if "window" in key or "attention_chunk" in key))
+    text = f"in a prompt, from the start of the chunk of {window} before"
+    for every_layer in (False, True) if FULL in types else (True,):
+        layers = None if every_layer else {layer for layer, kind in enumerate(types) if kind != FULL}
+        assumed = f"{text}, in every layer" if FULL in types and every_layer else text
+        change = Change(prepare_for=partial(_show_chunks, window=window, layers=layers))
+        yield Candidate("window", setting, str(window), assumed, change, "greedy")
+
+
+def _show_chunks(model: Any, call: PortCall, *, window: int, layers: set[int] | None) -> None:
+    """Give the attention modules of these layers the mask of such an engine."""
+    prompt = call.length - 1
+
+    def with_mask(_part: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        hidden: Any = options.get("hidden_states", next(iter(arguments), None))
+        query, key = torch.arange(hidden.shape[1])[:, None], torch.arange(hidden.shape[1])[None]
+        in_chunks = key // window >= query // window - 1
+        visible = (key <= query) & torch.where(query < prompt, in_chunks, query - key < window)
+        mask = torch.where(visible, 0.0, float("-inf")).to(hidden.dtype)[None, None]
+        return arguments, {**options, "attention_mask": mask}
+
+    for name, part in model.named_modules():
+        if name.endswith("attn") and (layers is None or getattr(part, "layer_idx", None) in layers):
+            part.register_forward_pre_hook(with_mask, with_kwargs=True)
 
 
 def _patterns(config: Any) -> Iterator[Candidate]:
