@@ -129,13 +129,12 @@ def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, so
     possible, uniform = _answers(graph, asked, context)
     if not possible:
         return Branch(graph, statement, asked, asked, context, possible)
-    if uniform is None:
-        done = derive(graph, graph.graph.nodes, asked.facts, context)
-        return Branch(graph, statement, done, done, context, possible)
-    statement, fixed = uniform.statement(statement), {MASK: TRUE} if uniform is EVERYTHING_REAL else {}
-    context = _context(graph, statement, solver)
-    done = walk(graph, _input_facts(graph, roles, statement, fixed), context)
-    return Branch(graph, statement, asked, done, context, possible, uniform)
+    simpler = statement if uniform is None else uniform.statement(statement)
+    fixed: dict[str, Value] = {MASK: TRUE} if uniform is EVERYTHING_REAL else {}
+    context = _context(graph, simpler, solver)
+    # From the inputs on: facts of the body of a loop hold within the loop only.
+    done = walk(graph, _input_facts(graph, roles, simpler, fixed), context)
+    return Branch(graph, simpler, done if uniform is None else asked, done, context, possible, uniform)
 
 
 def _walk_to_questions(
