@@ -112,7 +112,7 @@ def window(size: int) -> Plant:
         types = getattr(model.config, "layer_types", None) or ["sliding_attention"] * model.config.num_hidden_layers
         for part in parts(model, "q_proj"):
             if types[part.layer_idx] == "sliding_attention":
-                _replace_mask(part, size)
+                _replace_mask(part, lambda query: query + 1 - size)
 
     return plant
 
@@ -120,20 +120,12 @@ def window(size: int) -> Plant:
 def window_of_chunks(size: int, prompt: int) -> Plant:
     """A prompt in chunks of the window, each of which sees the whole chunk before; the tokens after it as stated."""
 
+    def first_seen(query: Tensor) -> Tensor:
+        return torch.where(query < prompt, query - query % size - size, query + 1 - size)
+
     def plant(model: Any) -> None:
         for part in parts(model, "q_proj"):
-            part.forward = with_own_mask(part.forward)
-
-    def with_own_mask(forward: Callable[..., Any]) -> Callable[..., Any]:
-        def changed(hidden_states: Tensor, *rest: Any, **options: Any) -> Any:
-            visible = torch.zeros(hidden_states.shape[1], hidden_states.shape[1], dtype=torch.bool)
-            for query in range(len(visible)):
-                first = query + 1 - size if query >= prompt else query - query % size - size
-                visible[query, max(first, 0) : query + 1] = True
-            options["attention_mask"] = torch.where(visible, 0.0, -math.inf)[None, None]
-            return forward(hidden_states, *rest, **options)
-
-        return changed
+            _replace_mask(part, first_seen)
 
     return plant
 
@@ -152,18 +144,20 @@ def window_in_layer(layer: int, size: int) -> Plant:
 
     def plant(model: Any) -> None:
         for part in parts(model, "q_proj"):
-            _replace_mask(part, size if part.layer_idx == layer else 1 << 20)
+            own = size if part.layer_idx == layer else 1 << 20
+            _replace_mask(part, lambda query, own=own: query + 1 - own)
 
     return plant
 
 
-def _replace_mask(part: Any, size: int) -> None:
+def _replace_mask(part: Any, first_seen: Callable[[Tensor], Tensor]) -> None:
+    """A causal mask whose queries see keys from this one on."""
     forward = part.forward
 
     def with_own_mask(hidden_states: Tensor, *rest: Any, **options: Any) -> Any:
         count = hidden_states.shape[1]
         query, key = torch.arange(count)[:, None], torch.arange(count)[None]
-        visible = (key <= query) & (query - key < size)
+        visible = (key <= query) & (key >= first_seen(query))
         options["attention_mask"] = torch.where(visible, 0.0, -math.inf)[None, None]
         return forward(hidden_states, *rest, **options)
 

@@ -7,9 +7,10 @@ from typing import Any
 from orderproof.auditing.completion import MAX_ROUNDS, make_entries_uniform
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import uniform_text
-from orderproof.auditing.proof import LawWalk, Weights, ancestors, proof_scope, start_axes, walk_graph
+from orderproof.auditing.proof import LawWalk, Weights, proof_scope, start_axes, walk_graph
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
+from orderproof.prover.captured_graph import ancestors
 from orderproof.prover.certificate import build_certificate
 from orderproof.prover.uniform_constants import make_uniform
 from orderproof.records.audit import Finding
@@ -48,7 +49,7 @@ def certificate_of_walk(context: AuditContext, walk: LawWalk, output: str) -> di
     subject = context.subject.name
     if law.family == "independence":
         dims = dims[:1]  # of attention weights [token, token] the law is about the rows
-    needed, starts = ancestors(captured.outputs[output]), start_axes(context, captured)
+    needed, starts = ancestors([captured.outputs[output]]), start_axes(context, captured)
     return build_certificate(
         captured, walk.walk, law=law.name, code=law.code, family=law.family,
         relation=law.relation(context.token_count, context.batch_size), output=output,
@@ -78,7 +79,7 @@ def certificate_for(
         captured = make_entries_uniform(context, law, captured, uniform)
     for _ in range(MAX_ROUNDS if completed else 0):
         repaired = walk_graph(context, law, captured, weights=weights, repairing=True)
-        needed = ancestors(captured.outputs[output])
+        needed = ancestors([captured.outputs[output]])
         breaks = [b for b in repaired.walk.breaks if b.node in needed]
         if not breaks:
             break

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from orderproof.auditing.context import AuditContext, ProvedOutput
 from orderproof.auditing.entries import origin_of, source_of
-from orderproof.auditing.proof import Weights, ancestors, build_proof, proof_scope, walk_graph
+from orderproof.auditing.proof import Weights, build_proof, proof_scope, walk_graph
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, TokenDim, entry_map_law
-from orderproof.prover.captured_graph import CapturedGraph, module_path
+from orderproof.prover.captured_graph import CapturedGraph, ancestors, module_path
 from orderproof.prover.rule import RelationBreak
 from orderproof.prover.uniform_constants import can_be_uniform, make_uniform
 from orderproof.records.audit import Completion, Deviation, Scope
@@ -61,7 +61,7 @@ def complete_entry_map(
                 reason="" if agrees else "two runs contradict the proof: an error in the prover; please report it",
             )  # fmt: skip
         again = walk_graph(context, law, captured, weights=weights, repairing=True)
-        needed = ancestors(captured.outputs[output])
+        needed = ancestors([captured.outputs[output]])
         current = [b for b in again.walk.breaks if b.node in needed]
     return Completion(
         verdict="undecided",
@@ -95,7 +95,7 @@ def make_entries_uniform(
 def with_uniform_positions(context: AuditContext, output: str, *, place: int) -> CapturedGraph | None:
     """The graph with the constants of its entry map set to their values at one token; None if one cannot be set."""
     walked = walk_graph(context, entry_map_law(), context.captured, repairing=True)
-    needed = ancestors(context.captured.outputs[output])
+    needed = ancestors([context.captured.outputs[output]])
     breaks = [b for b in walked.walk.breaks if b.node in needed]
     if not all(can_be_uniform(b) for b in breaks):
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import nn
@@ -24,7 +25,7 @@ from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_d
 from orderproof.models.subject import ExportContext, prime_length, tensor_sizes
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Term
-from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
+from orderproof.prover.recording.open_recording import OpenInput, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.recording.restored_state import restored_state
 from orderproof.prover.symbolic.equivariance.theorem import FIXED, EntryMap, map_entries, prove_equivariance
@@ -182,20 +183,17 @@ class OpenCalls:
     def _piece(self, call_mode: str, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> Piece:
         sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
         patched = ""
-        values, roles = self.subject.buffer_values, self._roles[call_mode]
-
-        def decide(graph: OpenGraph) -> bool | None:
-            return only_answer(graph, roles, self.solver)
-
+        decide = partial(only_answer, roles=self._roles[call_mode], solver=self.solver)
+        record = partial(record_open, module, inputs, sizes, values=self.subject.buffer_values, only_answer=decide)
         try:
-            graphs = record_open(module, inputs, sizes, values=values, only_answer=decide)
+            graphs = record()
         except Exception as error:
             replaced = self._export_contexts.get(call_mode, self.subject.export_context)
             if replaced is nullcontext:
                 raise
             patched = first_line(error)
             with replaced():
-                graphs = record_open(module, inputs, sizes, values=values, only_answer=decide)
+                graphs = record()
         self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
         least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions], self.solver)
         limit = self.subject.max_length if self.open_length else None

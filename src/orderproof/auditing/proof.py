@@ -12,7 +12,7 @@ from orderproof.auditing.context import TWIN_ASSUMPTION, AuditContext
 from orderproof.auditing.entries import source_of, uniform_text
 from orderproof.laws import ProvedLaw, TokenAxis
 from orderproof.prover.analysis import Analysis, analyze
-from orderproof.prover.captured_graph import CapturedGraph, module_path
+from orderproof.prover.captured_graph import CapturedGraph, ancestors, module_path
 from orderproof.prover.certificate import graph_fingerprint, graph_records
 from orderproof.prover.domain.constants import Constants, draws_random_numbers
 from orderproof.records.audit import RECORDED_CALL_ASSUMPTION, Proof, ProofStep, Scope
@@ -102,7 +102,7 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, state
 
 def build_proof(done: LawWalk, output: str) -> Proof:
     """The steps on which the output depends."""
-    needed = ancestors(done.captured.outputs[output])
+    needed = ancestors([done.captured.outputs[output]])
     lines, kinds = [], set()
     for node in done.captured.graph.nodes:
         lemma = done.walk.lemmas.get(node, "")
@@ -126,14 +126,3 @@ def build_proof(done: LawWalk, output: str) -> Proof:
         step_count=len(lines), distinct_step_count=len(kinds), lemma_counts=dict(counts.most_common()),
         steps=tuple(lines), graph_fingerprint=graph_fingerprint(graph_records(done.captured, needed)),
     )  # fmt: skip
-
-
-def ancestors(node: Node) -> set[Node]:
-    """A node and all nodes from which it is computed."""
-    seen, queue = {node}, [node]
-    while queue:
-        for n in queue.pop().all_input_nodes:
-            if n not in seen:
-                seen.add(n)
-                queue.append(n)
-    return seen

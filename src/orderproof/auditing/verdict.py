@@ -23,7 +23,7 @@ from orderproof.auditing.implied_expectation import (
 from orderproof.auditing.open_entry_map import with_open_entry_map
 from orderproof.auditing.other_calls import compare_other_calls
 from orderproof.auditing.output_axes import token_layouts
-from orderproof.auditing.proof import LawWalk, Weights, ancestors, build_proof, proof_scope, walk_graph
+from orderproof.auditing.proof import LawWalk, Weights, build_proof, proof_scope, walk_graph
 from orderproof.auditing.relations import combine_relations
 from orderproof.auditing.remedies import with_remedy
 from orderproof.auditing.theorems import with_theorem
@@ -31,7 +31,7 @@ from orderproof.auditing.violated_places import ViolatedPlaces, find_violated_pl
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.captured_graph import module_path
+from orderproof.prover.captured_graph import ancestors, module_path
 from orderproof.prover.recording.assumptions import DEFAULTS_ASSUMPTION
 from orderproof.records.audit import Deviation, Expectation, Finding, Scope, Verdict
 
@@ -140,7 +140,7 @@ def _prove_relation(
         dims, missing = grown, context.export_failure or ""
         if strict is not None:
             dims, missing = _best_token_layout(strict, name, grown, context)
-            missing = strict.walk.internal_error(ancestors(strict.captured.outputs[name])) or missing
+            missing = strict.walk.internal_error(ancestors([strict.captured.outputs[name]])) or missing
         search = WitnessSearch(context, law, name, dims, captured if options.uniform_entries else None)
         if strict is not None and not missing and strict.captured.branches and search.search_other_branches():
             missing = f"a branch depends on the tokens: {strict.captured.branches[0].place}"

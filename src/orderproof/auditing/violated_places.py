@@ -12,10 +12,10 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import Frame, group_entries, operator_name, source_of
 from orderproof.auditing.leaks import find_leaks
 from orderproof.auditing.mask_view import MaskView, change_of_line, leaking_mask, mask_picture, table_picture
-from orderproof.auditing.proof import LawWalk, ancestors
+from orderproof.auditing.proof import LawWalk
 from orderproof.auditing.remedies import remedy_of_leak
 from orderproof.laws import TokenDim
-from orderproof.prover.captured_graph import module_path
+from orderproof.prover.captured_graph import ancestors, module_path
 from orderproof.prover.rule import RelationBreak
 from orderproof.records.audit import Completion, Entry, Picture, Remedy
 
@@ -43,7 +43,7 @@ def find_violated_places(
     context: AuditContext, strict: LawWalk, repaired: LawWalk | None, output: str, dims: tuple[TokenDim, ...]
 ) -> ViolatedPlaces:
     """The places for one output: those of the repairing walk, if the law permutes tokens; else the leaks."""
-    law, needed = strict.law, ancestors(strict.captured.outputs[output])
+    law, needed = strict.law, ancestors([strict.captured.outputs[output]])
     if repaired is not None:
         breaks = [b for b in repaired.walk.breaks if b.node in needed]
         places = ViolatedPlaces(needed, breaks)

@@ -56,18 +56,16 @@ def explain(
 ) -> Explanation:  # fmt: skip
     """Search for the causes of a difference; ``known`` explained other differences and are tried first."""
     search = _Search(profile_of, boundary_of, [*known, *candidates], time.process_time() + TIME_LIMIT)
-    found: list[FoundCause] = []
-    current, complete = start, False
-    while len(found) < MAX_CAUSES and not complete:
-        accepted = [each.candidate for each in found]
+    found, current = Explanation(), start
+    while len(found.causes) < MAX_CAUSES and not found.is_complete:
+        accepted = [each.candidate for each in found.causes]
         step = search.best(current, accepted, known) or search.best_together(current, accepted, known)
         step = step or search.best(current, accepted, search.candidates) or search.best_likely(current, accepted)
-        if not step:
+        if step is None:
             break
-        found += step
-        current = step[-1].remaining
-        complete = search.reached(current, [each.candidate for each in found])
-    return Explanation(tuple(found), complete)
+        found = Explanation((*found.causes, *step.causes), step.is_complete)
+        current = step.causes[-1].remaining
+    return found
 
 
 @dataclass(frozen=True)
@@ -79,19 +77,19 @@ class _Search:
     candidates: Sequence[Candidate]
     end: float  # of the search, by the processor time of this process [s]
 
-    def best(self, current: Profile, accepted: Sequence[Candidate], among: Sequence[Candidate]) -> list[FoundCause]:
-        """The first candidate that explains the rest, else the one that leaves least; empty if none improves."""
+    def best(self, current: Profile, accepted: Sequence[Candidate], among: Sequence[Candidate]) -> Explanation | None:
+        """The first candidate that explains the rest, else the one that leaves least; None if none improves."""
         return self._best(current, accepted, ((each,) for each in among))
 
     def best_together(
         self, current: Profile, accepted: Sequence[Candidate], among: Sequence[Candidate]
-    ) -> list[FoundCause]:
+    ) -> Explanation | None:
         """The same for sets of two and three candidates of different settings."""
         sets = (group for size in (2, 3) for group in combinations(among, size))
         different = (group for group in sets if len({each.setting for each in group}) == len(group))
         return self._best(current, accepted, different)
 
-    def best_likely(self, current: Profile, accepted: Sequence[Candidate]) -> list[FoundCause]:
+    def best_likely(self, current: Profile, accepted: Sequence[Candidate]) -> Explanation | None:
         """The same for sets of likely candidates, and for each candidate with one that rounds."""
         likely = [each for each in self.candidates if each.likely]
         exact, rounding = ([each for each in self.candidates if each.rounds is flag] for flag in (False, True))
@@ -100,8 +98,8 @@ class _Search:
 
     def _best(
         self, current: Profile, accepted: Sequence[Candidate], groups: Iterable[tuple[Candidate, ...]]
-    ) -> list[FoundCause]:
-        best: list[FoundCause] = []
+    ) -> Explanation | None:
+        best: Explanation | None = None
         for group in groups:
             if time.process_time() > self.end:
                 break
@@ -109,18 +107,18 @@ class _Search:
                 continue
             try:
                 remaining = self.profile_of([each.change for each in (*accepted, *group)])
-                reached = misfit(remaining) < misfit(current) and self.reached(remaining, [*accepted, *group])
+                reached = misfit(remaining) < misfit(current) and self._reached(remaining, [*accepted, *group])
             except Exception:  # noqa: BLE001 - third-party code: a model may refuse a changed configuration
                 continue
-            found = [FoundCause(each, remaining) for each in group]
+            found = Explanation(tuple(FoundCause(each, remaining) for each in group), reached)
             if reached:
                 return found
             improves = _removes_some(current, remaining)
-            if improves and (not best or misfit(remaining) < misfit(best[-1].remaining)):
+            if improves and (best is None or misfit(remaining) < misfit(best.causes[-1].remaining)):
                 best = found
         return best
 
-    def reached(self, remaining: Profile, accepted: Sequence[Candidate]) -> bool:
+    def _reached(self, remaining: Profile, accepted: Sequence[Candidate]) -> bool:
         """True if nothing is left to explain."""
         if remaining.share == 0 or not any(each.rounds for each in accepted):
             return remaining.share == 0

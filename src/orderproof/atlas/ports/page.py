@@ -159,8 +159,9 @@ def _engine_sections(rows: Sequence[PortRow]) -> list[str]:
         for row in plain if not row.differences for law in row.laws
         if law.verdict == "refuted" and law.law != "loads_checkpoint"
     ]  # fmt: skip
-    sections, listings = [signs, table], (lines, tokens, undecided, failed)
-    for title, listed in zip(("Refused", "Other tokens only", "Undecided", "No reference"), listings, strict=True):
+    listings = {"Refused": lines, "Other tokens only": tokens, "Undecided": undecided, "No reference": failed}
+    sections = [signs, table]
+    for title, listed in listings.items():
         if listed:
             sections += [f"### {title}", "\n".join(map(_escaped, listed))]
     if others:

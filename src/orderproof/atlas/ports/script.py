@@ -171,11 +171,7 @@ def script(group: DifferenceGroup) -> str:
         "Not explained." if each is None else f"{each.setting}: {each.stated} in the model, {each.assumed} in the port."
     )
     about = textwrap.wrap(cause, _WIDTH)
-    classes = [
-        "AutoConfig",
-        "AutoModelForCausalLM",
-        *["PreTrainedTokenizerFast"] * (group.engine in ("ctranslate2", "llamacpp")),
-    ]
+    classes = ["AutoConfig", "AutoModelForCausalLM", *["PreTrainedTokenizerFast"] * (_TOKENIZER[-1] in engine.steps)]
     plain = sorted(
         ["import numpy as np", "import torch", *(line for line in engine.imports if line.startswith("import"))]
     )

@@ -68,7 +68,7 @@ class OpenGraph:
     Attributes:
         graph: The graph. Sizes among its arguments are terms.
         inputs: The placeholder of each input.
-        outputs: The node of each output by name; none if no input takes this branch.
+        outputs: The node of each output by name.
         state: The name of the parameter, buffer or constant of each other placeholder.
         parameters: Names of those that are trained.
         values: Values of the others by name.
@@ -77,6 +77,7 @@ class OpenGraph:
         questions: What the inputs fulfil in this recording.
         changed_state: What the call changes in the module.
         assumptions: What else every claim about the recording assumes.
+        is_cut_off: The graph ends, without outputs, at a question whose answer is impossible.
 
     """
 
@@ -91,11 +92,7 @@ class OpenGraph:
     questions: tuple[Question, ...]
     changed_state: tuple[str, ...]
     assumptions: tuple[str, ...]
-
-    @property
-    def is_cut_off(self) -> bool:
-        """True if the graph ends at a question whose answer is impossible."""
-        return not self.outputs
+    is_cut_off: bool = False
 
     def shape(self, node: Node) -> tuple[Term, ...]:
         """The shape of a node that is one tensor."""
@@ -257,6 +254,7 @@ class _Branch:
             tuple(Question(copies[one], answer, where) for one, answer, where in asked),
             (),
             (),
+            is_cut_off=True,
         )
 
 

@@ -8,8 +8,9 @@
 "recordings": [{"inputs": [[node, role], ...], "conditions", "questions": [[node, answer]],
 "asked": [step, ...], "uniform", "steps": [step, ...],
 "output": {"node", "row", "token"}, "depth"}, ...]}, ...]}, ...],
-A recording whose answers cannot be has no steps and no output.
 "digest": SHA-256 of everything else}
+
+A recording whose answers cannot be has no steps and no output.
 """
 
 from __future__ import annotations
