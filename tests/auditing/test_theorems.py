@@ -165,3 +165,40 @@ def test_a_model_without_weights_has_no_theorem_if_the_calls_of_its_twin_differ(
     assert not theorem.proved
     assert "the open recording is not the program that runs: another branch" in theorem.reason
     assert compared[0] == ("cpu", "plain")
+
+
+class ReturnsNothing(nn.Module):
+    """A map of each token; nothing if every token is real."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor | None:
+        """The outputs."""
+        return None if attention_mask is not None and attention_mask.all() else self.map(x)
+
+
+class AsksAgainAfterAWrite(ReturnsNothing):
+    """The same; a mask that was not all real before a write, and is after it, reverses the tokens."""
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """The outputs."""
+        mask = torch.ones(x.shape[:2]) if attention_mask is None else attention_mask.clone()
+        if not mask.all():
+            mask[:, :1] = 1
+            x = x.flip(1) if mask.all() else x
+        outputs: Tensor = self.map(x)
+        return outputs
+
+
+@pytest.mark.parametrize("kind", [ReturnsNothing, AsksAgainAfterAWrite])
+def test_no_branch_that_calls_take_is_left_out(kind: type[nn.Module]) -> None:
+    context = audit_context(as_subject(kind().eval(), inputs=torch.randn(2, 7, 8)))
+    calls = open_calls.open_calls(context)
+    graphs = [graph for piece in calls.recorded("padded") for graph in piece.graphs]
+    assert len(graphs) == (2 if kind is ReturnsNothing else 3)
+    assert not any(graph.is_cut_off for graph in graphs)
+    theorem = prove(kind().eval(), "causal", inputs=torch.randn(2, 7, 8)).theorem
+    assert theorem is not None
+    assert "every attention mask (at its real tokens)" not in theorem.covers

@@ -140,6 +140,8 @@ class OpenCalls:
         if axes.unknown_rows:
             return self.open_length
         graphs = [g for piece in self.recorded(call_mode) for g in piece.graphs if not g.is_cut_off]
+        if any(output not in graph.outputs for graph in graphs):
+            return False
         shapes = [g.shape(g.outputs[output]) for g in graphs]
         tokens = [run.axis for run in axes.tokens] if self.open_length else []
         rows = [] if axes.row is None else [axes.row]
