@@ -130,11 +130,11 @@ def _difference_line(group: DifferenceGroup) -> tuple[str, ...]:
     setting = "not explained" if each is None else f"{code_span(each.setting)}: {each.stated}, {each.assumed}"
     stated = "-" if each is None else STATED_UPSTREAM.get((group.engine, each.setting), "-")
     firsts = sorted({law.first_token for _, law in shown if law.first_token is not None})
-    largest = max(law.difference or 0.0 for _, law in shown)
+    sizes = [law.difference for _, law in shown if law.difference is not None]
     names = ", ".join(f"{name} (in part)" if name in group.partly else name for name in group.names)
     return (
         group.engine, group.variant, "-" if each is None else each.cause, setting, group.status,
-        ", ".join(map(str, firsts[:4])), f"{largest:.2g}", names, stated,
+        ", ".join(map(str, firsts[:4])), f"{max(sizes):.2g}" if sizes else "other tokens", names, stated,
         f"[{group.script}](ports/{group.script})" if has_script(group) else "-",
     )  # fmt: skip
 
@@ -154,12 +154,7 @@ def _engine_sections(rows: Sequence[PortRow]) -> list[str]:
         for row in plain for law in row.laws
         if law.verdict == "undecided" and not law.reason.endswith("does not load the checkpoint")
     ]  # fmt: skip
-    tokens = [
-        f"- {row.name}, {law.law}: {law.reason}"
-        for row in plain if not row.differences for law in row.laws
-        if law.verdict == "refuted" and law.law != "loads_checkpoint"
-    ]  # fmt: skip
-    listings = {"Refused": lines, "Other tokens only": tokens, "Undecided": undecided, "No reference": failed}
+    listings = {"Refused": lines, "Undecided": undecided, "No reference": failed}
     sections = [signs, table]
     for title, listed in listings.items():
         if listed:

@@ -69,8 +69,9 @@ class PortRow(Record):
 
     @property
     def differences(self) -> tuple[PortLawResult, ...]:
-        """The laws that fail by a difference."""
-        return tuple(law for law in self.laws if law.verdict == "refuted" and law.difference is not None)
+        """The laws that fail by a difference, or by other tokens with known causes."""
+        failed = (law for law in self.laws if law.verdict == "refuted")
+        return tuple(law for law in failed if law.difference is not None or law.causes)
 
     def law(self, name: str) -> PortLawResult | None:
         """The result of a law by name."""

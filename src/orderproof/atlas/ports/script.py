@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orderproof.atlas.ports.groups import DifferenceGroup
+from orderproof.atlas.ports.row import PortLawResult, PortRow
+from orderproof.laws.ports.same_greedy_tokens import GENERATED
 from orderproof.models.tiny.fixed_sizes import WEIGHT_NOISE_STD
 from orderproof.ports.engines.llama_cpp import WITHOUT_VOCABULARY
 from orderproof.ports.older_config import older_keys
 
 MOST_CONFIGS = 4  # in one script
-PADDED_LAW = "same_padded_batch"
+PROMPT_LAWS = ("same_prefill", "same_past_window", "same_past_context", "same_far_positions")
+PADDED_LAW, TOKENS_LAW = "same_padded_batch", "same_greedy_tokens"
 _WIDTH = 110  # characters of a line
 
 
@@ -25,6 +28,13 @@ class _Steps:
     steps: tuple[str, ...]
     before: tuple[str, ...] = ()  # the loop
     standard: tuple[str, ...] = ()  # imports of the standard library
+    claim: str = "compute other logits from the same checkpoint and tokens"
+    expected: tuple[str, ...] = ("expected = model(tokens).logits[0].numpy()",)
+    shown: tuple[str, ...] = (
+        "difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()",
+        "first = int((difference > 1e-5).argmax())",
+        'print(f"{name}: differs by up to {difference.max():.2g}, first at token {first}")',
+    )
 
 
 def _logits_module(parameters: str, arguments: str) -> tuple[str, ...]:
@@ -141,6 +151,26 @@ _PADDED = {  # the same for a row with pads on its left
 }
 
 
+_GENERATED = {  # the same for tokens that are generated greedily
+    "ctranslate2": replace(
+        _ENGINES["ctranslate2"],
+        steps=(
+            *_ENGINES["ctranslate2"].steps[:-1],
+            'prompt = [f"t{k}" for k in tokens[0].tolist()]',
+            'options = {"sampling_topk": 1, "include_prompt_in_result": False, "return_end_token": True}',
+            f"actual = port.generate_batch([prompt], max_length={GENERATED}, **options)[0].sequences_ids[0]",
+        ),
+        claim="generate other tokens from the same checkpoint and prompt",
+        expected=(
+            "row = tokens",
+            f"for _ in range({GENERATED}):",
+            "    row = torch.cat([row, model(row).logits[:, -1:].argmax(-1)], 1)",
+            "expected = row[0, tokens.shape[1] :].tolist()",
+        ),
+        shown=('print(f"{name}: transformers generates {expected}, the port {actual}")',),
+    )
+}
+
 _WRITE_OLDER_KEYS = (
     'file = Path(folder) / "config.json"',
     "file.write_text(json.dumps(json.loads(file.read_text()) | OLDER_KEYS.get(name, {})))",
@@ -148,21 +178,24 @@ _WRITE_OLDER_KEYS = (
 
 
 def has_script(group: DifferenceGroup) -> bool:
-    """True if a prompt, or a row with pads, shows the difference: a script makes no other call."""
-    laws = [law.law for _, law in group.clearest]
-    return _prompts(group) or (group.engine in _PADDED and PADDED_LAW in laws)
+    """True if a prompt, a row with pads or generated tokens show the difference: a script makes no other call."""
+    return _call_of(group) is not None
 
 
-def _prompts(group: DifferenceGroup) -> bool:
-    return group.engine in _ENGINES and any(_prompt(law.law) for _, law in group.clearest)
+def _call_of(group: DifferenceGroup) -> tuple[_Steps, list[tuple[PortRow, PortLawResult]]] | None:
+    """The steps of a script, and the rows of the group that it shows."""
+    for steps, laws in ((_ENGINES, PROMPT_LAWS), (_PADDED, (PADDED_LAW,)), (_GENERATED, (TOKENS_LAW,))):
+        shown = [each for each in group.clearest if each[1].law in laws]
+        if shown and group.engine in steps:
+            return steps[group.engine], shown
+    return None
 
 
 def script(group: DifferenceGroup) -> str:
-    """A script that prints the difference for some architectures of a group."""
-    prompts = _prompts(group)
-    engine = (_ENGINES if prompts else _PADDED)[group.engine]
-    shown = [(row, law) for row, law in group.clearest if (_prompt(law.law) if prompts else law.law == PADDED_LAW)]
-    chosen = shown[:MOST_CONFIGS]
+    """A script that prints the difference for some architectures of a group that has one."""
+    call = _call_of(group)
+    assert call is not None
+    engine, chosen = call[0], call[1][:MOST_CONFIGS]
     configs = {row.model_type: row.values for row, _ in chosen}
     tokens = max(law.tokens for _, law in chosen)
     older = {row.model_type: _older_keys(row.model_type, row.values) for row, _ in chosen if row.needs_older_keys}
@@ -172,13 +205,13 @@ def script(group: DifferenceGroup) -> str:
     )
     about = textwrap.wrap(cause, _WIDTH)
     classes = ["AutoConfig", "AutoModelForCausalLM", *["PreTrainedTokenizerFast"] * (_TOKENIZER[-1] in engine.steps)]
-    plain = sorted(
-        ["import numpy as np", "import torch", *(line for line in engine.imports if line.startswith("import"))]
-    )
-    named = [line for line in engine.imports if line.startswith("from")]
     steps = [*(_WRITE_OLDER_KEYS if older else ()), *engine.steps]
+    uses_numpy = any("np." in line for line in (*steps, *engine.shown))
+    imports = [*["import numpy as np"] * uses_numpy, "import torch", *engine.imports]
+    plain = sorted(line for line in imports if line.startswith("import"))
+    named = [line for line in engine.imports if line.startswith("from")]
     lines = [
-        f'"""{group.engine} and transformers compute other logits from the same checkpoint and tokens.',
+        f'"""{group.engine} and transformers {engine.claim}.',
         "",
         *about,
         '"""',
@@ -204,12 +237,10 @@ def script(group: DifferenceGroup) -> str:
         f"        parameter.data += {WEIGHT_NOISE_STD} * torch.randn(parameter.shape)",
         f"    tokens = torch.randint(3, config.vocab_size, (1, {tokens}))",
         "    with torch.no_grad(), TemporaryDirectory() as folder:",
-        "        expected = model(tokens).logits[0].numpy()",
+        *(f"        {line}" for line in engine.expected),
         "        model.save_pretrained(folder)",
         *(f"        {line}" for line in steps),
-        "    difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()",
-        "    first = int((difference > 1e-5).argmax())",
-        '    print(f"{name}: differs by up to {difference.max():.2g}, first at token {first}")',
+        *(f"    {line}" for line in engine.shown),
     ]
     return "\n".join(lines) + "\n"
 
@@ -233,7 +264,3 @@ def literal(value: Any, indent: int = 0) -> str:
             return flat
         return "[\n" + "".join(f"{space}{literal(each, indent + 4)},\n" for each in value) + " " * indent + "]"
     return json.dumps(value) if isinstance(value, str) else repr(value)
-
-
-def _prompt(law: str) -> bool:
-    return law in ("same_prefill", "same_past_window", "same_past_context", "same_far_positions")
