@@ -61,7 +61,7 @@ def test_program_that_breaks_the_law_is_not_proved(case: Case) -> None:
 @pytest.mark.parametrize("case", parameters([*FALSE_PROOFS, *WRONG_FACTS]))
 def test_every_fact_holds_in_real_runs(case: Case) -> None:
     done, found = walked(case.law)
-    own = ancestors(done.captured.outputs[name_of(case)])
+    own = ancestors([done.captured.outputs[name_of(case)]])
     assert len(own) > 2
     assert [f"{v.node.target}: {v.claim} ({v.deviation:.2g})" for v in found if v.node in own] == []
 
