@@ -15,6 +15,7 @@ from torch import Tensor
 
 from orderproof.adapter import ModelAdapter
 from orderproof.errors import UnsupportedCallError
+from orderproof.laws.measured.bfloat16_products import float32_products
 from orderproof.laws.measured.cached_calls import CachedCalls
 
 DEFAULT_POSITION_COUNT = 4096  # positions to test if the model states no number
@@ -83,11 +84,13 @@ def weight_dtype(adapter: ModelAdapter) -> torch.dtype:
 def _forward_in_bfloat16(calls: CachedCalls) -> PositionedForward:
     def call(tokens: Tensor, positions: Tensor) -> Tensor:
         inputs = tokens.to(torch.bfloat16) if tokens.is_floating_point() else tokens
-        return calls.loaded_in(torch.bfloat16).forward_at(inputs, positions)
+        loaded = calls.loaded_in(torch.bfloat16)
+        with float32_products():
+            return loaded.forward_at(inputs, positions)
 
     return call
 
 
 def _forward_under_autocast(calls: CachedCalls, tokens: Tensor, positions: Tensor) -> Tensor:
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", torch.bfloat16), float32_products():
         return calls.uncached_call(tokens, positions=positions, mask=calls.all_ones_mask(tokens), keep=False).output
