@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from orderproof.cli import keep_until_the_end
 from orderproof.errors import UsageError
 from orderproof.subject_spec import Layout, check_spec, kind_assumption
 
@@ -52,6 +53,7 @@ def load_subject(
             spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, layout=layout, assume=assume
         )
     _limit_threads(subject.module)
+    keep_until_the_end()  # the imported libraries and the model
     return subject
 
 
