@@ -9,6 +9,19 @@ from contextlib import contextmanager
 
 
 @contextmanager
+def silent_messages() -> Iterator[None]:
+    """Write no warnings and log messages, in a block whose code finds their settings as they are."""
+    show, emit = vars(warnings)["_showwarnmsg_impl"], logging.StreamHandler.emit
+    vars(warnings)["_showwarnmsg_impl"] = _write_nothing
+    logging.StreamHandler.emit = _write_nothing  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        vars(warnings)["_showwarnmsg_impl"] = show
+        logging.StreamHandler.emit = emit  # type: ignore[method-assign]
+
+
+@contextmanager
 def suppress_warnings() -> Iterator[None]:
     """Suppress warnings and log messages."""
     before = logging.root.manager.disable
@@ -19,3 +32,7 @@ def suppress_warnings() -> Iterator[None]:
             yield
         finally:
             logging.disable(before)
+
+
+def _write_nothing(*_message: object) -> None:
+    pass

@@ -25,6 +25,7 @@ from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject, bundled, from_adapter, from_module, load
 from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.process_state import preserved_settings
+from orderproof.prover.recording.reachable_state import shared_walks
 from orderproof.records.audit import Expectation, Finding, Report
 from orderproof.subject_spec import NO_LAYOUT, Layout, StatedAxes, check_length, kind_assumption
 
@@ -173,7 +174,7 @@ def _findings(
     if isinstance(chosen, MeasuredLaw):
         return list(measure_laws(context, [chosen], {chosen.name: expect} if expect else {}))
     options = ProofOptions(weights=weights, expect=expect, uniform_entries=tuple(uniform))
-    with preserved_settings(context.subject.name):
+    with preserved_settings(context.subject.name), shared_walks():
         return [with_law(finding, stated=expect is not None) for finding in prove_law(context, chosen, options)]
 
 

@@ -20,6 +20,7 @@ from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject
 from orderproof.models.process_state import preserved_settings
 from orderproof.prover.compiled_code import without_compilation
+from orderproof.prover.recording.reachable_state import shared_walks
 from orderproof.prover.rule import lemma_summaries
 from orderproof.records.audit import AttentionMap, Expectation, Finding, Report, Scope, SentencePair, SubjectRecord
 from orderproof.records.document import versions
@@ -48,14 +49,15 @@ def run_audit(
     show = progress or (lambda text, done, total: None)
     total = len(laws) + 2
     audit = _AuditRun(context, expect, timeout)
-    if proved:
-        show("recording the graph", 0, total)
-        audit.export_graph()
-        yield audit.report()
-    for k, law in enumerate(proved):
-        show(f"{law.code} {law.name}", k + 1, total)
-        audit.prove(law)
-        yield audit.report()
+    with shared_walks():
+        if proved:
+            show("recording the graph", 0, total)
+            audit.export_graph()
+            yield audit.report()
+        for k, law in enumerate(proved):
+            show(f"{law.code} {law.name}", k + 1, total)
+            audit.prove(law)
+            yield audit.report()
     if measured:
         show(f"{measured[0].code} {measured[0].name}", len(proved) + 1, total)
     order = [law.name for law in measured]

@@ -20,7 +20,7 @@ from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError, SubjectError, first_line
-from orderproof.library_messages import suppress_warnings
+from orderproof.library_messages import silent_messages
 from orderproof.prover.captured_graph import CapturedGraph, find_cut, leaves_by_name, module_path
 from orderproof.prover.compiled_code import forget_compiled_code
 from orderproof.prover.export.constant_reading import constants_readable
@@ -32,6 +32,7 @@ from orderproof.prover.export.exporter import (
 )
 from orderproof.prover.export.inlining import inline_higher_order_ops
 from orderproof.prover.export.source_lines import origins_in_blocks, restore_origins
+from orderproof.prover.recording.eager_check import can_compare, observe_call
 from orderproof.prover.recording.recording import UnsupportedModel, record
 from orderproof.prover.recording.refusal import NOT_RECORDED
 from orderproof.prover.rule import find_rule
@@ -111,6 +112,8 @@ def _record_or_export(
         failure = str(error).removeprefix(NOT_RECORDED)
         raise CaptureError(f"{NOT_RECORDED}{unsupported}, and torch.export fails: {failure}") from error
     captured.exported_because = reason
+    if can_compare(module, inputs):
+        captured.changed_state, captured.outside = observe_call(module, inputs)
     return captured
 
 
@@ -121,7 +124,7 @@ def _record(
     quiet: Callable[[], AbstractContextManager[Any]],
 ) -> CapturedGraph:
     """The recording of the call as it runs; of the call with the patches of `quiet` if it cannot be recorded so."""
-    with suppress_warnings(), skip_distribution_validation():
+    with silent_messages(), skip_distribution_validation():
         try:
             return record(module, inputs, values=values)
         except Exception as error:

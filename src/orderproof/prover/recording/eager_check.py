@@ -26,7 +26,7 @@ from orderproof.positions import without_value_checks
 from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.recording.module_state import StateChanges, preserved_state
 from orderproof.prover.recording.outside_calls import OutsideCalls, observed_outside_calls
-from orderproof.prover.recording.reachable_state import ReachableState
+from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.prover.recording.refusal import NOT_RECORDED
 
 # The operators with which torch makes a tensor of Python numbers, and those that change neither values nor shape; torch
@@ -129,6 +129,29 @@ def compare_with_eager(
         "the recording is not the program that runs: an eager call runs "
         f"{_described(second)} where the recording has {_described(first)}"
     )
+
+
+def observe_call(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Run the call in eager mode, for a graph that the recorder did not record.
+
+    Returns:
+        The state that it changes, and the functions that it calls whose answers come from outside the program.
+
+    Raises:
+        CaptureError: The call does what no recording can follow.
+
+    """
+    buffers = [(name, x) for name, x in module.named_buffers() if not x.is_meta]
+    before = [x.detach().clone() for _, x in buffers]
+    with (
+        prepared_call(module, inputs, [x for _, x in buffers], reachable_state(module)) as (copies, changes),
+        observed_outside_calls() as calls,
+    ):  # fmt: skip
+        module(*copies)
+        written = [name for (name, x), value in zip(buffers, before, strict=True) if not torch.equal(x, value)]
+    if calls.unfollowed:
+        raise CaptureError(f"{NOT_RECORDED}the call {calls.unfollowed[0]}")
+    return tuple(dict.fromkeys([*written, *changes.names])), tuple(calls.outside)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.fx import Graph, Node
 
 from orderproof.errors import CaptureError
-from orderproof.library_messages import suppress_warnings
+from orderproof.library_messages import silent_messages
 from orderproof.prover.captured_graph import ancestors, leaves_by_name
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Formula, Term
@@ -179,7 +179,7 @@ class _Branch:
     def record(self) -> OpenGraph:
         """The graph of the branch."""
         sizes, call, recording, nodes = self.sizes, self.call, self.recording, self.nodes
-        with suppress_warnings():
+        with silent_messages():
             with text_fixes_sizes():
                 output, changed, assumptions = recording.call(self.aliases)
             if sizes.fixed:

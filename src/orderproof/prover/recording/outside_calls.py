@@ -2,8 +2,8 @@
 
 A model can read the values of a tensor without an operator (by the address of its memory), or in a thread or process
 that no recording follows. It can examine the interpreter, and so tell a recording from a run. Its answer may also
-depend on what is no tensor at all: a file, the clock, the entropy of the operating system. Python reports every call to
-a profile function, which sorts them here.
+depend on what is no tensor at all: a file, the clock, the entropy of the operating system, a counter in a library that
+is written in C. Python reports every call to a profile function, which sorts them here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 
-from orderproof.prover.recording.source import is_model_code
+from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
 
 _REACHES_MEMORY = {
     "data_ptr", "const_data_ptr", "_to_dlpack", "_to_dlpack_versioned", "to_dlpack", "from_address", "from_buffer",
@@ -33,6 +33,17 @@ _LEAVES_THE_THREAD = {
 }  # fmt: skip
 _OUTSIDE = ("time", "posix", "nt", "_io", "io", "_socket", "select", "resource", "mmap", "_ssl", "_sqlite3")
 _OF_PYTHON = {"fspath", "getpid", "close", "write", "flush"}  # no answer that could change a result
+
+# Modules in C whose functions depend on their arguments, and on objects whose state is compared before and after.
+_OF_THE_PROGRAM = frozenset({
+    "builtins", "math", "cmath", "_operator", "itertools", "functools", "_functools", "collections", "_collections",
+    "_collections_abc", "_abc", "_contextvars", "contextvars", "_struct", "_heapq", "_bisect", "_string", "re", "_sre",
+    "_random", "random", "_weakref", "weakref", "array", "types", "enum", "typing", "_typing", "decimal", "fractions",
+    "numbers", "unicodedata", "binascii", "_json", "_warnings", "_ast", "_opcode", "_codecs", "copyreg", "copy",
+})  # fmt: skip
+_PACKAGES_OF_THE_PROGRAM = ("torch", "numpy", "pybind11_builtins")
+_COUNTS_REFERENCES = {"getweakrefcount", "getweakrefs"}
+_OF_SYS = {"intern", "exc_info", "exception", "getdefaultencoding", "getfilesystemencoding"}
 
 # Asked by the model itself, these show that a recording or a comparison runs.
 _EXAMINES = {
@@ -83,6 +94,8 @@ class OutsideCalls:
                 self.outside[f"{module}.{name}"] = None
         elif module in _OUTSIDE and name not in _OF_PYTHON:
             self.outside[f"{module}.{name}"] = None
+        elif not _is_of_the_program(function, name) and _asks(frame, module):
+            self.outside[f"{_defining_module(function, name)}.{name}"] = None
 
 
 @contextmanager
@@ -97,6 +110,31 @@ def observed_outside_calls() -> Iterator[OutsideCalls]:
         sys.setprofile(before)
         if _other_threads_ran(threads):
             found.outside["other threads"] = None
+
+
+def _is_of_the_program(function: Any, name: str) -> bool:
+    """True if a function in C depends on nothing but its arguments and objects whose state is compared."""
+    module = _defining_module(function, name)
+    if module == "sys":
+        return name in _OF_SYS
+    known = module in _OF_THE_PROGRAM or module.partition(".")[0] in _PACKAGES_OF_THE_PROGRAM
+    return known and name not in _COUNTS_REFERENCES
+
+
+def _asks(frame: FrameType, module: str | None) -> bool:
+    """True if the code of a frame may pass the answer on to the model: not that of torch, or of Python about `sys`."""
+    file = frame.f_code.co_filename
+    return is_model_code(file) if module == "sys" else not file.startswith(TORCH_FOLDER)
+
+
+def _defining_module(function: Any, name: str) -> str:
+    """The module of a function in C, or that of the class that defines it as a method."""
+    owner = getattr(function, "__self__", None)
+    if owner is None or isinstance(owner, ModuleType):
+        return function.__module__ or "builtins"
+    kind = owner if isinstance(owner, type) else type(owner)
+    made_in_c = (x for x in kind.__mro__ if name in vars(x) and not isinstance(vars(x)[name], FunctionType))
+    return str(next((x.__module__ for x in made_in_c), kind.__module__))
 
 
 def _is_queue(function: Any) -> bool:

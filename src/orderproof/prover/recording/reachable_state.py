@@ -12,22 +12,32 @@ import array
 import ctypes
 import functools
 import hashlib
+import logging
 import pickle
 import random
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import (
+    AsyncGeneratorType,
     BuiltinFunctionType,
     CellType,
+    ClassMethodDescriptorType,
     CodeType,
+    CoroutineType,
     FunctionType,
     GeneratorType,
+    GetSetDescriptorType,
+    MappingProxyType,
     MemberDescriptorType,
+    MethodDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import Any
 
@@ -41,9 +51,19 @@ MAX_OBJECTS = 20_000
 _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and restores them itself
 _SCALARS = (int, float, complex, str, bytes, bool)
 _LEAVES = (*_SCALARS, type(None), torch.dtype, torch.device, torch.Size)
+_CODE = (type, FunctionType, BuiltinFunctionType)
 _DEFINITIONS = (ModuleType, type, FunctionType, BuiltinFunctionType)  # importing one of them is no state
+_DESCRIPTIONS = (  # never change
+    BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType, ClassMethodDescriptorType,
+    GetSetDescriptorType, MemberDescriptorType, property, classmethod, staticmethod, CodeType, ModuleType, type,
+)  # fmt: skip
+_CHANGED_WHILE_RECORDING = torch.SymInt  # whose text would fix a size
 _CHANGED_BY_RECORDINGS = ("orderproof", "sympy", "mpmath")  # sympy registers the numbers of torch's open sizes
-_LIBRARIES = ("torch", *_CHANGED_BY_RECORDINGS, "logging", "importlib", "unittest")  # hold no state of the model
+_LIBRARIES = (*_CHANGED_BY_RECORDINGS, "logging", "importlib")  # hold no state of the model
+_OF_A_FUNCTION = ("__code__", "__defaults__", "__kwdefaults__", "__name__", "__qualname__", "__doc__", "__module__")
+_OF_A_CLASS = ("__name__", "__qualname__", "__bases__")
+_MUTABLE_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that Python made
+_NOT_STATE = ("__dict__", "__weakref__", "__annotations__")
 _FUNCTION_OF_C = ctypes._CFuncPtr  # type: ignore[attr-defined]
 _MISSING = object()
 
@@ -57,9 +77,20 @@ class State:
     restore: Callable[[Any], None] | None
     before: Any
 
+    def differs(self) -> bool:
+        """True if the contents are not the same as `before`."""
+        now = self.read()
+        if not isinstance(self.before, dict):
+            return not _same(self.before, now)
+        return now.keys() != self.before.keys() or not all(
+            map(_same, self.before.values(), [now[key] for key in self.before])
+        )
+
     def changes(self) -> list[str]:
         """The names of what differs from `before`; it is restored where that is possible."""
-        now = self.read()
+        if not self.differs():
+            return []
+        now, changed = self.read(), [self.path]
         if isinstance(self.before, dict):
             keys = [
                 key
@@ -67,9 +98,7 @@ class State:
                 if not _same(self.before.get(key, _MISSING), now.get(key, _MISSING))
             ]
             changed = [f"{self.path}.{key}".removeprefix(".") for key in keys]
-        else:
-            changed = [] if _same(self.before, now) else [self.path]
-        if changed and self.restore is not None:
+        if self.restore is not None:
             self.restore(self.before)
         return changed
 
@@ -84,14 +113,32 @@ class ReachableState:
     functions_of_c: list[str]  # whose answers no profile function sees
 
 
+@contextmanager
+def shared_walks() -> Iterator[None]:
+    """In this block, a module that holds one whose state was walked, and is unchanged, continues that walk."""
+    if _shared:  # the outer block ends later
+        yield
+        return
+    _shared.append(None)
+    try:
+        yield
+    finally:
+        _shared.clear()
+
+
 def reachable_state(module: nn.Module) -> ReachableState:
     """The state of every mutable object within reach of a module."""
-    walk = _Walk([x for x in module.parameters() if not x.is_meta])
+    parameters: list[Tensor] = [x for x in module.parameters() if not x.is_meta]
+    walk = _shared[0] if _shared else None
+    if walk is None or not walk.continues_with(module, parameters):
+        walk = _Walk(parameters)
     walk.queue.append(("", module))
     walk.queue.extend((name, x) for name, x in (*module.named_parameters(), *module.named_buffers()))
     while walk.queue and len(walk.seen) < MAX_OBJECTS:
         walk.visit(*walk.queue.popleft())
-    return ReachableState(walk.states, not walk.queue, walk.shared_memory, walk.functions_of_c)
+    if _shared:
+        _shared[0] = walk
+    return ReachableState(list(walk.states), not walk.queue, list(walk.shared_memory), list(walk.functions_of_c))
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -104,6 +151,9 @@ def _same(first: Any, second: Any) -> bool:
     return isinstance(first, _SCALARS) and bool(first == second)
 
 
+_shared: list[_Walk | None] = []  # the last walk, in a block of `shared_walks`
+
+
 class _Walk:
     def __init__(self, parameters: list[Tensor]) -> None:
         self.parameters = parameters
@@ -114,7 +164,16 @@ class _Walk:
         self.queue: deque[tuple[str, Any]] = deque()
         self.names: set[str] = {"forward"}  # those that the code met so far uses
         self.unnamed: dict[str, list[tuple[str, Any]]] = {}  # what classes define under other names
-        self.slots: dict[type, list[MemberDescriptorType]] = {}  # of the classes met so far
+        self.slots: dict[type, list[MemberDescriptorType | GetSetDescriptorType]] = {}  # of the classes met so far
+
+    def continues_with(self, module: nn.Module, parameters: list[Tensor]) -> bool:
+        """True if the walk of a module finds what this one found, and what the module holds besides."""
+        return (
+            not self.queue
+            and any(self.seen.get(id(part)) is part for part in module.modules())
+            and [id(x) for x in parameters] == [id(x) for x in self.parameters]
+            and not any(state.differs() for state in self.states)
+        )
 
     def add(self, path: str, read: Callable[[], Any], restore: Callable[[Any], None] | None = None) -> None:
         self.states.append(State(path, read, restore, read()))
@@ -123,7 +182,7 @@ class _Walk:
         self.queue.extend((path, value) for value in values)
 
     def visit(self, path: str, value: Any) -> None:
-        if isinstance(value, _LEAVES) or id(value) in self.seen or _belongs_to_a_library(type(value)):
+        if type(value) in _LEAVES or id(value) in self.seen or _belongs_to_a_library(type(value)):
             return
         if value is sys.modules:  # an import stays: a module that is taken away would be loaded twice
             return
@@ -138,9 +197,7 @@ class _Walk:
             self._function(path, value)
         elif isinstance(value, MethodType):
             self.follow(path, (value.__self__, value.__func__))
-        elif isinstance(value, functools.partial):
-            self.follow(path, (value.func, *value.args, *value.keywords.values()))
-        elif isinstance(value, tuple | frozenset):
+        elif type(value) in (tuple, frozenset):
             self.follow(path, value)
         elif not self._library_object(path, value):
             self._container(path, value)
@@ -156,6 +213,8 @@ class _Walk:
             self.follow(path, value)
         elif isinstance(value, set):
             self.add(path, lambda: tuple(sorted(map(id, value))))
+            self.follow(path, value)
+        elif isinstance(value, tuple | frozenset):
             self.follow(path, value)
         elif isinstance(value, _FUNCTION_OF_C):
             self.functions_of_c.append(path)
@@ -181,11 +240,21 @@ class _Walk:
                 self.shared_memory.append(path)
                 return
 
-    def _mapping(self, path: str, value: MutableMapping[Any, Any], *, hidden: tuple[str, ...] = ()) -> None:
+    def _mapping(
+        self, path: str, value: MutableMapping[Any, Any], *, hidden: tuple[str, ...] = (), owner: Any = None
+    ) -> None:
+        """The items of a mapping; with an ``owner``, they are its attributes, and its class belongs to them."""
+
         def read() -> dict[Any, Any]:
-            return {key: x for key, x in list(value.items()) if key not in hidden}
+            found = {key: x for key, x in list(value.items()) if key not in hidden}
+            if owner is not None:
+                found["__class__"] = type(owner)
+            return found
 
         def restore(old: dict[Any, Any]) -> None:
+            if owner is not None and type(owner) is not old["__class__"]:
+                owner.__class__ = old["__class__"]
+            old = {key: x for key, x in old.items() if owner is None or key != "__class__"}
             for key in [key for key in value if key not in hidden and key not in old]:
                 del value[key]
             value.update(old)
@@ -197,30 +266,28 @@ class _Walk:
     def _attributes(self, path: str, value: Any) -> None:
         names = getattr(value, "__dict__", None)
         if isinstance(names, dict):
-            self._mapping(path, names, hidden=_TENSORS_OF_A_MODULE if isinstance(value, nn.Module) else ())
+            hidden = _TENSORS_OF_A_MODULE if isinstance(value, nn.Module) else ()
+            self._mapping(path, names, hidden=hidden, owner=value)
         kind = type(value)
         if kind not in self.slots:
-            self.slots[kind] = _model_slots(kind)
+            self.slots[kind] = _descriptors(kind)
         if slots := self.slots[kind]:
             self.add(path, lambda: {s.__name__: _slot(s, value) for s in slots})
-            self.follow(path, [_slot(s, value) for s in slots])
+            self.follow(path, [_slot(s, value) for s in slots if _is_slot(s)])
         self.queue.append((kind.__name__, kind))
 
     def _library_object(self, path: str, value: Any) -> bool:
         """Add the state of an object whose attributes do not show it."""
+        if self._random_generator(path, value):
+            return True
         numpy = sys.modules.get("numpy")
-        if isinstance(value, random.Random):
-            self.add(path, value.getstate, value.setstate)
-        elif isinstance(value, torch.Generator):
-            self._generator(path, value.get_state, value.set_state)
+        if isinstance(value, torch.UntypedStorage):
+            self.add(path, value.nbytes, value.resize_)
+        elif isinstance(value, logging.Logger):
+            self._mapping(path, vars(value), hidden=("_cache", "manager"))
         elif numpy is not None and isinstance(value, numpy.ndarray):
             self._compare_memory(path, value.__array_interface__["data"][0], value.nbytes)
             self.add(path, functools.partial(numpy.ndarray.tobytes, value))  # a masked array's own method writes
-        elif numpy is not None and isinstance(value, numpy.random.Generator):
-            bits = value.bit_generator
-            self._generator(path, lambda: bits.state, lambda old: setattr(bits, "state", old))
-        elif numpy is not None and isinstance(value, numpy.random.RandomState):
-            self._generator(path, lambda: value.get_state(legacy=False), value.set_state)
         elif isinstance(value, functools._lru_cache_wrapper):
             self.add(path, lambda: value.cache_info().currsize)
             self.follow(path, (value.__wrapped__,))
@@ -229,10 +296,35 @@ class _Walk:
         elif isinstance(value, CellType):
             self.add(path, lambda: (_contents(value),), lambda old: setattr(value, "cell_contents", old[0]))
             self.follow(path, (_contents(value),))
-        elif isinstance(value, GeneratorType):
+        else:
+            return self._iterator_or_view(path, value)
+        return True
+
+    def _iterator_or_view(self, path: str, value: Any) -> bool:
+        if isinstance(value, GeneratorType | CoroutineType | AsyncGeneratorType):
             self.add(path, lambda: _position(value))
+        elif isinstance(value, MappingProxyType):
+            self.add(path, lambda: dict(value))
+            self.follow(path, dict(value).values())
         elif isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
-            self.add(path, lambda: repr(value.__reduce__()))
+            self.add(path, lambda: _reduced(value))
+        else:
+            return False
+        return True
+
+    def _random_generator(self, path: str, value: Any) -> bool:
+        numpy = sys.modules.get("numpy")
+        if isinstance(value, random.SystemRandom):
+            pass  # each draw calls a function of the operating system, which is observed
+        elif isinstance(value, random.Random):
+            self.add(path, value.getstate, value.setstate)
+        elif isinstance(value, torch.Generator):
+            self._generator(path, value.get_state, value.set_state)
+        elif numpy is not None and isinstance(value, numpy.random.Generator):
+            bits = value.bit_generator
+            self._generator(path, lambda: bits.state, lambda old: setattr(bits, "state", old))
+        elif numpy is not None and isinstance(value, numpy.random.RandomState):
+            self._generator(path, lambda: value.get_state(legacy=False), value.set_state)
         else:
             return False
         return True
@@ -250,23 +342,45 @@ class _Walk:
         variables = vars(module)
         self.add(
             module.__name__,
-            lambda: {k: x for k, x in list(variables.items()) if not issubclass(type(x), _DEFINITIONS)},
+            lambda: {
+                k: x
+                for k, x in list(variables.items())
+                if not issubclass(type(x), _DEFINITIONS) and k != "__warningregistry__"
+            },
             functools.partial(_restore_variables, variables),
         )
-        if is_model_code(getattr(module, "__file__", None) or ""):
-            for name, value in list(variables.items()):
+        followed = is_model_code(getattr(module, "__file__", None) or "")
+        if not followed:
+            found = list(variables.values())
+            kept = [x for x in found if issubclass(type(x), FunctionType | type) and x is not _CHANGED_WHILE_RECORDING]
+            self.add(f"attributes in {module.__name__}", lambda: tuple(tuple(vars(x).values()) for x in kept))
+        if module.__name__ in sys.stdlib_module_names:
+            self.follow(module.__name__, [x for x in list(variables.values()) if type(x) in (list, dict, set, deque)])
+        for name, value in list(variables.items()):
+            if followed or not issubclass(type(value), _CODE):  # `isinstance` would ask the value
                 waiting = self.queue if name in self.names else self.unnamed.setdefault(name, [])
                 waiting.append((f"{path}.{name}", value))
 
     def _class(self, path: str, kind: type) -> None:
+        if type(kind) is not type:
+            self.queue.append((type(kind).__name__, type(kind)))
         for part in kind.__mro__:
-            if not _is_model_class(part) or (part is not kind and id(part) in self.seen):
+            if part is not kind and id(part) in self.seen:
+                continue
+            if not _is_model_class(part):
+                if part.__flags__ & _MUTABLE_CLASS:
+                    self.seen[id(part)] = part
+                    self.add(part.__name__, lambda part=part: dict(vars(part)))  # type: ignore[misc]
                 continue
             self.seen[id(part)] = part
             self.add(part.__name__, lambda part=part: _namespace(part), functools.partial(_restore_namespace, part))  # type: ignore[misc]
+            self._named(part.__name__, part, _OF_A_CLASS)
             for name, value in _namespace(part).items():
                 inner = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
-                waiting = self.queue if name in self.names else self.unnamed.setdefault(name, [])
+                special = name.startswith("__")  # called by expressions, as `x[0]` does, and not by name
+                if special and not _is_of_the_user(part):  # those of libraries lead to most of their code
+                    continue
+                waiting = self.queue if special or name in self.names else self.unnamed.setdefault(name, [])
                 waiting.append((f"{part.__name__}.{name}", inner))
 
     def _function(self, path: str, function: FunctionType) -> None:
@@ -276,12 +390,25 @@ class _Walk:
         self.follow(path, (function.__kwdefaults__ or {}).values())
         self.follow(path, function.__closure__ or ())
         self._mapping(path, function.__dict__)
+        self._named(path, function, _OF_A_FUNCTION)
         variables = function.__globals__
         for name in _names(function.__code__):
             self.names.add(name)
             self.queue.extend(self.unnamed.pop(name, ()))
             if name in variables:
                 self._global(variables, name)
+
+    def _named(self, path: str, value: Any, names: tuple[str, ...]) -> None:
+        """Attributes of a function or class that its namespace does not hold, and its annotations."""
+
+        def restore(old: dict[str, Any]) -> None:
+            for name, x in old.items():
+                setattr(value, name, x)
+
+        self.add(path, lambda: {name: getattr(value, name) for name in names}, restore)
+        annotations = getattr(value, "__annotations__", None)
+        if isinstance(annotations, dict):
+            self.add(f"{path}.__annotations__", lambda: dict(annotations))
 
     def _global(self, variables: dict[str, Any], name: str) -> None:
         key = id(variables) ^ hash(name)
@@ -304,11 +431,13 @@ def _restore_variables(variables: dict[str, Any], old: dict[str, Any]) -> None:
     variables.update(old)
 
 
-def _slot(descriptor: MemberDescriptorType, value: Any) -> Any:
+def _slot(descriptor: MemberDescriptorType | GetSetDescriptorType, value: Any) -> Any:
     try:
-        return descriptor.__get__(value)
-    except AttributeError:
+        held = descriptor.__get__(value)
+    except Exception:  # noqa: BLE001 - an attribute in C may be empty, or not be readable now
         return None
+    # What is computed when it is read may be another object each time.
+    return held if _is_slot(descriptor) or isinstance(held, (*_SCALARS, tuple)) else type(held)
 
 
 def _contents(cell: CellType) -> Any:
@@ -318,13 +447,25 @@ def _contents(cell: CellType) -> Any:
         return None
 
 
-def _position(generator: GeneratorType[Any, Any, Any]) -> tuple[Any, ...]:
-    frame = generator.gi_frame
+def _position(generator: Any) -> tuple[Any, ...]:
+    frame = next(getattr(generator, name) for name in ("gi_frame", "cr_frame", "ag_frame") if hasattr(generator, name))
     return () if frame is None else (frame.f_lasti, *frame.f_locals.values())
 
 
+def _reduced(iterator: Iterator[Any]) -> tuple[Any, ...]:
+    """Where an iterator in C is, with the iterators in it; different at each time if it does not show that."""
+    function, *rest = tuple(iterator.__reduce__())
+    inner = rest[0] if rest else ()
+    if not isinstance(inner, tuple):
+        return (object(),)
+    shown = [x for x in inner if not isinstance(x, Iterator)]
+    if any(isinstance(x, BuiltinFunctionType) and not isinstance(x.__self__, ModuleType) for x in shown):
+        return (object(),)  # a method of an object whose state nothing shows
+    return (function, *map(repr, shown), *(_reduced(x) for x in inner if isinstance(x, Iterator)), *map(repr, rest[1:]))
+
+
 def _namespace(kind: type) -> dict[str, Any]:
-    return {name: value for name, value in vars(kind).items() if not name.startswith("__")}
+    return {name: value for name, value in vars(kind).items() if name not in _NOT_STATE}
 
 
 def _restore_namespace(kind: type, old: dict[str, Any]) -> None:
@@ -336,25 +477,36 @@ def _restore_namespace(kind: type, old: dict[str, Any]) -> None:
 
 
 def _belongs_to_a_library(kind: type) -> bool:
-    held = issubclass(kind, nn.Module | dict | list | torch.Generator | Tensor)  # by a module of torch
+    held = issubclass(kind, nn.Module | dict | list | torch.Generator | Tensor | torch.UntypedStorage | logging.Logger)
     module = vars(kind).get("__module__")  # of an extension type, it may be a descriptor
     return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES and not held
 
 
-def _model_slots(kind: type) -> list[MemberDescriptorType]:
-    """The attributes of an object of a class that its `__dict__` does not hold."""
+def _descriptors(kind: type) -> list[MemberDescriptorType | GetSetDescriptorType]:
+    """The attributes of an object that its `__dict__` does not hold: slots, and those of classes of Python in C."""
+    if issubclass(kind, _DESCRIPTIONS):
+        return []
     return [
         descriptor
         for part in kind.__mro__
-        if _is_model_class(part)
-        for descriptor in vars(part).values()
-        if isinstance(descriptor, MemberDescriptorType)
+        if part is not object and (_is_model_class(part) or part.__module__ in sys.stdlib_module_names)
+        for name, descriptor in vars(part).items()
+        if isinstance(descriptor, MemberDescriptorType | GetSetDescriptorType) and name not in _NOT_STATE
     ]
+
+
+def _is_slot(descriptor: MemberDescriptorType | GetSetDescriptorType) -> bool:
+    """True if an attribute holds an object; another one is computed when it is read."""
+    return isinstance(descriptor, MemberDescriptorType)
 
 
 def _is_model_class(kind: type) -> bool:
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return isinstance(file, str) and is_model_code(file)
+
+
+def _is_of_the_user(kind: type) -> bool:
+    return "site-packages" not in (getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
 
 
 @functools.cache

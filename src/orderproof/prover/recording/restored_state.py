@@ -31,7 +31,9 @@ def restored_state(module: nn.Module, reached: ReachableState | None = None) -> 
             part._buffers = named
         with torch.no_grad():
             for tensor, value in values:
-                if not torch.equal(tensor.detach(), value):
+                if tensor.shape != value.shape:
+                    tensor.data = value
+                elif not torch.equal(tensor.detach(), value):
                     tensor.detach().copy_(value)
 
 

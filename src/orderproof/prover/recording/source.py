@@ -10,7 +10,7 @@ from types import FrameType
 
 import torch
 
-_TORCH = str(Path(torch.__file__).parent)
+TORCH_FOLDER = str(Path(torch.__file__).parent)
 _PACKAGE = Path(__file__).parents[2]
 _OURS = tuple(f"{_PACKAGE / folder}/" for folder in ("prover", "models"))  # blocks and encodings are parts of a model
 _RECORDING = str(Path(__file__).with_name("recording.py"))
@@ -22,7 +22,7 @@ Line = tuple[str, str, int]  # file, function and number: equal code objects may
 @cache
 def is_model_code(filename: str) -> bool:
     """True if a source file belongs neither to torch, nor to Python, nor to the prover and the loading of models."""
-    if filename.startswith((_TORCH, *_OURS)) or not Path(filename).exists():
+    if filename.startswith((TORCH_FOLDER, *_OURS)) or not Path(filename).exists():
         return False
     return "site-packages" in Path(filename).parts or not filename.startswith(_PYTHON)
 
