@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
-from torch.fx import Graph, GraphModule, Node
+from torch import Tensor, nn
+from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
 from orderproof.errors import CaptureError
@@ -19,7 +19,7 @@ from orderproof.prover.recording.token_branches import TokenBranch
 class CapturedGraph:
     """A recorded graph with its stored tensors and the names of its inputs and outputs."""
 
-    module: GraphModule
+    graph: Graph
     inputs: tuple[Node, ...]  # one placeholder for each tensor input
     outputs: dict[str, Node]  # output name -> node
     state: dict[str, str]  # placeholder name -> qualified name of a parameter, buffer or constant tensor
@@ -36,6 +36,7 @@ class CapturedGraph:
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
     exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
+    attributes: nn.Module | None = None  # holds the tensors that nodes of an exported graph get by name
     float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
     _wide: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
@@ -48,20 +49,14 @@ class CapturedGraph:
             self._wide[name] = value.double() if value.is_floating_point() else value
         return self._wide[name]
 
-    @property
-    def graph(self) -> Graph:
-        """The graph to analyze."""
-        return self.module.graph
-
     def copy(self) -> CapturedGraph:
         """A copy whose graph can be edited."""
         mapping: dict[Node, Node] = {}
         graph = Graph()
         output = graph.graph_copy(self.graph, mapping)
         graph.output(output)
-        module = GraphModule(self.module, graph)
         return CapturedGraph(
-            module=module,
+            graph=graph,
             inputs=tuple(mapping[n] for n in self.inputs),
             outputs={name: mapping[n] for name, n in self.outputs.items()},
             state=self.state,
@@ -73,6 +68,7 @@ class CapturedGraph:
             outside=self.outside,
             assumptions=self.assumptions,
             branches=self.branches,
+            attributes=self.attributes,
             branch_values=self.branch_values,
             uniform=self.uniform,
             without=self.without,

@@ -169,8 +169,10 @@ def export(
         if qualified not in real and isinstance(stored, Tensor) and not stored.is_meta:
             real[qualified] = stored.detach()
     outputs = _output_nodes(program, names)
-    graph_module = program.graph_module
-    return CapturedGraph(graph_module, tuple(input_nodes), outputs, state, frozenset(parameters), real, read=read)
+    made = program.graph_module
+    return CapturedGraph(
+        made.graph, tuple(input_nodes), outputs, state, frozenset(parameters), real, read=read, attributes=made
+    )
 
 
 def _decompose(program: Any) -> Any:

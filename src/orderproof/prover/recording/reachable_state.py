@@ -17,7 +17,7 @@ import pickle
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -82,6 +82,8 @@ class State:
         now = self.read()
         if not isinstance(self.before, dict):
             return not _same(self.before, now)
+        if not now:
+            return bool(self.before)
         return now.keys() != self.before.keys() or not all(
             map(_same, self.before.values(), [now[key] for key in self.before])
         )
@@ -240,13 +242,15 @@ class _Walk:
                 self.shared_memory.append(path)
                 return
 
-    def _mapping(
-        self, path: str, value: MutableMapping[Any, Any], *, hidden: tuple[str, ...] = (), owner: Any = None
-    ) -> None:
+    def _mapping(self, path: str, value: dict[Any, Any], *, hidden: tuple[str, ...] = (), owner: Any = None) -> None:
         """The items of a mapping; with an ``owner``, they are its attributes, and its class belongs to them."""
 
         def read() -> dict[Any, Any]:
-            found = {key: x for key, x in list(value.items()) if key not in hidden}
+            if owner is None and not dict.__len__(value):
+                return {}
+            found = dict(dict.items(value))
+            for key in hidden:
+                found.pop(key, None)
             if owner is not None:
                 found["__class__"] = type(owner)
             return found

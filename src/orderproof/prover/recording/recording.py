@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, Node
 
 from orderproof.errors import CaptureError, first_line
 from orderproof.positions import without_value_checks
@@ -336,7 +336,7 @@ class Recording:
         custom = custom_calls(self.graph)
         self.erase_unused(inputs)
         return CapturedGraph(
-            GraphModule(nn.Module(), self.graph),
+            self.graph,
             tuple(inputs),
             outputs,
             self.state,

@@ -86,7 +86,8 @@ def recorded(module: Machine) -> CapturedGraph:
     made.graph.eliminate_dead_code()
     results = next(n for n in made.graph.nodes if n.op == "output").args[0]
     return CapturedGraph(
-        module=made,
+        graph=made.graph,
+        attributes=made,
         inputs=(start,),
         outputs={f"output.{k}": n for k, n in enumerate(dict.fromkeys(results)) if n is not start},
         state=state,
