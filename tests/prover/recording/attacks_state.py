@@ -27,6 +27,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -118,6 +119,13 @@ async def counted() -> AsyncIterator[int]:
 def one_more(kept: Any, name: str = "n") -> int:
     setattr(kept, name, getattr(kept, name, 0) + 1)
     return int(getattr(kept, name))
+
+
+def filtered_by_an_import(_: Any) -> int:
+    import warnings as imported
+
+    imported.filters.append(("ignore", None, Warning, None, 0))  # type: ignore[attr-defined]
+    return len(imported.filters)
 
 
 def longer(kept: Any, name: str = "__doc__") -> int:
@@ -297,6 +305,8 @@ STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {
     "size of a storage": (lambda: torch.UntypedStorage(1), resized),
     "size of a tensor": (lambda: [torch.zeros(1)], grown),
     "filters of warnings": (nothing, filtered),
+    "module that a function imports": (nothing, filtered_by_an_import),
+    "attribute of an array": (lambda: np.ma.zeros(3), one_more),
 }
 
 

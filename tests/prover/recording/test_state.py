@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.prover.export.capture import capture
+from orderproof.prover.recording import reachable_state as reachable_state_of
 from orderproof.prover.recording.reachable_state import reachable_state, shared_walks
 from orderproof.prover.recording.restored_state import restored_state
 from tests.prover.recording.attacks_state import IN_C, LOGGER, STATE, enlarged
@@ -151,3 +152,14 @@ def test_a_module_that_holds_a_known_one_continues_its_walk() -> None:
         inner.kept()
         assert not {id(state) for state in reachable_state(outer).states} & {id(state) for state in first.states}
     assert not {id(state) for state in reachable_state(outer).states} & {id(state) for state in second.states}
+
+
+@pytest.mark.parametrize("name", [*STATE, *IN_C])
+def test_what_uses_the_model_is_not_reached(name: str) -> None:
+    with shared_walks():
+        found = reachable_state(Counts(*(STATE | IN_C)[name]))
+        walk = reachable_state_of._shared[0]
+        assert walk is not None
+        reached = {type(x).__module__.partition(".")[0] for x in walk.seen.values()}
+    assert found.complete
+    assert not reached & {"_pytest", "pytest", "xdist", "execnet", "pluggy"}

@@ -9,6 +9,7 @@ code of the model, and copies the contents of each mutable object that it meets,
 from __future__ import annotations
 
 import array
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -39,7 +40,7 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +52,7 @@ MAX_OBJECTS = 20_000
 _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and restores them itself
 _SCALARS = (int, float, complex, str, bytes, bool)
 _LEAVES = (*_SCALARS, type(None), torch.dtype, torch.device, torch.Size)
+_TABLES = (list, dict, set, deque)
 _CODE = (type, FunctionType, BuiltinFunctionType)
 _DEFINITIONS = (ModuleType, type, FunctionType, BuiltinFunctionType)  # importing one of them is no state
 _DESCRIPTIONS = (  # never change
@@ -156,12 +158,19 @@ def _same(first: Any, second: Any) -> bool:
 _shared: list[_Walk | None] = []  # the last walk, in a block of `shared_walks`
 
 
+class _Shown(NamedTuple):
+    """A part of a library, or of what uses the model: it is compared, and neither restored nor followed."""
+
+    part: Any
+
+
 class _Walk:
     def __init__(self, parameters: list[Tensor]) -> None:
         self.parameters = parameters
         self.states: list[State] = []
         self.shared_memory: list[str] = []
         self.functions_of_c: list[str] = []
+        self.shown: dict[int, Any] = {}
         self.seen: dict[int, Any] = {}  # keeps each object alive, so that no id is used twice
         self.queue: deque[tuple[str, Any]] = deque()
         self.names: set[str] = {"forward"}  # those that the code met so far uses
@@ -184,6 +193,9 @@ class _Walk:
         self.queue.extend((path, value) for value in values)
 
     def visit(self, path: str, value: Any) -> None:
+        if isinstance(value, _Shown):
+            self._part_of_a_library(path, value.part)
+            return
         if type(value) in _LEAVES or id(value) in self.seen or _belongs_to_a_library(type(value)):
             return
         if value is sys.modules:  # an import stays: a module that is taken away would be loaded twice
@@ -288,10 +300,12 @@ class _Walk:
         if isinstance(value, torch.UntypedStorage):
             self.add(path, value.nbytes, value.resize_)
         elif isinstance(value, logging.Logger):
-            self._mapping(path, vars(value), hidden=("_cache", "manager"))
+            self._logger(path, value)
         elif numpy is not None and isinstance(value, numpy.ndarray):
             self._compare_memory(path, value.__array_interface__["data"][0], value.nbytes)
             self.add(path, functools.partial(numpy.ndarray.tobytes, value))  # a masked array's own method writes
+            if type(value) is not numpy.ndarray:
+                self._mapping(path, getattr(value, "__dict__", {}))
         elif isinstance(value, functools._lru_cache_wrapper):
             self.add(path, lambda: value.cache_info().currsize)
             self.follow(path, (value.__wrapped__,))
@@ -303,6 +317,12 @@ class _Walk:
         else:
             return self._iterator_or_view(path, value)
         return True
+
+    def _logger(self, path: str, logger: logging.Logger) -> None:
+        """Its level and attributes; its handlers belong to what uses the model."""
+        self._mapping(path, vars(logger), hidden=("_cache", "manager", "parent", "handlers"))
+        self.add(f"{path}.handlers", lambda: tuple(map(id, logger.handlers)))
+        self.follow(f"{path}.handlers", map(_Shown, logger.handlers))
 
     def _iterator_or_view(self, path: str, value: Any) -> bool:
         if isinstance(value, GeneratorType | CoroutineType | AsyncGeneratorType):
@@ -344,26 +364,49 @@ class _Walk:
         if module.__name__.partition(".")[0] in _CHANGED_BY_RECORDINGS:
             return
         variables = vars(module)
-        self.add(
-            module.__name__,
-            lambda: {
-                k: x
-                for k, x in list(variables.items())
-                if not issubclass(type(x), _DEFINITIONS) and k != "__warningregistry__"
-            },
-            functools.partial(_restore_variables, variables),
-        )
-        followed = is_model_code(getattr(module, "__file__", None) or "")
-        if not followed:
-            found = list(variables.values())
-            kept = [x for x in found if issubclass(type(x), FunctionType | type) and x is not _CHANGED_WHILE_RECORDING]
-            self.add(f"attributes in {module.__name__}", lambda: tuple(tuple(vars(x).values()) for x in kept))
-        if module.__name__ in sys.stdlib_module_names:
-            self.follow(module.__name__, [x for x in list(variables.values()) if type(x) in (list, dict, set, deque)])
+        self.add(module.__name__, lambda: _values(variables), functools.partial(_restore_variables, variables))
+        if not is_model_code(getattr(module, "__file__", None) or ""):
+            self._parts_of_a_library(module)
+            return
         for name, value in list(variables.items()):
-            if followed or not issubclass(type(value), _CODE):  # `isinstance` would ask the value
-                waiting = self.queue if name in self.names else self.unnamed.setdefault(name, [])
-                waiting.append((f"{path}.{name}", value))
+            waiting = self.queue if name in self.names else self.unnamed.setdefault(name, [])
+            waiting.append((f"{path}.{name}", value))
+
+    def _parts_of_a_library(self, module: ModuleType) -> None:
+        """The attributes of functions and classes of a module, tables of Python, and what the model names."""
+        variables = list(vars(module).items())
+        kept = [
+            x for _, x in variables if issubclass(type(x), FunctionType | type) and x is not _CHANGED_WHILE_RECORDING
+        ]
+        self.add(f"attributes in {module.__name__}", lambda: tuple(tuple(vars(x).values()) for x in kept))
+        of_python = module.__name__ in sys.stdlib_module_names
+        for name, value in variables:
+            kind = type(value)  # `isinstance` would ask the value
+            if issubclass(kind, _CODE) or kind in _LEAVES:
+                continue
+            called = name in self.names or (of_python and kind in _TABLES)
+            waiting = self.queue if called else self.unnamed.setdefault(name, [])
+            waiting.append((f"{module.__name__}.{name}", _Shown(value)))
+
+    def _part_of_a_library(self, path: str, part: Any) -> None:
+        if id(part) in self.shown or part is sys.modules or _belongs_to(type(part), _CHANGED_BY_RECORDINGS):
+            return
+        self.shown[id(part)] = part
+        if issubclass(type(part), ModuleType):
+            if id(part) not in self.seen and part.__name__.partition(".")[0] not in _CHANGED_BY_RECORDINGS:
+                variables = vars(part)
+                self.add(part.__name__, lambda: _values(variables))
+                self._parts_of_a_library(part)
+        elif type(part) is dict:
+            self.add(path, lambda: dict(part))
+        elif type(part) in _TABLES:
+            self.add(path, lambda: tuple(map(id, part)))
+        else:
+            with contextlib.suppress(AttributeError):
+                names = object.__getattribute__(part, "__dict__")
+                self.add(path, lambda: dict(names))
+            if _is_model_class(type(part)) and _is_of_the_user(type(part)):
+                self.add(type(part).__name__, lambda: _namespace(type(part)))
 
     def _class(self, path: str, kind: type) -> None:
         if type(kind) is not type:
@@ -401,6 +444,8 @@ class _Walk:
             self.queue.extend(self.unnamed.pop(name, ()))
             if name in variables:
                 self._global(variables, name)
+            elif name in sys.stdlib_module_names and name in sys.modules:  # imported by the function itself
+                self.queue.append((name, _Shown(sys.modules[name])))
 
     def _named(self, path: str, value: Any, names: tuple[str, ...]) -> None:
         """Attributes of a function or class that its namespace does not hold, and its annotations."""
@@ -422,6 +467,15 @@ class _Walk:
         path = f"global {name}"
         self.add(path, lambda: (variables.get(name),), lambda old: variables.__setitem__(name, old[0]))
         self.queue.append((path, variables[name]))
+
+
+def _values(variables: dict[str, Any]) -> dict[str, Any]:
+    """The variables of a module but for what it defines or imports, and the warnings that were shown once."""
+    return {
+        name: x
+        for name, x in list(variables.items())
+        if not issubclass(type(x), _DEFINITIONS) and name != "__warningregistry__"
+    }
 
 
 def _refill(value: Any, old: tuple[Any, ...]) -> None:
@@ -480,10 +534,14 @@ def _restore_namespace(kind: type, old: dict[str, Any]) -> None:
             setattr(kind, name, value)
 
 
+def _belongs_to(kind: type, libraries: tuple[str, ...]) -> bool:
+    module = vars(kind).get("__module__")  # of an extension type, it may be a descriptor
+    return isinstance(module, str) and module.partition(".")[0] in libraries
+
+
 def _belongs_to_a_library(kind: type) -> bool:
     held = issubclass(kind, nn.Module | dict | list | torch.Generator | Tensor | torch.UntypedStorage | logging.Logger)
-    module = vars(kind).get("__module__")  # of an extension type, it may be a descriptor
-    return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES and not held
+    return _belongs_to(kind, _LIBRARIES) and not held
 
 
 def _descriptors(kind: type) -> list[MemberDescriptorType | GetSetDescriptorType]:
