@@ -61,7 +61,9 @@ _DESCRIPTIONS = (  # never change
 )  # fmt: skip
 _CHANGED_WHILE_RECORDING = torch.SymInt  # whose text would fix a size
 _CHANGED_BY_RECORDINGS = ("orderproof", "sympy", "mpmath")  # sympy registers the numbers of torch's open sizes
-_LIBRARIES = (*_CHANGED_BY_RECORDINGS, "logging", "importlib")  # hold no state of the model
+_CALLERS = ("_pytest", "pytest", "pluggy", "xdist", "execnet", "IPython", "ipykernel")  # run the code of a model
+_NOT_COMPARED = (*_CHANGED_BY_RECORDINGS, *_CALLERS)
+_LIBRARIES = (*_NOT_COMPARED, "logging", "importlib")  # hold no state of the model
 _OF_A_FUNCTION = ("__code__", "__defaults__", "__kwdefaults__", "__name__", "__qualname__", "__doc__", "__module__")
 _OF_A_CLASS = ("__name__", "__qualname__", "__bases__")
 _MUTABLE_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that Python made
@@ -361,7 +363,7 @@ class _Walk:
 
     def _module(self, path: str, module: ModuleType) -> None:
         """The variables of a Python module: by value in a library, followed in the code of a model."""
-        if module.__name__.partition(".")[0] in _CHANGED_BY_RECORDINGS:
+        if module.__name__.partition(".")[0] in _NOT_COMPARED:
             return
         variables = vars(module)
         self.add(module.__name__, lambda: _values(variables), functools.partial(_restore_variables, variables))
@@ -389,11 +391,11 @@ class _Walk:
             waiting.append((f"{module.__name__}.{name}", _Shown(value)))
 
     def _part_of_a_library(self, path: str, part: Any) -> None:
-        if id(part) in self.shown or part is sys.modules or _belongs_to(type(part), _CHANGED_BY_RECORDINGS):
+        if id(part) in self.shown or part is sys.modules or _belongs_to(type(part), _NOT_COMPARED):
             return
         self.shown[id(part)] = part
         if issubclass(type(part), ModuleType):
-            if id(part) not in self.seen and part.__name__.partition(".")[0] not in _CHANGED_BY_RECORDINGS:
+            if id(part) not in self.seen and part.__name__.partition(".")[0] not in _NOT_COMPARED:
                 variables = vars(part)
                 self.add(part.__name__, lambda: _values(variables))
                 self._parts_of_a_library(part)
