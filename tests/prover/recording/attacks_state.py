@@ -325,6 +325,11 @@ def acquired(kept: Any) -> int:
     return int(repr(kept).partition("count=")[2].partition(" ")[0] or 0)
 
 
+def in_the_global_context(_: Any) -> int:
+    decimal.getcontext().prec += 1
+    return decimal.getcontext().prec
+
+
 def compressed(kept: Any) -> int:
     kept.compress(b"abcdefgh" * 50)
     return len(kept.copy().flush())
@@ -345,6 +350,7 @@ IN_C: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {
     "hash": (hashlib.sha1, hashed),
     "lock": (threading.RLock, acquired),
     "compression": (zlib.compressobj, compressed),
+    "global precision of decimal numbers": (nothing, in_the_global_context),
     "limit of a module in C": (nothing, in_the_size_of_fields),
     "recursion limit": (nothing, deeper),
     "interval between threads": (nothing, switched),

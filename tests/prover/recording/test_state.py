@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import csv
+import decimal
 import logging
 import sys
 import warnings
@@ -61,7 +62,9 @@ def _settings() -> Iterator[None]:
         torch._tensor_str.PRINT_OPTS.precision,
         warnings.filters[:],
     )
+    decimals = decimal.getcontext().copy()
     yield
+    decimal.setcontext(decimals)
     LOGGER.setLevel(level)
     sys.setrecursionlimit(limit)
     sys.setswitchinterval(interval)

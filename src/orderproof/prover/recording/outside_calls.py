@@ -38,7 +38,7 @@ _OF_PYTHON = {"fspath", "getpid", "close", "write", "flush"}  # no answer that c
 _OF_THE_PROGRAM = frozenset({
     "builtins", "math", "cmath", "_operator", "itertools", "functools", "_functools", "collections", "_collections",
     "_collections_abc", "_abc", "_contextvars", "contextvars", "_struct", "_heapq", "_bisect", "_string", "re", "_sre",
-    "_random", "random", "_weakref", "weakref", "array", "types", "enum", "typing", "_typing", "decimal", "fractions",
+    "_random", "random", "_weakref", "weakref", "array", "types", "enum", "typing", "_typing", "fractions",
     "numbers", "unicodedata", "binascii", "_json", "_warnings", "_ast", "_opcode", "_codecs", "copyreg", "copy",
 })  # fmt: skip
 _PACKAGES_OF_THE_PROGRAM = ("torch", "numpy", "pybind11_builtins")

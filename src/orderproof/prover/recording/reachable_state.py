@@ -67,6 +67,7 @@ _LIBRARIES = (*_NOT_COMPARED, "logging", "importlib")  # hold no state of the mo
 _OF_A_FUNCTION = ("__code__", "__defaults__", "__kwdefaults__", "__name__", "__qualname__", "__doc__", "__module__")
 _OF_A_CLASS = ("__name__", "__qualname__", "__bases__")
 _MUTABLE_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that Python made
+_SHOWN_ONCE = "__warningregistry__"
 _NOT_STATE = ("__dict__", "__weakref__", "__annotations__")
 _FUNCTION_OF_C = ctypes._CFuncPtr  # type: ignore[attr-defined]
 _MISSING = object()
@@ -474,9 +475,7 @@ class _Walk:
 def _values(variables: dict[str, Any]) -> dict[str, Any]:
     """The variables of a module but for what it defines or imports, and the warnings that were shown once."""
     return {
-        name: x
-        for name, x in list(variables.items())
-        if not issubclass(type(x), _DEFINITIONS) and name != "__warningregistry__"
+        name: x for name, x in list(variables.items()) if not issubclass(type(x), _DEFINITIONS) and name != _SHOWN_ONCE
     }
 
 
@@ -486,7 +485,7 @@ def _refill(value: Any, old: tuple[Any, ...]) -> None:
 
 
 def _restore_variables(variables: dict[str, Any], old: dict[str, Any]) -> None:
-    for name in [k for k, x in variables.items() if k not in old and not isinstance(x, _DEFINITIONS)]:
+    for name in _values(variables).keys() - old.keys():
         del variables[name]
     variables.update(old)
 
