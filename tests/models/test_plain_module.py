@@ -159,6 +159,20 @@ def test_no_module_or_no_tensor_is_refused():
         from_module(nn.Identity(), ())
 
 
+def test_module_or_input_on_another_device_is_refused() -> None:
+    line = (
+        "Linear: expected parameters, buffers and inputs on the CPU, where audits run; got some on meta; audit a copy"
+    )
+    for module, inputs in (
+        (nn.Linear(4, 4, device="meta"), torch.randn(2, 7, 4)),
+        (nn.Linear(4, 4), torch.randn(2, 7, 4, device="meta")),
+        (nn.Linear(4, 4), {"input": torch.randn(2, 7, 4, device="meta")}),
+        (nn.Linear(4, 4, device="meta"), None),
+    ):
+        with pytest.raises(SubjectError, match=line):
+            from_module(module, inputs)
+
+
 def test_a_transformers_model_needs_no_examples():
     transformers = pytest.importorskip("transformers")
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}

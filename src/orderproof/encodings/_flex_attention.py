@@ -18,6 +18,8 @@ from torch.nn.attention.flex_attention import flex_attention
 from orderproof.encodings._encoding import ScoreMod
 from orderproof.errors import UsageError
 
+_LEAST_WIDTH = 16  # of torch's compiled kernel
+
 
 def flex_attention_with_bias(
     q: Tensor,
@@ -32,6 +34,10 @@ def flex_attention_with_bias(
     """Attention with a bias matrix or a score function, where ``visible`` is True."""
     if q.device.type == "cpu" and torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
         raise UsageError("backend: 'flex' has no gradient on the CPU; use 'sdpa', or call under torch.no_grad()")
+    if q.is_cuda and (width := min(q.shape[-1], v.shape[-1])) < _LEAST_WIDTH:
+        raise UsageError(
+            f"backend: 'flex' on a GPU takes heads of at least {_LEAST_WIDTH} features, got {width}; use 'sdpa'"
+        )
 
     def modify(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         if score_mod is not None:

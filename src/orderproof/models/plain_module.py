@@ -87,6 +87,7 @@ def from_module(
         raise SubjectError(f"a subject must be a torch.nn.Module; got {type(module).__name__}")
     name = name or type(module).__name__
     layout = Layout(token_axis, outputs, together, mask, position_ids)
+    _check_device(module, inputs, name)
     module.eval()
     if inputs is None and _is_pretrained(module):
         refuse_layout(name, layout, "a model of transformers, whose axes are known")
@@ -164,6 +165,20 @@ def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Mod
     if not tensors:
         raise SubjectError(f"{name}: no tensor among the example inputs; {EXAMPLE_INPUTS_HINT}")
     return call, tensors
+
+
+def _check_device(module: nn.Module, inputs: Inputs | None, name: str) -> None:
+    """Refuse tensors that are not on the CPU, where audits run."""
+    if isinstance(inputs, Mapping):
+        given = tuple(inputs.values())
+    else:
+        given = (inputs,) if inputs is None or isinstance(inputs, Tensor) else tuple(inputs)
+    tensors = (*module.parameters(), *module.buffers(), *(x for x in given if isinstance(x, Tensor)))
+    if devices := sorted({str(x.device) for x in tensors} - {"cpu"}):
+        raise SubjectError(
+            f"{name}: expected parameters, buffers and inputs on the CPU, where audits run; got some on "
+            f"{devices[0]}; audit a copy: copy.deepcopy(model).cpu()"
+        )
 
 
 def _check_keywords(module: nn.Module, inputs: Mapping[str, Any], name: str) -> None:

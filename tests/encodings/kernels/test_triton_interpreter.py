@@ -26,15 +26,16 @@ import itertools
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from orderproof.encodings.kernels._rotary_triton import _turn_block as turn
+from orderproof.encodings.kernels._rotary_triton import _rotary_kernel as rotary
 
 fixed = dict(PAIRS=48, COLUMNS=64, TOKENS=16, EACH=4, x_feature=1, out_feature=1)
-for dtype, interleaved, back, rest in itertools.product(("fp32", "bf16", "fp16"), (False, True), (False, True), (0, 5)):
-    constants = fixed | dict(INTERLEAVED=interleaved, BACK=back, REST=rest, REST_COLUMNS=8 if rest else 1)
+flags = (False, True)
+for dtype, interleaved, inverse, rest in itertools.product(("fp32", "bf16", "fp16"), flags, flags, (0, 5)):
+    constants = fixed | dict(INTERLEAVED=interleaved, INVERSE=inverse, REST=rest, REST_COLUMNS=8 if rest else 1)
     kinds = dict(out="*" + dtype, x="*" + dtype, cos="*fp32", sin="*fp32")
     kinds |= dict.fromkeys(constants, "constexpr") | dict(x_row="i64")
-    signature = {name: kinds.get(name, "i32") for name in turn.arg_names}
-    source = ASTSource(turn, signature, constexprs=constants)
+    signature = {name: kinds.get(name, "i32") for name in rotary.arg_names}
+    source = ASTSource(rotary, signature, constexprs=constants)
     made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False})
     assert "fma" not in made.asm["ptx"]
     assert (dtype == "bf16") == ("cvt.rn.bf16" in made.asm["ptx"])
