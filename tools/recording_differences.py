@@ -52,9 +52,9 @@ def _difference(captured: CapturedGraph, subject: Subject, inputs: tuple[Any, ..
     replaced = captured.patched_because or captured.exported_because
     patches = subject.export_context if replaced else nullcontext
     with torch.no_grad(), patches(), seeded_random(0):  # some models draw random numbers in eval mode
-        eager = leaves_by_name(subject.module(*inputs))
+        eager = leaves_by_name(subject.module(*(x.clone() for x in inputs)))  # some models write to their inputs
     with seeded_random(0):
-        found = execute(captured, inputs)
+        found = execute(captured, tuple(x.clone() for x in inputs))
     return max((relative_difference(value, eager[name]) for name, value in found.items() if name in eager), default=0.0)
 
 
