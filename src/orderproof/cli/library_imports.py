@@ -22,7 +22,7 @@ _SOLVER = "scipy.optimize"
 def spare_imports() -> None:
     """From now on import transformers at lower cost."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder({_LISTS: _remember_all_folders, _LOSSES: _import_solver_when_called}))
+        sys.meta_path.insert(0, _Finder({_LISTS: _list_folders_faster, _LOSSES: _import_solver_when_called}))
 
 
 class _Finder:
@@ -44,12 +44,19 @@ class _Finder:
         return spec
 
 
-def _remember_all_folders(execute: Callable[[], None], module: ModuleType) -> None:
-    """Transformers lists the classes in 500 folders twice, and remembers only 128 of them from the first time."""
+def _list_folders_faster(execute: Callable[[], None], module: ModuleType) -> None:
+    """Transformers lists the classes in 500 folders twice, and remembers only 128 of them from the first time.
+
+    It also looks at each line of each file for the list of exported names, which is at the end.
+    """
     execute()
-    listed: Any = getattr(module, "create_import_structure_from_path", None)
+    names = vars(module)
+    listed: Any = names.get("create_import_structure_from_path")
+    exported = names.get("fetch__all__")
     if hasattr(listed, "__wrapped__"):
-        vars(module)["create_import_structure_from_path"] = functools.cache(listed.__wrapped__)
+        names["create_import_structure_from_path"] = functools.cache(listed.__wrapped__)
+    if exported is not None:
+        names["fetch__all__"] = lambda text: exported(text[max(text.find("\n__all__"), 0) :].removeprefix("\n"))
 
 
 def _import_solver_when_called(execute: Callable[[], None], _module: ModuleType) -> None:

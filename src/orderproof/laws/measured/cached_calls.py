@@ -13,6 +13,7 @@ from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.errors import OutputShapeError
 from orderproof.laws.measured.model_state import PristineModel
 from orderproof.prover.execution import relative_difference
+from orderproof.weight_bits import weight_bits
 
 T = TypeVar("T")
 
@@ -34,6 +35,8 @@ class CachedCalls:
         self._memo: dict[str, Any] = {}
         self._first: PristineModel | None = None
         self._changed_models: dict[tuple[str, ...], dict[str, tuple[ModelAdapter, PristineModel]]] = {}
+        self._loaded: dict[torch.dtype, CachedCalls] = {}
+        self._used: dict[Any, list[dict[str, int]]] = {}  # keys of the two above, with the weights as they were made
         self._origin: tuple[CachedCalls, tuple[str, ...]] | None = None
         self.watches_state = False  # of the model and of the copies that laws make of it from then on
         self.draws_random_numbers: bool | None = None  # None if it has not been tried
@@ -151,7 +154,7 @@ class CachedCalls:
         """True if the model, and each copy that a law made of it, is as before its first call; False if not known."""
         if self._first is None or not self._first.is_state_of(self.adapter.module):
             return False
-        copies = (*vars(self).get("attention_backends", {}).values(), *self._memo.values())
+        copies = (*vars(self).get("attention_backends", {}).values(), *self._loaded.values(), *self._memo.values())
         return all(x.is_in_first_state() for x in copies if isinstance(x, CachedCalls))
 
     def as_before_the_first_call(self, *, own: bool = False) -> CachedCalls | None:
@@ -197,6 +200,7 @@ class CachedCalls:
             origin._changed_models[path] = {
                 name: (each, PristineModel(each.module, is_own=each.module is not own)) for name, each in make()
             }
+        origin._note_use(path)
         copies = {}
         for name, (adapter, model) in origin._changed_models[path].items():
             copies[name] = self.for_adapter(adapter.with_module(model.shared()), double=double)
@@ -220,19 +224,36 @@ class CachedCalls:
         """The same model as its library loads it in this dtype."""
         if self.base is not None:
             return self.base.loaded_in(dtype).at_length(self.default_length)
-        return self.memoize(
-            f"loaded: {dtype}",
-            lambda: self._watched(CachedCalls(self.adapter.loaded_in(dtype), self.seed, floats=dtype)),
-        )
+        if dtype not in self._loaded:
+            self._loaded[dtype] = CachedCalls(self.adapter.loaded_in(dtype), self.seed, floats=dtype)
+            self._loaded[dtype].remember_first_state()
+        self._note_use(dtype)
+        return self._loaded[dtype]
 
     def free_models(self) -> None:
-        """Free the models that a law built; each is as large as the model, and few laws need the same one."""
+        """Free the models that a law built; each is as large as the model, and few laws need the same one.
+
+        Copies in another dtype that the law used, and left as they were, are kept for the next one.
+        """
+        kept = {key for key, weights in self._used.items() if self._weights_of(key) == weights}
         self._memo.clear()
-        self._changed_models.clear()
+        self._loaded = {key: x for key, x in self._loaded.items() if key in kept and x.is_in_first_state()}
+        self._changed_models = {key: x for key, x in self._changed_models.items() if key in kept}
+        self._used.clear()
         for name in ("attention_backends", "float64"):
             vars(self).pop(name, None)
-        for calls in self._by_length.values():
+        for calls in (*self._by_length.values(), *self._loaded.values()):
             calls.free_models()
+
+    def _note_use(self, key: torch.dtype | tuple[str, ...]) -> None:
+        """Note that a law uses this copy; the copies that laws make on other attention backends are not noted."""
+        if key not in self._used and (isinstance(key, torch.dtype) or key == ("float64",)):
+            self._used[key] = self._weights_of(key)
+
+    def _weights_of(self, key: torch.dtype | tuple[str, ...]) -> list[dict[str, int]]:
+        if isinstance(key, torch.dtype):
+            return [weight_bits(self._loaded[key].adapter.module)]
+        return [weight_bits(each.module) for each, _ in self._changed_models[key].values()]
 
     def for_adapter(
         self, adapter: ModelAdapter, *, double: bool = False, first: PristineModel | None = None

@@ -9,7 +9,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from orderproof.models.weight_bits import weight_bits
+from orderproof.weight_bits import weight_bits
 
 
 class SavedCheckpoint:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from orderproof.models.weight_bits import weight_bits
+from orderproof.weight_bits import weight_bits
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.complex64, torch.int64, torch.bool)
 LAYOUTS = {
