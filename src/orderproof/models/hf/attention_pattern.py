@@ -14,17 +14,16 @@ chunked_overlay.
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from orderproof.adapter import AttentionPattern
+from orderproof.models.hf.class_source import class_source
 from orderproof.models.hf.context_spans import context_spans
 
 FULL_ATTENTION = "full_attention"
@@ -104,7 +103,7 @@ def other_token_mixing(model: nn.Module, config: Any) -> str:
             return f"a convolution of kernel size {max(part.kernel_size)}"
         if _NON_ATTENTION_CLASSES.search(part_class.__name__):
             return f"the class name {part_class.__name__}"
-        if _CUSTOM_MASK_SOURCE.search(_class_source(part_class)):
+        if _CUSTOM_MASK_SOURCE.search(_source_in_library(part_class)):
             return f"the mask in the source of {part_class.__name__}"
     return ""
 
@@ -130,6 +129,5 @@ def causal_padding_mask(real: Tensor) -> Tensor:
     return torch.zeros(visible.shape).masked_fill(~visible, torch.finfo(torch.float32).min)
 
 
-@cache
-def _class_source(part_class: Any) -> str:
-    return inspect.getsource(part_class) if part_class.__module__.startswith("transformers.models") else ""
+def _source_in_library(part_class: Any) -> str:
+    return class_source(part_class) if part_class.__module__.startswith("transformers.models") else ""

@@ -10,6 +10,7 @@ import inspect
 import re
 from typing import Any
 
+from orderproof.models.hf.class_source import class_source
 from orderproof.models.vision.patch_embedding import FLATTENED_PATCHES, PIXEL_ARGUMENTS
 from orderproof.models.vision.patch_grid import takes_patch_grid
 
@@ -58,7 +59,7 @@ def source_builds_causal_mask(model: Any) -> bool:
     sources = ""
     for part in model.modules():
         classes = [each for each in type(part).__mro__ if "transformers.models" in each.__module__]
-        source = _CROSS_ATTENTION_MASK.sub("", "".join(inspect.getsource(each) for each in classes))
+        source = _CROSS_ATTENTION_MASK.sub("", "".join(map(class_source, classes)))
         sources += source
         causal = re.search(r"(causal|recurrent_attention)_mask\(", source) is not None
         if causal or "bidirectional_mask(" in source:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from operator import is_
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
@@ -87,11 +88,10 @@ class State:
         now = self.read()
         if not isinstance(self.before, dict):
             return not _same(self.before, now)
-        if not now:
-            return bool(self.before)
-        return now.keys() != self.before.keys() or not all(
-            map(_same, self.before.values(), [now[key] for key in self.before])
-        )
+        if now.keys() != self.before.keys():
+            return True
+        own = [now[key] for key in self.before]
+        return not (all(map(is_, self.before.values(), own)) or all(map(_same, self.before.values(), own)))
 
     def changes(self) -> list[str]:
         """The names of what differs from `before`; it is restored where that is possible."""
@@ -154,7 +154,7 @@ def _same(first: Any, second: Any) -> bool:
     if type(first) is not type(second):
         return False
     if isinstance(first, tuple):
-        return len(first) == len(second) and all(map(_same, first, second))
+        return len(first) == len(second) and (all(map(is_, first, second)) or all(map(_same, first, second)))
     return isinstance(first, _SCALARS) and bool(first == second)
 
 
