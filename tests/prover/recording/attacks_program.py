@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _python_dispatch
 
-from tests.prover.recording.attacks_outside import LIBRARY, is_eager, mixed, operator
+from tests.prover.recording.attacks_outside import is_eager, mixed
 
 Question = Callable[["Asks", Tensor], Any]
 
@@ -165,22 +165,6 @@ class ReachesMuch(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         self.nested["a"]["b"]["c"][0] += 1
         return x.flip(1) if self.nested["a"]["b"]["c"][0] > 60 else mixed(x)
-
-
-def _written_silently(x: Tensor, y: Tensor) -> Tensor:
-    x.copy_(x.flip(1))
-    return y.clone()
-
-
-def _written_rarely(x: Tensor, y: Tensor) -> Tensor:
-    return _written_silently(x, y) if (y > 20).any() else y.clone()
-
-
-WRITES = {
-    name: operator(name, "(Tensor x, Tensor y) -> Tensor", function, Meta=lambda x, y: torch.empty_like(y))
-    for name, function in (("writes_always", _written_silently), ("writes_rarely", _written_rarely))
-}
-assert LIBRARY.ns == "orderproof_attacks"
 
 
 class Server:

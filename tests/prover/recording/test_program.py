@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from orderproof import forked_process
 from orderproof.errors import CaptureError
 from orderproof.prover.export.capture import capture
+from tests.prover.recording import attacks_program
+from tests.prover.recording.attacks_operators import WRITES
 from tests.prover.recording.attacks_outside import mixed
 from tests.prover.recording.attacks_program import (
     ACTS,
     COUNTS,
     QUESTIONS,
     VIEWS,
-    WRITES,
     Asks,
     Counts,
     Order,
@@ -31,6 +32,7 @@ from tests.prover.recording.attacks_program import (
     another_dimension,
     positions,
 )
+from tests.prover.recording.notebook import notebook
 from tests.prover.recording.test_recording import Function, finding_of
 
 X = torch.zeros(2, 5, 4)
@@ -47,6 +49,13 @@ def few_objects() -> None:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_recording_that_can_be_told_from_a_run_is_not_proved(name: str) -> None:
     assert finding_of(Asks(QUESTIONS[name])).verdict != "proved"
+
+
+@pytest.mark.usefixtures("few_objects")
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_nor_is_one_of_code_in_a_notebook(name: str) -> None:
+    with notebook(attacks_program) as cell:
+        assert finding_of(cell.Asks(cell.QUESTIONS[name])).verdict != "proved"
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -74,6 +83,12 @@ def test_a_counter_outside_containers_is_named(name: str) -> None:
     captured = capture(Counts(COUNTS[name]), (X,))
     assert captured.changed_state
     assert not hasattr(torch, "calls_of_an_attack")
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_counter_of_code_in_a_notebook_is_named(name: str) -> None:
+    with notebook(attacks_program) as cell:
+        assert capture(cell.Counts(cell.COUNTS[name]), (X,)).changed_state
 
 
 def test_arguments_at_their_defaults_are_named() -> None:

@@ -19,7 +19,9 @@ from orderproof.prover.export.capture import capture
 from orderproof.prover.recording import reachable_state as reachable_state_of
 from orderproof.prover.recording.reachable_state import reachable_state, shared_walks
 from orderproof.prover.recording.restored_state import restored_state
+from tests.prover.recording import attacks_state
 from tests.prover.recording.attacks_state import IN_C, LOGGER, STATE, enlarged
+from tests.prover.recording.notebook import notebook
 from tests.prover.recording.test_recording import finding_of
 
 X = torch.zeros(2, 5, 4)
@@ -78,6 +80,14 @@ def _settings() -> Iterator[None]:
 @pytest.mark.parametrize("name", STATE)
 def test_state_is_named_wherever_it_is_kept(name: str) -> None:
     found = finding_of(Counts(*STATE[name]))
+    assert found.verdict == "proved"
+    assert any(text.startswith("of one call: the call changes ") for text in found.scope.assumptions)
+
+
+@pytest.mark.parametrize("name", STATE)
+def test_state_of_code_in_a_notebook_is_named_too(name: str) -> None:
+    with notebook(attacks_state, Counts, nn=nn, Tensor=Tensor) as cell:
+        found = finding_of(cell.Counts(*cell.STATE[name]))
     assert found.verdict == "proved"
     assert any(text.startswith("of one call: the call changes ") for text in found.scope.assumptions)
 

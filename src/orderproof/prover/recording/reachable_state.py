@@ -64,6 +64,7 @@ _CHANGED_WHILE_RECORDING = torch.SymInt  # whose text would fix a size
 _CHANGED_BY_RECORDINGS = ("orderproof", "sympy", "mpmath")  # sympy registers the numbers of torch's open sizes
 _CALLERS = ("_pytest", "pytest", "pluggy", "xdist", "execnet", "IPython", "ipykernel")  # run the code of a model
 _NOT_COMPARED = (*_CHANGED_BY_RECORDINGS, *_CALLERS)
+_WITHOUT_FILES = ("torch", "numpy", "orderproof")  # modules and classes that these make in C or as they run
 _LIBRARIES = (*_NOT_COMPARED, "logging", "importlib")  # hold no state of the model
 _OF_A_FUNCTION = ("__code__", "__defaults__", "__kwdefaults__", "__name__", "__qualname__", "__doc__", "__module__")
 _OF_A_CLASS = ("__name__", "__qualname__", "__bases__")
@@ -368,7 +369,7 @@ class _Walk:
             return
         variables = vars(module)
         self.add(module.__name__, lambda: _values(variables), functools.partial(_restore_variables, variables))
-        if not is_model_code(getattr(module, "__file__", None) or ""):
+        if not _is_model_module(module.__name__):
             self._parts_of_a_library(module)
             return
         for name, value in list(variables.items()):
@@ -564,8 +565,16 @@ def _is_slot(descriptor: MemberDescriptorType | GetSetDescriptorType) -> bool:
 
 
 def _is_model_class(kind: type) -> bool:
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return isinstance(file, str) and is_model_code(file)
+    name: object = kind.__module__  # of a class in C, it may be a descriptor
+    return isinstance(name, str) and _is_model_module(name)
+
+
+def _is_model_module(name: str) -> bool:
+    """True if a module holds code of a model; one without a file, such as that of a notebook, may."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if isinstance(file, str):
+        return is_model_code(file)
+    return name.partition(".")[0] not in (*sys.stdlib_module_names, *_WITHOUT_FILES)
 
 
 def _is_of_the_user(kind: type) -> bool:

@@ -21,8 +21,11 @@ Line = tuple[str, str, int]  # file, function and number: equal code objects may
 
 @cache
 def is_model_code(filename: str) -> bool:
-    """True if a source file belongs neither to torch, nor to Python, nor to the prover and the loading of models."""
-    if filename.startswith((TORCH_FOLDER, *_OURS)) or not Path(filename).exists():
+    """True if a source file belongs neither to torch, nor to Python, nor to the prover and the loading of models.
+
+    The file need not exist: code of a notebook, of an archive, or of a text that was executed has none.
+    """
+    if filename.startswith((TORCH_FOLDER, *_OURS, "<frozen ")):
         return False
     return "site-packages" in Path(filename).parts or not filename.startswith(_PYTHON)
 
