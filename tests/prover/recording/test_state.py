@@ -65,6 +65,7 @@ def _settings() -> Iterator[None]:
         warnings.filters[:],
     )
     decimals = decimal.getcontext().copy()
+    sys.setrecursionlimit(1000)  # the attack counts from there, and torch's compiler raises it
     yield
     decimal.setcontext(decimals)
     LOGGER.setLevel(level)
