@@ -38,6 +38,14 @@ class Counts(nn.Module):
         return x.flip(1) if self.tick(self.kept) > 60 else x + x.mean(1, keepdim=True)
 
 
+TEXT = """
+class CountsInAText(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        calls.append(0)
+        return x.flip(1) if len(calls) > 60 else x + x.mean(1, keepdim=True)
+"""
+
+
 class CountsInAnExportedCall(nn.Module):
     """The recorder does not record autocast, and torch.export does."""
 
@@ -91,6 +99,13 @@ def test_state_of_code_in_a_notebook_is_named_too(name: str) -> None:
         found = finding_of(cell.Counts(*cell.STATE[name]))
     assert found.verdict == "proved"
     assert any(text.startswith("of one call: the call changes ") for text in found.scope.assumptions)
+
+
+@pytest.mark.parametrize("name", ["torch", "torch.cell", "json", "orderproof.cell", "of nothing"])
+def test_state_of_a_text_is_named_whatever_module_it_states(name: str) -> None:
+    names = {"__name__": name, "nn": nn, "Tensor": Tensor, "calls": [0]}
+    exec(compile(TEXT, "<string>", "exec"), names)
+    assert capture(names["CountsInAText"](), (X,)).changed_state == ("global calls",)
 
 
 @pytest.mark.parametrize("name", IN_C)

@@ -369,7 +369,7 @@ class _Walk:
             return
         variables = vars(module)
         self.add(module.__name__, lambda: _values(variables), functools.partial(_restore_variables, variables))
-        if not _is_model_module(module.__name__):
+        if not _is_model_module(module, module.__name__):
             self._parts_of_a_library(module)
             return
         for name, value in list(variables.items()):
@@ -566,12 +566,18 @@ def _is_slot(descriptor: MemberDescriptorType | GetSetDescriptorType) -> bool:
 
 def _is_model_class(kind: type) -> bool:
     name: object = kind.__module__  # of a class in C, it may be a descriptor
-    return isinstance(name, str) and _is_model_module(name)
+    if isinstance(name, str) and _is_model_module(sys.modules.get(name), name):
+        return True
+    # A text that is executed may state any module. Methods that dataclasses generate for torch have no file either.
+    return any(
+        isinstance(x, FunctionType) and is_model_code(x.__code__.co_filename) and not key.startswith("__")
+        for key, x in vars(kind).items()
+    )
 
 
-def _is_model_module(name: str) -> bool:
+def _is_model_module(module: ModuleType | None, name: str) -> bool:
     """True if a module holds code of a model; one without a file, such as that of a notebook, may."""
-    file = getattr(sys.modules.get(name), "__file__", None)
+    file = getattr(module, "__file__", None)
     if isinstance(file, str):
         return is_model_code(file)
     return name.partition(".")[0] not in (*sys.stdlib_module_names, *_WITHOUT_FILES)
