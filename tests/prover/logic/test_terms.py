@@ -198,3 +198,30 @@ def test_the_solver_asks_once_for_each_implication() -> None:
     for _ in range(3):
         assert not solver.implies([at_most(i, j)], less(i, j))
     assert solver.queries == 1
+
+
+def test_a_counterexample_refutes_other_premises_without_a_query() -> None:
+    i, j, n, solver = variable("i"), variable("j"), variable("n"), Solver()
+    options = [[less(i, j)], [at_most(i, j)], [less(i, j + 1), less(i, j + 2)], [at_most(i, j), at_most(j, n)]]
+    assert solver.first_sufficient(options, at_most(i, n)) == 3
+    assert solver.queries == 2
+    assert solver.first_sufficient(options, at_most(i, n)) == 3
+    assert solver.queries == 2
+    assert solver.first_sufficient(options[:3], at_most(i, n)) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(premises=st.lists(formulas(2), min_size=1, max_size=4), conclusion=formulas(2))
+def test_the_first_sufficient_premise_is_that_of_separate_queries(
+    premises: list[tuple[Formula, object]], conclusion: tuple[Formula, object]
+) -> None:
+    found = Solver().first_sufficient([[one] for one, _ in premises], conclusion[0])
+    separate = [k for k, (one, _) in enumerate(premises) if Solver().implies([one], conclusion[0])]
+    assert found == (separate[0] if separate else None)
+
+
+def test_an_expression_is_printed_once_and_lists_its_products_once() -> None:
+    rows, n = variable("rows"), variable("n")
+    formula = disjunction(at_most(rows.times(n), 4), equal(rows.times(n), n))
+    assert str(formula) is formula.text
+    assert [product.text for product in formula.products] == ["n*rows"]

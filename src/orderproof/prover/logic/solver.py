@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -31,12 +32,19 @@ from orderproof.prover.logic.terms import (
     as_term,
     at_most,
     conjunction,
-    flat,
     implication,
     negation,
 )
 
 TIME_LIMIT = 2000  # of one query [ms]
+
+
+@dataclass(frozen=True)
+class _Counterexample:
+    """A model of Z3, and the products whose bounds it fulfils."""
+
+    model: Any
+    products: frozenset[Product]
 
 
 class Solver:
@@ -50,18 +58,41 @@ class Solver:
 
     def implies(self, premises: Iterable[Formula], conclusion: Formula) -> bool:
         """True if the premises imply the conclusion; False if they do not, or if it is not known."""
-        premise = conjunction(*premises)
-        if conclusion is TRUE or premise is conclusion:
-            return True
-        operands = premise.parts[0] if isinstance(premise, And) else (premise,)
-        if conclusion in operands or negation(premise) is TRUE:
-            return True
-        key = (premise, conclusion)
-        if key not in self._answers:
-            self._answers[key] = self._ask(conjunction(premise, negation(conclusion)))
-        return self._answers[key]
+        return self.first_sufficient([premises], conclusion) is not None
 
-    def _ask(self, counterexample: Formula) -> bool:
+    def first_sufficient(self, options: Iterable[Iterable[Formula]], conclusion: Formula) -> int | None:
+        """The number of the first premises that imply a conclusion; None if none are known to do so.
+
+        A counterexample to one of them refutes all others that it fulfils.
+        """
+        counterexamples: list[_Counterexample] = []
+        for number, premises in enumerate(options):
+            premise = conjunction(*premises)
+            if conclusion is TRUE or premise is conclusion:
+                return number
+            operands = premise.parts[0] if isinstance(premise, And) else (premise,)
+            if conclusion in operands or negation(premise) is TRUE:
+                return number
+            key = (premise, conclusion)
+            if key not in self._answers:
+                self._answers[key] = not self._is_refuted(premise, counterexamples) and self._ask(
+                    conjunction(premise, negation(conclusion)), counterexamples
+                )
+            if self._answers[key]:
+                return number
+        return None
+
+    def _is_refuted(self, premise: Formula, counterexamples: Iterable[_Counterexample]) -> bool:
+        import z3
+
+        return any(
+            known.products.issuperset(premise.products)
+            and z3.is_true(known.model.eval(self._translate(premise), model_completion=True))
+            for known in counterexamples
+        )
+
+    def _ask(self, formula: Formula, counterexamples: list[_Counterexample]) -> bool:
+        """True if nothing fulfils a formula; otherwise an example is added, if there is one."""
         import z3
 
         if self._z3 is None:
@@ -69,10 +100,12 @@ class Solver:
             self._z3.set("timeout", TIME_LIMIT)
         self.queries += 1
         self._z3.push()
-        self._z3.add(self._translate(counterexample))
-        for product in dict.fromkeys(_products(counterexample)):
+        self._z3.add(self._translate(formula))
+        for product in formula.products:
             self._z3.add(*map(self._translate, _product_bounds(product)))
         answer = self._z3.check()
+        if answer == z3.sat:
+            counterexamples.append(_Counterexample(self._z3.model(), frozenset(formula.products)))
         self._z3.pop()
         return bool(answer == z3.unsat)
 
@@ -109,15 +142,6 @@ class Solver:
             case Or(parts=(operands,)):
                 return z3.Or(*map(to, operands))
         return z3.BoolVal(e is TRUE)
-
-
-def _products(e: Expression) -> Iterator[Product]:
-    """The products inside an expression."""
-    if isinstance(e, Product):
-        yield e
-    for part in flat(e.parts):
-        if isinstance(part, Expression):
-            yield from _products(part)
 
 
 def _product_bounds(product: Product) -> Iterator[Formula]:

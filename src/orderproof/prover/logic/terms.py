@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from math import gcd
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 _interned: dict[tuple[Any, ...], Any] = {}
@@ -28,8 +29,19 @@ class Expression:
     __match_args__ = ("parts",)
     parts: tuple[Any, ...]
 
+    def __str__(self) -> str:
+        return self.text
+
     def __repr__(self) -> str:
-        return str(self)
+        return self.text
+
+    @cached_property
+    def text(self) -> str:
+        """The expression as it is printed. Operands are ordered by it, so it is made once."""
+        return self._text()
+
+    def _text(self) -> str:
+        raise NotImplementedError
 
     @cached_property
     def variables(self) -> frozenset[Variable]:
@@ -45,6 +57,13 @@ class Expression:
         """The largest absolute value of the integers that occur."""
         parts = (p for p in flat(self.parts) if isinstance(p, int | Expression))
         return max((abs(p) if isinstance(p, int) else p.magnitude for p in parts), default=0)
+
+    @cached_property
+    def products(self) -> tuple[Product, ...]:
+        """The products that occur, each once."""
+        own = (self,) if isinstance(self, Product) else ()
+        inner = (product for p in flat(self.parts) if isinstance(p, Expression) for product in p.products)
+        return tuple(dict.fromkeys((*own, *inner)))
 
     @cached_property
     def functions(self) -> frozenset[str]:
@@ -92,14 +111,14 @@ class Variable(Atom):
         """Itself."""
         return frozenset({self})
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return self.name
 
 
 class Product(Atom):
     """A product of atoms, such as batch * tokens: an integer of which nothing else is known."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return "*".join(map(str, self.parts[0]))
 
 
@@ -111,14 +130,14 @@ class Apply(Atom):
         """The name of the function."""
         return str(self.parts[0])
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"{self.name}({', '.join(map(str, self.parts[1]))})"
 
 
 class Conditional(Atom):
     """One of two terms."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         condition, first, second = self.parts
         return f"({condition} ? {first} : {second})"
 
@@ -126,7 +145,7 @@ class Conditional(Atom):
 class FloorDivision(Atom):
     """A term divided by a positive integer, rounded down."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"floor(({self.parts[0]}) / {self.parts[1]})"
 
 
@@ -180,11 +199,11 @@ class Term(Expression):
         result = self * other.constant + other * self.constant + -self.constant * other.constant
         for atom, factor in self.summands:
             for second, other_factor in other.summands:
-                product = _intern(Product, tuple(sorted((*_factors(atom), *_factors(second)), key=str)))
+                product = _intern(Product, tuple(sorted((*_factors(atom), *_factors(second)), key=attrgetter("text"))))
                 total[product] = total.get(product, 0) + factor * other_factor
         return result + _term(0, total)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         parts = [str(a) if f == 1 else f"{f}*{a}" for a, f in self.summands]
         if self.constant or not parts:
             parts.append(str(self.constant))
@@ -198,7 +217,7 @@ def _factors(atom: Atom) -> tuple[Atom, ...]:
 def _term(constant: int, summands: Mapping[Atom, int]) -> Term:
     kept = [(a, f) for a, f in summands.items() if f]
     if len(kept) > 1:
-        kept.sort(key=lambda pair: str(pair[0]))
+        kept.sort(key=lambda pair: pair[0].text)
     return _intern(Term, constant, tuple(kept))
 
 
@@ -322,21 +341,21 @@ class Formula(Expression):
 class Constant(Formula):
     """True or false."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return str(self.parts[0]).lower()
 
 
 class AtMostZero(Formula):
     """A term is at most zero."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"{self.parts[0]} <= 0"
 
 
 class EqualsZero(Formula):
     """A term is zero."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"{self.parts[0]} == 0"
 
 
@@ -348,28 +367,28 @@ class Holds(Formula):
         """The name of the function."""
         return str(self.parts[0])
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"{self.name}({', '.join(map(str, self.parts[1]))})"
 
 
 class Not(Formula):
     """The negation of a formula."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"!({self.parts[0]})"
 
 
 class And(Formula):
     """The conjunction of formulas."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return "(" + " & ".join(map(str, self.parts[0])) + ")"
 
 
 class Or(Formula):
     """The disjunction of formulas."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return "(" + " | ".join(map(str, self.parts[0])) + ")"
 
 
@@ -479,7 +498,7 @@ def _joined(kind: type[And | Or], neutral: Formula, absorbing: Formula, formulas
                 operands[one] = None
     if len(operands) < 2:
         return next(iter(operands), neutral)
-    return _intern(kind, tuple(sorted(operands, key=str)))
+    return _intern(kind, tuple(sorted(operands, key=attrgetter("text"))))
 
 
 def implication(premise: Formula, conclusion: Formula) -> Formula:

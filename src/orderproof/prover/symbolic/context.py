@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -70,8 +70,12 @@ class Context:
         """True if the premises imply a conclusion for all indices within these sizes."""
         if conclusion is TRUE:
             return True
+        return self.solver.implies(self._with_ranges(conclusion, sizes, *premises), conclusion)
+
+    def _with_ranges(self, conclusion: Formula, sizes: Axes, *premises: Formula) -> list[Formula]:
+        """Premises with those of the statement, and with the ranges of the indices that occur."""
         ranges = [*_within(sizes, [conclusion, *premises]), *self._indices_of_loops([conclusion, *premises])]
-        return self.solver.implies([*self.premises, *premises, *ranges], conclusion)
+        return [*self.premises, *premises, *ranges]
 
     def _indices_of_loops(self, formulas: Iterable[Formula]) -> list[Formula]:
         """The indices of loops that occur are within their ranges: nothing is said of a body that never runs."""
@@ -108,10 +112,15 @@ class Context:
         free: list[Formula] = []
         if isinstance(body, Or):
             free = [part for part in body.parts[0] if part.variables.isdisjoint(bound)]
-        for candidate in self._candidates(body, sizes, first_bound):
-            if self.proves(body, sizes, candidate):
-                return disjunction(candidate, *free)
-        return disjunction(*free)
+        tried: list[Formula] = []
+
+        def options() -> Iterator[list[Formula]]:
+            for candidate in self._candidates(body, sizes, first_bound):
+                tried.append(candidate)
+                yield self._with_ranges(body, sizes, candidate)
+
+        found = self.solver.first_sufficient(options(), body)
+        return disjunction(*free) if found is None else disjunction(tried[found], *free)
 
     def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
         yield TRUE

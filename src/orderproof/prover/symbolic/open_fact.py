@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -125,7 +125,7 @@ class OpenFact:
         """
         used = frozenset().union(*(part.variables for part in self.parts))
         mapping = {axis_variable(k): term for k, term in enumerate(terms) if axis_variable(k) in used}
-        substitute = Substitution({**mapping, **(others or {})})
+        substitute = _substitution(tuple({**mapping, **(others or {})}.items()))
         value: Value | None = self.value
         if isinstance(value, Cases):
             value = Cases(tuple((substitute.formula(c), number) for c, number in value.pairs))
@@ -182,6 +182,12 @@ class Ranges:
     def at_most_ordinary(self) -> Formula:
         """Where the number is ordinary or any lower number, -inf included: not NaN."""
         return ~self.unbounded | self.low
+
+
+@lru_cache(maxsize=256)
+def _substitution(terms: tuple[tuple[Variable, Term], ...]) -> Substitution:
+    """The substitution of these terms: facts about many tensors are read at the same indices."""
+    return Substitution(dict(terms))
 
 
 @cache
