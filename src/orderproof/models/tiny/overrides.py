@@ -108,6 +108,17 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
         },
         "prompt_encoder_config": {"image_size": 64},
     },
+    "sam3_tracker": {
+        "vision_config": {
+            "backbone_config": {
+                "model_type": "sam3_vit_model", "image_size": 112, "pretrain_image_size": 56, "window_size": 4,
+                "hidden_size": 64, "intermediate_size": 296, "num_hidden_layers": 2, "num_attention_heads": 8,
+                "global_attn_indexes": [1],
+            },
+            "backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]], "fpn_hidden_size": 16,
+        },
+        "prompt_encoder_config": {"image_size": 112, "hidden_size": 16},
+    },
     "depth_pro": {  # three encoders of images, four times as large each side
         "patch_size": 32, "image_model_config": _SMALL_VIT, "patch_model_config": _SMALL_VIT,
         "fov_model_config": _SMALL_VIT, "intermediate_hook_ids": [1, 0], "intermediate_feature_dims": [32, 32],
@@ -119,7 +130,14 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
     "tvp": {"num_frames": 2, "max_img_size": 64, "visual_prompt_size": 8},  # with a video
     "xmod": {"default_language": "en_XX"},
     "step3p5": {"sliding_window": 4},
-    "t5gemma": {"is_encoder_decoder": False},  # the encoder alone is audited
+    "t5gemma": {  # the encoder alone is audited, with a window that proofs cross
+        "is_encoder_decoder": False,
+        "encoder": {
+            "hidden_size": 72, "intermediate_size": 288, "num_hidden_layers": 2, "num_attention_heads": 8,
+            "num_key_value_heads": 4, "head_dim": 8, "vocab_size": 99, "max_position_embeddings": 128,
+            "sliding_window": 4,
+        },
+    },
     # sections of rotary features for the full width are written in the modelling file
     "ernie4_5_vl_moe_text": {"rope_parameters": {**_MROPE, "mrope_section": [2, 2, 4]}},
     "glm4v_moe_text": {"rope_parameters": {**_MROPE, "mrope_section": [1, 1, 2]}},
