@@ -81,6 +81,11 @@ class ScansInChunks(nn.Module):
         return (within + before[:, :, None]).reshape(x.shape[0], -1, 8)[:, : x.shape[1]]
 
 
+class DoublesFourTokens(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * x if x.shape[1] == 4 else x
+
+
 class DoublesOddLengths(nn.Module):
     """A map of each token, and twice that if their number is odd; with `flips`, their order reversed then too."""
 
@@ -118,6 +123,13 @@ def test_a_scan_that_adds_the_total_of_the_own_chunk_is_not_causal() -> None:
 
 def test_recordings_with_conditions_are_joined_where_they_cover_every_length() -> None:
     theorem, sentence = causal_theorem(DoublesOddLengths(flips=False), 7)
+    assert theorem is not None
+    assert (theorem.least_length, theorem.greatest_length, theorem.conditions) == (2, None, ())
+    assert sentence == "causal: for every length from 2 on, every batch size of at least 2 and every weight"
+
+
+def test_a_length_at_which_the_call_takes_another_branch_is_covered() -> None:
+    theorem, sentence = causal_theorem(DoublesFourTokens(), 7)
     assert theorem is not None
     assert (theorem.least_length, theorem.greatest_length, theorem.conditions) == (2, None, ())
     assert sentence == "causal: for every length from 2 on, every batch size of at least 2 and every weight"

@@ -165,7 +165,7 @@ class OpenCalls:
                 break
             tried.add(tokens)
             try:
-                piece = self._piece(call_mode, module, inputs, tokens)
+                piece = self._piece(call_mode, module, inputs, tokens, kept=("tokens",) if pieces else ())
             except Exception:
                 if pieces:  # the model refuses this number of tokens
                     continue
@@ -182,11 +182,15 @@ class OpenCalls:
             if not any(piece.has(n) for piece in pieces):
                 yield n
 
-    def _piece(self, call_mode: str, module: nn.Module, inputs: Sequence[OpenInput], tokens: int) -> Piece:
+    def _piece(
+        self, call_mode: str, module: nn.Module, inputs: Sequence[OpenInput], tokens: int, *, kept: Sequence[str] = ()
+    ) -> Piece:
         sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
         patched = ""
         decide = partial(only_answer, roles=self._roles[call_mode], solver=self.solver)
-        record = partial(record_open, module, inputs, sizes, values=self.subject.buffer_values, only_answer=decide)
+        record = partial(
+            record_open, module, inputs, sizes, values=self.subject.buffer_values, only_answer=decide, kept=kept
+        )
         try:
             graphs = record()
         except Exception as error:

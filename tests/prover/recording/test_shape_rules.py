@@ -50,6 +50,19 @@ READ_OFF: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.pow.Tensor_Scalar, lambda t: (t("b n 8"), 2), {}),
     (aten.gelu.default, lambda t: (t("b n 8", BF16),), {"approximate": "tanh"}),
     (aten.neg.default, lambda t: (t("b 4 n 8", F32, SWAPPED),), {}),
+    (aten.view.default, lambda t: (t("b n 8"), [*t("b n").shape, 2, 4]), {}),
+    (aten.view.default, lambda t: (t("b n 8"), [*t("b").shape, -1, 8]), {}),
+    (aten.view.default, lambda t: (t("b n 4 2"), [*t("b n").shape, -1]), {}),
+    (aten.view.default, lambda t: (t("b n 8"), [-1, 8]), {}),
+    (aten.reshape.default, lambda t: (t("b n 8"), [*t("b n").shape, 1, 8]), {}),
+    (aten.reshape.default, lambda t: (t("b 4 n 8", F32, SWAPPED), [*t("b 4 n").shape, 2, -1]), {}),
+    (aten.view.default, lambda t: (t("b 4 n 8", F32, SWAPPED), [*t("b").shape, 2, 2, *t("n").shape, 8]), {}),
+    (aten.clone.default, lambda t: (t("b n 8"),), {}),
+    (aten.clone.default, lambda t: (t("b 4 n 8", F32, SWAPPED),), {}),
+    (aten.clone.default, lambda t: (t("b n 8 4").select(2, 3),), {}),
+    (aten.einsum.default, lambda t: ("bhnd,bhmd->bhnm", [t("b 4 n 8"), t("b 4 m 8")]), {}),
+    (aten.einsum.default, lambda t: ("b n d, b m d -> b m n", [t("b n 8"), t("b m 8")]), {}),
+    (aten.einsum.default, lambda t: ("bhnd,bnh->bnd", [t("b 4 n 8", F32, SWAPPED), t("b n 4")]), {}),
     (aten.linear.default, lambda t: (t("b n 8"), t("16 8"), t("16")), {}),
     (aten.linear.default, lambda t: (t("n 8"), t("16 8")), {}),
     (aten.layer_norm.default, lambda t: (t("b n 8"), [8], t("8"), t("8")), {}),
@@ -68,6 +81,15 @@ READ_OFF: list[tuple[Any, Operands, dict[str, Any]]] = [
 LEFT_TO_TORCH: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.add.Tensor, lambda t: (t("b n 8"), t("b 23 8")), {}),  # equal for the example only
     (aten.mul.Tensor, lambda t: (t("1 n 8", F32, (1, 0, 2)), t("b n 8")), {}),
+    (aten.view.default, lambda t: (t("b n 8"), [3, 23, 8]), {}),  # likewise
+    (aten.view.default, lambda t: (t("b n 8"), [*t("n b").shape, -1, 4, 4]), {}),  # raises
+    (aten.view.default, lambda t: (t("b n 8"), [*t("m").shape, -1]), {}),
+    (aten.reshape.default, lambda t: (t("b 4 n 8", F32, SWAPPED), [*t("b").shape, -1, 8]), {}),  # a copy
+    (aten.clone.default, lambda t: (t("b 4 n 8", F32, SWAPPED).select(3, 1),), {}),
+    (aten.einsum.default, lambda t: ("bnd,bmd->bnm", [t("b n 8"), t("b m 1")]), {}),
+    (aten.einsum.default, lambda t: ("bnd,bnd->bn", [t("b n 8"), t("b 23 8")]), {}),
+    (aten.einsum.default, lambda t: ("...d,de->...e", [t("b n 8"), t("8 4")]), {}),
+    (aten.einsum.default, lambda t: ("bnd,bmd", [t("b n 8"), t("b m 8")]), {}),
     (aten.linear.default, lambda t: (t("b 4 n 8", F32, SWAPPED), t("16 8")), {}),
     (aten.linear.default, lambda t: (t("b n 8", BF16), t("16 8", BF16), t("3", BF16)), {}),  # raises
     (aten.layer_norm.default, lambda t: (t("b 4 n 8", F32, SWAPPED), [8]), {}),

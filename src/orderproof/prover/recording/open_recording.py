@@ -8,8 +8,9 @@ branch that no input takes is recorded up to the question that decides this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -110,6 +111,7 @@ def record_open(
     *,
     values: Mapping[str, Tensor] | None = None,
     only_answer: OnlyAnswer | None = None,
+    kept: Collection[str] = (),
 ) -> list[OpenGraph]:
     """The recordings of a module's forward call with open sizes, one for each branch that its inputs decide.
 
@@ -119,17 +121,18 @@ def record_open(
         examples: An example of each open size, by which branches that depend on sizes are decided.
         values: The values of buffers on the meta device, by qualified name.
         only_answer: Decides questions with only one possible answer. The graph of the other one is cut off.
+        kept: Names of open sizes that the call may fix to their example.
 
     Raises:
         CaptureError: It cannot be recorded so; the message is the reason.
 
     """
     with buffers_with_values(module, values or {}):
-        return _record_branches(module, inputs, examples, only_answer)
+        return _record_branches(module, inputs, partial(OpenSizes, examples, kept=kept), only_answer)
 
 
 def _record_branches(
-    module: nn.Module, inputs: Sequence[OpenInput], examples: Mapping[str, int], only_answer: OnlyAnswer | None
+    module: nn.Module, inputs: Sequence[OpenInput], sizes: Callable[[], OpenSizes], only_answer: OnlyAnswer | None
 ) -> list[OpenGraph]:
     graphs: list[OpenGraph] = []
     cut_off: dict[tuple[bool, ...], OpenGraph] = {}
@@ -139,7 +142,7 @@ def _record_branches(
     while answers is not None:
         if len(graphs) == MAX_PATHS:
             raise CaptureError(f"its inputs decide more than {MAX_PATHS} branches")
-        call = OpenCall(OpenSizes(examples), answers)
+        call = OpenCall(sizes(), answers)
         try:
             recording = _Branch(module, inputs, call, reached, only_answer, rolls_loops=rolls_loops)
             graphs.append(recording.record())

@@ -7,7 +7,7 @@ answered for the example and kept as a condition: the recording is that of every
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -58,6 +58,12 @@ class _Environment(ShapeEnv):
     Torch looks for these lines for its messages, and imports its exporter for that, which takes half a second.
     """
 
+    kept: frozenset[sympy.Symbol] = frozenset()  # symbols that stay in the sizes if they equal a number
+
+    def _set_replacement(self, a: sympy.Symbol, tgt: sympy.Expr, msg: str) -> None:
+        if a not in self.kept:
+            super()._set_replacement(a, tgt, msg)
+
     def _get_user_frame(self) -> None:
         return None
 
@@ -66,9 +72,16 @@ class _Environment(ShapeEnv):
 
 
 class OpenSizes:
-    """Open sizes by name, each with an example value."""
+    """Open sizes by name, each with an example value.
 
-    def __init__(self, examples: Mapping[str, int]) -> None:
+    Args:
+        examples: The values by name.
+        kept: Names of sizes that stay open if the call fixes them: the recording is that of one number, which is a
+            condition, and its shapes show where this number is the size.
+
+    """
+
+    def __init__(self, examples: Mapping[str, int], *, kept: Collection[str] = ()) -> None:
         self.examples = dict(examples)
         self.environment = _Environment(duck_shape=False, specialize_zero_one=True)
         self._names: dict[sympy.Symbol, str] = {}
@@ -80,6 +93,7 @@ class OpenSizes:
             assert isinstance(symbol, sympy.Symbol)
             self._names[symbol] = name
             self.symbols[name] = self.environment.create_symintnode(symbol, hint=example, source=source)
+        self.environment.kept = frozenset(symbol for symbol, name in self._names.items() if name in kept)
 
     def new_index(self, name: str) -> Any:
         """An index of a loop, as a symbolic integer: any number from 0 on, with the example 0."""

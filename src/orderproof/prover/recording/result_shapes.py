@@ -54,8 +54,10 @@ class ResultShapes:
             return _tensor(found, args[0] if args else None)
         operands = tensors_in((args, kwargs))
         if key not in self._layouts and (plain := self._rules.result(func, args, kwargs)) is not None:
-            self._layouts[key] = _Layout(*plain, None)
-            return _tensor(_Layout(*plain, None), None)
+            read_off = _Layout(*plain)
+            if self._views or read_off.offset is None:
+                self._layouts[key] = read_off
+                return _tensor(read_off, args[0] if args else None)
         result = func(*args, **kwargs)
         if key not in self._layouts:
             layout = _layout(result, args, operands)

@@ -7,9 +7,10 @@ that are equal only under a condition, is left to torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from math import prod
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from orderproof.prover.recording.arguments import leaves, map_leaves
 
 Size = int | torch.SymInt
 Sizes = tuple[Size, ...]
-_Result = tuple[Sizes, Sizes, torch.dtype]  # sizes, strides and dtype
+_Result = tuple[Sizes, Sizes, torch.dtype, Size | None]  # sizes, strides, dtype and, of a view, its storage offset
 _ATEN = torch.ops.aten
 
 
@@ -31,13 +32,61 @@ class ShapeRules:
     _strides: dict[Any, Sizes] = field(default_factory=dict)
 
     def result(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
-        """The layout of a result that is one new tensor; None where torch has to decide."""
+        """The layout of a result that is one new tensor or a view of the first argument; None: torch has to decide."""
+        if func in _VIEWS:
+            return self._view(args, kwargs)
+        if func is _ATEN.clone.default:
+            return self._clone(args, kwargs)
+        if func is _ATEN.einsum.default:
+            return self._einsum(args, kwargs)
         if func in _CONTIGUOUS_RESULTS:
             found = _CONTIGUOUS_RESULTS[func](args, kwargs)
             if found is None or (func in _OF_CONTIGUOUS_OPERANDS and not self._is_contiguous(args[0])):
                 return None
-            return found[0], self._contiguous_strides(found[0]), found[1]
+            return found[0], self._contiguous_strides(found[0]), found[1], None
         return self._pointwise(func, args, kwargs) if _is_pointwise(func) else None
+
+    def _clone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+        """A copy without gaps. Its axes are in the order in memory of those of the tensor, if that is plain."""
+        (x,) = args
+        if kwargs:
+            return None
+        examples = _examples(x.stride())
+        if self._is_dense(x):
+            strides = tuple(x.stride())
+        elif examples is not None and examples == sorted(examples, reverse=True):
+            strides = self._contiguous_strides(tuple(x.shape))
+        else:
+            return None
+        return tuple(x.shape), strides, x.dtype, None
+
+    def _einsum(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+        """The sizes are those of the letters; the order of the axes in memory is that of the example."""
+        equation, operands = args[0].replace(" ", ""), args[1]
+        inputs, arrow, output = equation.partition("->")
+        indices = inputs.split(",")
+        if kwargs or len(args) != 2 or not arrow or "." in equation or len(indices) != len(operands):
+            return None
+        sizes: dict[str, Size] = {}
+        for letters, x in zip(indices, operands, strict=True):
+            if len(letters) != x.dim() or any(
+                key_of(sizes.setdefault(c, size)) != key_of(size) for c, size in zip(letters, x.shape, strict=True)
+            ):
+                return None
+        examples = _examples(sizes.values())
+        if examples is None or 1 in examples:
+            return None
+        example = torch.einsum(equation, *map(_example_tensor, operands))
+        strides = self._strides_like(example, found := tuple(sizes[c] for c in output))
+        return None if strides is None else (found, strides, example.dtype, None)
+
+    def _strides_like(self, example: Tensor, sizes: Sizes) -> Sizes | None:
+        """The strides of a tensor with its axes in the same order in memory as an example; None if it has gaps."""
+        order = sorted(range(example.dim()), key=example.stride, reverse=True)
+        if not example.permute(order).is_contiguous():
+            return None
+        strides = self._contiguous_strides(tuple(sizes[axis] for axis in order))
+        return tuple(strides[order.index(axis)] for axis in range(len(order)))
 
     def _pointwise(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
         given = leaves((args, kwargs))
@@ -47,7 +96,18 @@ class ShapeRules:
         sizes = broadcast([tuple(x.shape) for x in operands])
         strides = None if sizes is None else self._pointwise_strides(sizes, operands)
         dtype = None if strides is None else _result_dtype(func, args, kwargs)
-        return None if sizes is None or strides is None or dtype is None else (sizes, strides, dtype)
+        return None if sizes is None or strides is None or dtype is None else (sizes, strides, dtype, None)
+
+    def _view(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+        """The sizes of a view of a contiguous tensor, or of one with an axis that is split, are those of the call."""
+        if kwargs or len(args) != 2:
+            return None
+        x, sizes = args
+        found = _split(x, tuple(sizes))
+        if found is not None:
+            return (*found, x.dtype, x.storage_offset())
+        viewed = _viewed_sizes(tuple(x.shape), tuple(sizes)) if self._is_contiguous(x) else None
+        return None if viewed is None else (viewed, self._contiguous_strides(viewed), x.dtype, x.storage_offset())
 
     def _pointwise_strides(self, sizes: Sizes, operands: Sequence[Tensor]) -> Sizes | None:
         """The order of the axes in memory is that of the first operand if it has all of them."""
@@ -60,10 +120,10 @@ class ShapeRules:
         """True if x is contiguous with its axes in some order; false if that is not plain."""
         if self._is_contiguous(x):
             return True
-        hints = [_example(stride) for stride in x.stride()]
-        if None in hints:
+        examples = _examples(x.stride())
+        if examples is None:
             return False
-        order = sorted(range(x.dim()), key=lambda axis: hints[axis] or 0, reverse=True)
+        order = sorted(range(x.dim()), key=examples.__getitem__, reverse=True)
         expected = self._contiguous_strides(tuple(x.shape[axis] for axis in order))
         return _same([x.stride(axis) for axis in order], expected)
 
@@ -82,9 +142,18 @@ def key_of(size: Size) -> Any:
     return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
-def _example(size: Size) -> int | None:
-    """The value of a size in the example of the recording, without a question about it."""
-    return size.node.hint if isinstance(size, torch.SymInt) else size
+def _examples(sizes: Iterable[Size]) -> list[int] | None:
+    """The values of sizes in the example of the recording, without a question about them; None if it has none."""
+    found = [size.node.hint if isinstance(size, torch.SymInt) else size for size in sizes]
+    return None if None in found else found
+
+
+def _example_tensor(x: Tensor) -> Tensor:
+    """A tensor with the layout that a tensor has in the example of the recording."""
+    sizes, strides = _examples(x.shape), _examples(x.stride())
+    assert sizes is not None
+    assert strides is not None
+    return torch.empty(0, dtype=x.dtype, device="meta").as_strided(sizes, strides)
 
 
 @cache
@@ -160,6 +229,47 @@ def _attention(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, to
     return (batch, heads, queries, value.shape[3]), query.dtype
 
 
+def _split(x: Tensor, sizes: Sizes) -> tuple[Sizes, Sizes] | None:
+    """The sizes and strides of a view that splits one axis into several; None if it is not plainly such a view."""
+    equal = [key_of(old) == key_of(new) for old, new in zip(x.shape, sizes, strict=False)]
+    before = equal.index(False) if False in equal else x.dim()
+    after = x.dim() - before - 1
+    if after < 0 or len(sizes) < x.dim() or not _same(x.shape[before + 1 :], sizes[len(sizes) - after :]):
+        return None
+    parts = _viewed_sizes((x.shape[before],), sizes[before : len(sizes) - after])
+    if parts is None:
+        return None
+    strides = [x.stride(before) * prod(parts[k + 1 :]) for k in range(len(parts))]
+    return (
+        (*x.shape[:before], *parts, *x.shape[before + 1 :]),
+        (*x.stride()[:before], *strides, *x.stride()[before + 1 :]),
+    )
+
+
+def _viewed_sizes(shape: Sizes, sizes: Sizes) -> Sizes | None:
+    """The sizes of a view with as many elements as a shape; None if that they are as many is not plain."""
+    places = [place for place, size in enumerate(sizes) if isinstance(size, int) and size == -1]
+    if len(places) > 1 or any(isinstance(size, int) and size == 0 for size in shape):
+        return None
+    dividend, divisors = list(shape), []
+    for place, size in enumerate(sizes):
+        equal = next((at for at, x in enumerate(dividend) if key_of(x) == key_of(size)), None)
+        if equal is not None:
+            del dividend[equal]  # not `remove`, which asks for the equality of other sizes
+        elif place not in places:
+            divisors.append(size)
+    if any(isinstance(size, torch.SymInt) for size in divisors):
+        return None
+    divisor: int = prod(int(size) for size in divisors)
+    rest = prod(dividend)
+    if not places:
+        return sizes if key_of(rest) == divisor else None
+    if divisor == 0 or rest % divisor != 0:
+        return None
+    missing = rest // divisor
+    return (*sizes[: places[0]], missing, *sizes[places[0] + 1 :])
+
+
 def _same(first: Sequence[Size], second: Sequence[Size]) -> bool:
     return list(map(key_of, first)) == list(map(key_of, second))
 
@@ -174,3 +284,4 @@ _CONTIGUOUS_RESULTS: dict[OpOverload, Callable[..., tuple[Sizes, torch.dtype] | 
     _ATEN.scaled_dot_product_attention.default: _attention,
 }
 _OF_CONTIGUOUS_OPERANDS = {_ATEN.linear.default, _ATEN.layer_norm.default}
+_VIEWS = {_ATEN.view.default, _ATEN.reshape.default, _ATEN._unsafe_view.default}
