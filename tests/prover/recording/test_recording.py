@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from orderproof import prove
 from orderproof.laws import find_proved_law
 from orderproof.models import from_module, load
 from orderproof.prover.execution import execute, relative_difference
@@ -117,6 +118,34 @@ def test_writes_through_views_give_the_result_of_the_module() -> None:
     (found,) = execute(captured, (x,)).values()
     assert torch.equal(found, Writes()(x))
     assert not any(getattr(n.target, "_schema", None) and n.target._schema.is_mutable for n in captured.graph.nodes)
+
+
+class ChangesShapes(nn.Module):
+    """Changes the shapes of a result, of a view and of the tensor it is a view of, and writes to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.map = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x @ self.map.weight
+        first = y[..., :1]
+        y.unsqueeze_(1)
+        first.squeeze_(-1).mul_(2)
+        y.transpose_(1, 2).add_(1)
+        z = torch.tanh(y)
+        z.squeeze_(2)
+        return self.map(z) + first.unsqueeze_(-1)
+
+
+def test_a_shape_that_is_changed_in_place_is_recorded() -> None:
+    module, x = ChangesShapes().eval(), torch.randn(2, 5, 4)
+    captured = capture(module, (x,))
+    assert not captured.exported_because
+    (found,) = execute(captured, (x,)).values()
+    assert torch.allclose(found, module(x))
+    finding = prove(module, "causal", inputs=x)
+    assert (finding.verdict, finding.theorem is not None and finding.theorem.proved) == ("proved", True)
 
 
 ARCHITECTURES = ("llama", "gpt2", "bert", "t5", "bloom", "gemma2", "mistral", "mixtral", "deberta", "vit", "opt", "esm")

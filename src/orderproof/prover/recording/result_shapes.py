@@ -100,6 +100,8 @@ def _layout(result: Any, args: tuple[Any, ...], operands: list[Tensor]) -> _Layo
 
 def _tensor(layout: _Layout, base: Any) -> Tensor:
     if layout.offset is None:
+        if all(isinstance(size, int) for size in layout.sizes):
+            return torch.empty_strided(layout.sizes, layout.strides, dtype=layout.dtype, device="meta")
         # A storage of its own, without bytes: `empty_strided` computes their number in Python where a size is symbolic,
         # which takes 16 times as long.
         empty = torch.empty(0, dtype=layout.dtype, device="meta")

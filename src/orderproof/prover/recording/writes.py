@@ -65,21 +65,24 @@ def write(
 
 
 def change_view(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Record an operator that changes the shape of a tensor in place: `unsqueeze_`, `t_`."""
+    """Record an operator that changes the shape of a tensor in place: `unsqueeze_`, `transpose_`."""
     target, alias = args[0], recorded.alias(args[0])
     out_of_place = getattr(_ATEN, func.overloadpacket.__name__.rstrip("_"), None)
-    if out_of_place is None or func._overloadname not in out_of_place.overloads():
+    overloads = () if out_of_place is None else out_of_place.overloads()
+    overload = next((name for name in (func._overloadname, "int") if name in overloads), None)
+    if overload is None:
         recorded.give_up(f"it changes a tensor in place ({func})")
-    view = getattr(out_of_place, func._overloadname)
+    view = getattr(out_of_place, overload)
+    # The operator changes the object that the model has. What was recorded of it gets another one of the same shape.
     before = target.view_as(target) if target.numel() else target.clone()
-    kept = Alias(before, alias.storage, alias.node, alias.version, alias.parent, alias.view, alias.values)
-    recorded.aliases[id(before)] = kept
-    node = recorded.emit(view, (recorded.current_node(kept), *args[1:]), kwargs, view(before, *args[1:], **kwargs))
+    alias.tensor, recorded.aliases[id(before)] = before, alias
+    if alias.node.meta["val"] is target:
+        alias.node.meta["val"] = before
+    after = view(before, *args[1:], **kwargs)
+    node = recorded.emit(view, (recorded.current_node(alias), *args[1:]), kwargs, after)
     values = None if alias.values is None else view(alias.values, *args[1:], **kwargs)
-    func(*args, **kwargs)
-    changed = Alias(target, alias.storage, node, alias.storage.version, kept, (view, args[1:], kwargs, None), values)
-    if alias.storage.base is alias:
-        alias.storage.base = kept
+    target.data = after
+    changed = Alias(target, alias.storage, node, alias.storage.version, alias, (view, args[1:], kwargs, None), values)
     alias.storage.aliases.append(changed)
     recorded.aliases[id(target)] = changed
     return target
