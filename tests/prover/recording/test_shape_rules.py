@@ -47,9 +47,15 @@ READ_OFF: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.le.Tensor, lambda t: (t("1 n", I64), t("n 1", I64)), {}),
     (aten.bitwise_and.Tensor, lambda t: (t("b 1 1 n", BOOL), t("b 1 1 n", BOOL)), {}),
     (aten.masked_fill.Scalar, lambda t: (t("b 4 n n"), t("b 1 n n", BOOL), -1.0), {}),
+    (aten.__and__.Tensor, lambda t: (t("1 1 n n", BOOL), t("b 1 1 n", BOOL)), {}),
+    (aten.mean.dim, lambda t: (t("b n 8"), [-1], True), {}),
+    (aten.mean.dim, lambda t: (t("b n 8"), [1]), {"keepdim": True}),
+    (aten.sum.dim_IntList, lambda t: (t("b n 4 8", BF16), [1, -1]), {}),
     (aten.pow.Tensor_Scalar, lambda t: (t("b n 8"), 2), {}),
     (aten.gelu.default, lambda t: (t("b n 8", BF16),), {"approximate": "tanh"}),
     (aten.neg.default, lambda t: (t("b 4 n 8", F32, SWAPPED),), {}),
+    (aten.neg.default, lambda t: (t("b 4 n 8").narrow(3, 0, 4),), {}),
+    (aten.mul.Tensor, lambda t: (t("b 4 n 8").narrow(3, 4, 4), t("b 4 n 4", F32, SWAPPED)), {}),
     (aten.view.default, lambda t: (t("b n 8"), [*t("b n").shape, 2, 4]), {}),
     (aten.view.default, lambda t: (t("b n 8"), [*t("b").shape, -1, 8]), {}),
     (aten.view.default, lambda t: (t("b n 4 2"), [*t("b n").shape, -1]), {}),
@@ -60,6 +66,8 @@ READ_OFF: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.clone.default, lambda t: (t("b n 8"),), {}),
     (aten.clone.default, lambda t: (t("b 4 n 8", F32, SWAPPED),), {}),
     (aten.clone.default, lambda t: (t("b n 8 4").select(2, 3),), {}),
+    (aten.clone.default, lambda t: (t("b 4 n 8", F32, SWAPPED).select(3, 1),), {}),
+    (aten.neg.default, lambda t: (t("b 4 n 8", F32, SWAPPED).narrow(3, 0, 4),), {}),
     (aten.einsum.default, lambda t: ("bhnd,bhmd->bhnm", [t("b 4 n 8"), t("b 4 m 8")]), {}),
     (aten.einsum.default, lambda t: ("b n d, b m d -> b m n", [t("b n 8"), t("b m 8")]), {}),
     (aten.einsum.default, lambda t: ("bhnd,bnh->bnd", [t("b 4 n 8", F32, SWAPPED), t("b n 4")]), {}),
@@ -85,11 +93,15 @@ LEFT_TO_TORCH: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.view.default, lambda t: (t("b n 8"), [*t("n b").shape, -1, 4, 4]), {}),  # raises
     (aten.view.default, lambda t: (t("b n 8"), [*t("m").shape, -1]), {}),
     (aten.reshape.default, lambda t: (t("b 4 n 8", F32, SWAPPED), [*t("b").shape, -1, 8]), {}),  # a copy
-    (aten.clone.default, lambda t: (t("b 4 n 8", F32, SWAPPED).select(3, 1),), {}),
+    (aten.sum.dim_IntList, lambda t: (t("b n 8", BOOL), [1]), {}),
+    (aten.sum.dim_IntList, lambda t: (t("b n 8"), [1]), {"dtype": F64}),
+    (aten.mean.dim, lambda t: (t("b n 8"), []), {}),
+    (aten.mean.dim, lambda t: (t("b 4 n 8", F32, SWAPPED), [-1]), {}),
     (aten.einsum.default, lambda t: ("bnd,bmd->bnm", [t("b n 8"), t("b m 1")]), {}),
     (aten.einsum.default, lambda t: ("bnd,bnd->bn", [t("b n 8"), t("b 23 8")]), {}),
     (aten.einsum.default, lambda t: ("...d,de->...e", [t("b n 8"), t("8 4")]), {}),
     (aten.einsum.default, lambda t: ("bnd,bmd", [t("b n 8"), t("b m 8")]), {}),
+    (aten.neg.default, lambda t: (t("1 n 8").expand(*t("b n 8").shape),), {}),
     (aten.linear.default, lambda t: (t("b 4 n 8", F32, SWAPPED), t("16 8")), {}),
     (aten.linear.default, lambda t: (t("b n 8", BF16), t("16 8", BF16), t("3", BF16)), {}),  # raises
     (aten.layer_norm.default, lambda t: (t("b 4 n 8", F32, SWAPPED), [8]), {}),
@@ -109,7 +121,8 @@ LEFT_TO_TORCH: list[tuple[Any, Operands, dict[str, Any]]] = [
 @pytest.mark.parametrize(("func", "operands", "options"), READ_OFF)
 def test_a_layout_is_that_of_torch(func: Any, operands: Operands, options: dict[str, Any]) -> None:
     sizes = OpenSizes({"b": 3, "n": 23, "m": 19})
-    args = operands(lambda *how: _tensor(sizes, *how))
+    with enable_python_dispatcher():
+        args = operands(lambda *how: _tensor(sizes, *how))
     found = ShapeRules().result(func, args, options)
     assert found is not None
     assert not sizes.environment.guards, "a rule asks nothing about sizes"
@@ -125,7 +138,9 @@ def test_a_layout_is_that_of_torch(func: Any, operands: Operands, options: dict[
 @pytest.mark.parametrize(("func", "operands", "options"), LEFT_TO_TORCH)
 def test_what_is_not_plain_is_left_to_torch(func: Any, operands: Operands, options: dict[str, Any]) -> None:
     sizes = OpenSizes({"b": 3, "n": 23, "m": 19})
-    assert ShapeRules().result(func, operands(lambda *how: _tensor(sizes, *how)), options) is None
+    with enable_python_dispatcher():
+        args = operands(lambda *how: _tensor(sizes, *how))
+    assert ShapeRules().result(func, args, options) is None
 
 
 def test_a_size_that_is_only_equal_in_the_example_stays_a_condition() -> None:

@@ -51,14 +51,8 @@ class ShapeRules:
         (x,) = args
         if kwargs:
             return None
-        examples = _examples(x.stride())
-        if self._is_dense(x):
-            strides = tuple(x.stride())
-        elif examples is not None and examples == sorted(examples, reverse=True):
-            strides = self._contiguous_strides(tuple(x.shape))
-        else:
-            return None
-        return tuple(x.shape), strides, x.dtype, None
+        strides = self._strides_without_gaps(x)
+        return None if strides is None else (tuple(x.shape), strides, x.dtype, None)
 
     def _einsum(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
         """The sizes are those of the letters; the order of the axes in memory is that of the example."""
@@ -77,14 +71,15 @@ class ShapeRules:
         if examples is None or 1 in examples:
             return None
         example = torch.einsum(equation, *map(_example_tensor, operands))
-        strides = self._strides_like(example, found := tuple(sizes[c] for c in output))
-        return None if strides is None else (found, strides, example.dtype, None)
-
-    def _strides_like(self, example: Tensor, sizes: Sizes) -> Sizes | None:
-        """The strides of a tensor with its axes in the same order in memory as an example; None if it has gaps."""
-        order = sorted(range(example.dim()), key=example.stride, reverse=True)
-        if not example.permute(order).is_contiguous():
+        found = tuple(sizes[c] for c in output)
+        order = sorted(example.stride(), reverse=True)
+        if not example.permute([example.stride().index(stride) for stride in order]).is_contiguous():
             return None
+        return found, self._strides_like(example.stride(), found), example.dtype, None
+
+    def _strides_like(self, examples: Sequence[int], sizes: Sizes) -> Sizes:
+        """The strides without gaps of axes in the order in memory of these strides, which differ."""
+        order = sorted(range(len(sizes)), key=examples.__getitem__, reverse=True)
         strides = self._contiguous_strides(tuple(sizes[axis] for axis in order))
         return tuple(strides[order.index(axis)] for axis in range(len(order)))
 
@@ -113,8 +108,19 @@ class ShapeRules:
         """The order of the axes in memory is that of the first operand if it has all of them."""
         first = operands[0]
         if _same(first.shape, sizes) and not any(map(_is_one, sizes)):
-            return tuple(first.stride()) if self._is_dense(first) else None
+            return self._strides_without_gaps(first)
         return self._contiguous_strides(sizes) if all(map(self._is_contiguous, operands)) else None
+
+    def _strides_without_gaps(self, x: Tensor) -> Sizes | None:
+        """The strides of a tensor of its sizes with the axes in the same order in memory; None if that is not plain."""
+        if self._is_dense(x):
+            return tuple(x.stride())
+        examples = _examples(x.stride())
+        if examples is None or 0 in examples:
+            return None
+        if examples == sorted(examples, reverse=True):
+            return self._contiguous_strides(tuple(x.shape))
+        return self._strides_like(examples, tuple(x.shape)) if len(set(examples)) == len(examples) else None
 
     def _is_dense(self, x: Tensor) -> bool:
         """True if x is contiguous with its axes in some order; false if that is not plain."""
@@ -160,7 +166,7 @@ def _example_tensor(x: Tensor) -> Tensor:
 def _is_pointwise(func: OpOverload) -> bool:
     results = func._schema.returns
     return (
-        torch.Tag.pointwise in func.tags
+        (torch.Tag.pointwise in func.tags or func in _UNTAGGED)
         and len(results) == 1
         and results[0].alias_info is None
         and not any(argument.name == "memory_format" for argument in func._schema.arguments)
@@ -207,6 +213,15 @@ def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, t
     affine = [p for p in parameters if isinstance(p, Tensor)]
     plain = last == [key_of(size) for size in normalised] and all(list(map(key_of, p.shape)) == last for p in affine)
     return (tuple(x.shape), x.dtype) if plain and not kwargs and _one_dtype(args) else None
+
+
+def _reduction(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    x, dims, keep, *_ = (*args, False, False)
+    if set(kwargs) - {"keepdim"} or not isinstance(dims, list | tuple) or not dims or not x.dtype.is_floating_point:
+        return None
+    reduced = {dim % x.dim() for dim in dims}
+    keep = kwargs.get("keepdim", keep)
+    return tuple(1 if k in reduced else n for k, n in enumerate(x.shape) if keep or k not in reduced), x.dtype
 
 
 def _attention(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
@@ -282,6 +297,9 @@ _CONTIGUOUS_RESULTS: dict[OpOverload, Callable[..., tuple[Sizes, torch.dtype] | 
     _ATEN.linear.default: _linear,
     _ATEN.layer_norm.default: _layer_norm,
     _ATEN.scaled_dot_product_attention.default: _attention,
+    _ATEN.mean.dim: _reduction,
+    _ATEN.sum.dim_IntList: _reduction,
 }
-_OF_CONTIGUOUS_OPERANDS = {_ATEN.linear.default, _ATEN.layer_norm.default}
+_OF_CONTIGUOUS_OPERANDS = {_ATEN.linear.default, _ATEN.layer_norm.default, _ATEN.mean.dim, _ATEN.sum.dim_IntList}
+_UNTAGGED = {_ATEN.__and__.Tensor, _ATEN.__or__.Tensor}  # pointwise operators without the tag
 _VIEWS = {_ATEN.view.default, _ATEN.reshape.default, _ATEN._unsafe_view.default}
