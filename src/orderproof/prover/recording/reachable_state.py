@@ -22,24 +22,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from operator import is_
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
     CellType,
-    ClassMethodDescriptorType,
-    CodeType,
     CoroutineType,
     FunctionType,
     GeneratorType,
     GetSetDescriptorType,
     MappingProxyType,
     MemberDescriptorType,
-    MethodDescriptorType,
     MethodType,
-    MethodWrapperType,
     ModuleType,
-    WrapperDescriptorType,
 )
 from typing import Any, NamedTuple
 
@@ -47,68 +41,43 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.library_messages import suppress_warnings
+from orderproof.prover.recording.compared_state import SCALARS, State
+from orderproof.prover.recording.model_code import (
+    belongs_to,
+    global_names,
+    is_model_class,
+    is_model_module,
+    is_of_the_user,
+)
+from orderproof.prover.recording.object_contents import (
+    attribute_descriptors,
+    cell_contents,
+    generator_position,
+    is_slot,
+    iterator_state,
+    namespace,
+    refill,
+    restore_namespace,
+    restore_variables,
+    slot_value,
+    variables_of,
+)
 from orderproof.prover.recording.source import is_model_code
 
 MAX_OBJECTS = 20_000
 _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and restores them itself
-_SCALARS = (int, float, complex, str, bytes, bool)
-_LEAVES = (*_SCALARS, type(None), torch.dtype, torch.device, torch.Size)
+_LEAVES = (*SCALARS, type(None), torch.dtype, torch.device, torch.Size)
 _TABLES = (list, dict, set, deque)
 _CODE = (type, FunctionType, BuiltinFunctionType)
-_DEFINITIONS = (ModuleType, type, FunctionType, BuiltinFunctionType)  # importing one of them is no state
-_DESCRIPTIONS = (  # never change
-    BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType, ClassMethodDescriptorType,
-    GetSetDescriptorType, MemberDescriptorType, property, classmethod, staticmethod, CodeType, ModuleType, type,
-)  # fmt: skip
 _CHANGED_WHILE_RECORDING = torch.SymInt  # whose text would fix a size
 _CHANGED_BY_RECORDINGS = ("orderproof", "sympy", "mpmath")  # sympy registers the numbers of torch's open sizes
 _CALLERS = ("_pytest", "pytest", "pluggy", "xdist", "execnet", "IPython", "ipykernel")  # run the code of a model
 _NOT_COMPARED = (*_CHANGED_BY_RECORDINGS, *_CALLERS)
-_WITHOUT_FILES = ("torch", "numpy", "orderproof")  # modules and classes that these make in C or as they run
 _LIBRARIES = (*_NOT_COMPARED, "logging", "importlib")  # hold no state of the model
 _OF_A_FUNCTION = ("__code__", "__defaults__", "__kwdefaults__", "__name__", "__qualname__", "__doc__", "__module__")
 _OF_A_CLASS = ("__name__", "__qualname__", "__bases__")
 _MUTABLE_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that Python made
-_SHOWN_ONCE = "__warningregistry__"
-_NOT_STATE = ("__dict__", "__weakref__", "__annotations__")
 _FUNCTION_OF_C = ctypes._CFuncPtr  # type: ignore[attr-defined]
-_MISSING = object()
-
-
-@dataclass(slots=True)
-class State:
-    """The contents of one object: how to read and to restore them."""
-
-    path: str
-    read: Callable[[], Any]
-    restore: Callable[[Any], None] | None
-    before: Any
-
-    def differs(self) -> bool:
-        """True if the contents are not the same as `before`."""
-        now = self.read()
-        if not isinstance(self.before, dict):
-            return not _same(self.before, now)
-        if now.keys() != self.before.keys():
-            return True
-        own = [now[key] for key in self.before]
-        return not (all(map(is_, self.before.values(), own)) or all(map(_same, self.before.values(), own)))
-
-    def changes(self) -> list[str]:
-        """The names of what differs from `before`; it is restored where that is possible."""
-        if not self.differs():
-            return []
-        now, changed = self.read(), [self.path]
-        if isinstance(self.before, dict):
-            keys = [
-                key
-                for key in {**self.before, **now}
-                if not _same(self.before.get(key, _MISSING), now.get(key, _MISSING))
-            ]
-            changed = [f"{self.path}.{key}".removeprefix(".") for key in keys]
-        if self.restore is not None:
-            self.restore(self.before)
-        return changed
 
 
 @dataclass(slots=True)
@@ -147,16 +116,6 @@ def reachable_state(module: nn.Module) -> ReachableState:
     if _shared:
         _shared[0] = walk
     return ReachableState(list(walk.states), not walk.queue, list(walk.shared_memory), list(walk.functions_of_c))
-
-
-def _same(first: Any, second: Any) -> bool:
-    if first is second:
-        return True
-    if type(first) is not type(second):
-        return False
-    if isinstance(first, tuple):
-        return len(first) == len(second) and (all(map(is_, first, second)) or all(map(_same, first, second)))
-    return isinstance(first, _SCALARS) and bool(first == second)
 
 
 _shared: list[_Walk | None] = []  # the last walk, in a block of `shared_walks`
@@ -227,7 +186,7 @@ class _Walk:
         if isinstance(value, dict):
             self._mapping(path, value)
         elif isinstance(value, list | deque):
-            self.add(path, lambda: tuple(value), lambda old: _refill(value, old))
+            self.add(path, lambda: tuple(value), lambda old: refill(value, old))
             self.follow(path, value)
         elif isinstance(value, set):
             self.add(path, lambda: tuple(sorted(map(id, value))))
@@ -290,10 +249,10 @@ class _Walk:
             self._mapping(path, names, hidden=hidden, owner=value)
         kind = type(value)
         if kind not in self.slots:
-            self.slots[kind] = _descriptors(kind)
+            self.slots[kind] = attribute_descriptors(kind)
         if slots := self.slots[kind]:
-            self.add(path, lambda: {s.__name__: _slot(s, value) for s in slots})
-            self.follow(path, [_slot(s, value) for s in slots if _is_slot(s)])
+            self.add(path, lambda: {s.__name__: slot_value(s, value) for s in slots})
+            self.follow(path, [slot_value(s, value) for s in slots if is_slot(s)])
         self.queue.append((kind.__name__, kind))
 
     def _library_object(self, path: str, value: Any) -> bool:
@@ -316,8 +275,8 @@ class _Walk:
         elif isinstance(value, ContextVar):
             self.add(path, lambda: (value.get(None),))
         elif isinstance(value, CellType):
-            self.add(path, lambda: (_contents(value),), lambda old: setattr(value, "cell_contents", old[0]))
-            self.follow(path, (_contents(value),))
+            self.add(path, lambda: (cell_contents(value),), lambda old: setattr(value, "cell_contents", old[0]))
+            self.follow(path, (cell_contents(value),))
         else:
             return self._iterator_or_view(path, value)
         return True
@@ -330,12 +289,12 @@ class _Walk:
 
     def _iterator_or_view(self, path: str, value: Any) -> bool:
         if isinstance(value, GeneratorType | CoroutineType | AsyncGeneratorType):
-            self.add(path, lambda: _position(value))
+            self.add(path, lambda: generator_position(value))
         elif isinstance(value, MappingProxyType):
             self.add(path, lambda: dict(value))
             self.follow(path, dict(value).values())
         elif isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
-            self.add(path, lambda: _reduced(value))
+            self.add(path, lambda: iterator_state(value))
         else:
             return False
         return True
@@ -368,8 +327,8 @@ class _Walk:
         if module.__name__.partition(".")[0] in _NOT_COMPARED:
             return
         variables = vars(module)
-        self.add(module.__name__, lambda: _values(variables), functools.partial(_restore_variables, variables))
-        if not _is_model_module(module, module.__name__):
+        self.add(module.__name__, lambda: variables_of(variables), functools.partial(restore_variables, variables))
+        if not is_model_module(module, module.__name__):
             self._parts_of_a_library(module)
             return
         for name, value in list(variables.items()):
@@ -393,13 +352,13 @@ class _Walk:
             waiting.append((f"{module.__name__}.{name}", _Shown(value)))
 
     def _part_of_a_library(self, path: str, part: Any) -> None:
-        if id(part) in self.shown or part is sys.modules or _belongs_to(type(part), _NOT_COMPARED):
+        if id(part) in self.shown or part is sys.modules or belongs_to(type(part), _NOT_COMPARED):
             return
         self.shown[id(part)] = part
         if issubclass(type(part), ModuleType):
             if id(part) not in self.seen and part.__name__.partition(".")[0] not in _NOT_COMPARED:
                 variables = vars(part)
-                self.add(part.__name__, lambda: _values(variables))
+                self.add(part.__name__, lambda: variables_of(variables))
                 self._parts_of_a_library(part)
         elif type(part) is dict:
             self.add(path, lambda: dict(part))
@@ -409,8 +368,8 @@ class _Walk:
             with contextlib.suppress(AttributeError):
                 names = object.__getattribute__(part, "__dict__")
                 self.add(path, lambda: dict(names))
-            if _is_model_class(type(part)) and _is_of_the_user(type(part)):
-                self.add(type(part).__name__, lambda: _namespace(type(part)))
+            if is_model_class(type(part)) and is_of_the_user(type(part)):
+                self.add(type(part).__name__, lambda: namespace(type(part)))
 
     def _class(self, path: str, kind: type) -> None:
         if type(kind) is not type:
@@ -418,18 +377,18 @@ class _Walk:
         for part in kind.__mro__:
             if part is not kind and id(part) in self.seen:
                 continue
-            if not _is_model_class(part):
+            if not is_model_class(part):
                 if part.__flags__ & _MUTABLE_CLASS:
                     self.seen[id(part)] = part
                     self.add(part.__name__, lambda part=part: dict(vars(part)))  # type: ignore[misc]
                 continue
             self.seen[id(part)] = part
-            self.add(part.__name__, lambda part=part: _namespace(part), functools.partial(_restore_namespace, part))  # type: ignore[misc]
+            self.add(part.__name__, lambda part=part: namespace(part), functools.partial(restore_namespace, part))  # type: ignore[misc]
             self._named(part.__name__, part, _OF_A_CLASS)
-            for name, value in _namespace(part).items():
+            for name, value in namespace(part).items():
                 inner = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
                 special = name.startswith("__")  # called by expressions, as `x[0]` does, and not by name
-                if special and not _is_of_the_user(part):  # those of libraries lead to most of their code
+                if special and not is_of_the_user(part):  # those of libraries lead to most of their code
                     continue
                 waiting = self.queue if special or name in self.names else self.unnamed.setdefault(name, [])
                 waiting.append((f"{part.__name__}.{name}", inner))
@@ -443,7 +402,7 @@ class _Walk:
         self._mapping(path, function.__dict__)
         self._named(path, function, _OF_A_FUNCTION)
         variables = function.__globals__
-        for name in _names(function.__code__):
+        for name in global_names(function.__code__):
             self.names.add(name)
             self.queue.extend(self.unnamed.pop(name, ()))
             if name in variables:
@@ -473,122 +432,6 @@ class _Walk:
         self.queue.append((path, variables[name]))
 
 
-def _values(variables: dict[str, Any]) -> dict[str, Any]:
-    """The variables of a module but for what it defines or imports, and the warnings that were shown once."""
-    return {
-        name: x for name, x in list(variables.items()) if not issubclass(type(x), _DEFINITIONS) and name != _SHOWN_ONCE
-    }
-
-
-def _refill(value: Any, old: tuple[Any, ...]) -> None:
-    value.clear()
-    value.extend(old)
-
-
-def _restore_variables(variables: dict[str, Any], old: dict[str, Any]) -> None:
-    for name in _values(variables).keys() - old.keys():
-        del variables[name]
-    variables.update(old)
-
-
-def _slot(descriptor: MemberDescriptorType | GetSetDescriptorType, value: Any) -> Any:
-    try:
-        held = descriptor.__get__(value)
-    except Exception:  # noqa: BLE001 - an attribute in C may be empty, or not be readable now
-        return None
-    # What is computed when it is read may be another object each time.
-    return held if _is_slot(descriptor) or isinstance(held, (*_SCALARS, tuple)) else type(held)
-
-
-def _contents(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
-def _position(generator: Any) -> tuple[Any, ...]:
-    frame = next(getattr(generator, name) for name in ("gi_frame", "cr_frame", "ag_frame") if hasattr(generator, name))
-    return () if frame is None else (frame.f_lasti, *frame.f_locals.values())
-
-
-def _reduced(iterator: Iterator[Any]) -> tuple[Any, ...]:
-    """Where an iterator in C is, with the iterators in it; different at each time if it does not show that."""
-    function, *rest = tuple(iterator.__reduce__())
-    inner = rest[0] if rest else ()
-    if not isinstance(inner, tuple):
-        return (object(),)
-    shown = [x for x in inner if not isinstance(x, Iterator)]
-    if any(isinstance(x, BuiltinFunctionType) and not isinstance(x.__self__, ModuleType) for x in shown):
-        return (object(),)  # a method of an object whose state nothing shows
-    return (function, *map(repr, shown), *(_reduced(x) for x in inner if isinstance(x, Iterator)), *map(repr, rest[1:]))
-
-
-def _namespace(kind: type) -> dict[str, Any]:
-    return {name: value for name, value in vars(kind).items() if name not in _NOT_STATE}
-
-
-def _restore_namespace(kind: type, old: dict[str, Any]) -> None:
-    for name in [name for name in _namespace(kind) if name not in old]:
-        delattr(kind, name)
-    for name, value in old.items():
-        if vars(kind).get(name) is not value:
-            setattr(kind, name, value)
-
-
-def _belongs_to(kind: type, libraries: tuple[str, ...]) -> bool:
-    module = vars(kind).get("__module__")  # of an extension type, it may be a descriptor
-    return isinstance(module, str) and module.partition(".")[0] in libraries
-
-
 def _belongs_to_a_library(kind: type) -> bool:
     held = issubclass(kind, nn.Module | dict | list | torch.Generator | Tensor | torch.UntypedStorage | logging.Logger)
-    return _belongs_to(kind, _LIBRARIES) and not held
-
-
-def _descriptors(kind: type) -> list[MemberDescriptorType | GetSetDescriptorType]:
-    """The attributes of an object that its `__dict__` does not hold: slots, and those of classes of Python in C."""
-    if issubclass(kind, _DESCRIPTIONS):
-        return []
-    return [
-        descriptor
-        for part in kind.__mro__
-        if part is not object and (_is_model_class(part) or part.__module__ in sys.stdlib_module_names)
-        for name, descriptor in vars(part).items()
-        if isinstance(descriptor, MemberDescriptorType | GetSetDescriptorType) and name not in _NOT_STATE
-    ]
-
-
-def _is_slot(descriptor: MemberDescriptorType | GetSetDescriptorType) -> bool:
-    """True if an attribute holds an object; another one is computed when it is read."""
-    return isinstance(descriptor, MemberDescriptorType)
-
-
-def _is_model_class(kind: type) -> bool:
-    name: object = kind.__module__  # of a class in C, it may be a descriptor
-    if isinstance(name, str) and _is_model_module(sys.modules.get(name), name):
-        return True
-    # A text that is executed may state any module. Methods that dataclasses generate for torch have no file either.
-    return any(
-        isinstance(x, FunctionType) and is_model_code(x.__code__.co_filename) and not key.startswith("__")
-        for key, x in vars(kind).items()
-    )
-
-
-def _is_model_module(module: ModuleType | None, name: str) -> bool:
-    """True if a module holds code of a model; one without a file, such as that of a notebook, may."""
-    file = getattr(module, "__file__", None)
-    if isinstance(file, str):
-        return is_model_code(file)
-    return name.partition(".")[0] not in (*sys.stdlib_module_names, *_WITHOUT_FILES)
-
-
-def _is_of_the_user(kind: type) -> bool:
-    return "site-packages" not in (getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
-
-
-@functools.cache
-def _names(code: CodeType) -> frozenset[str]:
-    """The names of global variables that a function and the functions within it may use."""
-    inner = [_names(x) for x in code.co_consts if isinstance(x, CodeType)]
-    return frozenset(code.co_names).union(*inner)
+    return belongs_to(kind, _LIBRARIES) and not held

@@ -1,0 +1,124 @@
+"""Read and restore what modules, classes, slots, closures, generators and iterators hold."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+from orderproof.prover.recording.compared_state import SCALARS
+from orderproof.prover.recording.model_code import is_model_class
+
+NOT_STATE = ("__dict__", "__weakref__", "__annotations__")
+_DEFINITIONS = (ModuleType, type, FunctionType, BuiltinFunctionType)  # importing one of them is no state
+_DESCRIPTIONS = (  # never change
+    BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType, ClassMethodDescriptorType,
+    GetSetDescriptorType, MemberDescriptorType, property, classmethod, staticmethod, CodeType, ModuleType, type,
+)  # fmt: skip
+_SHOWN_ONCE = "__warningregistry__"
+
+
+def variables_of(variables: dict[str, Any]) -> dict[str, Any]:
+    """The variables of a module but for what it defines or imports, and the warnings that were shown once."""
+    return {
+        name: x for name, x in list(variables.items()) if not issubclass(type(x), _DEFINITIONS) and name != _SHOWN_ONCE
+    }
+
+
+def restore_variables(variables: dict[str, Any], old: dict[str, Any]) -> None:
+    """Put the variables of a module back, and take away those that are new."""
+    for name in variables_of(variables).keys() - old.keys():
+        del variables[name]
+    variables.update(old)
+
+
+def refill(value: Any, old: tuple[Any, ...]) -> None:
+    """Put the items back that a list or a deque had."""
+    value.clear()
+    value.extend(old)
+
+
+def namespace(kind: type) -> dict[str, Any]:
+    """The attributes of a class that may be state."""
+    return {name: value for name, value in vars(kind).items() if name not in NOT_STATE}
+
+
+def restore_namespace(kind: type, old: dict[str, Any]) -> None:
+    """Put the attributes of a class back, and take away those that are new."""
+    for name in [name for name in namespace(kind) if name not in old]:
+        delattr(kind, name)
+    for name, value in old.items():
+        if vars(kind).get(name) is not value:
+            setattr(kind, name, value)
+
+
+def attribute_descriptors(kind: type) -> list[MemberDescriptorType | GetSetDescriptorType]:
+    """The attributes of an object that its `__dict__` does not hold: slots, and those of classes of Python in C."""
+    if issubclass(kind, _DESCRIPTIONS):
+        return []
+    return [
+        descriptor
+        for part in kind.__mro__
+        if part is not object and (is_model_class(part) or part.__module__ in sys.stdlib_module_names)
+        for name, descriptor in vars(part).items()
+        if isinstance(descriptor, MemberDescriptorType | GetSetDescriptorType) and name not in NOT_STATE
+    ]
+
+
+def is_slot(descriptor: MemberDescriptorType | GetSetDescriptorType) -> bool:
+    """True if an attribute holds an object; another one is computed when it is read."""
+    return isinstance(descriptor, MemberDescriptorType)
+
+
+def slot_value(descriptor: MemberDescriptorType | GetSetDescriptorType, value: Any) -> Any:
+    """The value of an attribute that a `__dict__` does not hold; None if it cannot be read."""
+    try:
+        held = descriptor.__get__(value)
+    except Exception:  # noqa: BLE001 - an attribute in C may be empty, or not be readable now
+        return None
+    # What is computed when it is read may be another object each time.
+    return held if is_slot(descriptor) or isinstance(held, (*SCALARS, tuple)) else type(held)
+
+
+def cell_contents(cell: CellType) -> Any:
+    """The value of a variable of a closure; None if it has none yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def generator_position(generator: Any) -> tuple[Any, ...]:
+    """Where a generator or a coroutine is, with its local variables."""
+    frame = next(getattr(generator, name) for name in ("gi_frame", "cr_frame", "ag_frame") if hasattr(generator, name))
+    return () if frame is None else (frame.f_lasti, *frame.f_locals.values())
+
+
+def iterator_state(iterator: Iterator[Any]) -> tuple[Any, ...]:
+    """Where an iterator in C is, with the iterators in it; different at each time if it does not show that."""
+    function, *rest = tuple(iterator.__reduce__())
+    inner = rest[0] if rest else ()
+    if not isinstance(inner, tuple):
+        return (object(),)
+    shown = [x for x in inner if not isinstance(x, Iterator)]
+    if any(isinstance(x, BuiltinFunctionType) and not isinstance(x.__self__, ModuleType) for x in shown):
+        return (object(),)  # a method of an object whose state nothing shows
+    return (
+        function,
+        *map(repr, shown),
+        *(iterator_state(x) for x in inner if isinstance(x, Iterator)),
+        *map(repr, rest[1:]),
+    )
