@@ -86,6 +86,11 @@ class DoublesFourTokens(nn.Module):
         return 2 * x if x.shape[1] == 4 else x
 
 
+class CopiesFourTokens(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x[:, :2], x[:, 2:4]], 1) if x.shape[1] == 4 else x
+
+
 class DoublesOddLengths(nn.Module):
     """A map of each token, and twice that if their number is odd; with `flips`, their order reversed then too."""
 
@@ -133,6 +138,13 @@ def test_a_length_at_which_the_call_takes_another_branch_is_covered() -> None:
     assert theorem is not None
     assert (theorem.least_length, theorem.greatest_length, theorem.conditions) == (2, None, ())
     assert sentence == "causal: for every length from 2 on, every batch size of at least 2 and every weight"
+
+
+def test_a_length_at_which_the_output_shows_a_number_is_not_covered() -> None:
+    theorem, _ = causal_theorem(CopiesFourTokens(), 7)
+    assert theorem is not None
+    assert theorem.proved
+    assert theorem.conditions == ("!(tokens - 4 == 0)",)
 
 
 def test_lengths_at_which_a_law_fails_are_not_covered() -> None:

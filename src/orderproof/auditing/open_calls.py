@@ -170,6 +170,8 @@ class OpenCalls:
                 if pieces:  # the model refuses this number of tokens
                     continue
                 raise
+            if pieces and _open_axes(piece) != _open_axes(pieces[0]):  # a number is the size of an axis of tokens
+                continue
             pieces.append(piece)
             yield piece
 
@@ -294,6 +296,16 @@ def open_calls(context: AuditContext, *, open_length: bool = True) -> OpenCalls:
 def _is_about_rows(statement: Statement | Equivariance) -> bool:
     """True if a statement does not speak of tokens."""
     return isinstance(statement, Statement) and not statement.per_token
+
+
+def _open_axes(piece: Piece) -> set[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    """The outputs of the recordings, each with its axes of tokens and of rows."""
+    return {
+        (name, tuple(_places(graph.shape(node), TOKENS)), tuple(_places(graph.shape(node), BATCH)))
+        for graph in piece.graphs
+        if not graph.is_cut_off
+        for name, node in graph.outputs.items()
+    }
 
 
 def _places(shape: Sequence[Term], size: Term) -> list[int]:

@@ -61,7 +61,7 @@ class _Environment(ShapeEnv):
     kept: frozenset[sympy.Symbol] = frozenset()  # symbols that stay in the sizes if they equal a number
 
     def _set_replacement(self, a: sympy.Symbol, tgt: sympy.Expr, msg: str) -> None:
-        if a not in self.kept:
+        if a not in self.kept or not tgt.is_number:
             super()._set_replacement(a, tgt, msg)
 
     def _get_user_frame(self) -> None:
