@@ -148,6 +148,20 @@ def test_a_shape_that_is_changed_in_place_is_recorded() -> None:
     assert (finding.verdict, finding.theorem is not None and finding.theorem.proved) == ("proved", True)
 
 
+def test_tensors_are_joined_with_empty_ones() -> None:
+    class Joins(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            empty = [torch.tensor([]) for _ in range(x.shape[1])]
+            parts = [torch.cat([one, x[:, k].flatten()]) for k, one in enumerate(empty)]
+            return torch.stack(parts, 1).view_as(x)
+
+    module, x = Joins(), torch.randn(1, 50, 4)
+    captured = capture(module, (x,))
+    assert not captured.exported_because
+    (found,) = execute(captured, (x,)).values()
+    assert torch.equal(found, module(x))
+
+
 ARCHITECTURES = ("llama", "gpt2", "bert", "t5", "bloom", "gemma2", "mistral", "mixtral", "deberta", "vit", "opt", "esm")
 
 

@@ -74,7 +74,7 @@ def change_view(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...]
         recorded.give_up(f"it changes a tensor in place ({func})")
     view = getattr(out_of_place, overload)
     # The operator changes the object that the model has. What was recorded of it gets another one of the same shape.
-    before = target.view_as(target) if target.numel() else target.clone()
+    before = _ATEN.alias.default(target)
     alias.tensor, recorded.aliases[id(before)] = before, alias
     if alias.node.meta["val"] is target:
         alias.node.meta["val"] = before
