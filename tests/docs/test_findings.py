@@ -137,6 +137,13 @@ def test_a_quantised_cache_has_the_length_of_before_the_crop() -> None:
     assert off["dynamic"] < VISIBLE < off["quantised"]
 
 
+def test_reformer_hashes_into_the_buckets_of_its_first_call() -> None:
+    text = printed(FOLDER / "reformer_first_call.py")
+    assert "first call: num_buckets [4, 4]" in text
+    assert "second call: num_buckets 4" in text
+    assert float(text.split()[-1]) > VISIBLE
+
+
 def test_phi4_vision_is_causal_with_one_backend_and_not_with_the_other() -> None:
     changes = dict(re.findall(r"(eager|sdpa): .* by ([\d.e-]+)", printed(FOLDER / "phi4_vision_causal.py")))
     assert float(changes["eager"]) > VISIBLE
