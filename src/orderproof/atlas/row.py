@@ -145,8 +145,7 @@ class AtlasRow(Record):
 
     def to_json(self) -> str:
         """One line of JSON without default values."""
-        rounded = self.model_copy(update={"processor_seconds": round(self.processor_seconds, 2)})
-        return rounded.model_dump_json(exclude_defaults=True)
+        return self.model_dump_json(exclude_defaults=True)
 
     def to_line(self) -> str:
         """The JSON with the schema version, for the store."""

@@ -96,7 +96,7 @@ class AtlasWorker(ForkedProcess):
                 late=late, status=status, peak_gib=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / GIB
             )
         used = self.usage.ru_utime + self.usage.ru_stime if self.usage is not None else 0.0
-        return row.model_copy(update={"processor_seconds": used})
+        return row.model_copy(update={"processor_seconds": round(used, 2)})
 
     def stop(self) -> None:
         """Kill the process and all processes that it started, and discard its row."""
