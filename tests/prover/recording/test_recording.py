@@ -135,7 +135,10 @@ class ChangesShapes(nn.Module):
         y.transpose_(1, 2).add_(1)
         z = torch.tanh(y)
         z.squeeze_(2)
-        return self.map(z) + first.unsqueeze_(-1)
+        largest, _ = z.max(-1)
+        left, right = z.chunk(2, -1)
+        left.unsqueeze_(1).mul_(2)
+        return self.map(z) + first.unsqueeze_(-1) * largest.unsqueeze_(-1) + right.repeat(1, 1, 2)
 
 
 def test_a_shape_that_is_changed_in_place_is_recorded() -> None:
@@ -143,7 +146,8 @@ def test_a_shape_that_is_changed_in_place_is_recorded() -> None:
     captured = capture(module, (x,))
     assert not captured.exported_because
     (found,) = execute(captured, (x,)).values()
-    assert torch.allclose(found, module(x))
+    with torch.no_grad():  # with gradients, torch refuses to write to one of several views
+        assert torch.allclose(found, module(x))
     finding = prove(module, "causal", inputs=x)
     assert (finding.verdict, finding.theorem is not None and finding.theorem.proved) == ("proved", True)
 

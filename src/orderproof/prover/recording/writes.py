@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from orderproof.prover.recording.arguments import map_leaves
 from orderproof.prover.recording.constants import is_constant, with_values
 from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph, tensors_in
 from orderproof.prover.recording.views import write_to_base
@@ -76,8 +77,8 @@ def change_view(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...]
     # The operator changes the object that the model has. What was recorded of it gets another one of the same shape.
     before = _ATEN.alias.default(target)
     alias.tensor, recorded.aliases[id(before)] = before, alias
-    if alias.node.meta["val"] is target:
-        alias.node.meta["val"] = before
+    for one in (alias.node, *alias.node.all_input_nodes):  # of one of several results, the operator's node as well
+        one.meta["val"] = map_leaves(Tensor, lambda x: before if x is target else x, one.meta["val"])
     after = view(before, *args[1:], **kwargs)
     node = recorded.emit(view, (recorded.current_node(alias), *args[1:]), kwargs, after)
     values = None if alias.values is None else view(alias.values, *args[1:], **kwargs)
