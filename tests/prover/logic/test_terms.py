@@ -202,10 +202,15 @@ def test_the_solver_asks_once_for_each_implication() -> None:
 
 def test_a_counterexample_refutes_other_premises_without_a_query() -> None:
     i, j, n, solver = variable("i"), variable("j"), variable("n"), Solver()
-    options = [[less(i, j)], [at_most(i, j)], [less(i, j + 1), less(i, j + 2)], [at_most(i, j), at_most(j, n)]]
-    assert solver.first_sufficient(options, at_most(i, n)) == 3
+    options = [
+        (less(i, j), ()),
+        (at_most(i, j), ()),
+        (less(i, j + 2), (less(i, j + 1),)),
+        (at_most(j, n), (at_most(i, j),)),
+    ]
+    assert solver.first_sufficient(options, at_most(i, n)) is at_most(j, n)
     assert solver.queries == 2
-    assert solver.first_sufficient(options, at_most(i, n)) == 3
+    assert solver.first_sufficient(options, at_most(i, n)) is at_most(j, n)
     assert solver.queries == 2
     assert solver.first_sufficient(options[:3], at_most(i, n)) is None
 
@@ -215,9 +220,9 @@ def test_a_counterexample_refutes_other_premises_without_a_query() -> None:
 def test_the_first_sufficient_premise_is_that_of_separate_queries(
     premises: list[tuple[Formula, object]], conclusion: tuple[Formula, object]
 ) -> None:
-    found = Solver().first_sufficient([[one] for one, _ in premises], conclusion[0])
-    separate = [k for k, (one, _) in enumerate(premises) if Solver().implies([one], conclusion[0])]
-    assert found == (separate[0] if separate else None)
+    found = Solver().first_sufficient([(one, ()) for one, _ in premises], conclusion[0])
+    separate = [one for one, _ in premises if Solver().implies([one], conclusion[0])]
+    assert found is (separate[0] if separate else None)
 
 
 def test_an_expression_is_printed_once_and_lists_its_products_once() -> None:

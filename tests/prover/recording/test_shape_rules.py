@@ -96,6 +96,11 @@ LEFT_TO_TORCH: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.sum.dim_IntList, lambda t: (t("b n 8", BOOL), [1]), {}),
     (aten.sum.dim_IntList, lambda t: (t("b n 8"), [1]), {"dtype": F64}),
     (aten.mean.dim, lambda t: (t("b n 8"), []), {}),
+    (aten.mean.dim, lambda t: (t("b n 8"), [4]), {}),  # raises
+    (aten.mean.dim, lambda t: (t("b n 8"), [2, -1]), {}),  # raises
+    (aten.mean.dim, lambda t: (t(""), [-1]), {}),
+    (aten.view.default, lambda t: (t("b n 8"), [*t("b n").shape, -2, -4]), {}),  # raises
+    (aten.view.default, lambda t: (t("b n 8"), [*t("b n").shape, -1, -2]), {}),  # raises
     (aten.mean.dim, lambda t: (t("b 4 n 8", F32, SWAPPED), [-1]), {}),
     (aten.einsum.default, lambda t: ("bnd,bmd->bnm", [t("b n 8"), t("b m 1")]), {}),
     (aten.einsum.default, lambda t: ("bnd,bnd->bn", [t("b n 8"), t("b 23 8")]), {}),
@@ -130,7 +135,7 @@ def test_a_layout_is_that_of_torch(func: Any, operands: Operands, options: dict[
         expected = func(*args, **options)
         result = ResultShapes().call(func, *args, **options)
     assert _layout(result) == _layout(expected)
-    assert (*map(tuple, (map(key_of, found[0]), map(key_of, found[1]))), found[2]) == _layout(expected)
+    assert (tuple(map(key_of, found.sizes)), tuple(map(key_of, found.strides)), found.dtype) == _layout(expected)
     assert result is not expected
     assert result.device.type == "meta"
 

@@ -108,7 +108,7 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
         },
         "prompt_encoder_config": {"image_size": 64},
     },
-    "sam3_tracker": {
+    "sam3_tracker": {  # likewise
         "vision_config": {
             "backbone_config": {
                 "model_type": "sam3_vit_model", "image_size": 112, "pretrain_image_size": 56, "window_size": 4,

@@ -58,28 +58,30 @@ class Solver:
 
     def implies(self, premises: Iterable[Formula], conclusion: Formula) -> bool:
         """True if the premises imply the conclusion; False if they do not, or if it is not known."""
-        return self.first_sufficient([premises], conclusion) is not None
+        return self.first_sufficient([(TRUE, premises)], conclusion) is not None
 
-    def first_sufficient(self, options: Iterable[Iterable[Formula]], conclusion: Formula) -> int | None:
-        """The number of the first premises that imply a conclusion; None if none are known to do so.
+    def first_sufficient(
+        self, candidates: Iterable[tuple[Formula, Iterable[Formula]]], conclusion: Formula
+    ) -> Formula | None:
+        """The first formula that implies a conclusion together with its premises; None if none is known to do so.
 
         A counterexample to one of them refutes all others that it fulfils.
         """
         counterexamples: list[_Counterexample] = []
-        for number, premises in enumerate(options):
-            premise = conjunction(*premises)
+        for candidate, premises in candidates:
+            premise = conjunction(candidate, *premises)
             if conclusion is TRUE or premise is conclusion:
-                return number
+                return candidate
             operands = premise.parts[0] if isinstance(premise, And) else (premise,)
             if conclusion in operands or negation(premise) is TRUE:
-                return number
+                return candidate
             key = (premise, conclusion)
             if key not in self._answers:
                 self._answers[key] = not self._is_refuted(premise, counterexamples) and self._ask(
                     conjunction(premise, negation(conclusion)), counterexamples
                 )
             if self._answers[key]:
-                return number
+                return candidate
         return None
 
     def _is_refuted(self, premise: Formula, counterexamples: Iterable[_Counterexample]) -> bool:

@@ -7,7 +7,6 @@ Layers call the same operators on the same shapes, and ask the same questions ab
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,17 +14,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from orderproof.prover.recording.recorded_graph import is_of_torch, tensors_in
-from orderproof.prover.recording.shape_rules import ShapeRules, Sizes, key_of
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """The layout of a result; it is a view of an operand if `offset` is not None."""
-
-    sizes: Sizes
-    strides: Sizes
-    dtype: torch.dtype
-    offset: int | torch.SymInt | None
+from orderproof.prover.recording.shape_rules import Layout, ShapeRules, key_of
 
 
 class ResultShapes:
@@ -38,7 +27,7 @@ class ResultShapes:
 
     def __init__(self, *, views: bool = True) -> None:
         self._views = views
-        self._layouts: dict[Hashable, _Layout | None] = {}
+        self._layouts: dict[Hashable, Layout | None] = {}
         self._rules = ShapeRules()
 
     def call(self, func: OpOverload, *args: Any, **kwargs: Any) -> Any:
@@ -53,11 +42,10 @@ class ResultShapes:
         if found is not None:
             return _tensor(found, args[0] if args else None)
         operands = tensors_in((args, kwargs))
-        if key not in self._layouts and (plain := self._rules.result(func, args, kwargs)) is not None:
-            read_off = _Layout(*plain)
-            if self._views or read_off.offset is None:
-                self._layouts[key] = read_off
-                return _tensor(read_off, args[0] if args else None)
+        read_off = None if key in self._layouts else self._rules.result(func, args, kwargs)
+        if read_off is not None and (self._views or read_off.offset is None):
+            self._layouts[key] = read_off
+            return _tensor(read_off, args[0] if args else None)
         result = func(*args, **kwargs)
         if key not in self._layouts:
             layout = _layout(result, args, operands)
@@ -85,20 +73,20 @@ def _keys(sizes: Any) -> tuple[Hashable, ...]:
     return tuple(map(key_of, sizes))
 
 
-def _layout(result: Any, args: tuple[Any, ...], operands: list[Tensor]) -> _Layout | None:
+def _layout(result: Any, args: tuple[Any, ...], operands: list[Tensor]) -> Layout | None:
     """The layout of a result that is one new tensor or a view of the first argument; None for another one."""
     if type(result) is not Tensor or any(result is x for x in operands):
         return None
     storage = result.untyped_storage()._cdata
     sharing = [x for x in operands if x.untyped_storage()._cdata == storage]
     if not sharing:
-        return _Layout(tuple(result.shape), tuple(result.stride()), result.dtype, None)
+        return Layout(tuple(result.shape), tuple(result.stride()), result.dtype)
     if sharing[0] is not args[0] or result.dtype != sharing[0].dtype or result.is_conj() or result.is_neg():
         return None
-    return _Layout(tuple(result.shape), tuple(result.stride()), result.dtype, result.storage_offset())
+    return Layout(tuple(result.shape), tuple(result.stride()), result.dtype, result.storage_offset())
 
 
-def _tensor(layout: _Layout, base: Any) -> Tensor:
+def _tensor(layout: Layout, base: Any) -> Tensor:
     if layout.offset is None:
         if all(isinstance(size, int) for size in layout.sizes):
             return torch.empty_strided(layout.sizes, layout.strides, dtype=layout.dtype, device="meta")

@@ -21,8 +21,17 @@ from orderproof.prover.recording.arguments import leaves, map_leaves
 
 Size = int | torch.SymInt
 Sizes = tuple[Size, ...]
-_Result = tuple[Sizes, Sizes, torch.dtype, Size | None]  # sizes, strides, dtype and, of a view, its storage offset
 _ATEN = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of a result; it is a view of the first operand if `offset` is not None."""
+
+    sizes: Sizes
+    strides: Sizes
+    dtype: torch.dtype
+    offset: Size | None = None
 
 
 @dataclass
@@ -31,7 +40,7 @@ class ShapeRules:
 
     _strides: dict[Any, Sizes] = field(default_factory=dict)
 
-    def result(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+    def result(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
         """The layout of a result that is one new tensor or a view of the first argument; None: torch has to decide."""
         if func in _VIEWS:
             return self._view(args, kwargs)
@@ -43,18 +52,18 @@ class ShapeRules:
             found = _CONTIGUOUS_RESULTS[func](args, kwargs)
             if found is None or (func in _OF_CONTIGUOUS_OPERANDS and not self._is_contiguous(args[0])):
                 return None
-            return found[0], self._contiguous_strides(found[0]), found[1], None
+            return Layout(found[0], self._contiguous_strides(found[0]), found[1])
         return self._pointwise(func, args, kwargs) if _is_pointwise(func) else None
 
-    def _clone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+    def _clone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
         """A copy without gaps. Its axes are in the order in memory of those of the tensor, if that is plain."""
         (x,) = args
         if kwargs:
             return None
         strides = self._strides_without_gaps(x)
-        return None if strides is None else (tuple(x.shape), strides, x.dtype, None)
+        return None if strides is None else Layout(tuple(x.shape), strides, x.dtype)
 
-    def _einsum(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+    def _einsum(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
         """The sizes are those of the letters; the order of the axes in memory is that of the example."""
         equation, operands = args[0].replace(" ", ""), args[1]
         inputs, arrow, output = equation.partition("->")
@@ -71,19 +80,18 @@ class ShapeRules:
         if examples is None or 1 in examples:
             return None
         example = torch.einsum(equation, *map(_example_tensor, operands))
-        found = tuple(sizes[c] for c in output)
-        order = sorted(example.stride(), reverse=True)
-        if not example.permute([example.stride().index(stride) for stride in order]).is_contiguous():
+        if example.stride() != self._strides_like(example.stride(), tuple(example.shape)):  # it has gaps
             return None
-        return found, self._strides_like(example.stride(), found), example.dtype, None
+        found = tuple(sizes[c] for c in output)
+        return Layout(found, self._strides_like(example.stride(), found), example.dtype)
 
     def _strides_like(self, examples: Sequence[int], sizes: Sizes) -> Sizes:
-        """The strides without gaps of axes in the order in memory of these strides, which differ."""
+        """The strides without gaps of axes that are in memory in the order of these strides."""
         order = sorted(range(len(sizes)), key=examples.__getitem__, reverse=True)
         strides = self._contiguous_strides(tuple(sizes[axis] for axis in order))
         return tuple(strides[order.index(axis)] for axis in range(len(order)))
 
-    def _pointwise(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+    def _pointwise(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
         given = leaves((args, kwargs))
         operands = [x for x in given if isinstance(x, Tensor)]
         if not operands or any(isinstance(x, torch.SymInt | torch.SymFloat | torch.SymBool) for x in given):
@@ -91,18 +99,18 @@ class ShapeRules:
         sizes = broadcast([tuple(x.shape) for x in operands])
         strides = None if sizes is None else self._pointwise_strides(sizes, operands)
         dtype = None if strides is None else _result_dtype(func, args, kwargs)
-        return None if sizes is None or strides is None or dtype is None else (sizes, strides, dtype, None)
+        return None if sizes is None or strides is None or dtype is None else Layout(sizes, strides, dtype)
 
-    def _view(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Result | None:
+    def _view(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
         """The sizes of a view of a contiguous tensor, or of one with an axis that is split, are those of the call."""
         if kwargs or len(args) != 2:
             return None
         x, sizes = args
         found = _split(x, tuple(sizes))
         if found is not None:
-            return (*found, x.dtype, x.storage_offset())
+            return Layout(*found, x.dtype, x.storage_offset())
         viewed = _viewed_sizes(tuple(x.shape), tuple(sizes)) if self._is_contiguous(x) else None
-        return None if viewed is None else (viewed, self._contiguous_strides(viewed), x.dtype, x.storage_offset())
+        return None if viewed is None else Layout(viewed, self._contiguous_strides(viewed), x.dtype, x.storage_offset())
 
     def _pointwise_strides(self, sizes: Sizes, operands: Sequence[Tensor]) -> Sizes | None:
         """The order of the axes in memory is that of the first operand if it has all of them."""
@@ -127,11 +135,7 @@ class ShapeRules:
         if self._is_contiguous(x):
             return True
         examples = _examples(x.stride())
-        if examples is None:
-            return False
-        order = sorted(range(x.dim()), key=examples.__getitem__, reverse=True)
-        expected = self._contiguous_strides(tuple(x.shape[axis] for axis in order))
-        return _same([x.stride(axis) for axis in order], expected)
+        return examples is not None and _same(x.stride(), self._strides_like(examples, tuple(x.shape)))
 
     def _is_contiguous(self, x: Tensor) -> bool:
         return _same(x.stride(), self._contiguous_strides(tuple(x.shape)))
@@ -219,7 +223,9 @@ def _reduction(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, to
     x, dims, keep, *_ = (*args, False, False)
     if set(kwargs) - {"keepdim"} or not isinstance(dims, list | tuple) or not dims or not x.dtype.is_floating_point:
         return None
-    reduced = {dim % x.dim() for dim in dims}
+    reduced = {dim + x.dim() if dim < 0 else dim for dim in dims}
+    if len(reduced) < len(dims) or not reduced <= set(range(x.dim())):  # torch raises
+        return None
     keep = kwargs.get("keepdim", keep)
     return tuple(1 if k in reduced else n for k, n in enumerate(x.shape) if keep or k not in reduced), x.dtype
 
@@ -263,8 +269,10 @@ def _split(x: Tensor, sizes: Sizes) -> tuple[Sizes, Sizes] | None:
 
 def _viewed_sizes(shape: Sizes, sizes: Sizes) -> Sizes | None:
     """The sizes of a view with as many elements as a shape; None if that they are as many is not plain."""
-    places = [place for place, size in enumerate(sizes) if isinstance(size, int) and size == -1]
-    if len(places) > 1 or any(isinstance(size, int) and size == 0 for size in shape):
+    places = [place for place, size in enumerate(sizes) if isinstance(size, int) and size < 0]
+    if any(sizes[place] != -1 for place in places) or len(places) > 1:  # torch raises
+        return None
+    if any(isinstance(size, int) and size == 0 for size in shape):
         return None
     dividend, divisors = list(shape), []
     for place, size in enumerate(sizes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -112,15 +112,10 @@ class Context:
         free: list[Formula] = []
         if isinstance(body, Or):
             free = [part for part in body.parts[0] if part.variables.isdisjoint(bound)]
-        tried: list[Formula] = []
-
-        def options() -> Iterator[list[Formula]]:
-            for candidate in self._candidates(body, sizes, first_bound):
-                tried.append(candidate)
-                yield self._with_ranges(body, sizes, candidate)
-
-        found = self.solver.first_sufficient(options(), body)
-        return disjunction(*free) if found is None else disjunction(tried[found], *free)
+        candidates = self._candidates(body, sizes, first_bound)
+        options = ((candidate, self._with_ranges(body, sizes, candidate)) for candidate in candidates)
+        found = self.solver.first_sufficient(options, body)
+        return disjunction(*free) if found is None else disjunction(found, *free)
 
     def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
         yield TRUE
