@@ -26,6 +26,11 @@ _SMALL_VIT = {
     "num_attention_heads": 4,
 }  # fmt: skip
 
+_SMALL_T5_GEMMA = {
+    "hidden_size": 72, "intermediate_size": 288, "num_hidden_layers": 2, "num_attention_heads": 8,
+    "num_key_value_heads": 4, "head_dim": 8, "vocab_size": 99, "max_position_embeddings": 128, "sliding_window": 4,
+}  # fmt: skip
+
 # arguments of configurations without a default
 DEFAULT_CONFIG_ARGUMENTS: dict[str, dict[str, Any]] = {
     "nougat": {"encoder": {"model_type": "donut-swin"}},  # the default "donut_swin" does not exist in transformers
@@ -130,14 +135,8 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
     "tvp": {"num_frames": 2, "max_img_size": 64, "visual_prompt_size": 8},  # with a video
     "xmod": {"default_language": "en_XX"},
     "step3p5": {"sliding_window": 4},
-    "t5gemma": {  # the encoder alone is audited, with a window that proofs cross
-        "is_encoder_decoder": False,
-        "encoder": {
-            "hidden_size": 72, "intermediate_size": 288, "num_hidden_layers": 2, "num_attention_heads": 8,
-            "num_key_value_heads": 4, "head_dim": 8, "vocab_size": 99, "max_position_embeddings": 128,
-            "sliding_window": 4,
-        },
-    },
+    # the encoder alone is audited, with a window that proofs cross
+    "t5gemma": {"is_encoder_decoder": False, "encoder": _SMALL_T5_GEMMA, "decoder": _SMALL_T5_GEMMA},
     # sections of rotary features for the full width are written in the modelling file
     "ernie4_5_vl_moe_text": {"rope_parameters": {**_MROPE, "mrope_section": [2, 2, 4]}},
     "glm4v_moe_text": {"rope_parameters": {**_MROPE, "mrope_section": [1, 1, 2]}},
