@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import time
 from typing import Any
 
@@ -61,6 +63,29 @@ def test_rank_that_fails_is_reported_at_once(error: Exception, raised: type[Exce
         run_on_ranks(work, 2)
     assert time.monotonic() - began < 10
     assert multiprocessing.active_children() == []
+
+
+def test_rank_that_hangs_is_reported_with_the_line_it_is_in() -> None:
+    def wait_too_long(rank: int) -> list[Tensor]:
+        if rank == 1:
+            time.sleep(60)
+        return [torch.zeros(1)]
+
+    with pytest.raises(RuntimeError, match=r"rank 1 of 2 returned nothing within 2 s; it is in wait_too_long \("):
+        run_on_ranks(wait_too_long, 2, limit=2)
+    assert multiprocessing.active_children() == []
+
+
+def test_rank_that_is_killed_is_reported_at_once() -> None:
+    def die(rank: int) -> list[Tensor]:
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [all_gather(torch.zeros(1), 0)]
+
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match="rank 1 of 2 ended with exit code -9 and returned nothing"):
+        run_on_ranks(die, 2)
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("encoding", ["rotary", "alibi", "t5", "learned", "none", "forgetting", "path"])

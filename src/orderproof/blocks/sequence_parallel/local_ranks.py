@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
+import re
+import signal
 import socket
 import time
 import warnings
@@ -20,6 +23,7 @@ from torch import Tensor, distributed
 from orderproof.errors import UnsupportedCallError
 
 TIMEOUT = 30.0  # [s] for all ranks together
+_STACK_TIMEOUT = 1.0  # [s] for a rank to write its stack
 
 
 def run_on_ranks(work: Callable[[int], list[Tensor]], world: int, *, limit: float = TIMEOUT) -> list[list[Tensor]]:
@@ -37,7 +41,7 @@ def run_on_ranks(work: Callable[[int], list[Tensor]], world: int, *, limit: floa
             for rank in ranks:
                 rank.start()
             _wait(ranks, Path(folder), limit)
-            return _collect_results(Path(folder), world, limit)
+            return _collect_results(ranks, Path(folder), limit)
         finally:
             for rank in ranks:
                 if rank.is_alive():
@@ -53,27 +57,49 @@ def _wait(ranks: Sequence[BaseProcess], folder: Path, limit: float) -> None:
     while running and time.monotonic() < end:
         connection.wait([rank.sentinel for rank in running], end - time.monotonic())
         running = [rank for rank in running if rank.is_alive()]
+        if any(rank.exitcode for rank in ranks):
+            return
         if any("result" not in torch.load(file, weights_only=True) for file in folder.glob("*.pt")):
             return
 
 
-def _collect_results(folder: Path, world: int, limit: float) -> list[list[Tensor]]:
+def _collect_results(ranks: Sequence[BaseProcess], folder: Path, limit: float) -> list[list[Tensor]]:
     """The results of all ranks, or the error of the first rank that failed; its failure disconnects the others."""
     files = sorted(folder.glob("*.pt"), key=lambda file: file.stat().st_mtime_ns)
     results = {int(file.stem): torch.load(file, weights_only=True) for file in files}
+    missing = {r: rank for r, rank in enumerate(ranks) if r not in results}
+    for r, rank in missing.items():  # first: others report only that it disconnected
+        if rank.exitcode is not None:
+            raise RuntimeError(f"rank {r} of {len(ranks)} ended with exit code {rank.exitcode} and returned nothing")
     for result in results.values():
         if "unsupported" in result:
             raise UnsupportedCallError(result["unsupported"])
         if "error" in result:
             raise RuntimeError(result["error"])
-    missing = [rank for rank in range(world) if rank not in results]
-    if missing:
-        raise RuntimeError(f"rank {missing[0]} of {world} returned nothing within {limit:.0f} s")
-    return [results[rank]["result"] for rank in range(world)]
+    for r, rank in missing.items():
+        where = _current_line(rank, folder / f"{r}.stack")
+        raise RuntimeError(f"rank {r} of {len(ranks)} returned nothing within {limit:.0f} s{where}")
+    return [results[r]["result"] for r in range(len(ranks))]
+
+
+def _current_line(rank: BaseProcess, stack: Path) -> str:
+    """Where the main thread of a rank is, for a message; empty if it does not answer."""
+    if rank.pid is None or not stack.exists():
+        return ""
+    os.kill(rank.pid, signal.SIGUSR1)
+    end = time.monotonic() + _STACK_TIMEOUT
+    while time.monotonic() < end and not stack.read_text().count("\n  File"):
+        time.sleep(0.01)
+    main_thread = stack.read_text().rpartition("Current thread")[2]
+    frames = re.findall(r'File "(.*)", line (\d+) in (.*)', main_thread)[:3]
+    calls = ", called by ".join(f"{name} ({file}:{line})" for file, line, name in frames)
+    return f"; it is in {calls}" if calls else ""
 
 
 def _rank(work: Callable[[int], list[Tensor]], rank: int, world: int, folder: str, limit: float) -> None:
     """The main function of one rank's process."""
+    # Not closed: it lives as long as the process. The handler writes even while Python waits inside a library.
+    faulthandler.register(signal.SIGUSR1, Path(f"{folder}/{rank}.stack").open("w"))  # noqa: SIM115
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 1)  # gloo prints connection messages
     os.dup2(devnull, 2)
