@@ -71,19 +71,26 @@ def test_rank_that_hangs_is_reported_with_the_line_it_is_in() -> None:
             time.sleep(60)
         return [torch.zeros(1)]
 
-    with pytest.raises(RuntimeError, match=r"rank 1 of 2 returned nothing within 2 s; it is in wait_too_long \("):
+    with pytest.raises(RuntimeError, match=r"rank 1 of 2 returned nothing within 2 s in wait_too_long \("):
         run_on_ranks(wait_too_long, 2, limit=2)
     assert multiprocessing.active_children() == []
 
 
-def test_rank_that_is_killed_is_reported_at_once() -> None:
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (signal.SIGKILL, "exit code -9 and returned nothing$"),
+        (signal.SIGSEGV, r"exit code -11 and returned nothing in die \("),
+    ],
+)
+def test_rank_that_crashes_is_reported_at_once(number: int, said: str) -> None:
     def die(rank: int) -> list[Tensor]:
         if rank == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), number)
         return [all_gather(torch.zeros(1), 0)]
 
     began = time.monotonic()
-    with pytest.raises(RuntimeError, match="rank 1 of 2 ended with exit code -9 and returned nothing"):
+    with pytest.raises(RuntimeError, match=f"rank 1 of 2 ended with {said}"):
         run_on_ranks(die, 2)
     assert time.monotonic() - began < 10
 

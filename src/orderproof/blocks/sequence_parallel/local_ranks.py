@@ -70,36 +70,45 @@ def _collect_results(ranks: Sequence[BaseProcess], folder: Path, limit: float) -
     missing = {r: rank for r, rank in enumerate(ranks) if r not in results}
     for r, rank in missing.items():  # first: others report only that it disconnected
         if rank.exitcode is not None:
-            raise RuntimeError(f"rank {r} of {len(ranks)} ended with exit code {rank.exitcode} and returned nothing")
+            name = f"rank {r} of {len(ranks)}"
+            where = _current_line(folder / f"{r}.stack")
+            raise RuntimeError(f"{name} ended with exit code {rank.exitcode} and returned nothing{where}")
     for result in results.values():
         if "unsupported" in result:
             raise UnsupportedCallError(result["unsupported"])
         if "error" in result:
             raise RuntimeError(result["error"])
     for r, rank in missing.items():
-        where = _current_line(rank, folder / f"{r}.stack")
+        _request_stack(rank, folder / f"{r}.stack")
+        where = _current_line(folder / f"{r}.stack")
         raise RuntimeError(f"rank {r} of {len(ranks)} returned nothing within {limit:.0f} s{where}")
     return [results[r]["result"] for r in range(len(ranks))]
 
 
-def _current_line(rank: BaseProcess, stack: Path) -> str:
-    """Where the main thread of a rank is, for a message; empty if it does not answer."""
+def _request_stack(rank: BaseProcess, stack: Path) -> None:
+    """Let a rank write the stacks of its threads to its file, if it can."""
     if rank.pid is None or not stack.exists():
-        return ""
+        return
     os.kill(rank.pid, signal.SIGUSR1)
     end = time.monotonic() + _STACK_TIMEOUT
-    while time.monotonic() < end and not stack.read_text().count("\n  File"):
+    while time.monotonic() < end and "\n  File" not in stack.read_text():
         time.sleep(0.01)
-    main_thread = stack.read_text().rpartition("Current thread")[2]
-    frames = re.findall(r'File "(.*)", line (\d+) in (.*)', main_thread)[:3]
+
+
+def _current_line(stack: Path) -> str:
+    """Where the thread was that wrote this file, for a message; empty if it wrote nothing."""
+    thread = stack.read_text().rpartition("Current thread")[2] if stack.exists() else ""
+    frames = re.findall(r'File "(.*)", line (\d+) in (.*)', thread)[:3]
     calls = ", called by ".join(f"{name} ({file}:{line})" for file, line, name in frames)
-    return f"; it is in {calls}" if calls else ""
+    return f" in {calls}" if calls else ""
 
 
 def _rank(work: Callable[[int], list[Tensor]], rank: int, world: int, folder: str, limit: float) -> None:
     """The main function of one rank's process."""
-    # Not closed: it lives as long as the process. The handler writes even while Python waits inside a library.
-    faulthandler.register(signal.SIGUSR1, Path(f"{folder}/{rank}.stack").open("w"))  # noqa: SIM115
+    # Not closed: it lives as long as the process. The handlers write even if a library waits or crashes.
+    stack = Path(f"{folder}/{rank}.stack").open("w")  # noqa: SIM115
+    faulthandler.register(signal.SIGUSR1, stack)
+    faulthandler.enable(stack)
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 1)  # gloo prints connection messages
     os.dup2(devnull, 2)
