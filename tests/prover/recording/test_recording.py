@@ -104,6 +104,9 @@ class Writes(nn.Module):
         z = torch.zeros(3, 4, dtype=torch.float64)
         z[1] = y[0, 0]
         z.diagonal().fill_(2)
+        torch.einsum("ij->ji", z)[0].add_(5)
+        torch.einsum("ii->i", z[:, 1:]).mul_(3)
+        z.movedim(0, 1)[2] -= 1
         y[y.shape[0] - 1, :, 1] = z[0, 0]
         y.squeeze(0).mul_(1.5)
         y.unsqueeze_(0)
@@ -118,6 +121,31 @@ def test_writes_through_views_give_the_result_of_the_module() -> None:
     (found,) = execute(captured, (x,)).values()
     assert torch.equal(found, Writes()(x))
     assert not any(getattr(n.target, "_schema", None) and n.target._schema.is_mutable for n in captured.graph.nodes)
+
+
+class EncodesTokens(nn.Module):
+    """A recurrent layer, token by token: torch decomposes its cell into writes to chunks of a product."""
+
+    def __init__(self, cell: nn.Module) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, x: Tensor) -> Tensor:
+        state, states = None, []
+        for token in x.unbind(1):
+            state = self.cell(token, state)
+            states.append(state[0] if isinstance(state, tuple) else state)
+        return torch.stack(states, 1)
+
+
+@pytest.mark.parametrize("cell", [nn.GRUCell, nn.LSTMCell, nn.RNNCell])
+def test_a_recurrent_cell_is_recorded_as_it_runs(cell: type[nn.Module]) -> None:
+    module, x = EncodesTokens(cell(4, 4)).eval(), torch.randn(2, 5, 4)
+    captured = capture(module, (x,))
+    assert not captured.exported_because
+    (found,) = execute(captured, (x,)).values()
+    assert torch.allclose(found, module(x))
+    assert prove(module, "causal", inputs=x).verdict == "proved"
 
 
 class ChangesShapes(nn.Module):

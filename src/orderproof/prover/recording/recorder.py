@@ -86,7 +86,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return writes.change_view(recorded, func, args, kwargs)
         if func._schema.is_mutable:
             return writes.write(recorded, self, func, args, kwargs)
-        if (replaced := _decomposition(func)) is not None:
+        # The einsum of one operand may be a view of it.
+        replaced = func.decompose if name == "einsum" and len(args[1]) == 1 else _decomposition(func)
+        if replaced is not None:
             with self:
                 result = replaced(*args, **kwargs)
             if result is not NotImplemented:

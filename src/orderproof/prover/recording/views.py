@@ -46,6 +46,8 @@ def write_to_base(
     if name == "permute":
         order = [d % dims for d in args[0]]
         return emit(_ATEN.permute.default, value, [order.index(d) for d in range(dims)])
+    if name in ("movedim", "moveaxis"):
+        return emit(_ATEN.movedim.intlist, value, *(_as_list(dim) for dim in reversed(args)))
     if name == "select":
         return emit(_ATEN.select_scatter.default, base, value, *args)
     if name == "slice":
@@ -57,12 +59,16 @@ def write_to_base(
         return emit(_ATEN.diagonal_scatter.default, base, value, *args)
     if name == "unbind":
         return emit(_ATEN.select_scatter.default, base, value, args[0] if args else 0, part)
-    if name in ("split", "split_with_sizes", "chunk", "tensor_split"):
+    if name in ("split", "split_with_sizes", "chunk", "unsafe_split", "unsafe_chunk", "tensor_split"):
         dim = args[1] if len(args) > 1 else 0
         sizes = [x.shape[dim] for x in _parts(name, shape, args)]
         start = sum(sizes[:part])
         return emit(_ATEN.slice_scatter.default, base, value, dim, start, start + sizes[part])
     return None
+
+
+def _as_list(dim: int | list[int]) -> list[int]:
+    return [dim] if isinstance(dim, int) else list(dim)
 
 
 def _parts(name: str, shape: tuple[int, ...], args: tuple[Any, ...]) -> tuple[Tensor, ...]:
