@@ -23,6 +23,9 @@ _READS = {
     "__repr__", "__str__", "__format__", "__reduce_ex__", "__reduce__", "__deepcopy__", "__dlpack__",
     "__cuda_array_interface__", "__hash_values__", "unique_dim",
 }  # fmt: skip
+# In an open recording. The layout of a result on the CPU may differ from that of its meta tensor.
+_LAYOUTS = {"stride", "is_contiguous", "storage_offset", "dim_order", "_is_view", "is_set_to"}
+_LAYOUT_ATTRIBUTES = {getattr(Tensor, name).__get__: name for name in ("_version", "_base")}
 _INDEXING = ("__getitem__", "__setitem__")
 _WITH_CONSTANTS = {"numpy", "__array__", "tolist", "__repr__", "__str__", "__format__"}
 
@@ -54,6 +57,11 @@ class EagerView(TorchFunctionMode):
             self.recorded.give_up("it calls operators under autocast, which casts no meta tensor")
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)
+        if self.recorded.open_call is not None and (name in _LAYOUTS or func in _LAYOUT_ATTRIBUTES):
+            self._ask_for_layout(args[0], _LAYOUT_ATTRIBUTES.get(func, name))
+        if name == "type" and len(args) == 1 and not kwargs and args[0].is_meta:
+            with torch._C.DisableTorchFunction(), _disable_current_modes(), hidden_from_profile():
+                return torch.empty(0, dtype=args[0].dtype, device=self.device).type()
         if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
             if _is_same_tensor(*args[:2]):  # `module.to(device)` of a module that is there
                 return None
@@ -61,6 +69,13 @@ class EagerView(TorchFunctionMode):
         if name in _INDEXING and args[0].is_meta:
             return index_as_recorded(func, args, fills=self.device.type == "cpu")
         return func(*args, **kwargs)
+
+    def _ask_for_layout(self, tensor: Tensor, name: str) -> None:
+        """Give up an open recording in which the layout of a result decides, which is known for the example only."""
+        with torch._C.DisableTorchFunction():
+            alias = self.recorded.alias(tensor)
+        if name == "_version" or alias.node.op != "placeholder":
+            self.recorded.give_up(f"it asks for the layout of a tensor (`{name}`)")
 
     def _read(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with torch._C.DisableTorchFunction():

@@ -15,15 +15,13 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, FunctionType
+from types import FrameType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.fx import Node
 
 from orderproof.prover.logic.rewriting import Substitution
@@ -226,22 +224,3 @@ class Loops:
                 loop.stacked.append(node)
                 return node, value
         return None
-
-
-@contextmanager
-def open_ranges(module: nn.Module, loops: Loops) -> Iterator[None]:
-    """Under this, the modules of Python in which a model is defined call `Loops.range` for `range`."""
-    parts = list(module.modules())
-    names = {kind.__module__ for part in parts for kind in type(part).__mro__}
-    names |= {held.__module__ for part in parts for held in vars(part).values() if isinstance(held, FunctionType)}
-    spaces: list[Mapping[str, Any]] = [
-        vars(sys.modules[name]) for name in names if name in sys.modules and not name.startswith(("torch.", "builtins"))
-    ]
-    changed = [space for space in spaces if "range" not in space]
-    for space in changed:
-        space["range"] = loops.range  # type: ignore[index]
-    try:
-        yield
-    finally:
-        for space in changed:
-            del space["range"]  # type: ignore[attr-defined]

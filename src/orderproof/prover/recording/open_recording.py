@@ -27,7 +27,7 @@ from orderproof.prover.recording.buffer_values import buffers_with_values
 from orderproof.prover.recording.fixed_numbers import fixed_numbers, with_decided_cases
 from orderproof.prover.recording.loop_rolling import conditions_without_indices, roll_loops
 from orderproof.prover.recording.open_call import OpenCall
-from orderproof.prover.recording.open_sizes import OpenSizes, text_fixes_sizes
+from orderproof.prover.recording.open_sizes import OpenSizes
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.prover.recording.recording import Recording
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
@@ -183,8 +183,7 @@ class _Branch:
         """The graph of the branch."""
         sizes, call, recording, nodes = self.sizes, self.call, self.recording, self.nodes
         with silent_messages():
-            with text_fixes_sizes():
-                output, changed, assumptions = recording.call(self.aliases)
+            output, changed, assumptions = recording.call(self.aliases)
             if sizes.fixed:
                 raise CaptureError(f"it runs for {sizes.examples[sizes.fixed[0]]} {sizes.fixed[0]} only")
             try:

@@ -6,9 +6,7 @@ answered for the example and kept as a condition: the recording is that of every
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import sympy
@@ -215,22 +213,6 @@ class OpenSizes:
             raise NotLinear(str(e))
         first, second = (self._term(part) for part in e.args)
         return comparisons[type(e)](first, second)
-
-
-@contextmanager
-def text_fixes_sizes() -> Iterator[None]:
-    """Under this, a model that reads an open size as text (`f"{n}"`) fixes it to its example, as `int(n)` does."""
-    original: Callable[[torch.SymInt], str] = torch.SymInt.__repr__
-
-    def as_text(symbol: torch.SymInt) -> str:
-        caller = str(sys._getframe(1).f_globals.get("__name__"))
-        return original(symbol) if caller.partition(".")[0] in ("torch", "sympy") else str(int(symbol))
-
-    torch.SymInt.__repr__ = as_text  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        torch.SymInt.__repr__ = original  # type: ignore[method-assign]
 
 
 class OpaqueNumber:

@@ -69,7 +69,6 @@ _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and
 _LEAVES = (*SCALARS, type(None), torch.dtype, torch.device, torch.Size)
 _TABLES = (list, dict, set, deque)
 _CODE = (type, FunctionType, BuiltinFunctionType)
-_CHANGED_WHILE_RECORDING = torch.SymInt  # whose text would fix a size
 _CHANGED_BY_RECORDINGS = ("orderproof", "sympy", "mpmath")  # sympy registers the numbers of torch's open sizes
 _CALLERS = ("_pytest", "pytest", "pluggy", "xdist", "execnet", "IPython", "ipykernel")  # run the code of a model
 _NOT_COMPARED = (*_CHANGED_BY_RECORDINGS, *_CALLERS)
@@ -338,9 +337,7 @@ class _Walk:
     def _parts_of_a_library(self, module: ModuleType) -> None:
         """The attributes of functions and classes of a module, tables of Python, and what the model names."""
         variables = list(vars(module).items())
-        kept = [
-            x for _, x in variables if issubclass(type(x), FunctionType | type) and x is not _CHANGED_WHILE_RECORDING
-        ]
+        kept = [x for _, x in variables if issubclass(type(x), FunctionType | type)]
         self.add(f"attributes in {module.__name__}", lambda: tuple(tuple(vars(x).values()) for x in kept))
         of_python = module.__name__ in sys.stdlib_module_names
         for name, value in variables:

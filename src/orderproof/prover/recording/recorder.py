@@ -36,6 +36,7 @@ _READS = {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}
 _USES_ONLY_SHAPE_OR_DTYPE = {"expand_as", "view_as", "reshape_as", "type_as", "to.other"}  # of the second operand
 _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
+_DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
 _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 
 
@@ -86,9 +87,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return writes.change_view(recorded, func, args, kwargs)
         if func._schema.is_mutable:
             return writes.write(recorded, self, func, args, kwargs)
-        # The einsum of one operand may be a view of it.
-        replaced = func.decompose if name == "einsum" and len(args[1]) == 1 else _decomposition(func)
-        if replaced is not None:
+        if (replaced := _decomposition(func, args, kwargs)) is not None:
             with self:
                 result = replaced(*args, **kwargs)
             if result is not NotImplemented:
@@ -127,11 +126,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
-def _decomposition(func: OpOverload) -> Any:
+def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The decomposition of an operator that has no rule; None if it has one, or cannot be decomposed."""
     name = func.overloadpacket.__name__
     if name == "one_hot":
         return _one_hot
+    if name in _DROPOUTS and not (args[2] if len(args) > 2 else kwargs["train"]):
+        return _operand  # the tensor itself, as in eager mode
+    if name == "einsum" and len(args[1]) == 1:
+        return func.decompose  # it may be a view of its operand
     if name in _USES_ONLY_SHAPE_OR_DTYPE or f"{name}.{func._overloadname}" in _USES_ONLY_SHAPE_OR_DTYPE:
         return func.decompose
     if find_rule(func) is not None:
@@ -152,6 +155,10 @@ def _has_classes(name: str, args: tuple[Any, ...]) -> bool:
 def _one_hot(index: Tensor, classes: int) -> Tensor:
     """A one-hot encoding where no index is out of range, for which the operator raises."""
     return (index.unsqueeze(-1) == torch.arange(classes, device=index.device)).to(torch.int64)
+
+
+def _operand(x: Tensor, *_args: object, **_options: object) -> Tensor:
+    return x
 
 
 def _has_kernel(func: OpOverload, key: str) -> bool:

@@ -30,14 +30,16 @@ from orderproof.prover.recording.eager_answers import eager_answers
 from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
 from orderproof.prover.recording.eager_program import compare_programs
 from orderproof.prover.recording.eager_view import EagerView
-from orderproof.prover.recording.loop_recording import Loops, open_ranges
+from orderproof.prover.recording.loop_recording import Loops
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.program import Program
+from orderproof.prover.recording.python_numbers import PythonType, python_numbers
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.prover.recording.recorder import Recorder
 from orderproof.prover.recording.refusal import NOT_RECORDED, RecordingRefused, RecordingUnsupported
+from orderproof.prover.recording.replaced_builtins import replaced_builtin
 from orderproof.prover.recording.token_branches import MAX_VALUES, TokenBranch, TokenBranches, other_paths
 
 _active = ContextVar("recording", default=False)
@@ -290,7 +292,10 @@ class Recording:
             stack.enter_context(without_compilation())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             if self.loops is not None:
-                stack.enter_context(open_ranges(self.module, self.loops))
+                stack.enter_context(replaced_builtin(self.module, "range", self.loops.range))
+            if recorded.open_call is not None:
+                stack.enter_context(python_numbers())
+                stack.enter_context(replaced_builtin(self.module, "type", PythonType))
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
             self.operators = stack.enter_context(profiled_operators(hiding=True))

@@ -64,11 +64,3 @@ def _constant(value: Any, dtype: torch.dtype) -> Value:
     if not isinstance(value, int | float) or dtype.is_complex:
         raise NotCovered("a tensor is filled with a number that is not known")
     return Cases(((TRUE, float(torch.tensor(value, dtype=dtype))),))
-
-
-@open_rule("dropout", "feature_dropout", "native_dropout", "alpha_dropout")
-def dropout(call: Application) -> OpenFact:
-    """Dropout in eval mode, which changes nothing."""
-    if call.argument(2, "train") is not False:
-        raise NotCovered("dropout while training")
-    return call.operand

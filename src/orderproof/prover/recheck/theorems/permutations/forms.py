@@ -93,8 +93,8 @@ _SUMS = (
 _READS = {*POINTWISE, *MOVEMENT, *PARTS, *PIECES} - {"prelu", "_prelu_kernel"}
 _FILLED = (
     "full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like", "new_zeros", "ones", "ones_like",
-    "new_ones", "empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted", "dropout",
-    "feature_dropout", "native_dropout", "alpha_dropout", "copy", "copy_", "fill",
+    "new_ones", "empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted", "copy",
+    "copy_", "fill",
 )  # fmt: skip
 
 FORMS: dict[str, Form] = {

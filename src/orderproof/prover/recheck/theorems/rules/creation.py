@@ -13,7 +13,6 @@ from orderproof.prover.recheck.theorems.rules.movement import (
     ONE,
     broadcast_element,
     has_sizes,
-    same_elements,
     single,
     size_of,
 )
@@ -64,12 +63,6 @@ def full(step: Step) -> list[Derived]:
         return [Derived.of_value(step.term(int(number) if isinstance(number, bool) else number), dtype)]
     require(isinstance(number, int | float), "a tensor is filled with a number that is not known")
     return [Derived.of_value(Cases(((TRUE, rounded(float(number), dtype)),)), dtype)]
-
-
-def dropout(step: Step) -> list[Derived]:
-    """Dropout in eval mode."""
-    require(step.argument(2, "train") is False, "dropout while training")
-    return same_elements(step)
 
 
 def copy(step: Step) -> list[Derived]:
@@ -222,7 +215,6 @@ CREATION: dict[str, Callable[[Step], list[Derived]]] = {
     **dict.fromkeys(
         ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"), empty
     ),
-    **dict.fromkeys(("dropout", "feature_dropout", "native_dropout", "alpha_dropout"), dropout),
     **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), scatter),
     **dict.fromkeys(("index_put", "_unsafe_index_put", "index_put_"), index_put),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), convolution),

@@ -25,14 +25,6 @@ def pointwise(call: MovedOperation) -> MovedFact:
     return call.broadcast(call.operands())
 
 
-@moved_rule("dropout", "feature_dropout", "native_dropout", "alpha_dropout")
-def dropout(call: MovedOperation) -> MovedFact:
-    """Dropout in eval mode, which changes nothing."""
-    if call.argument(2, "train") is not False:
-        raise NotCovered("dropout while training")
-    return call.operand
-
-
 @moved_rule(
     "full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like", "new_zeros", "ones", "ones_like",
     "new_ones",

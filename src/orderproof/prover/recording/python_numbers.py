@@ -1,0 +1,115 @@
+"""Open sizes that look to a model like Python's numbers.
+
+Torch's symbolic numbers differ from those of Python where a model asks what they are: `isinstance(n, int)` is false,
+`hash(n)` raises an error, a comparison gives a symbol, `copy.deepcopy(n)` copies what was asked so far. A model that
+asks so would take another branch than in eager mode, and no condition would say so. Within this block its questions get
+the answers of Python's numbers. An answer that is the value itself, such as text or a hash, fixes the size.
+
+`PythonType` answers `type(n)` in the modules of Python that define the model. Not answered: `type(n)` elsewhere, and
+functions in C that look at the type, such as the encoder of `json`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import torch
+
+_PYTHON_TYPES: dict[Any, Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+_COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+_LIBRARIES = ("torch", "sympy", "mpmath")
+_OURS = ("orderproof.prover", "orderproof.models")
+
+
+class _TypeOfTypes(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        found = type(*args, **kwargs)
+        return _PYTHON_TYPES.get(found, found) if len(args) == 1 else found
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, type)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, type)
+
+
+class PythonType(type, metaclass=_TypeOfTypes):
+    """The builtin `type`, for which a symbolic number is one of Python."""
+
+
+@contextmanager
+def python_numbers() -> Iterator[None]:
+    """Under this, symbolic numbers answer a model as numbers of Python do."""
+    before = [(kind, name, vars(kind).get(name)) for kind in _PYTHON_TYPES for name in _NAMES]
+    for kind, python_type in _PYTHON_TYPES.items():
+        _patch(kind, python_type)
+    try:
+        yield
+    finally:
+        for kind, name, method in before:
+            if method is not None:
+                setattr(kind, name, method)
+            elif name in vars(kind):
+                delattr(kind, name)
+
+
+def _patch(kind: Any, python_type: Any) -> None:
+    for name in (*_VALUES, "__hash__"):
+        setattr(kind, name, _by_value(getattr(kind, name), getattr(python_type, name), python_type))
+    for name in _COMPARISONS:
+        if name in vars(kind):
+            setattr(kind, name, _decided(getattr(kind, name)))
+    kind.__getattribute__ = _with_class(python_type)
+    kind.__deepcopy__ = lambda symbol, _: symbol
+    kind.__copy__ = lambda symbol: symbol
+    kind.__reduce_ex__ = lambda symbol, _: (python_type, (python_type(symbol),))
+
+
+_VALUES = ("__repr__", "__str__", "__format__")
+_NAMES = (*_VALUES, "__hash__", *_COMPARISONS, "__getattribute__", "__deepcopy__", "__copy__", "__reduce_ex__")
+
+
+def _by_value(original: Callable[..., Any], of_number: Callable[..., Any], python_type: Any) -> Callable[..., Any]:
+    """A method of a symbol that for a model is that of its value."""
+
+    def method(symbol: Any, *args: Any) -> Any:
+        return of_number(python_type(symbol), *args) if _is_asked_by_model() else original(symbol, *args)
+
+    return method
+
+
+def _decided(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A comparison of a symbol that for a model is true or false."""
+
+    def compare(symbol: Any, other: Any) -> Any:
+        result = original(symbol, other)
+        return bool(result) if type(result) is torch.SymBool and _is_asked_by_model() else result
+
+    return compare
+
+
+def _with_class(python_type: Any) -> Callable[[Any, str], Any]:
+    """Attributes of a symbol, whose class, by which `isinstance` goes, is for a model that of its value."""
+
+    def attribute(symbol: Any, name: str) -> Any:
+        if name == "__class__" and _is_asked_by_model():
+            return python_type
+        return object.__getattribute__(symbol, name)
+
+    return attribute
+
+
+def _is_asked_by_model() -> bool:
+    """True if the innermost code that belongs neither to Python's library nor to these methods is not of torch."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        library = name.partition(".")[0]
+        if library not in sys.stdlib_module_names or name == "__main__":
+            return library not in _LIBRARIES and not name.startswith(_OURS)
+        frame = frame.f_back
+    return False

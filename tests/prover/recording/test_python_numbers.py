@@ -1,0 +1,146 @@
+"""Questions of a model about what a size is, and about the layout of a tensor, which an open recording must not miss.
+
+Each model is causal at the recorded length, and takes another branch from 64 tokens on.
+"""
+
+from __future__ import annotations
+
+import copy
+import numbers
+import pickle
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, logsigmoid, max_pool1d, one_hot, scaled_dot_product_attention
+
+from orderproof import prove
+
+SPECIAL = {64: True}
+
+
+@dataclass
+class Sizes:
+    tokens: int
+
+
+def looked_up(n: int) -> bool:
+    try:
+        return SPECIAL[n]
+    except (KeyError, TypeError):
+        return False
+
+
+def formatted(n: int) -> bool:
+    try:
+        return f"{n:03d}" == "064"
+    except TypeError:
+        return False
+
+
+def in_a_tensor(n: int) -> bool:
+    try:
+        return bool(torch.tensor([n > 63]).numel()) and n > 63
+    except RuntimeError:
+        return False
+
+
+def written_in_a_loop(x: Tensor) -> bool:
+    y = torch.zeros_like(x)
+    for i in range(x.shape[1]):
+        y[:, i] = x[:, i]
+    return y._version == 64
+
+
+def attention(x: Tensor) -> Tensor:
+    q = x.unflatten(-1, (2, 3)).transpose(1, 2)
+    return scaled_dot_product_attention(q, q, q)
+
+
+def matches(n: int) -> bool:
+    match n:
+        case int():
+            return n >= 64
+    return False
+
+
+OF_SIZES: dict[str, Callable[[int], bool]] = {
+    "isinstance": lambda n: isinstance(n, int) and n >= 64,
+    "isinstance of an abstract class": lambda n: isinstance(n, numbers.Integral) and n >= 64,
+    "isinstance of a quotient": lambda n: isinstance(n / 64, float) and n >= 64,
+    "isinstance of a comparison": lambda n: isinstance(n > 63, bool) and n > 63,
+    "type": lambda n: type(n) is int and n >= 64,
+    "name of the type": lambda n: type(n).__name__ == "int" and n >= 64,
+    "match": matches,
+    "key": looked_up,
+    "set": lambda n: len({n, 64}) == 1,
+    "deepcopy": lambda n: copy.deepcopy({"n": n})["n"] >= 64,
+    "asdict": lambda n: asdict(Sizes(n))["tokens"] >= 64,
+    "pickle": lambda n: pickle.loads(pickle.dumps(n)) >= 64,
+    "text of a quotient": lambda n: f"{n / 64}" == "1.0",
+    "text of a comparison": lambda n: str(n >= 64) == "True",
+    "identity of a comparison": lambda n: (n >= 64) is True,
+    "number of comparisons": lambda n: sum([n >= 64, n >= 2]) == 2,
+    "format": formatted,
+    "tensor": in_a_tensor,
+}  # fmt: skip
+OF_TENSORS: dict[str, Callable[[Tensor], bool]] = {
+    "attention": lambda x: not attention(x).is_contiguous(),
+    "masked_fill": lambda x: x.mT.masked_fill(x.mT > 9, 0.0).is_contiguous(),
+    "stride": lambda x: x.mT.masked_fill(x.mT > 9, 0.0).stride(1) == x.shape[1],
+    "dropout": lambda x: not dropout(x[..., :4], 0.1, training=False).is_contiguous(),
+    "identity of dropout": lambda x: dropout(x, 0.1, training=False) is x,
+    "power": lambda x: (2**x.mT).is_contiguous(),
+    "logsigmoid": lambda x: logsigmoid(x.mT).is_contiguous(),
+    "one_hot": lambda x: one_hot((x.mT > 0).long(), 2).is_contiguous(),
+    "fft": lambda x: not torch.fft.irfft(torch.fft.rfft(x, dim=1), n=x.shape[1], dim=1).is_contiguous(),
+    "max_pool1d": lambda x: max_pool1d(x.mT.contiguous().mT, 1).is_contiguous(),
+    "base": lambda x: x.reshape(-1)._base is not None,
+    "type": lambda x: x.type() == "torch.FloatTensor",
+}
+
+
+class Branches(nn.Module):
+    def __init__(self, is_special: Callable[[Tensor], bool]) -> None:
+        super().__init__()
+        self.is_special = is_special
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + x.mean(1, keepdim=True) if self.is_special(x) else x.cumsum(1)
+
+
+def check(is_special: Callable[[Tensor], bool]) -> None:
+    x = torch.randn(2, 64, 6)
+    assert is_special(x)
+    assert not is_special(x[:, :7])
+    finding = prove(Branches(is_special).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    theorem = finding.theorem
+    if theorem is not None and theorem.proved:
+        assert theorem.greatest_length is not None
+        assert theorem.greatest_length < 64
+    else:
+        assert finding.verdict == "refuted"
+
+
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_a_size_is_a_number_of_python(name: str) -> None:
+    check(lambda x: OF_SIZES[name](x.shape[1]))
+
+
+@pytest.mark.parametrize("name", OF_TENSORS)
+def test_a_layout_is_not_taken_from_the_recording(name: str) -> None:
+    check(lambda x: OF_TENSORS[name](x) and x.shape[1] >= 64)
+
+
+def test_writes_of_a_loop_are_not_counted() -> None:
+    check(written_in_a_loop)
+
+
+def test_the_types_of_sizes_are_put_back() -> None:
+    kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    before = [dict(vars(kind)) for kind in kinds]
+    assert prove(Branches(lambda x: len({x.shape[1]}) == 2), "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
+    assert [dict(vars(kind)) for kind in kinds] == before
+    assert "type" not in globals()
