@@ -8,9 +8,12 @@ from __future__ import annotations
 import copy
 import numbers
 import pickle
+import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -84,6 +87,11 @@ OF_SIZES: dict[str, Callable[[int], bool]] = {
     "identity of a comparison": lambda n: (n >= 64) is True,
     "number of comparisons": lambda n: sum([n >= 64, n >= 2]) == 2,
     "format": formatted,
+    "array": lambda n: np.array([n]).dtype == np.int64 and n >= 64,
+    "bytes": lambda n: n.to_bytes(2, "big") == b"\0@",
+    "real part": lambda n: n.real >= 64,
+    "fraction": lambda n: Fraction(n, 64) == 1,
+    "mean": lambda n: statistics.mean([n, 64]) == 64,
     "tensor": in_a_tensor,
 }  # fmt: skip
 OF_TENSORS: dict[str, Callable[[Tensor], bool]] = {

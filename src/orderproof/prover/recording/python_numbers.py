@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 
 _PYTHON_TYPES: dict[Any, Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
@@ -64,13 +65,23 @@ def _patch(kind: Any, python_type: Any) -> None:
         if name in vars(kind):
             setattr(kind, name, _decided(getattr(kind, name)))
     kind.__getattribute__ = _with_class(python_type)
+    kind.__array__ = lambda symbol, *args, **options: np.array(python_type(symbol), *args, **options)
     kind.__deepcopy__ = lambda symbol, _: symbol
     kind.__copy__ = lambda symbol: symbol
     kind.__reduce_ex__ = lambda symbol, _: (python_type, (python_type(symbol),))
 
 
 _VALUES = ("__repr__", "__str__", "__format__")
-_NAMES = (*_VALUES, "__hash__", *_COMPARISONS, "__getattribute__", "__deepcopy__", "__copy__", "__reduce_ex__")
+_NAMES = (
+    *_VALUES,
+    "__hash__",
+    *_COMPARISONS,
+    "__getattribute__",
+    "__array__",
+    "__deepcopy__",
+    "__copy__",
+    "__reduce_ex__",
+)
 
 
 def _by_value(original: Callable[..., Any], of_number: Callable[..., Any], python_type: Any) -> Callable[..., Any]:
@@ -93,11 +104,14 @@ def _decided(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_class(python_type: Any) -> Callable[[Any, str], Any]:
-    """Attributes of a symbol, whose class, by which `isinstance` goes, is for a model that of its value."""
+    """Attributes of a symbol: for a model its class, by which `isinstance` goes, and its methods are of its value."""
+    of_values = {name for name in dir(python_type) if not name.startswith("_")}
 
     def attribute(symbol: Any, name: str) -> Any:
         if name == "__class__" and _is_asked_by_model():
             return python_type
+        if name in of_values and _is_asked_by_model():
+            return getattr(python_type(symbol), name)
         return object.__getattribute__(symbol, name)
 
     return attribute
