@@ -299,6 +299,17 @@ def test_a_theorem_says_which_masks_and_layouts_it_is_about() -> None:
     assert "at the recorded dtype, layout and device" in plain.theorem.assumptions[0]
 
 
+def test_a_vacuous_proof_is_compared_at_other_lengths() -> None:
+    class MovesForwardOnceInSixtyFour(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            steps = x.shape[1] // 64
+            return functional.pad(x, (0, 0, 0, steps))[:, steps:]
+
+    module, x = MovesForwardOnceInSixtyFour(), torch.randn(2, 7, 6)
+    (finding,) = audit(module, inputs=(x,), laws=["causal"]).findings
+    assert (finding.verdict, finding.witness is not None) == ("refuted", True)
+
+
 class EndsTheProcess(Decoder):
     """A call with a mask, or of many tokens, ends the process."""
 

@@ -130,6 +130,16 @@ def test_a_correct_model_is_proved_and_compared_with_one_row() -> None:
     assert "runs with 1 row agree" in phrases.evidence_text(causal)
 
 
+def test_an_output_without_an_axis_of_rows_is_not_compared_by_its_other_axes() -> None:
+    class Squeezes(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.cumsum(1).squeeze(0)  # with one row, axis 1 is the width
+
+    (finding,) = audit(Squeezes(), inputs=(torch.randn(2, 7, 6),), laws=["causal"]).findings
+    assert finding.verdict == "proved"
+    assert 1 not in finding.scope.compared_rows
+
+
 def test_an_input_without_rows_is_the_same_with_every_number_of_rows() -> None:
     class Weighted(nn.Module):
         def forward(self, x: Tensor, weights: Tensor) -> Tensor:

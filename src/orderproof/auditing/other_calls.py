@@ -49,7 +49,7 @@ def compare_other_calls(
     hold in every call.
     """
     image = context.subject.patch_embedding_path is not None
-    if finding.verdict != "proved" or not finding.expectation_met or finding.vacuous or image:
+    if finding.verdict != "proved" or not finding.expectation_met or image:
         return finding
     ends, module, found = time.monotonic() + MAX_SECONDS, context.runnable.subject.module, finding
     if "reachable state" not in context.memo:
@@ -62,6 +62,8 @@ def compare_other_calls(
                 if agrees == "state":
                     context.free_float64_copies()  # whose state was changed too
                     return undecide(found, f"{call.proved}, and calls {call.words} {STATE_CHANGES}")
+                if agrees is False and _has_other_axes(context, call, finding.output):
+                    continue
                 if agrees is False:
                     proved = prove_call(call.context, call.call_mode)
                     return _decided(found, proved, call, expects_same=expects_same)
@@ -69,6 +71,11 @@ def compare_other_calls(
             scope = found.scope.model_copy(update={name: tuple(agreeing)})
             found = found.model_copy(update={"scope": scope})
     return found
+
+
+def _has_other_axes(context: AuditContext, call: OtherCall, output: str) -> bool:
+    """True if an output has not as many axes as in the recorded call: `squeeze` removes that of a single row."""
+    return len(call.context.shapes.get(output, ())) != len(context.shapes[output])
 
 
 def _agrees(context: AuditContext, law: ProvedLaw, finding: Finding, call: OtherCall) -> bool | Literal["state"] | None:
