@@ -85,7 +85,7 @@ def train_fully(
 def results_of_two_ranks() -> list[list[Tensor]]:
     """For each case: the difference of the first step from one process, the losses, the weights; then other results.
 
-    The ranks are forked by a new process: a fork keeps the locks that threads of earlier tests hold.
+    The ranks are forked by a new process: forks of a process that had run thousands of tests have crashed.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as new_process:
         return [list(map(torch.from_numpy, arrays)) for arrays in new_process.submit(arrays_of_two_ranks).result()]

@@ -67,22 +67,25 @@ def _collect_results(ranks: Sequence[BaseProcess], folder: Path, limit: float) -
     """The results of all ranks, or the error of the first rank that failed; its failure disconnects the others."""
     files = sorted(folder.glob("*.pt"), key=lambda file: file.stat().st_mtime_ns)
     results = {int(file.stem): torch.load(file, weights_only=True) for file in files}
-    missing = {r: rank for r, rank in enumerate(ranks) if r not in results}
-    for r, rank in missing.items():  # first: others report only that it disconnected
-        if rank.exitcode is not None:
-            name = f"rank {r} of {len(ranks)}"
-            where = _current_line(folder / f"{r}.stack")
-            raise RuntimeError(f"{name} ended with exit code {rank.exitcode} and returned nothing{where}")
+    missing = [r for r in range(len(ranks)) if r not in results]
+    crashed = [r for r in missing if ranks[r].exitcode is not None]
+    if crashed:  # before the errors of the others, which report only that it disconnected
+        reason = f"ended with exit code {ranks[crashed[0]].exitcode} and returned nothing"
+        raise _failure(crashed[0], ranks, reason, folder)
     for result in results.values():
         if "unsupported" in result:
             raise UnsupportedCallError(result["unsupported"])
         if "error" in result:
             raise RuntimeError(result["error"])
-    for r, rank in missing.items():
-        _request_stack(rank, folder / f"{r}.stack")
-        where = _current_line(folder / f"{r}.stack")
-        raise RuntimeError(f"rank {r} of {len(ranks)} returned nothing within {limit:.0f} s{where}")
+    if missing:
+        _request_stack(ranks[missing[0]], folder / f"{missing[0]}.stack")
+        raise _failure(missing[0], ranks, f"returned nothing within {limit:.0f} s", folder)
     return [results[r]["result"] for r in range(len(ranks))]
+
+
+def _failure(rank: int, ranks: Sequence[BaseProcess], reason: str, folder: Path) -> RuntimeError:
+    """The error of a rank that gave no result, with the line it was in if that is known."""
+    return RuntimeError(f"rank {rank} of {len(ranks)} {reason}{_current_line(folder / f'{rank}.stack')}")
 
 
 def _request_stack(rank: BaseProcess, stack: Path) -> None:

@@ -21,7 +21,10 @@ import numpy as np
 import torch
 
 _PYTHON_TYPES: dict[Any, Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+_VALUES = ("__repr__", "__str__", "__format__", "__hash__")
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+_OTHERS = ("__getattribute__", "__array__", "__deepcopy__", "__copy__", "__reduce_ex__")
+_MISSING = object()
 _LIBRARIES = ("torch", "sympy", "mpmath")
 _OURS = ("orderproof.prover", "orderproof.models")
 
@@ -45,21 +48,22 @@ class PythonType(type, metaclass=_TypeOfTypes):
 @contextmanager
 def python_numbers() -> Iterator[None]:
     """Under this, symbolic numbers answer a model as numbers of Python do."""
-    before = [(kind, name, vars(kind).get(name)) for kind in _PYTHON_TYPES for name in _NAMES]
+    names = (*_VALUES, *_COMPARISONS, *_OTHERS)
+    before = [(kind, name, vars(kind).get(name, _MISSING)) for kind in _PYTHON_TYPES for name in names]
     for kind, python_type in _PYTHON_TYPES.items():
         _patch(kind, python_type)
     try:
         yield
     finally:
         for kind, name, method in before:
-            if method is not None:
+            if method is not _MISSING:
                 setattr(kind, name, method)
             elif name in vars(kind):
                 delattr(kind, name)
 
 
 def _patch(kind: Any, python_type: Any) -> None:
-    for name in (*_VALUES, "__hash__"):
+    for name in _VALUES:
         setattr(kind, name, _by_value(getattr(kind, name), getattr(python_type, name), python_type))
     for name in _COMPARISONS:
         if name in vars(kind):
@@ -69,19 +73,6 @@ def _patch(kind: Any, python_type: Any) -> None:
     kind.__deepcopy__ = lambda symbol, _: symbol
     kind.__copy__ = lambda symbol: symbol
     kind.__reduce_ex__ = lambda symbol, _: (python_type, (python_type(symbol),))
-
-
-_VALUES = ("__repr__", "__str__", "__format__")
-_NAMES = (
-    *_VALUES,
-    "__hash__",
-    *_COMPARISONS,
-    "__getattribute__",
-    "__array__",
-    "__deepcopy__",
-    "__copy__",
-    "__reduce_ex__",
-)
 
 
 def _by_value(original: Callable[..., Any], of_number: Callable[..., Any], python_type: Any) -> Callable[..., Any]:

@@ -39,7 +39,7 @@ from orderproof.prover.recording.reachable_state import ReachableState, reachabl
 from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.prover.recording.recorder import Recorder
 from orderproof.prover.recording.refusal import NOT_RECORDED, RecordingRefused, RecordingUnsupported
-from orderproof.prover.recording.replaced_builtins import replaced_builtin
+from orderproof.prover.recording.replaced_builtins import replaced_builtins
 from orderproof.prover.recording.token_branches import MAX_VALUES, TokenBranch, TokenBranches, other_paths
 
 _active = ContextVar("recording", default=False)
@@ -291,11 +291,10 @@ class Recording:
             stack.enter_context(without_value_checks())
             stack.enter_context(without_compilation())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
-            if self.loops is not None:
-                stack.enter_context(replaced_builtin(self.module, "range", self.loops.range))
             if recorded.open_call is not None:
+                builtins = {"type": PythonType} | ({} if self.loops is None else {"range": self.loops.range})
+                stack.enter_context(replaced_builtins(self.module, builtins))
                 stack.enter_context(python_numbers())
-                stack.enter_context(replaced_builtin(self.module, "type", PythonType))
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
             self.operators = stack.enter_context(profiled_operators(hiding=True))

@@ -12,19 +12,19 @@ from torch import nn
 
 
 @contextmanager
-def replaced_builtin(module: nn.Module, name: str, replacement: Any) -> Iterator[None]:
-    """Under this, the modules of Python in which a model is defined find `replacement` under the name of a builtin."""
+def replaced_builtins(module: nn.Module, replacements: Mapping[str, Any]) -> Iterator[None]:
+    """Under this, the modules of Python in which a model is defined find replacements of builtins under their names."""
     parts = list(module.modules())
     names = {kind.__module__ for part in parts for kind in type(part).__mro__}
     names |= {held.__module__ for part in parts for held in vars(part).values() if isinstance(held, FunctionType)}
     spaces: list[Mapping[str, Any]] = [
         vars(sys.modules[name]) for name in names if name in sys.modules and not name.startswith(("torch.", "builtins"))
     ]
-    changed = [space for space in spaces if name not in space]
-    for space in changed:
-        space[name] = replacement  # type: ignore[index]
+    changed = [(space, name) for space in spaces for name in replacements if name not in space]
+    for space, name in changed:
+        space[name] = replacements[name]  # type: ignore[index]
     try:
         yield
     finally:
-        for space in changed:
+        for space, name in changed:
             del space[name]  # type: ignore[attr-defined]
