@@ -6,11 +6,13 @@ Each model is causal at the recorded length, and takes another branch from 64 to
 from __future__ import annotations
 
 import copy
+import json
 import numbers
 import pickle
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +20,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, logsigmoid, max_pool1d, one_hot, scaled_dot_product_attention
+from torch.utils._pytree import tree_map
 
 from orderproof import prove
 
@@ -47,6 +50,20 @@ def in_a_tensor(n: int) -> bool:
     try:
         return bool(torch.tensor([n > 63]).numel()) and n > 63
     except RuntimeError:
+        return False
+
+
+def in_json(n: int) -> bool:
+    try:
+        return json.dumps(n) == "64"
+    except TypeError:
+        return False
+
+
+def as_decimal(n: int) -> bool:
+    try:
+        return Decimal(n) == 64
+    except TypeError:
         return False
 
 
@@ -94,6 +111,15 @@ OF_SIZES: dict[str, Callable[[int], bool]] = {
     "mean": lambda n: statistics.mean([n, 64]) == 64,
     "tensor": in_a_tensor,
 }  # fmt: skip
+NOT_ANSWERED: dict[str, Callable[[Tensor], bool]] = {  # false theorems that are known; see docs/explanation/limits.md
+    "an error of json": lambda x: in_json(x.shape[1]),
+    "an error of decimal": lambda x: as_decimal(x.shape[1]),
+    "text made by torch": lambda x: tree_map(str, [x.shape[1]]) == ["64"],
+    "isinstance of a symbol": lambda x: not isinstance(x.shape[1], torch.SymInt) and x.shape[1] >= 64,
+    "the node of a symbol": lambda x: not hasattr(x.shape[1], "node") and x.shape[1] >= 64,
+    "the class of a tensor": lambda x: isinstance(x, torch.FloatTensor) and x.shape[1] >= 64,
+    "the dispatch keys of a tensor": lambda x: "CPU" in str(torch._C._dispatch_keys(x)) and x.shape[1] >= 64,
+}
 OF_TENSORS: dict[str, Callable[[Tensor], bool]] = {
     "attention": lambda x: not attention(x).is_contiguous(),
     "masked_fill": lambda x: x.mT.masked_fill(x.mT > 9, 0.0).is_contiguous(),
@@ -140,6 +166,12 @@ def test_a_size_is_a_number_of_python(name: str) -> None:
 @pytest.mark.parametrize("name", OF_TENSORS)
 def test_a_layout_is_not_taken_from_the_recording(name: str) -> None:
     check(lambda x: OF_TENSORS[name](x) and x.shape[1] >= 64)
+
+
+@pytest.mark.parametrize("name", NOT_ANSWERED)
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="a model can tell symbols and meta tensors apart by this")
+def test_a_question_that_is_not_answered_is_not_missed(name: str) -> None:
+    check(NOT_ANSWERED[name])
 
 
 def test_writes_of_a_loop_are_not_counted() -> None:
