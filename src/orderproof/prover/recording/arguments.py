@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import Node
+from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 
 from orderproof.prover.logic.terms import Term
@@ -19,6 +20,7 @@ _PLAIN: frozenset[type] = frozenset({
     type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format,
     torch.SymInt, Tensor, torch.nn.Parameter, Node, Term,
 })  # fmt: skip
+_LISTS = frozenset({tuple, list, immutable_list})
 
 
 def leaves(values: Any) -> list[Any]:
@@ -32,10 +34,10 @@ def _collect(values: Any, found: list[Any]) -> None:
     kind = type(values)
     if kind in _PLAIN:
         found.append(values)
-    elif kind is tuple or kind is list:
+    elif kind in _LISTS:
         for value in values:
             _collect(value, found)
-    elif kind is dict:
+    elif kind is dict or kind is immutable_dict:
         for value in values.values():
             _collect(value, found)
     else:
@@ -49,8 +51,8 @@ def map_leaves(kinds: type | tuple[type, ...], function: Callable[[Any], Any], v
         return function(values)
     if kind in _PLAIN:
         return values
-    if kind is tuple or kind is list:
+    if kind in _LISTS:
         return kind([map_leaves(kinds, function, value) for value in values])
-    if kind is dict:
-        return {key: map_leaves(kinds, function, value) for key, value in values.items()}
+    if kind is dict or kind is immutable_dict:
+        return kind({key: map_leaves(kinds, function, value) for key, value in values.items()})
     return pytree.tree_map_only(kinds, function, values)
