@@ -18,6 +18,7 @@ from orderproof.records.audit import Finding, Theorem
 ROWS = (1, 3, 4, 16)
 LENGTHS = (2, 3, 16, 33, 64, 65, 128, 257, 258, 320)  # [tokens] around powers of two, where programs tend to branch
 MAX_WORK = 2e9  # tokens times weights in matrices, of one run
+MAX_LENGTH = 10_000  # [tokens] of a run, however few weights there are
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def rows_without_theorem(theorem: Theorem | None) -> tuple[int, ...]:
 
 def lengths_without_theorem(subject: Subject, finding: Finding) -> list[int]:
     """The lengths [tokens] at which to compare runs: those of a short list that no theorem covers."""
-    theorem, longest = finding.theorem, MAX_WORK / _weight_count(subject)
+    theorem, longest = finding.theorem, min(MAX_LENGTH, MAX_WORK / _weight_count(subject))
     lengths = {*LENGTHS} - {finding.scope.length}
     if _holds(theorem) and theorem.open_length and not theorem.conditions:
         least, greatest = theorem.least_length, theorem.greatest_length
