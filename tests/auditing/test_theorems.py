@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import pytest
 import torch
@@ -152,6 +153,41 @@ def test_a_length_at_which_the_output_shows_a_number_is_not_covered() -> None:
     assert theorem is not None
     assert theorem.proved
     assert theorem.conditions == ("!(tokens - 4 == 0)",)
+
+
+class MixesLongInputs(nn.Module):
+    """A running sum, to which inputs of more than a hundred million tokens add the mean."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs."""
+        return x.mean(1, keepdim=True) + x if x.shape[1] > 100_000_000 else x.cumsum(1)
+
+
+def test_a_theorem_ends_where_no_call_could_be_compared() -> None:
+    theorem, _ = causal_theorem(MixesLongInputs(), 7)
+    assert theorem is not None
+    assert theorem.proved
+    assert (theorem.least_length, theorem.greatest_length) == (2, 100_000_000)
+
+
+class CachesARow(nn.Module):
+    """A running sum; a function with a cache makes the row that is added to it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs."""
+        return x.cumsum(1) + scale(x.shape[2])
+
+
+@cache
+def scale(width: int) -> float:
+    return 1.0 / width
+
+
+def test_a_cache_that_a_recording_fills_does_not_cost_a_theorem() -> None:
+    scale.cache_clear()
+    theorem, _ = causal_theorem(CachesARow(), 7)
+    assert theorem is not None
+    assert theorem.proved
 
 
 @pytest.mark.usefixtures("without_other_calls")

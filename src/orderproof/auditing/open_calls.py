@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 import torch
 from torch import nn
@@ -30,9 +31,10 @@ from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.recording.restored_state import restored_state
 from orderproof.prover.symbolic.equivariance.theorem import FIXED, EntryMap, map_entries, prove_equivariance
 from orderproof.prover.symbolic.statement import BATCH, BLOCKS, TOKENS, Equivariance, Statement
-from orderproof.prover.symbolic.theorem import ROW_INPUT, TOKEN_INPUT, OutputProof, only_answer, prove
+from orderproof.prover.symbolic.theorem import ROW_INPUT, TOKEN_INPUT, OutputProof, is_possible, only_answer, prove
 
 EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
+MAX_EXAMPLE_LENGTH = 4500  # [tokens] of a recording: an eager call of that length is compared with it
 MAX_PIECES = 6  # recordings for different lengths
 MAX_NODES = 10_000  # of recordings, after which no recording is made that only widens a theorem
 NO_TOKENS = "no input has a token axis"
@@ -67,6 +69,7 @@ class OpenCalls:
     _same_calls: dict[tuple[tuple[str, ...], bool], str] = field(default_factory=dict)
     _nodes: int = 0  # of all recordings
     _differences: dict[str, str] = field(default_factory=dict)
+    _recorded_again: set[str] = field(default_factory=set)
 
     def may_widen(self, call_mode: str) -> bool:
         """True if a recording of a call mode that only widens a theorem was made, or is worth its time."""
@@ -177,11 +180,11 @@ class OpenCalls:
 
     def _uncovered(self, pieces: Sequence[Piece], example: int) -> Iterator[int]:
         """The lengths next to those of the recordings, the nearest to the example first and shorter ones before."""
-        limit = self.subject.max_length
-        ends = [example, *(piece.least for piece in pieces), *(p.greatest for p in pieces if p.greatest is not None)]
-        last = max(ends) + EXAMPLE_LENGTH
-        for n in [*range(example, LEAST_SIZE - 1, -1), *range(example + 1, min(last, limit or last) + 1)]:
-            if not any(piece.has(n) for piece in pieces):
+        limit = MAX_EXAMPLE_LENGTH if self.subject.max_length is None else self.subject.max_length
+        ends = sorted({example, *(p.least for p in pieces), *(p.greatest for p in pieces if p.greatest is not None)})
+        above = [range(end + 1, end + EXAMPLE_LENGTH + 1) for end in ends if end >= example]
+        for n in chain(range(example, LEAST_SIZE - 1, -1), *above):
+            if n <= min(limit, MAX_EXAMPLE_LENGTH) and not any(piece.has(n) for piece in pieces):
                 yield n
 
     def _piece(
@@ -196,7 +199,7 @@ class OpenCalls:
         try:
             graphs = record()
         except Exception as error:
-            replaced = self._export_contexts.get(call_mode, self.subject.export_context)
+            replaced = self._replaced(call_mode)
             if replaced is nullcontext:
                 raise
             patched = first_line(error)
@@ -211,6 +214,10 @@ class OpenCalls:
         if not piece.has(tokens):  # from conditions that contradict each other everything would follow
             raise NoTheorem("the conditions of the recording do not hold for the length at which it was made")
         return piece
+
+    def _replaced(self, call_mode: str) -> ExportContext:
+        """The block in which parts of the model are replaced that cannot be recorded."""
+        return self._export_contexts.get(call_mode, self.subject.export_context)
 
     def _inputs(self, call_mode: str) -> tuple[str, ...]:
         """The inputs of a call mode besides the tokens, the first that the module takes."""
@@ -272,6 +279,20 @@ class OpenCalls:
             inputs.append(OpenInput(name, tuple(sizes), dtype if name == BLOCKS else torch.int64, fixed=True))
         return module, inputs, (*roles, *shared)
 
+    def may_record_again(self, call_mode: str) -> bool:
+        """True the first time that this is asked of a call mode."""
+        mode = self._recorded_mode(call_mode)
+        first = mode not in self._recorded_again
+        self._recorded_again.add(mode)
+        return first
+
+    def forget(self, call_mode: str) -> None:
+        """Forget the recordings of a call mode, so that they are made again."""
+        mode = self._recorded_mode(call_mode)
+        self._pieces.pop(mode, None)
+        for one in [one for one in self._differences if self._recorded_mode(one) == mode]:
+            del self._differences[one]
+
     def difference(self, call_mode: str) -> str:
         """How the recordings of a call mode differ from eager calls; empty if they agree."""
         if call_mode not in self._differences:
@@ -280,8 +301,10 @@ class OpenCalls:
             self._differences[call_mode] = difference(
                 module,
                 self.recorded(call_mode),
-                lambda tokens: open_examples(self.subject, shared, call_mode, tokens),
+                lambda tokens, more: open_examples(self.subject, shared, call_mode, tokens, more=more),
+                partial(is_possible, roles=self.roles(call_mode), solver=self.solver),
                 None if self.open_length else [self.subject.default_length],
+                self._replaced(call_mode),
             )
         return self._differences[call_mode]
 

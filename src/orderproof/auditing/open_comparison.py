@@ -1,60 +1,174 @@
-"""Comparison of recordings with open sizes and eager calls of several lengths."""
+"""Comparison of recordings with open sizes and eager calls of several lengths: the outputs and the Python code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import groupby
 
 import torch
 from torch import Tensor, nn
 
 from orderproof.auditing.execution import named_tensors
 from orderproof.auditing.length_ranges import Piece
+from orderproof.auditing.open_examples import MORE_EXAMPLES
 from orderproof.errors import first_line
 from orderproof.kernel_switch import without_compiled_kernels
+from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.execution import relative_difference
+from orderproof.prover.recording.eager_instructions import trace_eager_call
 from orderproof.prover.recording.module_state import RANDOM_GENERATOR, preserved_state
+from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
-from orderproof.prover.recording.reachable_state import reachable_state
+from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.prover.recording.restored_state import restored_state
 from orderproof.prover.symbolic.open_execution import execute_open
 from orderproof.seeded_random import seeded_random
 from orderproof.tolerances import SAME_GRAPH
 
+Examples = Callable[[int, int], Iterator[tuple[Tensor, ...]]]
+MIN_BEYOND, MAX_BEYOND = 67, 320  # [tokens]
+MORE_LENGTHS = 4  # next to the compared ones, for a branch that no call takes
+
 
 def difference(
-    module: nn.Module, pieces: Sequence[Piece], examples: Callable[[int], Iterator[tuple[Tensor, ...]]],
-    lengths: Sequence[int] | None = None,
+    module: nn.Module, pieces: Sequence[Piece], examples: Examples,
+    is_possible: Callable[[OpenGraph], bool], lengths: Sequence[int] | None = None,
+    replaced: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> str:  # fmt: skip
     """How recordings differ from eager calls of a module; empty if they agree.
 
     Args:
         module: The module that was recorded.
         pieces: Its recordings, each for a range of lengths.
-        examples: The inputs of calls, by their number of tokens.
+        examples: The inputs of calls, by their number of tokens and the number of a further choice of masks.
+        is_possible: False of a recording whose branches no inputs take.
         lengths: The numbers of tokens of the calls, if the recordings have no open one.
+        replaced: The block in which a recording was made for which parts of the model were replaced.
 
     """
-    compared, failure = 0, ""
-    changed = any(set(graph.changed_state) - {RANDOM_GENERATOR} for piece in pieces for graph in piece.graphs)
-    reached = reachable_state(module) if changed else None
-    with preserved_state(module, reached):
-        for piece in pieces:
-            for tokens in piece.compared_lengths if lengths is None else lengths:
-                for inputs in examples(tokens):
-                    if len(inputs[0]) < LEAST_SIZE:
-                        continue
-                    # A recording is of one call, in the state of the module that was recorded.
-                    with restored_state(module, reached) if changed else nullcontext():
-                        outputs = _outputs(module, inputs)
-                    if isinstance(outputs, str):  # a proof is about calls in which no operator raises an error
-                        failure = outputs
-                        continue
-                    if found := _differs(piece, outputs, inputs, tokens):
-                        return f"with {len(inputs[0])} rows of {tokens} tokens {found}"
-                    compared += 1
-    return "" if compared else failure or "no call of several rows could be compared with it"
+    comparison = _Comparison(module)
+    for patched, group in groupby(pieces, lambda piece: bool(piece.patched_because)):
+        own = list(group)
+        # What is replaced is replaced first: the state of the module includes the functions that it calls.
+        with replaced() if patched else nullcontext(), comparison.of_state_changes(own):
+            for piece in own:
+                if found := _compare_piece(comparison, piece, examples, is_possible, lengths):
+                    return found
+    return "" if comparison.taken else comparison.failure or "no call of several rows could be compared with it"
+
+
+def _compare_piece(
+    comparison: _Comparison, piece: Piece, examples: Examples, is_possible: Callable[[OpenGraph], bool],
+    lengths: Sequence[int] | None,
+) -> str:  # fmt: skip
+    compared = [*piece.compared_lengths, *_beyond(piece, comparison.module)] if lengths is None else lengths
+    for tokens in compared:
+        for inputs in examples(tokens, 0):
+            if found := comparison.difference(piece, inputs, tokens):
+                return found
+    for graph in piece.graphs:
+        if not (graph.is_cut_off or id(graph) in comparison.taken) and is_possible(graph):
+            if found := _compare_branch(comparison, piece, graph, examples, compared):
+                return found
+    return ""
+
+
+def _beyond(piece: Piece, module: nn.Module) -> list[int]:
+    """A length [tokens] above the numbers that the code of a module meets, and the sizes of its tensors, up to a limit.
+
+    A program that treats long calls in another way compares their length with some number, or indexes a table with it.
+    """
+    traces = [graph.instructions.trace for graph in piece.graphs if graph.instructions is not None]
+    numbers = tensor_sizes(module).union(*(trace.numbers for trace in traces))
+    above = max((n for n in numbers if n < MAX_BEYOND), default=0) + 1
+    return [n for n in [prime_length(max(above, MIN_BEYOND), ())] if piece.has(n)]
+
+
+def _compare_branch(
+    comparison: _Comparison, piece: Piece, graph: OpenGraph, examples: Examples, lengths: Sequence[int]
+) -> str:
+    """How a recording of a branch that no call took so far differs from one that takes it; why there is none."""
+    near = range(max(lengths), max(lengths) + MORE_LENGTHS)
+    for tokens in [*lengths, *(n for n in near if piece.has(n))]:
+        for more in range(1, MORE_EXAMPLES + 1):
+            for inputs in examples(tokens, more):
+                if found := comparison.difference(piece, inputs, tokens):
+                    return found
+                if id(graph) in comparison.taken:
+                    return ""
+    if not comparison.taken:
+        return comparison.failure
+    lines = dict.fromkeys(question.line.removeprefix(", ") for question in graph.questions)
+    return f"no compared call takes a branch at {', '.join(lines)}"
+
+
+@dataclass
+class _Comparison:
+    """The comparison of calls of a module with recordings.
+
+    Attributes:
+        module: The module.
+        taken: The ids of the recordings with which a call was compared.
+        failure: How the last call failed that could not be compared.
+
+    """
+
+    module: nn.Module
+    taken: set[int] = field(default_factory=set)
+    failure: str = ""
+    _reached: ReachableState | None = None  # if calls change it
+
+    @contextmanager
+    def of_state_changes(self, pieces: Sequence[Piece]) -> Iterator[None]:
+        """A block of comparisons whose changes of the module's state are undone.
+
+        If the recorded calls change it, each call starts from the state at that time: a recording is of one call.
+        """
+        changed = any(set(graph.changed_state) - {RANDOM_GENERATOR} for piece in pieces for graph in piece.graphs)
+        reached = reachable_state(self.module)
+        self._reached = reached if changed else None
+        with preserved_state(self.module, reached):
+            yield
+
+    def difference(self, piece: Piece, inputs: tuple[Tensor, ...], tokens: int) -> str:
+        """How a call differs from its recording; empty if it does not, or if it fails or has too few rows."""
+        if len(inputs[0]) < LEAST_SIZE:
+            return ""
+        with self._first_state():
+            outputs = _outputs(self.module, inputs)
+        if isinstance(outputs, str):  # a proof is about calls in which no operator raises an error
+            self.failure = outputs
+            return ""
+        sizes = {"batch": len(inputs[0]), "tokens": tokens}
+        graph = _recording_of(piece, outputs, inputs, sizes)
+        if isinstance(graph, OpenGraph):
+            self.taken.add(id(graph))
+            graph = self._other_instructions(graph, inputs, sizes)
+        return f"with {len(inputs[0])} rows of {tokens} tokens {graph}" if graph else ""
+
+    def _first_state(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._reached is None else restored_state(self.module, self._reached)
+
+    def _other_instructions(self, graph: OpenGraph, inputs: tuple[Tensor, ...], sizes: Mapping[str, int]) -> str:
+        """How the Python code of a call differs from that of its recording; empty if it does not.
+
+        The first call with these sizes may fill a cache, so a call that differs is repeated.
+        """
+        assert graph.instructions is not None
+        different = ""
+        for _ in range(2):
+            try:
+                with self._first_state(), seeded_random(0):
+                    eager = trace_eager_call(self.module, inputs)
+            except Exception as error:  # noqa: BLE001 - third-party code
+                return f"a call whose instructions are traced fails: {first_line(error)}"
+            different = graph.instructions.difference(eager, sizes)
+            if not different:
+                break
+        return different
 
 
 def _outputs(module: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, Tensor] | str:
@@ -66,18 +180,21 @@ def _outputs(module: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, Tensor]
         return f"an eager call fails: {first_line(error)}"
 
 
-def _differs(piece: Piece, real: dict[str, Tensor], inputs: tuple[Tensor, ...], tokens: int) -> str:
-    sizes = {"batch": inputs[0].shape[0], "tokens": tokens}
+def _recording_of(
+    piece: Piece, real: dict[str, Tensor], inputs: tuple[Tensor, ...], sizes: Mapping[str, int]
+) -> OpenGraph | str:
+    """The recording that describes a call; how it differs."""
     try:
-        found = [execute_open(graph, inputs, sizes) for graph in piece.graphs]
+        found = [(graph, execute_open(graph, inputs, sizes)) for graph in piece.graphs]
     except Exception as error:  # noqa: BLE001 - a recording that is not the call's may fail in any way
         return f"the recording cannot be run: {first_line(error)}"
-    taken = [outputs for outputs in found if outputs is not None]
+    taken = [(graph, outputs) for graph, outputs in found if outputs is not None]
     if len(taken) != 1:
         return f"{len(taken)} of {len(piece.graphs)} recordings describe the call"
+    ((graph, own),) = taken
     for name, expected in real.items():
-        if name not in taken[0] or taken[0][name].shape != expected.shape:
+        if name not in own or own[name].shape != expected.shape:
             return f"the recording has no output {name} of this shape"
-        if relative_difference(expected, taken[0][name]) > SAME_GRAPH:
+        if relative_difference(expected, own[name]) > SAME_GRAPH:
             return f"the recording computes another {name}"
-    return ""
+    return graph

@@ -12,8 +12,12 @@ from orderproof.models.sample import seeded_generator
 from orderproof.models.settings import mask_dtype
 from orderproof.prover.symbolic.statement import MASK, POSITIONS
 
+MORE_EXAMPLES = 8  # further choices of the inputs besides the tokens
 
-def open_examples(subject: Subject, shared: Sequence[str], call_mode: str, tokens: int) -> Iterator[tuple[Tensor, ...]]:
+
+def open_examples(
+    subject: Subject, shared: Sequence[str], call_mode: str, tokens: int, *, more: int = 0
+) -> Iterator[tuple[Tensor, ...]]:
     """The inputs of one call without masked tokens and, where a call mode has inputs of its own, of one with some.
 
     Args:
@@ -21,17 +25,22 @@ def open_examples(subject: Subject, shared: Sequence[str], call_mode: str, token
         shared: The names of the inputs besides the tokens.
         call_mode: The call mode, which decides what the position ids are.
         tokens: The number of tokens.
+        more: From 1 to `MORE_EXAMPLES`: instead a call with another mask, for a branch that these do not take. The
+            first two have padding on the left and on the right, the others random masks.
 
     """
     sample = subject.sample(tokens, 1).inputs
     rows = sample[0].shape[0]
-    generator = seeded_generator(tokens)
-    for kind in ("all", "random") if shared else ("all",):
+    generator = seeded_generator(tokens + 1000 * more)
+    kinds = ("random",) if more else ("all", "random")
+    for kind in kinds if shared else ("all",):
         extras: list[Tensor] = []
         mask = torch.ones(rows, tokens, dtype=torch.int64)
         if kind == "random":
             mask = torch.randint(0, 2, (rows, tokens), generator=generator)
-            mask[:, tokens // 2] = 1
+            if more in (1, 2):
+                mask = mask.sort(dim=1, descending=more == 2).values
+            mask[:, {1: -1, 2: 0}.get(more, tokens // 2)] = 1
         for name in shared:
             if name == MASK:
                 extras.append(mask)

@@ -66,27 +66,38 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
 def theorem_of_the_program(
     context: AuditContext, calls: OpenCalls, call_mode: str, proved: Callable[[], Theorem]
 ) -> Theorem:
-    """The theorem of `proved`, if the recordings of the call mode agree with eager calls; else why there is none."""
+    """The theorem of `proved`, if the recordings of the call mode agree with eager calls; else why there is none.
+
+    A recording may fill the caches of the code that it runs, and then differ from a call: it is made once more.
+    """
+    runnable = context.runnable
+    compared = calls if runnable is context else open_calls(runnable, open_length=calls.open_length)
+    while True:
+        theorem, differs = _compared_theorem(calls, compared, call_mode, proved)
+        if not differs or not compared.may_record_again(call_mode):
+            return theorem
+        calls.forget(call_mode)
+        compared.forget(call_mode)
+
+
+def _compared_theorem(
+    calls: OpenCalls, compared: OpenCalls, call_mode: str, proved: Callable[[], Theorem]
+) -> tuple[Theorem, bool]:
+    """The theorem, if the recordings agree with eager calls, and True if they do not.
+
+    Of a model without weights, those of its tiny twin are compared.
+    """
     try:
         theorem = proved()
-        if theorem.proved:
-            theorem = _compared_with_eager_calls(theorem, context, calls, call_mode)
+        if theorem.proved and (wrong := compared.difference(call_mode)):
+            return without_theorem(f"the open recording is not the program that runs: {wrong}"), True
     except (NoTheorem, CaptureError) as error:
         theorem = without_theorem(str(error))
     except Exception as error:  # noqa: BLE001 - the proof at the recorded length stays
         theorem = without_theorem(f"{INTERNAL_ERROR}{first_line(error)}")
-    return theorem
-
-
-def _compared_with_eager_calls(theorem: Theorem, context: AuditContext, calls: OpenCalls, call_mode: str) -> Theorem:
-    """The theorem, if the recordings agree with eager calls; of a model without weights, those of its tiny twin."""
-    runnable = context.runnable
-    compared = calls if runnable is context else open_calls(runnable, open_length=calls.open_length)
-    if wrong := compared.difference(call_mode):
-        return without_theorem(f"the open recording is not the program that runs: {wrong}")
-    if compared is calls:
-        return theorem
-    return theorem.model_copy(update={"assumptions": (*theorem.assumptions, TWIN_ASSUMPTION)})
+    if theorem.proved and compared is not calls:
+        theorem = theorem.model_copy(update={"assumptions": (*theorem.assumptions, TWIN_ASSUMPTION)})
+    return theorem, False
 
 
 def _theorem(context: AuditContext, calls: OpenCalls, law: ProvedLaw, call_mode: str, output: str) -> Theorem:

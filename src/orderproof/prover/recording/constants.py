@@ -44,7 +44,7 @@ def values_of_result(recorded: RecordedGraph, func: OpOverload, args: tuple[Any,
     name = func.overloadpacket.__name__
     if name in _WITHOUT_VALUES or torch.Tag.nondeterministic_seeded in func.tags:
         return None
-    if recorded.open_call is not None and _has_open_size(args, kwargs):
+    if recorded.open_call is not None and (recorded.is_in_loop or _has_open_size(args, kwargs)):
         return None
     if name in _SHAPE_ONLY:
         arguments, options = map_leaves(Tensor, lambda x: torch.zeros(x.shape, dtype=x.dtype), (args, kwargs))

@@ -4,17 +4,19 @@ While a call is recorded, `range(n)` of an open size n in a `for` statement of t
 symbols between 0 and n. That two iterations suffice is an induction over the iterations. The second one began with the
 local variables that the first one left, and left the same ones: each variable has the same value, or is a tensor that
 the same operator of the iteration before computed. So every further iteration records the operators of the second one
-again, and `loop_rolling.py` replaces both by one for every index. A loop that is not of this form is refused here, and
-its model is recorded with a fixed size instead.
+again, and `loop_rolling.py` replaces both by one for every index. Within a loop, the values of constants are not known,
+and an iteration changes no object besides local variables, tensors and the lists that it fills: what the objects within
+reach of the local variables contain is compared. A loop that is not of this form is refused here, and its model is
+recorded with a fixed size instead.
 
-Not machine-checked: that what an iteration changes besides local variables, tensors and the lists that it fills does
-not change the operators of the next one.
+Not machine-checked: that this is all the state of an iteration.
 """
 
 from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -26,10 +28,13 @@ from torch.fx import Node
 
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Term
+from orderproof.prover.recording.instruction_trace import InstructionTrace, Iteration, untraced
 from orderproof.prover.recording.loop_operators import LOOP_STACK
 from orderproof.prover.recording.loop_source import LoopSource, loop_source
 from orderproof.prover.recording.open_sizes import OpenSizes
+from orderproof.prover.recording.reachable_state import ReachableState, shows_its_state, state_within
 from orderproof.prover.recording.recorded_graph import META, RecordedGraph
+from orderproof.prover.recording.source import is_model_code, is_recording_frame
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
 LEAST_COUNT = 2  # of iterations in the example: torch treats sizes of 1 apart
@@ -65,18 +70,33 @@ class OpenRange:
         self.loops, self.source, self.frame = loops, source, frame
         line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         self.loop = RecordedLoop(count, loops.new_indices(), line)
+        before, current = self.loop.indices
+        self.symbols = loops.sizes.loop_symbol(before), loops.sizes.loop_symbol(current)
         self.begins: list[Node] = []  # the last node before each iteration, and after the last one
         self.locals: list[dict[str, Any]] = []
+        self.kept: ReachableState
 
     def __iter__(self) -> OpenRange:
         return self
 
     def __next__(self) -> Any:
+        with untraced():
+            return self._next()
+
+    def _next(self) -> Any:
         recorded = self.loops.recorded
         if len(self.begins) == 3:
             recorded.give_up("a loop over an open range is iterated again")
         self.begins.append(recorded.graph._root.prev)
         self.locals.append({} if len(self.begins) == 1 else self._described())
+        self.loops.instructions.mark(Iteration(len(self.begins) - 1, self.loop.count.node._expr, self.symbols))
+        if len(self.begins) == 1:
+            roots = list(_objects_of_locals(self.frame))
+            for name, one in roots:
+                if not shows_its_state(one):
+                    recorded.give_up(f"a loop of open length may change {name}, which does not show its state")
+            self.kept = state_within(roots)
+        self._check_kept()
         if len(self.begins) < 3:
             return self.loop.indices[len(self.begins) - 1]
         self.loop.iterations = [_between(*ends) for ends in zip(self.begins, self.begins[1:], strict=False)]
@@ -124,6 +144,14 @@ class OpenRange:
             if name not in before or name not in after or later(before[name]) != after[name]:
                 self.loops.recorded.give_up(f"an iteration of a loop of open length leaves another {name}")
 
+    def _check_kept(self) -> None:
+        """Give up if an iteration changes an object: the next one may execute other instructions."""
+        changed = next((state.path for state in self.kept.states if state.differs()), None)
+        if changed is not None:
+            self.loops.recorded.give_up(f"an iteration of a loop of open length changes {changed}")
+        if not self.kept.complete:
+            self.loops.recorded.give_up("an iteration of a loop of open length may change too many objects")
+
     def _note_lists(self) -> None:
         for name in self.source.filled:
             values = self.frame.f_locals.get(name)
@@ -132,6 +160,26 @@ class OpenRange:
             first, second = (self.loops.current_node(x) for x in values)
             if first is not None and second is not None:
                 self.loop.lists.append((first, second))
+
+
+def _objects_of_locals(frame: FrameType | None) -> Iterator[tuple[str, Any]]:
+    """The objects among the local variables of the model, with their names: those that are not described by value."""
+    while frame is not None and not is_recording_frame(frame):
+        if is_model_code(frame.f_code.co_filename):
+            for name, value in frame.f_locals.items():
+                for one in _objects(value):
+                    yield name, one
+        frame = frame.f_back
+
+
+def _objects(value: Any, depth: int = 0) -> Iterator[Any]:
+    if isinstance(value, (*_SCALARS, torch.SymInt)):
+        return
+    if type(value) in (tuple, list, dict) and depth < _DEPTH:
+        for one in value.values() if type(value) is dict else value:
+            yield from _objects(one, depth + 1)
+    else:
+        yield value
 
 
 class _Same:
@@ -166,8 +214,8 @@ def renaming(loops: Loops, loop: RecordedLoop) -> Substitution:
 class Loops:
     """The loops of open length of a recording."""
 
-    def __init__(self, recorded: RecordedGraph) -> None:
-        self.recorded = recorded
+    def __init__(self, recorded: RecordedGraph, instructions: InstructionTrace) -> None:
+        self.recorded, self.instructions = recorded, instructions
         self.found: list[RecordedLoop] = []
         self.active = False
 
@@ -200,9 +248,10 @@ class Loops:
         count = arguments[-1]
         is_open = isinstance(count, torch.SymInt) and count.node.hint >= LEAST_COUNT
         if not self.active and is_open and arguments[:-1] in ((), (0,)):
-            source = loop_source(frame.f_code, frame.f_lineno)
-            if source is not None:
-                return OpenRange(self, count, source, frame)
+            with untraced():
+                source = loop_source(frame.f_code, frame.f_lineno)
+                if source is not None:
+                    return OpenRange(self, count, source, frame)
         return builtins.range(*arguments)
 
     def current_node(self, tensor: Tensor) -> Node | None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx import Graph, Node
 
-from orderproof.errors import CaptureError
+from orderproof.errors import CaptureError, first_line
 from orderproof.library_messages import silent_messages
 from orderproof.prover.captured_graph import ancestors, leaves_by_name
 from orderproof.prover.logic.rewriting import Substitution
@@ -25,6 +25,7 @@ from orderproof.prover.recording.arguments import map_leaves
 from orderproof.prover.recording.assumptions import custom_calls, custom_operator_assumptions
 from orderproof.prover.recording.buffer_values import buffers_with_values
 from orderproof.prover.recording.fixed_numbers import fixed_numbers, with_decided_cases
+from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.loop_rolling import conditions_without_indices, roll_loops
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.open_sizes import OpenSizes
@@ -63,6 +64,18 @@ class Question:
 
 
 @dataclass(frozen=True)
+class RecordedInstructions:
+    """The instructions of a recording, whose results are expressions in its open sizes."""
+
+    trace: InstructionTrace
+    open_sizes: OpenSizes
+
+    def difference(self, eager: InstructionTrace, sizes: Mapping[str, int]) -> str:
+        """How an eager call of these sizes differs: its first other instruction or result; empty if it does not."""
+        return self.trace.difference(eager, lambda e, indices: self.open_sizes.number(e, sizes, indices))
+
+
+@dataclass(frozen=True)
 class OpenGraph:
     """A recorded graph with open sizes.
 
@@ -78,6 +91,7 @@ class OpenGraph:
         questions: What the inputs fulfil in this recording.
         changed_state: What the call changes in the module.
         assumptions: What else every claim about the recording assumes.
+        instructions: What the code of the model executed; None where nothing ran to its end.
         is_cut_off: The graph ends, without outputs, at a question whose answer is impossible.
 
     """
@@ -93,6 +107,7 @@ class OpenGraph:
     questions: tuple[Question, ...]
     changed_state: tuple[str, ...]
     assumptions: tuple[str, ...]
+    instructions: RecordedInstructions | None = None
     is_cut_off: bool = False
 
     def shape(self, node: Node) -> tuple[Term, ...]:
@@ -138,19 +153,21 @@ def _record_branches(
     cut_off: dict[tuple[bool, ...], OpenGraph] = {}
     reached = reachable_state(module)
     answers: list[bool] | None = []
-    rolls_loops = True
+    not_rolled = ""  # why a loop over an open range runs for the example only
     while answers is not None:
         if len(graphs) == MAX_PATHS:
             raise CaptureError(f"its inputs decide more than {MAX_PATHS} branches")
         call = OpenCall(sizes(), answers)
         try:
-            recording = _Branch(module, inputs, call, reached, only_answer, rolls_loops=rolls_loops)
+            recording = _Branch(module, inputs, call, reached, only_answer, rolls_loops=not not_rolled)
             graphs.append(recording.record())
-        except Exception:
-            if not call.sizes.has_indices:
-                raise
-            rolls_loops = False  # the loops are not of the form that can be rolled: they run for the example
-            continue
+        except Exception as error:
+            if call.sizes.has_indices:
+                not_rolled = str(error) if isinstance(error, CaptureError) else first_line(error)
+                continue
+            if not_rolled and call.sizes.fixed:
+                raise CaptureError(f"{error}: {not_rolled}") from None
+            raise
         cut_off |= {tuple(q.answer for q in one.questions): one for one in recording.cut_off}
         answers = call.next_answers()
     return [*graphs, *cut_off.values()]
@@ -217,6 +234,7 @@ class _Branch:
             tuple(Question(*question) for question in call.questions),
             tuple(changed),
             (*assumptions, *of_loops, *custom_operator_assumptions(custom, graph)),
+            RecordedInstructions(recording.instructions, sizes),
         )
 
     def _only_answer(self, decide: OnlyAnswer, node: Node, line: str) -> bool | None:

@@ -6,7 +6,8 @@ asks so would take another branch than in eager mode, and no condition would say
 the answers of Python's numbers. An answer that is the value itself, such as text or a hash, fixes the size.
 
 `PythonType` answers `type(n)` in the modules of Python that define the model. Not answered: `type(n)` elsewhere, and
-functions in C that look at the type, such as the encoder of `json`.
+functions in C that look at the type, such as the encoder of `json`. Where that has an effect, the recording differs
+from an eager call in its instructions (`instruction_trace.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
 import torch
+
+from orderproof.prover.recording.instruction_trace import untraced
 
 _PYTHON_TYPES: dict[Any, Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _VALUES = ("__repr__", "__str__", "__format__", "__hash__")
@@ -49,7 +52,11 @@ class PythonType(type, metaclass=_TypeOfTypes):
 def python_numbers() -> Iterator[None]:
     """Under this, symbolic numbers answer a model as numbers of Python do."""
     names = (*_VALUES, *_COMPARISONS, *_OTHERS)
-    before = [(kind, name, vars(kind).get(name, _MISSING)) for kind in _PYTHON_TYPES for name in names]
+    before = [
+        (kind, name, vars(kind).get(name, _MISSING))
+        for kind in _PYTHON_TYPES
+        for name in {*names, *(key for key, value in vars(kind).items() if isinstance(value, FunctionType))}
+    ]
     for kind, python_type in _PYTHON_TYPES.items():
         _patch(kind, python_type)
     try:
@@ -63,6 +70,9 @@ def python_numbers() -> Iterator[None]:
 
 
 def _patch(kind: Any, python_type: Any) -> None:
+    for name, value in list(vars(kind).items()):
+        if isinstance(value, FunctionType) and name != "__init__":
+            setattr(kind, name, _of_torch(value))
     for name in _VALUES:
         setattr(kind, name, _by_value(getattr(kind, name), getattr(python_type, name), python_type))
     for name in _COMPARISONS:
@@ -73,6 +83,16 @@ def _patch(kind: Any, python_type: Any) -> None:
     kind.__deepcopy__ = lambda symbol, _: symbol
     kind.__copy__ = lambda symbol: symbol
     kind.__reduce_ex__ = lambda symbol, _: (python_type, (python_type(symbol),))
+
+
+def _of_torch(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a symbol, in whose Python code, that of torch and sympy, no call is traced: there are many."""
+
+    def method(symbol: Any, *args: Any) -> Any:
+        with untraced():
+            return original(symbol, *args)
+
+    return method
 
 
 def _by_value(original: Callable[..., Any], of_number: Callable[..., Any], python_type: Any) -> Callable[..., Any]:

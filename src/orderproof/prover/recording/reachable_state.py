@@ -16,11 +16,12 @@ import hashlib
 import logging
 import pickle
 import random
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import (
     AsyncGeneratorType,
@@ -76,6 +77,14 @@ _LIBRARIES = (*_NOT_COMPARED, "logging", "importlib")  # hold no state of the mo
 _OF_A_FUNCTION = ("__code__", "__defaults__", "__kwdefaults__", "__name__", "__qualname__", "__doc__", "__module__")
 _OF_A_CLASS = ("__name__", "__qualname__", "__bases__")
 _MUTABLE_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that Python made
+_IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: also made as the program runs, but in C
+_ITERATORS = ("builtins", "itertools")  # modules whose iterators show where they are
+_SHOWN_IN_C = (  # classes in C whose objects are compared, or have no state that changes
+    *SCALARS, type(None), *_TABLES, *_CODE, tuple, frozenset, slice, range, bytearray, array.array, memoryview, Tensor,
+    torch.UntypedStorage, torch.Generator, torch.dtype, torch.device, torch.Size, MethodType, ModuleType, CellType,
+    MappingProxyType, GeneratorType, CoroutineType, AsyncGeneratorType, ContextVar, Token, re.Pattern, random.Random,
+    functools._lru_cache_wrapper, functools.partial,
+)  # fmt: skip
 _FUNCTION_OF_C = ctypes._CFuncPtr  # type: ignore[attr-defined]
 
 
@@ -115,6 +124,25 @@ def reachable_state(module: nn.Module) -> ReachableState:
     if _shared:
         _shared[0] = walk
     return ReachableState(list(walk.states), not walk.queue, list(walk.shared_memory), list(walk.functions_of_c))
+
+
+def state_within(roots: Iterable[tuple[str, Any]]) -> ReachableState:
+    """The state of every mutable object within reach of these, each with its name."""
+    walk = _Walk([])
+    walk.queue.extend(roots)
+    while walk.queue and len(walk.seen) < MAX_OBJECTS:
+        walk.visit(*walk.queue.popleft())
+    return ReachableState(walk.states, not walk.queue, walk.shared_memory, walk.functions_of_c)
+
+
+def shows_its_state(value: Any) -> bool:
+    """False of an object of a class in C whose contents are not compared, such as a file."""
+    kind = type(value)
+    if isinstance(value, _SHOWN_IN_C) or belongs_to(kind, ("numpy",)):
+        return True
+    if isinstance(value, Iterator) and kind.__module__ in _ITERATORS:
+        return True
+    return any(part.__flags__ & (_MUTABLE_CLASS | _IMMUTABLE_TYPE) == _MUTABLE_CLASS for part in kind.__mro__)
 
 
 _shared: list[_Walk | None] = []  # the last walk, in a block of `shared_walks`
@@ -292,7 +320,7 @@ class _Walk:
         elif isinstance(value, MappingProxyType):
             self.add(path, lambda: dict(value))
             self.follow(path, dict(value).values())
-        elif isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
+        elif isinstance(value, Iterator) and type(value).__module__ in _ITERATORS:
             self.add(path, lambda: iterator_state(value))
         else:
             return False

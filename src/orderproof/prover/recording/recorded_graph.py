@@ -82,6 +82,11 @@ class RecordedGraph:
         self.unsupported: list[str] = []
         self.errors: list[str] = []
 
+    @property
+    def is_in_loop(self) -> bool:
+        """True within an iteration that stands for all: what it computes has other values in the others."""
+        return self.loops is not None and self.loops.active
+
     def refuse(self, reason: str) -> NoReturn:
         """Raise `RecordingRefused`, and remember it for a model that swallows it."""
         self.refusals.append(reason + innermost_line())

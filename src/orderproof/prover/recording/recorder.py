@@ -13,7 +13,6 @@ The mode
 from __future__ import annotations
 
 import operator
-from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -25,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.prover.recording import constants, writes
 from orderproof.prover.recording.arguments import leaves, map_leaves
+from orderproof.prover.recording.instruction_trace import untraced
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, RecordedGraph, is_of_torch, tensors_in
 from orderproof.prover.recording.result_shapes import ResultShapes
@@ -56,10 +56,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if not isinstance(func, OpOverload):
                 self.recorded.give_up(f"it calls the higher-order operator {func}")
             try:
-                with nullcontext() if self.recorded.open_call is None else enable_python_dispatcher():
-                    if self.program is None:
+                if self.recorded.open_call is not None:
+                    with untraced(), enable_python_dispatcher():
                         return self._record(func, args, kwargs or {})
-                    return self.program.follow(self._record, func, args, kwargs or {})
+                if self.program is None:
+                    return self._record(func, args, kwargs or {})
+                return self.program.follow(self._record, func, args, kwargs or {})
             except Exception as error:
                 self.recorded.errors.append(f"{type(error).__name__}: {error}{innermost_line()}")
                 raise

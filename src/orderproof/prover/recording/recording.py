@@ -30,6 +30,7 @@ from orderproof.prover.recording.eager_answers import eager_answers
 from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
 from orderproof.prover.recording.eager_program import compare_programs
 from orderproof.prover.recording.eager_view import EagerView
+from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.loop_recording import Loops
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_call import OpenCall
@@ -138,7 +139,8 @@ class Recording:
         # A module on the meta device is recorded as on the CPU, where its buffers and constants have values.
         self.device = torch.device("cpu") if open_call or not inputs or inputs[0].is_meta else inputs[0].device
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
-        self.loops = Loops(self.recorded) if rolls_loops else None
+        self.instructions = InstructionTrace()  # of a call with open sizes
+        self.loops = Loops(self.recorded, self.instructions) if rolls_loops else None
         self.recorded.loops = self.loops
         self.recorded.branches = branches or TokenBranches()
         self.operators: list[str] = []  # those that the call called
@@ -298,6 +300,8 @@ class Recording:
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
             self.operators = stack.enter_context(profiled_operators(hiding=True))
+            if recorded.open_call is not None:
+                stack.enter_context(self.instructions.tracing())
             with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
         if recorded.refusals:

@@ -30,11 +30,16 @@ def is_model_code(filename: str) -> bool:
     return "site-packages" in Path(filename).parts or not filename.startswith(_PYTHON)
 
 
+def is_recording_frame(frame: FrameType) -> bool:
+    """True of the frame that calls a model to record it: the frames around it are not the model's."""
+    return frame.f_code.co_filename == _RECORDING
+
+
 def model_lines() -> tuple[Line, ...]:
     """The lines of the model on the stack of the caller, outermost first."""
     lines: list[Line] = []
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != _RECORDING:
+    while frame is not None and not is_recording_frame(frame):
         if is_model_code(frame.f_code.co_filename):
             lines.append((frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno))
         frame = frame.f_back

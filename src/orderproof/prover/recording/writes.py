@@ -57,7 +57,7 @@ def write(
     others = [x for x in tensors_in((args[1:], kwargs)) if x is not target]
     random = torch.Tag.nondeterministic_seeded in func.tags
     alias.storage.fixed = not random and all(recorded.is_fixed(x) for x in (target, *others))
-    if alias.storage.constant and not random and all(is_constant(recorded, x) for x in others):
+    if alias.storage.constant and not (random or recorded.is_in_loop) and all(is_constant(recorded, x) for x in others):
         func(*with_values(recorded, args), **with_values(recorded, kwargs))
     else:
         alias.storage.constant = False

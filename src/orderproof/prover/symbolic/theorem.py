@@ -6,11 +6,12 @@ Not machine-checked: the decisions of the solver, and that the recording is the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch.fx import Node
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
 
 from orderproof.prover.captured_graph import ancestors
 from orderproof.prover.logic.solver import Solver
@@ -25,6 +26,7 @@ from orderproof.prover.logic.terms import (
     conditional,
     negation,
 )
+from orderproof.prover.recording.arguments import map_leaves
 from orderproof.prover.recording.loop_operators import LOOP_STATE
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
@@ -179,6 +181,29 @@ def only_answer(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> bool 
         if _answers(replace(graph, questions=(*before, replace(last, answer=answer))), facts, context)[0]
     ]
     return possible[0] if len(possible) == 1 else None
+
+
+def is_possible(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> bool:
+    """False if no inputs give the answers of a graph, which is decided from what both runs share."""
+    answered: dict[int, bool] = {}
+    computations = _computations(graph.graph)
+    for question in graph.questions:
+        if answered.setdefault(computations[question.node], question.answer) is not question.answer:
+            return False
+    facts, context = _walk_to_questions(graph, roles, NOTHING_AGREES, solver)
+    return _answers(graph, facts, context)[0]
+
+
+def _computations(graph: Graph) -> dict[Node, int]:
+    """A number for each node that it shares with nodes that compute the same from the same."""
+    numbers: dict[Hashable, int] = {}
+    found: dict[Node, int] = {}
+    for node in graph.nodes:
+        tags = node.target.tags if isinstance(node.target, OpOverload) else ()
+        own = node.op != "call_function" or torch.Tag.nondeterministic_seeded in tags or "empty" in str(node.target)
+        arguments = map_leaves(Node, lambda x: f"node {found[x]}", (node.args, node.kwargs))
+        found[node] = numbers.setdefault(node if own else (node.target, repr(arguments)), len(numbers))
+    return found
 
 
 def _greatest_lengths(conditions: Sequence[Formula]) -> frozenset[int]:

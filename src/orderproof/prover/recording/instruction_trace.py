@@ -1,0 +1,202 @@
+"""The instructions of Python that a model executes, with their results: those of a recording are those of eager calls.
+
+In a recording with open sizes a model computes with symbols and meta tensors. It can tell them from numbers and tensors
+in more ways than can be listed: by an error that it catches, by a class, by a function in C. Whatever the way, either
+its code then executes other instructions, or an instruction has another result. Both are traced here, in the recording
+and in an eager call. The result of a recorded instruction is an expression in the open sizes, so that one recording is
+compared with calls of any size.
+
+Not traced: code of torch and of Python's library (its results are, where the model gets them), what operators and the
+arithmetic of symbols call, and the contents of objects other than numbers, text, types, and lists or dictionaries of
+these.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import zip_longest
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from orderproof.prover.recording.instruction_results import Plain, Result, described, is_same
+from orderproof.prover.recording.source import is_model_code
+from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
+
+_RETURN = -1  # the place of an event that is no instruction
+_OURS = ("orderproof.prover", "orderproof.models")
+_OF_TORCH = ("sympy", "mpmath", "typing_extensions")  # packages with which torch computes symbols
+_FILES = tuple(  # a folder, or one file
+    spec.origin.removesuffix("__init__.py") for name in _OF_TORCH if (spec := find_spec(name)) and spec.origin
+)
+
+
+class Event(NamedTuple):
+    """An instruction that is about to be executed, and the result on top of the stack."""
+
+    code: CodeType
+    offset: int
+    result: Result
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """A mark within the events of a recording: an iteration of a loop of open length begins, or its last one ended.
+
+    Attributes:
+        number: 0 or 1; 2 after the last iteration.
+        count: The number of iterations, an expression.
+        indices: The symbols of the indices of the iteration before and of this one.
+
+    """
+
+    number: int
+    count: Any
+    indices: tuple[Any, Any]
+
+
+class InstructionTrace:
+    """The instructions of the code of a model that a block executes, in order."""
+
+    def __init__(self) -> None:
+        self.events: list[Event | Iteration] = []
+        self._known: dict[tuple[int, int, Any], Event] = {}  # layers execute the same
+        self._finalizes = False
+        self._read: Callable[[FrameType], Any] = top_of_stack if is_readable() else lambda _: EMPTY
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """The block that is traced; another trace function, such as a debugger's, is silent meanwhile."""
+        before = sys.gettrace()
+        sys.settrace(self._enter)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+    def mark(self, iteration: Iteration) -> None:
+        """Note that an iteration begins, or that a loop ended."""
+        self.events.append(iteration)
+
+    def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        if self._finalizes or not is_traced(frame):
+            return None
+        if frame.f_code.co_name == "__del__":  # of garbage, which is collected at any time
+            self._finalizes = True
+            return self._leave_finalizer
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._step
+
+    def _leave_finalizer(self, _frame: FrameType, event: str, _argument: Any) -> Any:
+        self._finalizes = event != "return"
+        return self._leave_finalizer
+
+    def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            self._add(frame.f_code, frame.f_lasti, self._read(frame))
+        elif event == "return":
+            self._add(frame.f_code, _RETURN, argument)
+        return self._step
+
+    def _add(self, code: CodeType, offset: int, value: Any) -> None:
+        result = described(value)
+        key = (id(code), offset, result)
+        event = self._known.get(key)
+        if event is None:
+            event = self._known[key] = Event(code, offset, result)
+        self.events.append(event)
+
+    @property
+    def numbers(self) -> set[int]:
+        """The integers that are results of instructions, with which a size may be compared."""
+        results = {event.result for event in self.events if isinstance(event, Event)}
+        return {one.value for one in results if isinstance(one, Plain) and one.kind is int}
+
+    def difference(self, eager: InstructionTrace, value_of: ValueOf) -> str:
+        """How an eager call differs from this recording: its first other instruction or result; empty if it does not.
+
+        Args:
+            eager: The trace of the eager call.
+            value_of: The value of an expression in the sizes of the call.
+
+        """
+        executed = [event for event in eager.events if isinstance(event, Event)]
+        for mine, theirs in zip_longest(self._at(value_of), executed):
+            if mine is None or theirs is None:
+                return f"only one of them executes {_line(theirs or mine[0])}"
+            event, value = mine
+            if (event.code is not theirs.code and event.code != theirs.code) or event.offset != theirs.offset:
+                return f"it executes {_line(theirs)} where the recording executes {_line(event)}"
+            if not is_same(event.result, theirs.result, value):
+                return f"at {_line(theirs)} it computes {theirs.result} where the recording has {event.result}"
+        return ""
+
+    def _at(self, value_of: ValueOf) -> Iterator[tuple[Event, Callable[[Any], Any]]]:
+        """The events of a call, in which each iteration of a loop of open length is executed; and values in each."""
+        indices: dict[Any, int] = {}
+        known: dict[Any, Any] = {}
+
+        def value(expression: Any) -> Any:
+            if expression not in known:
+                known[expression] = value_of(expression, indices)
+            return known[expression]
+
+        place = 0
+        while place < len(self.events):
+            event = self.events[place]
+            if isinstance(event, Event):
+                yield event, value
+                place += 1
+                continue
+            first, second, end = self._marks(place)
+            bodies = self.events[first + 1 : second], self.events[second + 1 : end]
+            before, current = event.indices
+            for step in range(int(value(event.count))):
+                indices |= {before: max(step - 1, 0), current: step}
+                known.clear()
+                for one in bodies[min(step, 1)]:
+                    assert isinstance(one, Event)
+                    yield one, value
+            place = end + 1
+
+    def _marks(self, first: int) -> tuple[int, int, int]:
+        """The places of the three marks of a loop."""
+        second = next(k for k in range(first + 1, len(self.events)) if isinstance(self.events[k], Iteration))
+        end = next(k for k in range(second + 1, len(self.events)) if isinstance(self.events[k], Iteration))
+        return first, second, end
+
+
+ValueOf = Callable[[Any, Mapping[Any, int]], Any]  # of an expression, by the indices of loops
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """A block that is not part of what a model executes."""
+    before = sys.gettrace()
+    if before is None:
+        yield
+        return
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def is_traced(frame: FrameType) -> bool:
+    """True if the code of a frame belongs to a model."""
+    file = frame.f_code.co_filename
+    if file.startswith("<") and not file.startswith("<frozen "):  # generated, as the methods of dataclasses are
+        name = str(frame.f_globals.get("__name__"))
+        return not name.startswith(("namedtuple_", *_OURS)) and name.partition(".")[0] not in ("torch", *_OF_TORCH)
+    return is_model_code(file) and not file.startswith(_FILES)
+
+
+def _line(event: Event) -> str:
+    lines = event.code.co_lines()
+    number = next((n for first, end, n in lines if first <= event.offset < end), event.code.co_firstlineno)
+    return f"{Path(event.code.co_filename).name}:{number}"
