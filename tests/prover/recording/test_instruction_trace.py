@@ -13,6 +13,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import prove
+from orderproof.prover.recording import instruction_trace, open_recording
 from orderproof.prover.recording.eager_instructions import trace_eager_call
-from orderproof.prover.recording.instruction_trace import InstructionTrace, untraced
+from orderproof.prover.recording.instruction_trace import Event, InstructionTrace, untraced
 from orderproof.prover.recording.value_stack import is_readable
 
 F = torch.FloatTensor
@@ -181,3 +183,27 @@ def test_what_is_not_traced_leaves_no_event() -> None:
     with trace.tracing(), untraced():
         Sum()(torch.randn(2, 7))
     assert len(trace.events) < len(before.events) / 2
+
+
+def test_lines_are_traced_where_instructions_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instruction_trace, "_has_instructions", lambda: False)
+    trace = InstructionTrace()
+    monkeypatch.setattr(trace, "_step", partial(_without_instructions, trace._step))
+    with trace.tracing():
+        Sum()(torch.randn(2, 7))
+    first = Sum.forward.__code__.co_firstlineno
+    lines = [-1 - e.offset for e in trace.events if isinstance(e, Event) and e.offset < -1]
+    assert {first + 1, first + 2} <= set(lines)
+
+
+def _without_instructions(step: Callable[..., Any], frame: Any, event: str, argument: Any) -> Any:
+    if event != "opcode":
+        step(frame, event, argument)
+    return partial(_without_instructions, step)
+
+
+def test_a_theorem_says_if_results_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_recording, "is_readable", lambda: False)
+    finding = prove(Asked(lambda *_: False).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.theorem is not None
+    assert any("results are compared on CPython 3.11 only" in text for text in finding.theorem.assumptions)

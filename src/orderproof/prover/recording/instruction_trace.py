@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
@@ -27,7 +28,7 @@ from orderproof.prover.recording.instruction_results import Plain, Result, descr
 from orderproof.prover.recording.source import is_model_code
 from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
 
-_RETURN = -1  # the place of an event that is no instruction
+_RETURN = -1  # the offset of an event that is no instruction; that of line 12 is -13
 _OURS = ("orderproof.prover", "orderproof.models")
 _OF_TORCH = ("sympy", "mpmath", "typing_extensions")  # packages with which torch computes symbols
 _FILES = tuple(  # a folder, or one file
@@ -72,6 +73,7 @@ class InstructionTrace:
     def tracing(self) -> Iterator[None]:
         """The block that is traced; another trace function, such as a debugger's, is silent meanwhile."""
         before = sys.gettrace()
+        _has_instructions()
         sys.settrace(self._enter)
         try:
             yield
@@ -88,7 +90,7 @@ class InstructionTrace:
         if frame.f_code.co_name == "__del__":  # of garbage, which is collected at any time
             self._finalizes = True
             return self._leave_finalizer
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        frame.f_trace_opcodes, frame.f_trace_lines = True, not _has_instructions()
         return self._step
 
     def _leave_finalizer(self, _frame: FrameType, event: str, _argument: Any) -> Any:
@@ -100,6 +102,8 @@ class InstructionTrace:
             self._add(frame.f_code, frame.f_lasti, self._read(frame))
         elif event == "return":
             self._add(frame.f_code, _RETURN, argument)
+        elif event == "line":
+            self._add(frame.f_code, _RETURN - frame.f_lineno, EMPTY)
         return self._step
 
     def _add(self, code: CodeType, offset: int, value: Any) -> None:
@@ -196,7 +200,31 @@ def is_traced(frame: FrameType) -> bool:
     return is_model_code(file) and not file.startswith(_FILES)
 
 
+@cache
+def _has_instructions() -> bool:
+    """True if Python reports the instructions of a frame for which its trace function asks: else lines are traced."""
+    found: list[str] = []
+
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        frame.f_trace_opcodes = True
+        found.append(event)
+        return trace
+
+    def traced() -> None:
+        return
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        traced()
+    finally:
+        sys.settrace(before)
+    return "opcode" in found
+
+
 def _line(event: Event) -> str:
+    if event.offset < _RETURN:
+        return f"{Path(event.code.co_filename).name}:{_RETURN - event.offset}"
     lines = event.code.co_lines()
     number = next((n for first, end, n in lines if first <= event.offset < end), event.code.co_firstlineno)
     return f"{Path(event.code.co_filename).name}:{number}"

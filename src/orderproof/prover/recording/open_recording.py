@@ -32,8 +32,13 @@ from orderproof.prover.recording.open_sizes import OpenSizes
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.prover.recording.recording import Recording
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
+from orderproof.prover.recording.value_stack import is_readable
 
 MAX_PATHS = 8
+_ABOUT_RESULTS = {  # by whether the results of instructions are compared with those of eager calls
+    True: (),
+    False: ("no calculation of the model tells a symbol from a number: results are compared on CPython 3.11 only",),
+}
 
 
 @dataclass(frozen=True)
@@ -233,7 +238,7 @@ class _Branch:
             tuple(with_decided_cases(conditions)),
             tuple(Question(*question) for question in call.questions),
             tuple(changed),
-            (*assumptions, *of_loops, *custom_operator_assumptions(custom, graph)),
+            (*assumptions, *of_loops, *custom_operator_assumptions(custom, graph), *_ABOUT_RESULTS[is_readable()]),
             RecordedInstructions(recording.instructions, sizes),
         )
 

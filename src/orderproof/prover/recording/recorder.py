@@ -45,6 +45,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     supports_higher_order_operators = True  # they reach the dispatch, which gives up
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled meanwhile, and torch would import its compiler to skip the method
+
     def __init__(self, recorded: RecordedGraph, program: Program | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorded = recorded
