@@ -1,12 +1,14 @@
-"""The result of an instruction, as it is compared between a recording and an eager call."""
+"""The result of an instruction, as it is compared between a recording and an eager call.
+
+There are as many results as instructions. They are named tuples, which C code compares and hashes.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,8 +26,7 @@ _DEPTH = 3
 _CLOSE = 1e-9  # of numbers that sympy and Python compute from sizes
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(NamedTuple):
     """A number, text or another plain value: `1`, `1.0` and `True` differ."""
 
     kind: type
@@ -35,8 +36,7 @@ class Plain:
         return repr(self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(NamedTuple):
     """A number that a recording computes from open sizes."""
 
     kind: type
@@ -46,8 +46,7 @@ class Symbol:
         return str(self.expression)
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(NamedTuple):
     """A tuple, list or dictionary of such results."""
 
     kind: type
@@ -57,8 +56,7 @@ class Container:
         return f"{self.kind.__name__}{self.parts}"
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+class Other(NamedTuple):
     """A class, or an object of a class; its contents are not compared."""
 
     kind: type
@@ -67,8 +65,7 @@ class Other:
         return self.kind.__name__
 
 
-@dataclass(frozen=True, slots=True)
-class Unseen:
+class Unseen(NamedTuple):
     """No value, or one that may differ between a recording and a call."""
 
 

@@ -65,7 +65,7 @@ class InstructionTrace:
 
     def __init__(self) -> None:
         self.events: list[Event | Iteration] = []
-        self._known: dict[tuple[int, int, Any], Event] = {}  # layers execute the same
+        self._last: dict[tuple[int, int], Event] = {}  # by code and offset: layers have the same results
         self._finalizes = False
         self._read: Callable[[FrameType], Any] = top_of_stack if is_readable() else lambda _: EMPTY
 
@@ -107,11 +107,10 @@ class InstructionTrace:
         return self._step
 
     def _add(self, code: CodeType, offset: int, value: Any) -> None:
-        result = described(value)
-        key = (id(code), offset, result)
-        event = self._known.get(key)
-        if event is None:
-            event = self._known[key] = Event(code, offset, result)
+        result, place = described(value), (id(code), offset)
+        event = self._last.get(place)
+        if event is None or event.result != result:
+            event = self._last[place] = Event(code, offset, result)
         self.events.append(event)
 
     @property
@@ -177,18 +176,19 @@ class InstructionTrace:
 ValueOf = Callable[[Any, Mapping[Any, int]], Any]  # of an expression, by the indices of loops
 
 
-@contextmanager
-def untraced() -> Iterator[None]:
+class untraced:  # noqa: N801 - a block, as those of contextlib, which take four times as long to enter
     """A block that is not part of what a model executes."""
-    before = sys.gettrace()
-    if before is None:
-        yield
-        return
-    sys.settrace(None)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        self.before = sys.gettrace()
+        if self.before is not None:
+            sys.settrace(None)
+
+    def __exit__(self, *_: object) -> None:
+        if self.before is not None:
+            sys.settrace(self.before)
 
 
 def is_traced(frame: FrameType) -> bool:

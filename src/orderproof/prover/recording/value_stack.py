@@ -15,18 +15,22 @@ from typing import Any
 
 EMPTY = object()  # no value: the stack is empty, or has a mark of the interpreter on top
 _FRAME = 24  # offset in a frame object: the address of the interpreter's frame
+_VERSION = sys.version_info[:2]
 _OFFSETS = {(3, 11): (32, 64, 72)}  # offsets in the interpreter's frame: its code, the number of its values, the values
+
+_ADDRESS, _NUMBER = ctypes.c_void_p.from_address, ctypes.c_int.from_address
+_VALUE = ctypes.py_object.from_address
 
 
 def top_of_stack(frame: FrameType) -> Any:
     """The value on top of the stack of a frame, called by its trace function; `EMPTY` if there is none."""
-    _, count, values = _OFFSETS[sys.version_info[:2]]
-    address: int = ctypes.c_void_p.from_address(id(frame) + _FRAME).value  # type: ignore[assignment]
-    size = ctypes.c_int.from_address(address + count).value
+    _, count, values = _OFFSETS[_VERSION]
+    address: int = _ADDRESS(id(frame) + _FRAME).value  # type: ignore[assignment]
+    size = _NUMBER(address + count).value
     if size <= _variables(frame.f_code):
         return EMPTY
     try:
-        return ctypes.py_object.from_address(address + values + 8 * (size - 1)).value
+        return _VALUE(address + values + 8 * (size - 1)).value
     except ValueError:  # a null pointer: the interpreter's mark of a call
         return EMPTY
 
@@ -34,17 +38,15 @@ def top_of_stack(frame: FrameType) -> Any:
 @cache
 def is_readable() -> bool:
     """True if the stack of this Python can be read: a check of values that are known."""
-    if sys.implementation.name != "cpython" or sys.version_info[:2] not in _OFFSETS or sys.maxsize != 2**63 - 1:
+    if sys.implementation.name != "cpython" or _VERSION not in _OFFSETS or sys.maxsize != 2**63 - 1:
         return False
     found: list[Any] = []
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
         if frame.f_code is not _checked.__code__:
             return None
-        code = ctypes.c_void_p.from_address(id(frame) + _FRAME).value
-        if code is None or ctypes.c_void_p.from_address(code + _OFFSETS[sys.version_info[:2]][0]).value != id(
-            frame.f_code
-        ):
+        address = _ADDRESS(id(frame) + _FRAME).value
+        if address is None or _ADDRESS(address + _OFFSETS[_VERSION][0]).value != id(frame.f_code):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
@@ -69,8 +71,17 @@ def _checked(value: tuple[str, ...]) -> list[int]:
     return [*inner, 5]
 
 
-@cache
 def _variables(code: CodeType) -> int:
     """The number of values of a frame before its stack: its local variables and cells."""
+    found = _counted.get(id(code))  # equal code objects may be of different files, and take long to compare
+    if found is None or found[0] is not code:
+        found = _counted[id(code)] = code, _count(code)
+    return found[1]
+
+
+_counted: dict[int, tuple[CodeType, int]] = {}
+
+
+def _count(code: CodeType) -> int:
     own = [name for name in code.co_cellvars if name not in code.co_varnames]
     return code.co_nlocals + len(own) + len(code.co_freevars)
