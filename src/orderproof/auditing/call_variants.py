@@ -17,6 +17,7 @@ from orderproof.records.audit import Finding, Theorem
 
 ROWS = (1, 3, 4, 16)
 LENGTHS = (2, 3, 16, 33, 64, 65, 128, 257, 258, 320)  # [tokens] around powers of two, where programs tend to branch
+TESTED_LENGTHS = (9, 33, 130)  # [tokens] in the range of a theorem
 MAX_WORK = 2e9  # tokens times weights in matrices, of one run
 MAX_LENGTH = 10_000  # [tokens] of a run, however few weights there are
 
@@ -33,6 +34,7 @@ class OtherCall:
         call_mode: Its call mode.
         runs: The context in which it is run.
         length: Its length [tokens]; None for that of `runs`.
+        is_covered: A theorem covers it, which the call tests.
 
     """
 
@@ -43,6 +45,7 @@ class OtherCall:
     call_mode: str
     runs: AuditContext
     length: int | None = None
+    is_covered: bool = False
 
 
 def calls_with_other_rows(context: AuditContext, law: ProvedLaw, finding: Finding) -> Iterator[OtherCall]:
@@ -77,8 +80,10 @@ def calls_with_other_lengths(context: AuditContext, law: ProvedLaw, finding: Fin
     if isinstance(runs, str):
         return
     proved = f"it is proved at {finding.scope.length} tokens"
-    for length in lengths_without_theorem(context.runnable.subject, finding):
-        yield OtherCall(length, f"with {length} tokens", proved, context.at_length(length), call_mode, runs, length)
+    own = [(length, False) for length in lengths_without_theorem(context.runnable.subject, finding)]
+    for length, covered in own + [(length, True) for length in _lengths_of_theorem(finding.theorem)]:
+        there = context.at_length(length)
+        yield OtherCall(length, f"with {length} tokens", proved, there, call_mode, runs, length, covered)
 
 
 def rows_without_theorem(theorem: Theorem | None) -> tuple[int, ...]:
@@ -97,6 +102,14 @@ def lengths_without_theorem(subject: Subject, finding: Finding) -> list[int]:
         lengths = {n for n in lengths | above if n < least or (greatest is not None and n > greatest)}
     limit = longest if subject.max_length is None else min(longest, subject.max_length)
     return sorted(n for n in lengths if LEAST_SIZE <= n <= limit)
+
+
+def _lengths_of_theorem(theorem: Theorem | None) -> list[int]:
+    """The lengths [tokens] at which runs test a theorem, in case that a rule of the prover is wrong."""
+    if not _holds(theorem) or not theorem.open_length or theorem.conditions:
+        return []
+    ends = theorem.least_length, theorem.greatest_length or max(TESTED_LENGTHS)
+    return [n for n in TESTED_LENGTHS if ends[0] <= n <= ends[1]]
 
 
 def _weight_count(subject: Subject) -> int:

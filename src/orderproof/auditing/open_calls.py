@@ -148,7 +148,12 @@ class OpenCalls:
         shapes = [g.shape(g.outputs[output]) for g in graphs]
         tokens = [run.axis for run in axes.tokens] if self.open_length else []
         rows = [] if axes.row is None else [axes.row]
-        return all(_places(shape, TOKENS) == tokens and _places(shape, BATCH) == rows for shape in shapes)
+        return all(
+            _places(shape, TOKENS) == tokens
+            and _places(shape, BATCH) == rows
+            and all(shape[axis] is TOKENS for axis in tokens)  # an equal size may be that of another axis
+            for shape in shapes
+        )
 
     def _record(self, call_mode: str) -> Iterator[Piece]:
         module, inputs, roles = self.call(call_mode)

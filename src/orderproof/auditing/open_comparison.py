@@ -65,6 +65,8 @@ def _compare_piece(
     lengths: Sequence[int] | None,
 ) -> str:  # fmt: skip
     compared = [*piece.compared_lengths, *_beyond(piece, comparison.module)] if lengths is None else lengths
+    if not compared:
+        return "no length of its range could be compared"
     for tokens in compared:
         traced = tokens in (compared[0], compared[-1])  # a traced call takes ten times as long
         for inputs in examples(tokens, 0):

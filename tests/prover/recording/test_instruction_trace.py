@@ -153,8 +153,7 @@ def test_calculations_with_sizes_have_a_theorem() -> None:
             b, n, d = x.shape
             half, names = n / 2, {"tokens": n, "rows": b}
             y = x.reshape(b * n, d).reshape(names["rows"], n, d)
-            scale = math.sqrt(d) * (1.0 if half > 0 else -1.0)
-            return y.cumsum(1) / scale + torch.arange(n)[:, None] * (n // 3 - n % 5) + torch.zeros(n, d)
+            return y.cumsum(1) * half / math.sqrt(d) + torch.arange(n)[:, None] * (n // 3 - n % 5) + torch.zeros(n, d)
 
     assert has_theorem(Sizes())
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import numbers
 import pickle
 import statistics
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
 from torch.nn.functional import dropout, logsigmoid, max_pool1d, one_hot, scaled_dot_product_attention
 from torch.utils._pytree import tree_map
 
@@ -184,3 +186,22 @@ def test_the_types_of_sizes_are_put_back() -> None:
     assert prove(Branches(lambda x: len({x.shape[1]}) == 2), "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
     assert [dict(vars(kind)) for kind in kinds] == before
     assert "type" not in globals()
+
+
+OF_ARITHMETIC: dict[str, Callable[[int], bool]] = {  # which sympy computes otherwise than Python
+    "bits": lambda n: ((63 - n) & -16) < 0,
+    "bits of one number": lambda n: (n & 7) > (n & 7) or n >= 64,
+    "division by a negative number": lambda n: (-n // 63) // -2 - (-n) // -126 == 1,
+    "infinity": lambda n: n * 2.85e306 == math.inf,
+    "not a number": lambda n: (n * 2.85e306) - (n * 2.85e306) != 0,
+    "rounding": lambda n: ((n / 64) ** 9 * 2.0**52 + 1.5) - (n / 64) ** 9 * 2.0**52 != 1.5,
+    "sign": lambda n: math.copysign(1.0, n - 63.5) > 0,
+    "truncation": lambda n: int(n * 0.1 * 10 / 64) > 0,
+    "an absent method": lambda n: getattr(n // 64, "__divmod__", (0).__divmod__)(1)[0] > 0,
+    "torch's own question": lambda n: statically_known_true(sym_eq(n // 64, 1)),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARITHMETIC)
+def test_sizes_are_computed_as_in_python(name: str) -> None:
+    check(lambda x: OF_ARITHMETIC[name](x.shape[1]))

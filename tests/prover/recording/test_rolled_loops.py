@@ -6,6 +6,7 @@ Each model is causal for fewer than 90 tokens; from then on, its outputs depend 
 from __future__ import annotations
 
 import array
+import functools
 import io
 import itertools
 import types
@@ -40,6 +41,15 @@ def counting() -> Iterator[int]:
     while True:
         count += 1
         yield count
+
+
+def delegating() -> Iterator[bool]:
+    def values() -> Iterator[bool]:
+        yield from [False] * (LAST + 1) + [True] * 1000
+
+    found = values()
+    next(found)
+    return found
 
 
 def of_attribute(state: Any) -> bool:
@@ -111,6 +121,10 @@ KEPT: dict[str, tuple[Callable[[], Any], Callable[[Any], bool]]] = {
     "file": (lambda: io.BytesIO(bytes(LAST) + b"1" * 1000), lambda s: s.read(1) == b"1"),
     "cycle": (lambda: itertools.cycle([0] * LAST + [1]), lambda s: next(s) > 0),
     "method of an iterator": (lambda: iter(range(1000)).__next__, lambda s: s() >= LAST),
+    "method of a deque": (lambda: deque([False] * LAST + [True] * 1000).popleft, lambda s: s()),
+    "iterator of a method": (lambda: iter(iter([False] * LAST + [True] * 1000).__next__, None), next),
+    "delegating generator": (delegating, next),
+    "partial": (lambda: functools.partial(([True] * 1000 + [False] * LAST).pop), lambda s: s()),
     "module": (nn.Identity, of_attribute),
 }
 

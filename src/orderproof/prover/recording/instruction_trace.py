@@ -13,6 +13,7 @@ these.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,12 +26,14 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from orderproof.prover.recording.instruction_results import Plain, Result, described, is_same
-from orderproof.prover.recording.source import is_model_code
+from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
 from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
 
 _RETURN = -1  # the offset of an event that is no instruction; that of line 12 is -13
 _OURS = ("orderproof.prover", "orderproof.models")
 _OF_TORCH = ("sympy", "mpmath", "typing_extensions")  # packages with which torch computes symbols
+_OF_SYMBOLS = f"{TORCH_FOLDER}fx/experimental/"
+_OF_A_NAMED_TUPLE = {"_tuple_new", "__builtins__", "__name__"}  # global variables of the code that Python generates
 _FILES = tuple(  # a folder, or one file
     spec.origin.removesuffix("__init__.py") for name in _OF_TORCH if (spec := find_spec(name)) and spec.origin
 )
@@ -66,36 +69,34 @@ class InstructionTrace:
     def __init__(self) -> None:
         self.events: list[Event | Iteration] = []
         self._last: dict[tuple[int, int], Event] = {}  # by code and offset: layers have the same results
-        self._finalizes = False
+        self.asks_torch = ""  # the first function of torch's symbolic sizes that the model calls
         self._read: Callable[[FrameType], Any] = top_of_stack if is_readable() else lambda _: EMPTY
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
         """The block that is traced; another trace function, such as a debugger's, is silent meanwhile."""
-        before = sys.gettrace()
+        before, collects = sys.gettrace(), gc.isenabled()
         _has_instructions()
+        gc.disable()  # garbage would be finalized, by code that is traced, at any time
         sys.settrace(self._enter)
         try:
             yield
         finally:
             sys.settrace(before)
+            if collects:
+                gc.enable()
 
     def mark(self, iteration: Iteration) -> None:
         """Note that an iteration begins, or that a loop ended."""
         self.events.append(iteration)
 
     def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
-        if self._finalizes or not is_traced(frame):
+        if not is_traced(frame):
+            if frame.f_code.co_filename.startswith(_OF_SYMBOLS) and is_traced(frame.f_back):
+                self.asks_torch = self.asks_torch or frame.f_code.co_name
             return None
-        if frame.f_code.co_name == "__del__":  # of garbage, which is collected at any time
-            self._finalizes = True
-            return self._leave_finalizer
         frame.f_trace_opcodes, frame.f_trace_lines = True, not _has_instructions()
         return self._step
-
-    def _leave_finalizer(self, _frame: FrameType, event: str, _argument: Any) -> Any:
-        self._finalizes = event != "return"
-        return self._leave_finalizer
 
     def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
@@ -191,12 +192,17 @@ class untraced:  # noqa: N801 - a block, as those of contextlib, which take four
             sys.settrace(self.before)
 
 
-def is_traced(frame: FrameType) -> bool:
+def is_traced(frame: FrameType | None) -> bool:
     """True if the code of a frame belongs to a model."""
-    file = frame.f_code.co_filename
+    if frame is None:
+        return False
+    file, variables = frame.f_code.co_filename, frame.f_globals
     if file.startswith("<") and not file.startswith("<frozen "):  # generated, as the methods of dataclasses are
-        name = str(frame.f_globals.get("__name__"))
-        return not name.startswith(("namedtuple_", *_OURS)) and name.partition(".")[0] not in ("torch", *_OF_TORCH)
+        name = str(variables.get("__name__"))
+        if variables.keys() == _OF_A_NAMED_TUPLE:
+            return False
+        library = name.startswith(_OURS) or name.partition(".")[0] in ("torch", *_OF_TORCH)
+        return not (library and vars(sys.modules.get(name, sys)) is variables)
     return is_model_code(file) and not file.startswith(_FILES)
 
 

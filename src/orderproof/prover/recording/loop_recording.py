@@ -207,6 +207,8 @@ def _between(before: Node, last: Node) -> list[Node]:
 def renaming(loops: Loops, loop: RecordedLoop) -> Substitution:
     """The index of the second iteration in place of that of the first."""
     first, second = (loops.sizes.term(index) for index in loop.indices)
+    if not first.variables:
+        loops.recorded.give_up("the index of a loop of open length is read as a number")
     (variable,) = first.variables
     return Substitution({variable: second})
 

@@ -15,6 +15,8 @@ _LEAVES_OR_DECLARES = (
     ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Try, ast.With,
 )  # fmt: skip
 
+_READS_VARIABLES = {"eval", "exec", "locals", "vars", "globals"}  # by names that the source may not show
+
 
 @dataclass(frozen=True)
 class LoopSource:
@@ -31,6 +33,8 @@ class LoopSource:
 @cache
 def loop_source(code: CodeType, line: int) -> LoopSource | None:
     """The loop `for name in range(...):` at a line of a function; None if there is none of this form."""
+    if not _READS_VARIABLES.isdisjoint(code.co_names):
+        return None
     try:
         lines, first = inspect.getsourcelines(code)
         tree = ast.parse(textwrap.dedent("".join(lines)))

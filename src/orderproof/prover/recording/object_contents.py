@@ -10,6 +10,7 @@ from types import (
     ClassMethodDescriptorType,
     CodeType,
     FunctionType,
+    GeneratorType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
@@ -102,9 +103,23 @@ def cell_contents(cell: CellType) -> Any:
 
 
 def generator_position(generator: Any) -> tuple[Any, ...]:
-    """Where a generator or a coroutine is, with its local variables."""
+    """Where a generator or a coroutine is, with its local variables and the iterator to which it delegates."""
     frame = next(getattr(generator, name) for name in ("gi_frame", "cr_frame", "ag_frame") if hasattr(generator, name))
-    return () if frame is None else (frame.f_lasti, *frame.f_locals.values())
+    if frame is None:
+        return ()
+    inner = getattr(generator, "gi_yieldfrom", None)
+    if isinstance(inner, GeneratorType):
+        return (frame.f_lasti, *frame.f_locals.values(), *generator_position(inner))
+    if inner is not None:
+        return (frame.f_lasti, *(iterator_state(inner) if isinstance(inner, Iterator) else (object(),)))
+    return (frame.f_lasti, *frame.f_locals.values())
+
+
+def _is_without_state(function: Any) -> bool:
+    """True of a class, a function of Python without a closure, and a function of a module in C."""
+    if isinstance(function, BuiltinFunctionType):
+        return isinstance(function.__self__, ModuleType)
+    return isinstance(function, type) or (isinstance(function, FunctionType) and not function.__closure__)
 
 
 def iterator_state(iterator: Iterator[Any]) -> tuple[Any, ...]:
@@ -114,7 +129,7 @@ def iterator_state(iterator: Iterator[Any]) -> tuple[Any, ...]:
     if not isinstance(inner, tuple):
         return (object(),)
     shown = [x for x in inner if not isinstance(x, Iterator)]
-    if any(isinstance(x, BuiltinFunctionType) and not isinstance(x.__self__, ModuleType) for x in shown):
+    if any(callable(x) and not _is_without_state(x) for x in shown):
         return (object(),)  # a method of an object whose state nothing shows
     return (
         function,

@@ -12,8 +12,7 @@ from typing import Any
 import sympy
 import torch
 from torch._dynamo.source import ConstantSource
-from torch._guards import SLoc
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.fx.experimental.symbolic_shapes import DimDynamic
 from torch.utils._sympy.functions import CeilToInt, CleanDiv, FloorDiv, FloorToInt, Max, Min, Mod, PythonMod
 
 from orderproof.prover.logic.terms import (
@@ -41,6 +40,7 @@ from orderproof.prover.logic.terms import (
     without_common_factors,
 )
 from orderproof.prover.recording.arguments import map_leaves
+from orderproof.prover.recording.size_environment import SizeEnvironment
 
 MAX_POWER = 4
 LEAST_SIZE = 2  # of an open size: torch treats 0 and 1 apart
@@ -48,25 +48,6 @@ LEAST_SIZE = 2  # of an open size: torch treats 0 and 1 apart
 
 class NotLinear(Exception):
     """A size or a condition that is not linear in the open sizes; the message shows it."""
-
-
-class _Environment(ShapeEnv):
-    """The questions about symbols, without the lines of code that asked them.
-
-    Torch looks for these lines for its messages, and imports its exporter for that, which takes half a second.
-    """
-
-    kept: frozenset[sympy.Symbol] = frozenset()  # symbols that stay in the sizes if they equal a number
-
-    def _set_replacement(self, a: sympy.Symbol, tgt: sympy.Expr, msg: str) -> None:
-        if a not in self.kept or not tgt.is_number:
-            super()._set_replacement(a, tgt, msg)
-
-    def _get_user_frame(self) -> None:
-        return None
-
-    def _get_stack_summary(self, *_args: Any, **_kwargs: Any) -> tuple[SLoc, str]:
-        return SLoc(None, None), ""
 
 
 class OpenSizes:
@@ -81,7 +62,7 @@ class OpenSizes:
 
     def __init__(self, examples: Mapping[str, int], *, kept: Collection[str] = ()) -> None:
         self.examples = dict(examples)
-        self.environment = _Environment(duck_shape=False, specialize_zero_one=True)
+        self.environment = SizeEnvironment(duck_shape=False, specialize_zero_one=True)
         self._names: dict[sympy.Symbol, str] = {}
         self._indices: dict[sympy.Symbol, str] = {}  # of loops; a symbol is at least 2, and an index that minus 2
         self.symbols: dict[str, Any] = {}  # SymInts
@@ -91,6 +72,7 @@ class OpenSizes:
             assert isinstance(symbol, sympy.Symbol)
             self._names[symbol] = name
             self.symbols[name] = self.environment.create_symintnode(symbol, hint=example, source=source)
+            self.environment.open[symbol] = self.symbols[name]
         self.environment.kept = frozenset(symbol for symbol, name in self._names.items() if name in kept)
 
     def new_index(self, name: str) -> Any:
@@ -99,7 +81,8 @@ class OpenSizes:
         symbol = self.environment.create_symbol(LEAST_SIZE, source, dynamic_dim=DimDynamic.DYNAMIC)
         assert isinstance(symbol, sympy.Symbol)
         self._indices[symbol] = name
-        return self.environment.create_symintnode(symbol, hint=LEAST_SIZE, source=source) - LEAST_SIZE
+        self.environment.open[symbol] = self.environment.create_symintnode(symbol, hint=LEAST_SIZE, source=source)
+        return self.environment.open[symbol] - LEAST_SIZE
 
     @property
     def has_indices(self) -> bool:

@@ -20,12 +20,21 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._sympy.functions import IntTrueDiv
 
 from orderproof.prover.recording.instruction_trace import untraced
+from orderproof.prover.recording.size_environment import SizeEnvironment
 
 _PYTHON_TYPES: dict[Any, Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _VALUES = ("__repr__", "__str__", "__format__", "__hash__")
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+# Sympy computes with floats as with real numbers, and takes some bits of integers for others.
+_OF_FLOATS = (*_COMPARISONS, "__float__", "__bool__", "__trunc__", "__floor__", "__ceil__", "__round__", "__int__",
+              "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__")  # fmt: skip
+_TO_INTEGERS = ("__trunc__", "__floor__", "__ceil__", "__round__", "__int__")
+_OF_BITS = tuple(f"__{side}{name}__" for name in ("and", "or", "xor") for side in ("", "r"))
+_ARITHMETIC = tuple(f"__{side}{name}__" for name in ("add", "sub", "mul", "truediv", "pow") for side in ("", "r"))
+_DIVISIONS = ("__floordiv__", "__mod__", "__rfloordiv__", "__rmod__")
 _OTHERS = ("__getattribute__", "__array__", "__deepcopy__", "__copy__", "__reduce_ex__")
 _MISSING = object()
 _LIBRARIES = ("torch", "sympy", "mpmath")
@@ -78,11 +87,21 @@ def _patch(kind: Any, python_type: Any) -> None:
     for name in _COMPARISONS:
         if name in vars(kind):
             setattr(kind, name, _decided(getattr(kind, name)))
-    kind.__getattribute__ = _with_class(python_type)
-    kind.__array__ = lambda symbol, *args, **options: np.array(python_type(symbol), *args, **options)
+    if kind is torch.SymFloat:
+        for name in _OF_FLOATS:
+            setattr(kind, name, _of_float(name, getattr(kind, name), getattr(python_type, name)))
+        for name in _ARITHMETIC:
+            setattr(kind, name, _without_cancellation(getattr(kind, name), getattr(python_type, name)))
+    if kind is torch.SymInt:
+        for name in _OF_BITS:
+            setattr(kind, name, _by_value(getattr(kind, name), getattr(python_type, name), python_type))
+        for name in _DIVISIONS:
+            setattr(kind, name, _divided(name, getattr(kind, name), getattr(python_type, name)))
+    kind.__getattribute__ = _with_class(kind, python_type)
+    kind.__array__ = lambda symbol, *args, **options: np.array(_value(symbol), *args, **options)
     kind.__deepcopy__ = lambda symbol, _: symbol
     kind.__copy__ = lambda symbol: symbol
-    kind.__reduce_ex__ = lambda symbol, _: (python_type, (python_type(symbol),))
+    kind.__reduce_ex__ = lambda symbol, _: (python_type, (_value(symbol),))
 
 
 def _of_torch(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,9 +118,65 @@ def _by_value(original: Callable[..., Any], of_number: Callable[..., Any], pytho
     """A method of a symbol that for a model is that of its value."""
 
     def method(symbol: Any, *args: Any) -> Any:
-        return of_number(python_type(symbol), *args) if _is_asked_by_model() else original(symbol, *args)
+        if not _is_asked_by_model():
+            return original(symbol, *args)
+        return of_number(_value(symbol), *(_value(x) for x in args))
 
     return method
+
+
+def _of_float(name: str, original: Callable[..., Any], of_number: Callable[..., Any]) -> Callable[..., Any]:
+    """A comparison or conversion of a symbolic float, which for a model is that of its value."""
+
+    def method(symbol: Any, *args: Any) -> Any:
+        if not _is_asked_by_model() or (name in _TO_INTEGERS and _is_quotient_of_integers(symbol)):
+            return original(symbol, *args)
+        return of_number(_value(symbol), *(_value(x) for x in args))
+
+    return method
+
+
+def _without_cancellation(original: Callable[..., Any], of_number: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation on a symbolic float; where real numbers may cancel and floats do not, that of its value."""
+
+    def method(symbol: Any, other: Any) -> Any:
+        if not _is_asked_by_model():
+            return original(symbol, other)
+        if type(other) is not torch.SymFloat:
+            result = original(symbol, other)
+            if type(result) is torch.SymFloat and result.node._expr.free_symbols:
+                return result
+        return of_number(_value(symbol), _value(other))
+
+    return method
+
+
+def _is_quotient_of_integers(symbol: Any) -> bool:
+    """True of n / k, of which float division rounds no value past an integer where n is below 2 ** 53."""
+    expression = symbol.node._expr
+    return isinstance(expression, IntTrueDiv) and all(part.is_integer for part in expression.args)
+
+
+def _divided(name: str, original: Callable[..., Any], of_number: Callable[..., Any]) -> Callable[..., Any]:
+    """A division with remainder of a symbol, which by a negative number is that of its value."""
+
+    def method(symbol: Any, other: Any) -> Any:
+        divisor = symbol if name.startswith("__r") else other
+        sign = divisor.node.hint if isinstance(divisor, torch.SymInt) else divisor
+        if isinstance(sign, int) and sign < 0 and _is_asked_by_model():
+            return of_number(_value(symbol), _value(other))
+        return original(symbol, other)
+
+    return method
+
+
+def _value(symbol: Any) -> Any:
+    """The value of a symbol, which fixes it; that of a float fixes the sizes of which it is computed."""
+    if type(symbol) not in _PYTHON_TYPES:
+        return symbol
+    if type(symbol) is not torch.SymInt and isinstance(symbol.node.shape_env, SizeEnvironment):
+        symbol.node.shape_env.fix(symbol.node._expr)
+    return _PYTHON_TYPES[type(symbol)](symbol)
 
 
 def _decided(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,15 +189,15 @@ def _decided(original: Callable[..., Any]) -> Callable[..., Any]:
     return compare
 
 
-def _with_class(python_type: Any) -> Callable[[Any, str], Any]:
+def _with_class(kind: Any, python_type: Any) -> Callable[[Any, str], Any]:
     """Attributes of a symbol: for a model its class, by which `isinstance` goes, and its methods are of its value."""
-    of_values = {name for name in dir(python_type) if not name.startswith("_")}
+    of_values = {name for name in dir(python_type) if not name.startswith("_") or not hasattr(kind, name)}
 
     def attribute(symbol: Any, name: str) -> Any:
         if name == "__class__" and _is_asked_by_model():
             return python_type
         if name in of_values and _is_asked_by_model():
-            return getattr(python_type(symbol), name)
+            return getattr(_value(symbol), name)
         return object.__getattribute__(symbol, name)
 
     return attribute

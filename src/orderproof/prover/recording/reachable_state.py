@@ -34,6 +34,7 @@ from types import (
     MappingProxyType,
     MemberDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
 )
 from typing import Any, NamedTuple
@@ -199,8 +200,8 @@ class _Walk:
             self._class(path, value)
         elif isinstance(value, FunctionType):
             self._function(path, value)
-        elif isinstance(value, MethodType):
-            self.follow(path, (value.__self__, value.__func__))
+        elif isinstance(value, MethodType | BuiltinFunctionType | MethodWrapperType):
+            self._method(path, value)
         elif type(value) in (tuple, frozenset):
             self.follow(path, value)
         elif not self._library_object(path, value):
@@ -417,6 +418,13 @@ class _Walk:
                     continue
                 waiting = self.queue if special or name in self.names else self.unnamed.setdefault(name, [])
                 waiting.append((f"{part.__name__}.{name}", inner))
+
+    def _method(self, path: str, method: MethodType | BuiltinFunctionType | MethodWrapperType) -> None:
+        """The object of a bound method, such as `deque.popleft`; a function in C of a module has none."""
+        if isinstance(method, MethodType):
+            self.follow(path, (method.__self__, method.__func__))
+        elif not isinstance(method.__self__, ModuleType | type):
+            self.follow(path, (method.__self__,))
 
     def _function(self, path: str, function: FunctionType) -> None:
         if not is_model_code(function.__code__.co_filename):

@@ -308,6 +308,8 @@ class Recording:
             raise CaptureError(f"{NOT_RECORDED}{recorded.refusals[0]}")
         if recorded.unsupported:
             raise UnsupportedModel(recorded.unsupported[0])
+        if self.instructions.asks_torch:
+            raise UnsupportedModel(f"it asks torch about symbolic sizes (`{self.instructions.asks_torch}`)")
         if recorded.errors:
             raise UnsupportedModel(f"the model catches an error that recording it raised: {recorded.errors[0]}")
         assumptions = (*default_assumptions(defaults), *state_assumptions(changes))

@@ -10,11 +10,11 @@ from types import FrameType
 
 import torch
 
-TORCH_FOLDER = str(Path(torch.__file__).parent)
+TORCH_FOLDER = f"{Path(torch.__file__).parent}/"  # not that of `torchvision`
 _PACKAGE = Path(__file__).parents[2]
 _OURS = tuple(f"{_PACKAGE / folder}/" for folder in ("prover", "models"))  # blocks and encodings are parts of a model
 _RECORDING = str(Path(__file__).with_name("recording.py"))
-_PYTHON = str(Path(linecache.__file__).parent)
+_PYTHON = f"{Path(linecache.__file__).parent}/"
 
 Line = tuple[str, str, int]  # file, function and number: equal code objects may be of different files
 

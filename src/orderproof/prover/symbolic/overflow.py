@@ -17,6 +17,8 @@ def fits(context: Context, value: Term, sizes: Axes, dtype: torch.dtype) -> bool
     """True if a term is within the limits of a dtype of integers, for all indices within these sizes."""
     if dtype is torch.int64 and value.magnitude < _SMALL:
         return True
+    if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
+        return False
     limits = torch.iinfo(dtype)
     within: Formula = conjunction(at_most(limits.min, value), at_most(value, limits.max))
     bounded = (less(TOKENS, _GREATEST_SIZE), less(BATCH, _GREATEST_SIZE))

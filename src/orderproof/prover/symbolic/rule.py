@@ -15,6 +15,10 @@ from orderproof.prover.symbolic.operation import Operation, RuleTable
 from orderproof.prover.symbolic.overflow import fits
 
 OpenFacts = OpenFact | tuple[OpenFact, ...]
+MAY_WRAP = {  # operators whose integers may be so large that what is computed from them wraps around
+    "pow", "mul", "multiply", "square", "prod", "cumprod", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm",
+    "addcmul", "einsum", "linear", "outer", "ger", "__lshift__", "bitwise_left_shift", "exp2", "ldexp", "lcm",
+}  # fmt: skip
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
@@ -36,7 +40,8 @@ class Application(Operation[OpenFact]):
         fact = replace(fact, dtype=self.dtype)
         if isinstance(fact.value, Term) and not fits(self.context, fact.value, fact.sizes, fact.dtype):
             return OpenFact(fact.dims, fact.dtype, unbounded=TRUE)
-        if fact.value is None and fact.same is TRUE and len(self.shapes) == 1:
+        wraps = fact.dtype in INTEGERS and self.name in MAY_WRAP
+        if fact.value is None and fact.same is TRUE and len(self.shapes) == 1 and not wraps:
             return with_function(fact, self.node.name, [i for i, _ in self.context.loops])
         return (
             replace(fact, same=TRUE, hidden=FALSE, zero=FALSE, unbounded=FALSE, low=FALSE)

@@ -42,6 +42,10 @@ from orderproof.prover.recheck.theorems.setting import Obligation, Setting
 from orderproof.prover.recheck.theorems.terms import Term, Variable, apply, integer, variable
 
 OPEN_SIZES = ("batch", "tokens")
+MAY_WRAP = frozenset({  # operators whose integers may be so large that what is computed from them wraps around
+    "pow", "mul", "multiply", "square", "prod", "cumprod", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm",
+    "addcmul", "einsum", "linear", "outer", "ger", "__lshift__", "bitwise_left_shift", "exp2", "ldexp", "lcm",
+})  # fmt: skip
 SMALL_INTEGER = 1 << 24
 GREATEST_SIZE = (1 << 31) - 1
 
@@ -222,7 +226,8 @@ class Step:
         value = claim.value
         if derived.value is None or self._is_new_function(value, claim):
             new = self._is_new_function(value, claim)
-            require(new and derived.predicates.same is not FALSE, "its value is not known")
+            wraps = claim.dtype in INTEGER_LIMITS and self.name in MAY_WRAP
+            require(new and derived.predicates.same is not FALSE and not wraps, "its value is not known")
             self.meet(Obligation(sizes, TRUE, derived.predicates.same), "its value is not the same in both runs")
             if isinstance(value, Term):
                 self.meet(Obligation(sizes, TRUE, derived.predicates.ordinary), "its value is not ordinary")
@@ -231,7 +236,7 @@ class Step:
         for given, shown in _equalities(value, derived.value):
             self.meet(Obligation(sizes, given, shown), "it is claimed to have another value")
         if isinstance(value, Term):
-            self._check_limits(value, claim, sizes)
+            self.check_limits(value, claim.dtype, sizes)
 
     def _is_new_function(self, value: Value | None, claim: Fact) -> bool:
         """True for the value NODE(x0, x1, ...): an arbitrary function of all indices, named after the node."""
@@ -239,14 +244,14 @@ class Step:
         arbitrary = value is apply(self.node, *indices) or value is holds(self.node, *indices)
         return arbitrary and self.node not in self.setting.functions
 
-    def _check_limits(self, value: Term, claim: Fact, sizes: Axes) -> None:
+    def check_limits(self, value: Term, dtype: str, sizes: Axes) -> None:
         """A term does not wrap around; an integer of the model does."""
-        if claim.dtype == "int64" and value.largest_integer < SMALL_INTEGER:
+        if dtype == "int64" and value.largest_integer < SMALL_INTEGER:
             return
-        low, high = INTEGER_LIMITS[claim.dtype]
+        low, high = INTEGER_LIMITS[dtype]
         bounded = every(*(less(variable(name), GREATEST_SIZE) for name in OPEN_SIZES))
         within = every(at_most(low, value), at_most(value, high))
-        self.meet(Obligation(sizes, bounded, within), f"its value may leave {claim.dtype}")
+        self.meet(Obligation(sizes, bounded, within), f"its value may leave {dtype}")
 
 
 def _is_index(variable: Variable) -> bool:

@@ -133,8 +133,11 @@ def repeat(call: Application) -> OpenFact:
     times = [1] * (len(call.shape) - len(times)) + times
     fact = replace(fact, dims=((),) * (len(call.shape) - len(fact.dims)) + fact.dims)
     groups, terms, place = [], [], 0
-    for axes, count in zip(fact.dims, times, strict=True):
-        copies = dims_of([number(count) or as_term(1)])[0]
+    for axes, given in zip(fact.dims, times, strict=True):
+        count = number(given)
+        if count is None:
+            raise NotCovered("a tensor is repeated an unknown number of times")
+        copies = dims_of([count])[0]
         groups.append((*copies, *axes))
         terms += [index(place + len(copies) + k) for k in range(len(axes))]
         place += len(copies) + len(axes)
@@ -166,7 +169,7 @@ def complex_view(call: Application) -> OpenFact:
         return OpenFact((*fact.dims, (as_term(2),)), call.dtype, fact.same, None, fact.hidden, unbounded=fact.unbounded)
     last = len(fact.dims) - 1
     fact = with_single_axis(fact, last)
-    parts = [selected(fact, last, as_term(k)) for k in range(2)]
+    parts = [selected(call, fact, last, as_term(k)) for k in range(2)]
     ranges = [part.ranges() for part in parts]
     return OpenFact(
         parts[0].dims, call.dtype, parts[0].same & parts[1].same,

@@ -33,13 +33,19 @@ def select(call: Application) -> OpenFact:
     place = number(call.argument(2, "index"))
     if place is None:
         raise NotCovered("an index is not known")
-    return selected(with_single_axis(fact, dim), dim, place)
+    return selected(call, with_single_axis(fact, dim), dim, place)
 
 
-def selected(fact: OpenFact, dim: int, place: Term) -> OpenFact:
-    """The fact about one index of a dimension; a negative number counts from the end."""
-    if place.is_constant and place.constant < 0:
-        place = place + size_of(fact.dims[dim])
+def selected(call: Application, fact: OpenFact, dim: int, place: Term) -> OpenFact:
+    """The fact about one index of a dimension; a negative one counts from the end.
+
+    Raises `NotCovered` if it may leave the dimension.
+    """
+    size = size_of(fact.dims[dim])
+    if (place.constant < 0) if place.is_constant else call.context.proves(less(place, 0), ()):
+        place = place + size
+    if not call.context.proves(conjunction(at_most(0, place), less(place, size)), ()):
+        raise NotCovered("an index may leave its tensor")
     found = reindexed(fact, dim, as_term(1), place)
     return replace(found, dims=(*found.dims[:dim], *found.dims[dim + 1 :]))
 
@@ -82,7 +88,7 @@ def split(call: Application) -> tuple[OpenFact, ...]:
     dim = call.dim(1 if unbind else 2)
     fact = with_single_axis(call.operand, dim)
     if unbind:
-        return tuple(selected(fact, dim, as_term(k)) for k in range(len(call.shapes)))
+        return tuple(selected(call, fact, dim, as_term(k)) for k in range(len(call.shapes)))
     parts, start = [], as_term(0)
     for shape in call.shapes:
         parts.append(sliced(call, fact, dim, start, shape[dim]))

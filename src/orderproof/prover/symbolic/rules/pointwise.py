@@ -23,7 +23,7 @@ from orderproof.prover.domain.values import FINITE_SCORES_ASSUMPTION, ORDINARY_L
 from orderproof.prover.logic.terms import FALSE, TRUE, Formula, Term, conjunction, disjunction, implication
 from orderproof.prover.recording.open_sizes import OpaqueNumber
 from orderproof.prover.symbolic.frame import frame
-from orderproof.prover.symbolic.integer_values import converted, integer_value, known_literal
+from orderproof.prover.symbolic.integer_values import as_integer, converted, integer_value, known_literal
 from orderproof.prover.symbolic.open_fact import (
     MAX_CASES,
     Cases,
@@ -35,7 +35,8 @@ from orderproof.prover.symbolic.open_fact import (
     merged_cases,
     size_of,
 )
-from orderproof.prover.symbolic.rule import Application, beyond_ordinary, open_rule
+from orderproof.prover.symbolic.overflow import fits
+from orderproof.prover.symbolic.rule import INTEGERS, Application, beyond_ordinary, open_rule
 
 MAX_SCALE = 64.0  # of scores after the mask was added: the square root of a head's width
 _KEEPS = {"clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy", "positive"}
@@ -113,7 +114,7 @@ def _value(call: Application, operands: _Operands) -> Value | None:
     known = [operands.fact(x).value if isinstance(x, Node) else known_literal(x) for x in operands.arguments]
     found: Value | None
     exact = [x for x in known if x is not None and not isinstance(x, Cases)]
-    if len(exact) == len(known):
+    if len(exact) == len(known) and _fit_the_operator(call, operands, exact):
         if call.name in _CONVERTS:
             found = converted(exact[0], call.dtype)
         elif call.name == "masked_fill":
@@ -123,6 +124,16 @@ def _value(call: Application, operands: _Operands) -> Value | None:
         if found is not None:
             return found
     return _by_cases(call, operands)
+
+
+def _fit_the_operator(call: Application, operands: _Operands, values: Sequence[Term | Formula]) -> bool:
+    """True if no operand wraps around: torch converts numbers and tensors without dimensions to the common dtype."""
+    if len(operands.arguments) != 2:
+        return True
+    first, second = (x.meta["val"] if isinstance(x, Node) else isinstance(x, bool) or 1 for x in operands.arguments)
+    common = torch.result_type(first, second)
+    sizes = operands.facts[0].sizes
+    return common not in INTEGERS or all(fits(call.context, as_integer(x), sizes, common) for x in values)
 
 
 def _is_whole_count(call: Application, operands: _Operands) -> Formula | None:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
+from orderproof.prover.recheck.theorems.dtypes import promoted
 from orderproof.prover.recheck.theorems.facts import (
     FLOATS,
+    INTEGER_LIMITS,
     ORDINARY_LIMIT,
     Cases,
     Fact,
@@ -20,7 +22,7 @@ from orderproof.prover.recheck.theorems.facts import (
 from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.rules.movement import broadcast_element, size_of
-from orderproof.prover.recheck.theorems.rules.numbers import CONVERSIONS, is_ordinary, value_of_operator
+from orderproof.prover.recheck.theorems.rules.numbers import CONVERSIONS, as_integer, is_ordinary, value_of_operator
 from orderproof.prover.recheck.theorems.rules.pieces import number_fact
 from orderproof.prover.recheck.theorems.rules.sums import added
 from orderproof.prover.recheck.theorems.steps import Derived, Step
@@ -69,6 +71,7 @@ def pointwise(step: Step) -> list[Derived]:
     if all(v is not None for v in values):
         value = value_of_operator(name, [v for v in values if v is not None], step.claim.dtype, step.kwargs)
     if value is not None:
+        _check_operands(step, arguments, elements)
         return [Derived.of_value(value, step.claim.dtype)]
     if name == "where":
         return [_chosen(*elements)]
@@ -89,6 +92,15 @@ def _element(step: Step, argument: Any) -> Fact:
     if isinstance(argument, float):
         return Fact((), "float64", number_fact(argument, "float32").predicates, Cases(((TRUE, argument),)))
     return Fact((), "float64", Predicates(ordinary=TRUE))  # a number that is computed from sizes: the same in both runs
+
+
+def _check_operands(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> None:
+    """No operand wraps around: torch converts numbers and tensors without dimensions to the common dtype."""
+    common = promoted([1 if isinstance(x, Term) else x for x in arguments])
+    for element in elements if len(arguments) == 2 and common in INTEGER_LIMITS else ():
+        value = as_integer(element.value) if element.value is not None else None
+        if value is not None:
+            step.check_limits(value, str(common), step.claim.sizes)
 
 
 def _check_shape(step: Step, operands: Sequence[Fact]) -> None:

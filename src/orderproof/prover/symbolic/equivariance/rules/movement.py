@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from orderproof.prover.logic.terms import Term, as_term
+from orderproof.prover.logic.terms import Term, as_term, at_most, conjunction
 from orderproof.prover.symbolic.equivariance.moved_fact import (
     Axis,
     Dim,
@@ -258,14 +258,17 @@ def _one_after_the_other(dims: Sequence[Dim], total: Term) -> Dim:
 @moved_rule("pad", "constant_pad_nd")
 def pad(call: MovedOperation) -> MovedFact:
     """A tensor with other elements around it."""
+    if call.name == "pad" and call.argument(2, "mode", "constant") not in ("constant", None):
+        raise NotCovered("padding repeats elements")
     widths: list[Any] = list(call.argument(1, "pad"))
     fact = call.operand
     for k in range(len(widths) // 2):
         place = call.rank - 1 - k
-        if any(isinstance(w, int) and w < 0 for w in widths[2 * k : 2 * k + 2]):
-            raise NotCovered("a tensor is cut by padding")
+        own_widths = [w if isinstance(w, Term) else as_term(w) for w in widths[2 * k : 2 * k + 2]]
+        if not call.context.proves(conjunction(*(at_most(0, w) for w in own_widths)), ()):
+            raise NotCovered("a tensor may be cut by padding")
         if widths[2 * k : 2 * k + 2] != [0, 0]:
-            around = uniform([w if isinstance(w, Term) else as_term(w) for w in widths[2 * k : 2 * k + 2]], Motion.FREE)
+            around = uniform(own_widths, Motion.FREE)
             own = _one_after_the_other([around.dims[0], fact.dims[place], around.dims[1]], call.shape[place])
             fact = fact.with_dim(place, own)
     return fact

@@ -1,0 +1,42 @@
+"""The symbols of open sizes, and what a recording asks about them, as torch keeps them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+from torch._guards import SLoc
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+
+class SizeEnvironment(ShapeEnv):
+    """The questions about symbols, without the lines of code that asked them.
+
+    Torch looks for these lines for its messages, and imports its exporter for that, which takes half a second.
+
+    Attributes:
+        kept: Symbols that stay in the sizes if they equal a number.
+        open: The symbolic integer of each symbol.
+
+    """
+
+    kept: frozenset[sympy.Symbol] = frozenset()
+
+    def __init__(self, **options: Any) -> None:
+        self.open: dict[sympy.Symbol, Any] = {}
+        super().__init__(**options)
+
+    def fix(self, expression: Any) -> None:
+        """Fix the sizes of which an expression is computed to their examples."""
+        for symbol in expression.free_symbols & self.open.keys():
+            int(self.open[symbol])
+
+    def _set_replacement(self, a: sympy.Symbol, tgt: sympy.Expr, msg: str) -> None:
+        if a not in self.kept or not tgt.is_number:
+            super()._set_replacement(a, tgt, msg)
+
+    def _get_user_frame(self) -> None:
+        return None
+
+    def _get_stack_summary(self, *_args: Any, **_kwargs: Any) -> tuple[SLoc, str]:
+        return SLoc(None, None), ""

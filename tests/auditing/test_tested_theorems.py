@@ -1,0 +1,129 @@
+"""Programs that break a law at lengths that a wrong rule of the prover would cover, and the runs that test theorems.
+
+Each keeps its law at 7 tokens, where the proof at one length is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from orderproof import prove
+from orderproof.auditing import verdict
+from orderproof.prover.logic.terms import Term, as_term
+from orderproof.prover.symbolic.open_fact import OpenFact
+from orderproof.prover.symbolic.reindexing import reindexed
+from orderproof.prover.symbolic.rule import Application
+from orderproof.prover.symbolic.rules import parts
+
+
+class Program(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+def attends(x: Tensor, also: Callable[[Tensor], Tensor]) -> Tensor:
+    """Causal attention that sees more keys where there are more than 8 tokens."""
+    n = x.shape[1]
+    i = torch.arange(n)
+    seen = i <= i[:, None]
+    if n > 8:
+        seen = seen | also(i)
+    return torch.zeros(n, n).masked_fill(~seen, -1e9).softmax(-1) @ x
+
+
+def long(x: Tensor, special: Callable[[Tensor, int], Tensor], other: Callable[[Tensor], Tensor]) -> Tensor:
+    return special(x, x.shape[1]) if x.shape[1] > 8 else other(x)
+
+
+def with_mean(x: Tensor) -> Tensor:
+    return x + x.mean(1, keepdim=True)
+
+
+def twice(n: int) -> int:
+    """The same number, as another expression."""
+    return (n - 1) // 2 + n // 2 + 1
+
+
+BROKEN: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+    "an index from the end": ("causal", lambda x: x + x[:, -(x.shape[1] % 8)].unsqueeze(1)),
+    "select from the end": ("causal", lambda x: x.cumsum(1) + x.select(1, -(x.shape[1] // 8)).unsqueeze(1)),
+    "padding that cuts": (
+        "permutation", lambda x: x + pad(x, (0, 0, 0, -(x.shape[1] // 8))).sum(1, keepdim=True)
+    ),
+    "padding with copies": (
+        "permutation",
+        lambda x: long(x, lambda y, _: y + pad(y.mT, (1, 1), mode="replicate").mT.sum(1, keepdim=True), with_mean),
+    ),
+    "an equal size": (
+        "permutation",
+        lambda x: long(
+            x, lambda y, n: y.mean(1, keepdim=True) + torch.arange(twice(n)).float()[None, :, None], with_mean
+        ),
+    ),
+    "an equal size of another axis": (
+        "causal",
+        lambda x: long(x, lambda y, n: torch.zeros(twice(n), 1) + y.mean(-1)[:, None, :], lambda y: (y @ y.mT).tril()),
+    ),
+    "int8 and a larger number": ("causal", lambda x: attends(x, lambda i: (i % 100).to(torch.int8) >= 200)),
+    "int32 and a larger number": ("causal", lambda x: attends(x, lambda i: (i % 256).to(torch.int32) > 2**31)),
+    "uint8 and a negative number": ("causal", lambda x: attends(x, lambda i: (i % 256).to(torch.uint8) < -1 + 2**8)),
+    "int8 and a larger tensor": (
+        "causal", lambda x: attends(x, lambda i: (i % 100).to(torch.int8) >= torch.tensor(128))
+    ),
+    "remainder of int8": ("causal", lambda x: attends(x, lambda i: (i % 100).to(torch.int8) % 200 != i % 100)),
+    "maximum of int8": (
+        "causal", lambda x: attends(x, lambda i: torch.minimum((i % 100).to(torch.int8), torch.tensor(300)) != i % 100)
+    ),
+    "a power that wraps": ("causal", lambda x: attends(x, lambda i: torch.maximum(i**10, torch.tensor(1)) * 3 < 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_law_that_longer_calls_break_has_no_theorem(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    law, function = BROKEN[name]
+    finding = prove(Program(function).eval(), law, inputs=torch.randn(2, 7, 6))
+    assert finding.theorem is None or not finding.theorem.proved
+    monkeypatch.setattr(verdict, "compare_other_calls", lambda _context, _law, found, _prove, **_: found)
+    finding = prove(Program(function).eval(), law, inputs=torch.randn(2, 7, 6))
+    assert finding.theorem is None or not finding.theorem.proved or finding.theorem.greatest_length is not None
+
+
+def wrong_rule(_call: Application, fact: OpenFact, dim: int, place: Term) -> OpenFact:
+    """The rule of an index without the case that it counts from the end."""
+    found = reindexed(fact, dim, as_term(1), place)
+    return replace(found, dims=(*found.dims[:dim], *found.dims[dim + 1 :]))
+
+
+def test_runs_at_its_own_lengths_refute_a_theorem_of_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "selected", wrong_rule)
+    finding = prove(Program(BROKEN["an index from the end"][1]).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.verdict == "refuted"
+
+
+def test_runs_that_agree_with_a_theorem_leave_no_trace_in_the_scope() -> None:
+    finding = prove(Program(lambda x: x.cumsum(1)).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.theorem is not None
+    assert finding.theorem.proved
+    assert finding.scope.compared_lengths == ()
+
+
+def test_indices_and_paddings_that_stay_inside_have_theorems() -> None:
+    for law, function in (
+        ("causal", lambda x: x.cumsum(1) + x[:, x.shape[1] // 8 - x.shape[1]].unsqueeze(1) * (x.shape[1] < 16)),
+        ("causal", lambda x: pad(x, (0, 0, x.shape[1] // 8, 0))[:, : x.shape[1]].cumsum(1)),
+        ("permutation", lambda x: x + pad(x, (0, 0, 0, x.shape[1] // 8)).sum(1, keepdim=True)),
+        ("causal", lambda x: attends(x, lambda i: (i % 100).to(torch.int8) >= 101)),
+    ):
+        finding = prove(Program(function).eval(), law, inputs=torch.randn(2, 7, 6))
+        assert finding.verdict == "proved", law
+        assert finding.theorem is not None
