@@ -151,9 +151,9 @@ def test_calculations_with_sizes_have_a_theorem() -> None:
     class Sizes(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             b, n, d = x.shape
-            half, names = n / 2, {"tokens": n, "rows": b}
+            names = {"tokens": n, "rows": b}
             y = x.reshape(b * n, d).reshape(names["rows"], n, d)
-            return y.cumsum(1) * half / math.sqrt(d) + torch.arange(n)[:, None] * (n // 3 - n % 5) + torch.zeros(n, d)
+            return y.cumsum(1) / math.sqrt(d) + torch.arange(n)[:, None] * (n // 3 - n % 5) + torch.zeros(n, d)
 
     assert has_theorem(Sizes())
 
