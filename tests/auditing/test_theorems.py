@@ -170,6 +170,23 @@ def test_a_theorem_ends_where_no_call_could_be_compared() -> None:
     assert (theorem.least_length, theorem.greatest_length) == (2, 100_000_000)
 
 
+class AsksOnes(nn.Module):
+    """A running sum; its mask of ones is made in float32, and the other branch is never taken."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs."""
+        mask = torch.ones(x.shape[0], x.shape[1]).to(torch.int64)
+        return x.cumsum(1) if mask.bool().all() else x + x.mean(1, keepdim=True)
+
+
+def test_a_mask_of_ones_is_known_after_a_conversion() -> None:
+    theorem, sentence = causal_theorem(AsksOnes(), 7)
+    assert theorem is not None
+    assert theorem.proved
+    assert theorem.greatest_length is None
+    assert sentence.startswith("causal: for every length")
+
+
 class CachesARow(nn.Module):
     """A running sum; a function with a cache makes the row that is added to it."""
 

@@ -20,7 +20,7 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from orderproof.prover.domain.values import FINITE_SCORES_ASSUMPTION, ORDINARY_LIMIT
-from orderproof.prover.logic.terms import FALSE, TRUE, Formula, Term, conjunction, disjunction, implication
+from orderproof.prover.logic.terms import FALSE, TRUE, Formula, Term, as_term, conjunction, disjunction, implication
 from orderproof.prover.recording.open_sizes import OpaqueNumber
 from orderproof.prover.symbolic.frame import frame
 from orderproof.prover.symbolic.integer_values import as_integer, converted, integer_value, known_literal
@@ -166,6 +166,8 @@ def _by_cases(call: Application, operands: _Operands) -> Value | None:
         return None
     if call.dtype is torch.bool:
         return merged.where(bool)
+    if call.name in _CONVERTS and call.dtype in INTEGERS and len(merged.pairs) == 1:
+        return as_term(int(merged.pairs[0][1]))  # a mask of ones that was made in float32
     return merged if call.dtype.is_floating_point else None
 
 

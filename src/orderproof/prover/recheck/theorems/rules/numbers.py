@@ -131,6 +131,10 @@ def _integer(name: str, values: Sequence[Value], terms: Sequence[Term], options:
 def _by_cases(name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any]) -> Value | None:
     compute = _NUMBERS.get(name)
     cases = [cases_of(v) for v in values]
+    if name in CONVERSIONS and dtype in INTEGER_LIMITS and cases[0] is not None and len(cases[0].pairs) == 1:
+        number = cases[0].pairs[0][1]
+        low, high = INTEGER_LIMITS[dtype]
+        return integer(int(number)) if math.isfinite(number) and low <= number <= high else None
     if compute is None or any(c is None for c in cases) or dtype in INTEGER_LIMITS:
         return None
     if math.prod(len(c.pairs) for c in cases if c is not None) > MAX_COMBINATIONS or set(options) - _OPTIONS:
