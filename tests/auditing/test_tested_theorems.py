@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch.nn.functional import conv1d, group_norm, layer_norm, pad, scaled_dot_product_attention
 
 from orderproof import prove
 from orderproof.auditing import verdict
@@ -96,6 +96,75 @@ def test_a_law_that_longer_calls_break_has_no_theorem(name: str, monkeypatch: py
     monkeypatch.setattr(verdict, "compare_other_calls", lambda _context, _law, found, _prove, **_: found)
     finding = prove(Program(function).eval(), law, inputs=torch.randn(2, 7, 6))
     assert finding.theorem is None or not finding.theorem.proved or finding.theorem.greatest_length is not None
+
+
+def scores(x: Tensor) -> Tensor:
+    return x @ x.mT * 0.1 + torch.full((x.shape[1], x.shape[1]), -1e9).triu(1)
+
+
+def large(n: int) -> Tensor:
+    """As large as the mask, where the mask hides."""
+    return torch.full((n, n), 1e9).triu(1)
+
+
+def attended(weights: Tensor, x: Tensor) -> Tensor:
+    return weights.softmax(-1) @ x
+
+
+def behind_others(x: Tensor, n: int) -> Tensor:
+    parts = torch.tensor_split(torch.cat([torch.zeros(len(x), 5, 6), x], 1), [3, 2], 1)
+    return parts[2][:, 2 : 2 + n]
+
+
+WIDE = {"weight": torch.full((1,), 1e9), "bias": torch.full((1,), 1e9)}
+UNSOUND: dict[str, tuple[str, Callable[[Tensor, int], Tensor]]] = {
+    "parts that overlap": ("permutation", behind_others),
+    "topk without an order": (
+        "permutation", lambda x, _: x + x.norm(dim=-1).topk(3, 1, sorted=False).values[:, None, :1]
+    ),
+    "copy to booleans": (
+        "causal",
+        lambda x, n: attended(torch.zeros(len(x), n, n, dtype=torch.bool).copy_(scores(x)).float(), x),
+    ),
+    "copy to another float": (
+        "causal", lambda x, n: attended(scores(x) + torch.zeros(n, n, dtype=torch.float64).copy_(large(n)).float(), x)
+    ),
+    "layer norm with large weights": (
+        "causal",
+        lambda x, n: attended(scores(x) + layer_norm(torch.ones(n, n, 1), (1,), **WIDE).squeeze(-1).triu(1), x),
+    ),
+    "group norm with large weights": (
+        "causal",
+        lambda x, n: attended(scores(x) + group_norm(torch.ones(n, 1, n), 1, **WIDE).squeeze(1).triu(1), x),
+    ),
+    "convolution with a large weight": (
+        "causal",
+        lambda x, n: attended(
+            scores(x) + conv1d(torch.ones(n, n).triu(1).unsqueeze(1), WIDE["weight"].view(1, 1, 1)).squeeze(1), x
+        ),
+    ),
+    "convolution with a large bias": (
+        "causal",
+        lambda x, n: attended(
+            scores(x) + conv1d(torch.ones(n, 1, n), torch.zeros(1, 1, 1), WIDE["bias"]).squeeze(1).triu(1), x
+        ),
+    ),
+    "attention with a large scale": (
+        "causal", lambda x, n: scaled_dot_product_attention(x, x, x, attn_mask=-large(n), scale=1e9)
+    ),
+    "a product of all before": (
+        "causal", lambda x, n: attended(scores(x) + torch.full((n, n), 2.0).cumprod(1).triu(1), x)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSOUND)
+def test_no_rule_covers_what_breaks_a_law(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    law, function = UNSOUND[name]
+    monkeypatch.setattr(verdict, "compare_other_calls", lambda _context, _law, found, _prove, **_: found)
+    program = Program(lambda x: function(x, x.shape[1]) if x.shape[1] > 8 else 2 * x)
+    finding = prove(program.eval(), law, inputs=torch.randn(2, 7, 6))
+    assert finding.theorem is None or not finding.theorem.proved or finding.theorem.greatest_length == 8
 
 
 def wrong_rule(_call: Application, fact: OpenFact, dim: int, place: Term) -> OpenFact:

@@ -18,7 +18,7 @@ from orderproof.prover.logic.terms import FALSE, Formula, as_term, at_most, floo
 from orderproof.prover.symbolic.frame import frame
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, size_of
 from orderproof.prover.symbolic.reindexing import index_along, reindexed, with_axes, with_single_axis
-from orderproof.prover.symbolic.rule import Application, open_rule
+from orderproof.prover.symbolic.rule import Application, beyond_ordinary, open_rule
 from orderproof.prover.symbolic.rules.contraction import contraction
 from orderproof.prover.symbolic.rules.pointwise import sum_ranges
 from orderproof.prover.symbolic.rules.softmax import softmax_fact
@@ -31,7 +31,11 @@ def attention(call: Application) -> OpenFact:
     mask, causal = call.argument(3, "attn_mask"), call.argument(5, "is_causal", False)
     if call.argument(4, "dropout_p", 0.0) != 0.0:
         raise NotCovered("attention with dropout")
+    if beyond_ordinary(call.node.kwargs.get("scale")) is not FALSE:
+        raise NotCovered("scores are scaled by a number as large as a mask")
     rank = len(query.dims)
+    if not rank == len(key.dims) == len(value.dims):
+        raise NotCovered("queries, keys and values with another number of dimensions")
     outer = [f"batch {d}" for d in range(rank - 2)]
     if call.node.kwargs.get("enable_gqa") and len(outer) > 0:
         key, value = _with_repeated_heads(query, key), _with_repeated_heads(query, value)

@@ -6,11 +6,12 @@ Not machine-checked: the windows of transposed and grouped convolutions.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from torch.fx import Node
 
-from orderproof.prover.logic.terms import TRUE, Term, as_term, at_most, conjunction, implication, less
+from orderproof.prover.logic.terms import FALSE, TRUE, Term, as_term, at_most, conjunction, implication, less
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, dims_of, index, size_of
 from orderproof.prover.symbolic.operation import number
 from orderproof.prover.symbolic.reindexing import with_single_axis
@@ -33,7 +34,10 @@ def convolution(call: Application) -> OpenFact:
         _per_place(call.argument(k, name, default), places)
         for k, name, default in ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))
     )
-    return windowed(call, fact, _sizes(weight, places), stride, padding, dilation, channels=True)
+    found = windowed(call, fact, _sizes(weight, places), stride, padding, dilation, channels=True)
+    parameters = [weight.ranges(), *([call.fact(bias).ranges()] if isinstance(bias, Node) else [])]
+    large = any(r.hidden is not FALSE or r.unbounded is not FALSE for r in parameters)
+    return replace(found, unbounded=TRUE) if large else found
 
 
 def windowed(

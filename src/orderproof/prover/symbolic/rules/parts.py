@@ -7,6 +7,7 @@ Not machine-checked: the arithmetic of positions.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from orderproof.prover.logic.terms import (
@@ -20,7 +21,7 @@ from orderproof.prover.logic.terms import (
     remainder,
 )
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact, dims_of, index, size_of
-from orderproof.prover.symbolic.operation import number
+from orderproof.prover.symbolic.operation import Operation, number
 from orderproof.prover.symbolic.piecewise import piecewise
 from orderproof.prover.symbolic.reindexing import index_along, reindexed, with_single_axis
 from orderproof.prover.symbolic.rule import Application, open_rule
@@ -87,6 +88,7 @@ def split(call: Application) -> tuple[OpenFact, ...]:
     unbind = call.name == "unbind"
     dim = call.dim(1 if unbind else 2)
     fact = with_single_axis(call.operand, dim)
+    require_adjoining_parts(call)
     if unbind:
         return tuple(selected(call, fact, dim, as_term(k)) for k in range(len(call.shapes)))
     parts, start = [], as_term(0)
@@ -94,6 +96,15 @@ def split(call: Application) -> tuple[OpenFact, ...]:
         parts.append(sliced(call, fact, dim, start, shape[dim]))
         start = start + shape[dim]
     return tuple(parts)
+
+
+def require_adjoining_parts(call: Operation[Any]) -> None:
+    """Raise `NotCovered` if the parts of `tensor_split` may overlap, or leave elements out."""
+    ends = call.argument(1, "indices") if call.name == "tensor_split" else None
+    if isinstance(ends, list | tuple) and not (
+        all(type(end) is int for end in ends) and all(a <= b for a, b in pairwise([0, *ends]))
+    ):
+        raise NotCovered("parts of a tensor may overlap")
 
 
 @open_rule("flip")

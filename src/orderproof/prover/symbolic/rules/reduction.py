@@ -141,6 +141,8 @@ def scan(call: Application) -> OpenFact | tuple[OpenFact, ...]:
     ranges = fact.ranges()
     loose = ranges.hidden | ranges.unbounded
     result = OpenFact(fact.dims, call.dtype, agrees, unbounded=FALSE if loose is FALSE else TRUE)
+    if call.name == "cumprod":  # of ordinary numbers, as many as there are tokens
+        result = replace(result, unbounded=TRUE)
     value = fact.value
     if call.name == "cumsum" and isinstance(value, Term) and value.is_constant:
         result = replace(result, value=(index(axis) + 1) * value.constant)

@@ -9,7 +9,6 @@ Machine-checked (proofs/rules/scatter_lemma.v): write_dependence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from torch.fx import Node
 
@@ -31,7 +30,11 @@ def copy(call: Application) -> OpenFact:
     placed = common.place(source, own)
     if source.dtype == call.dtype:
         return placed
-    return replace(placed, value=None, low=FALSE)
+    ranges = placed.ranges()
+    if not call.dtype.is_floating_point and not call.dtype.is_complex:  # a large number wraps around
+        unbounded = ranges.hidden | ranges.unbounded
+        return OpenFact(fact.dims, call.dtype, placed.same, zero=ranges.zero, unbounded=unbounded)
+    return OpenFact(fact.dims, call.dtype, placed.same, None, ranges.hidden, ranges.zero, ranges.unbounded)
 
 
 @open_rule("scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill")

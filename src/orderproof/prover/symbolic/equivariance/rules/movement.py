@@ -27,6 +27,7 @@ from orderproof.prover.symbolic.equivariance.moved_fact import (
 from orderproof.prover.symbolic.equivariance.rule import MovedFacts, MovedOperation, moved_rule, tensors
 from orderproof.prover.symbolic.frame import refined
 from orderproof.prover.symbolic.open_fact import NotCovered, size_of
+from orderproof.prover.symbolic.rules.parts import require_adjoining_parts
 from orderproof.prover.symbolic.statement import TOKENS
 
 _PART = "tokens are chosen by their index"
@@ -190,6 +191,7 @@ def parts(call: MovedOperation) -> MovedFacts:
     fact = call.operand
     unbind = call.name == "unbind"
     place = call.dim(1 if unbind else 2)
+    require_adjoining_parts(call)
     if unbind:
         still(fact.dims[place], _PART)
         return (fact.with_dim(place),) * len(call.shapes)

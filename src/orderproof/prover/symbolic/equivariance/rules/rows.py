@@ -107,6 +107,8 @@ def sort(call: MovedOperation) -> MovedFacts:
     place, fact = call.dim(position, default=default), call.operand
     if call.name == "argsort" or not fact.dims:
         return _by_index(call, place)
+    if call.name == "topk" and not call.argument(4, "sorted", True):
+        still(fact.dims[place], "the largest elements come in an order that depends on that of all")
     in_order = fact.with_dim(place, tuple(replace(axis, motion=Motion.STILL, before=0) for axis in fact.dims[place]))
     return _by_index(call, place, in_order, _unknown_where_moved(in_order, fact.dims[place]))
 
