@@ -80,8 +80,9 @@ def calls_with_other_lengths(context: AuditContext, law: ProvedLaw, finding: Fin
     if isinstance(runs, str):
         return
     proved = f"it is proved at {finding.scope.length} tokens"
-    own = [(length, False) for length in lengths_without_theorem(context.runnable.subject, finding)]
-    for length, covered in own + [(length, True) for length in _lengths_of_theorem(finding.theorem)]:
+    subject = context.runnable.subject
+    own = [(length, False) for length in lengths_without_theorem(subject, finding)]
+    for length, covered in own + [(length, True) for length in _lengths_of_theorem(subject, finding.theorem)]:
         there = context.at_length(length)
         yield OtherCall(length, f"with {length} tokens", proved, there, call_mode, runs, length, covered)
 
@@ -94,22 +95,27 @@ def rows_without_theorem(theorem: Theorem | None) -> tuple[int, ...]:
 
 def lengths_without_theorem(subject: Subject, finding: Finding) -> list[int]:
     """The lengths [tokens] at which to compare runs: those of a short list that no theorem covers."""
-    theorem, longest = finding.theorem, min(MAX_LENGTH, MAX_WORK / _weight_count(subject))
+    theorem = finding.theorem
     lengths = {*LENGTHS} - {finding.scope.length}
     if _holds(theorem) and theorem.open_length and not theorem.conditions:
         least, greatest = theorem.least_length, theorem.greatest_length
         above = set() if greatest is None else {greatest + 1, 2 * greatest + 1}
         lengths = {n for n in lengths | above if n < least or (greatest is not None and n > greatest)}
-    limit = longest if subject.max_length is None else min(longest, subject.max_length)
-    return sorted(n for n in lengths if LEAST_SIZE <= n <= limit)
+    return sorted(n for n in lengths if LEAST_SIZE <= n <= _longest(subject))
 
 
-def _lengths_of_theorem(theorem: Theorem | None) -> list[int]:
+def _longest(subject: Subject) -> float:
+    """The greatest length [tokens] of a run: what the model takes, and what is affordable."""
+    longest = min(MAX_LENGTH, MAX_WORK / _weight_count(subject))
+    return longest if subject.max_length is None else min(longest, subject.max_length)
+
+
+def _lengths_of_theorem(subject: Subject, theorem: Theorem | None) -> list[int]:
     """The lengths [tokens] at which runs test a theorem, in case that a rule of the prover is wrong."""
     if not _holds(theorem) or not theorem.open_length or theorem.conditions:
         return []
-    ends = theorem.least_length, theorem.greatest_length or max(TESTED_LENGTHS)
-    return [n for n in TESTED_LENGTHS if ends[0] <= n <= ends[1]]
+    greatest = min(theorem.greatest_length or MAX_LENGTH, _longest(subject))
+    return [n for n in TESTED_LENGTHS if theorem.least_length <= n <= greatest]
 
 
 def _weight_count(subject: Subject) -> int:

@@ -89,7 +89,7 @@ class OpenRange:
             recorded.give_up("a loop over an open range is iterated again")
         self.begins.append(recorded.graph._root.prev)
         self.locals.append({} if len(self.begins) == 1 else self._described())
-        self.loops.instructions.mark(Iteration(len(self.begins) - 1, self.loop.count.node._expr, self.symbols))
+        self.loops.instructions.mark(Iteration(self.loop.count.node._expr, self.symbols))
         if len(self.begins) == 1:
             roots = list(_objects_of_locals(self.frame))
             for name, one in roots:

@@ -83,7 +83,7 @@ def _patch(kind: Any, python_type: Any) -> None:
         if isinstance(value, FunctionType) and name != "__init__":
             setattr(kind, name, _of_torch(value))
     for name in _VALUES:
-        setattr(kind, name, _by_value(getattr(kind, name), getattr(python_type, name), python_type))
+        setattr(kind, name, _by_value(getattr(kind, name), getattr(python_type, name)))
     for name in _COMPARISONS:
         if name in vars(kind):
             setattr(kind, name, _decided(getattr(kind, name)))
@@ -94,7 +94,7 @@ def _patch(kind: Any, python_type: Any) -> None:
             setattr(kind, name, _without_cancellation(getattr(kind, name), getattr(python_type, name)))
     if kind is torch.SymInt:
         for name in _OF_BITS:
-            setattr(kind, name, _by_value(getattr(kind, name), getattr(python_type, name), python_type))
+            setattr(kind, name, _by_value(getattr(kind, name), getattr(python_type, name)))
         for name in _DIVISIONS:
             setattr(kind, name, _divided(name, getattr(kind, name), getattr(python_type, name)))
     kind.__getattribute__ = _with_class(kind, python_type)
@@ -114,7 +114,7 @@ def _of_torch(original: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _by_value(original: Callable[..., Any], of_number: Callable[..., Any], python_type: Any) -> Callable[..., Any]:
+def _by_value(original: Callable[..., Any], of_number: Callable[..., Any]) -> Callable[..., Any]:
     """A method of a symbol that for a model is that of its value."""
 
     def method(symbol: Any, *args: Any) -> Any:

@@ -120,20 +120,17 @@ def reachable_state(module: nn.Module) -> ReachableState:
         walk = _Walk(parameters)
     walk.queue.append(("", module))
     walk.queue.extend((name, x) for name, x in (*module.named_parameters(), *module.named_buffers()))
-    while walk.queue and len(walk.seen) < MAX_OBJECTS:
-        walk.visit(*walk.queue.popleft())
+    found = walk.run()
     if _shared:
         _shared[0] = walk
-    return ReachableState(list(walk.states), not walk.queue, list(walk.shared_memory), list(walk.functions_of_c))
+    return found
 
 
 def state_within(roots: Iterable[tuple[str, Any]]) -> ReachableState:
     """The state of every mutable object within reach of these, each with its name."""
     walk = _Walk([])
     walk.queue.extend(roots)
-    while walk.queue and len(walk.seen) < MAX_OBJECTS:
-        walk.visit(*walk.queue.popleft())
-    return ReachableState(walk.states, not walk.queue, walk.shared_memory, walk.functions_of_c)
+    return walk.run()
 
 
 def shows_its_state(value: Any) -> bool:
@@ -176,6 +173,12 @@ class _Walk:
             and [id(x) for x in parameters] == [id(x) for x in self.parameters]
             and not any(state.differs() for state in self.states)
         )
+
+    def run(self) -> ReachableState:
+        """Visit what is queued, and what that leads to."""
+        while self.queue and len(self.seen) < MAX_OBJECTS:
+            self.visit(*self.queue.popleft())
+        return ReachableState(list(self.states), not self.queue, list(self.shared_memory), list(self.functions_of_c))
 
     def add(self, path: str, read: Callable[[], Any], restore: Callable[[Any], None] | None = None) -> None:
         self.states.append(State(path, read, restore, read()))
