@@ -101,6 +101,7 @@ def read_step(data: Mapping[str, Any], facts: Mapping[str, Facts], setting: Sett
 def _check_dtype(step: Step, dtype: str, place: int) -> None:
     """The dtype of a result is that of an argument, or follows from the operator."""
     stated = [x for x in (*step.args, *step.kwargs.values()) if isinstance(x, Dtype)]
+    require(stated or not step.operator.startswith(("aten.to.dtype", "aten.to.device")), "a conversion without a dtype")
     if stated and place == 0:
         require(dtype == stated[0], "its dtype is not the one among its arguments")
         return

@@ -70,7 +70,12 @@ def copy(step: Step) -> list[Derived]:
     fact, source = step.fact(0), step.fact(1)
     _has_shape_of(step, fact)
     element = broadcast_element(step, source)
-    return [Derived(element.predicates, element.value if source.dtype == fact.dtype else None)]
+    if source.dtype == fact.dtype:
+        return [Derived(element.predicates, element.value)]
+    own = element.predicates
+    if fact.dtype in INTEGER_LIMITS or fact.dtype == "bool":  # what is as low as a mask may become any number
+        own = Predicates(same=own.same, zero=own.zero, ordinary=own.ordinary)
+    return [Derived(own)]
 
 
 def empty(step: Step) -> list[Derived]:
@@ -159,12 +164,13 @@ def convolution(step: Step) -> list[Derived]:
     width = [size_of(weight, d + 2) for d in range(places)]
     options = [_each(step, step.argument(k, n, v), places) for k, n, v in
                ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))]  # fmt: skip
-    return _windowed(step, fact, width, *options, channels=True)
+    parameters = (weight,) if bias is None else (weight, bias)
+    return _windowed(step, fact, width, *options, channels=True, parameters=parameters)
 
 
 def _windowed(
     step: Step, fact: Fact, width: Sequence[Term], stride: list[int], padding: list[int], dilation: list[int],
-    *, channels: bool,
+    *, channels: bool, parameters: Sequence[Fact] = (),
 ) -> list[Derived]:  # fmt: skip
     first = len(fact.axes) - len(width)
     dims, inside = step.all_digits(), list[Formula]()
@@ -182,7 +188,7 @@ def _windowed(
         inside += [at_most(0, at), less(at, size)]
     element = read(fact, dims, step.equal)
     within = every(*inside)
-    ordinary = TRUE if fact.ordinary is TRUE else FALSE
+    ordinary = TRUE if all(x.ordinary is TRUE for x in (fact, *parameters)) else FALSE
     return [Derived(Predicates(same=implies(within, element.same), ordinary=ordinary)) for _ in step.claims]
 
 

@@ -197,7 +197,8 @@ def cumulative(step: Step) -> list[Derived]:
         element = read(fact, places, step.equal)
         after = less(single(step, dim, result), earlier)
         zero = element.zero if step.name == "cumsum" else FALSE
-        results.append(Derived(Predicates(same=some(element.same, zero, after), ordinary=_always(element.ordinary))))
+        ordinary = FALSE if step.name == "cumprod" else _always(element.ordinary)
+        results.append(Derived(Predicates(same=some(element.same, zero, after), ordinary=ordinary)))
     return results
 
 

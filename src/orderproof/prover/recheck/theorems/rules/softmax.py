@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orderproof.prover.recheck.assumptions import FINITE_SCORES_ASSUMPTION
-from orderproof.prover.recheck.theorems.facts import Fact, Predicates
+from orderproof.prover.recheck.theorems.facts import ORDINARY_LIMIT, Fact, Predicates
 from orderproof.prover.recheck.theorems.formulas import FALSE, Formula, at_most, every, less, opposite, some
 from orderproof.prover.recheck.theorems.index_maps import Digits, read
 from orderproof.prover.recheck.theorems.notation import require
@@ -110,6 +110,8 @@ def attention(step: Step) -> list[Derived]:
     query, key, value = (step.fact(k) for k in range(3))
     mask, causal = step.argument(3, "attn_mask"), step.argument(5, "is_causal", False)
     require(step.argument(4, "dropout_p", 0.0) == 0.0, "attention with dropout")
+    scale = step.kwargs.get("scale")
+    require(not isinstance(scale, int | float) or abs(scale) < ORDINARY_LIMIT, "a scale as large as a mask")
     rank = len(query.axes)
     require(query.dtype == key.dtype == value.dtype, "attention of several dtypes")
     require(len(key.axes) == len(value.axes) == rank == len(step.shape) >= 2, "attention of different ranks")
