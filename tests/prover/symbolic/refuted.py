@@ -92,6 +92,48 @@ def _replaced_from_the_end(m: Program, x: Tensor) -> Tensor:
     return torch.where((torch.arange(n) == n - 4)[:, None], 0.0, replaced)
 
 
+def _wrapping_power(m: Program, x: Tensor) -> Tensor:
+    """Causal attention that also sees the keys at which a power wraps to a negative number."""
+    n = x.shape[1]
+    i = torch.arange(n)
+    wraps = torch.maximum(i**10, torch.tensor(1)) * 3 < 3
+    return torch.zeros(n, n).masked_fill(~((i <= i[:, None]) | wraps), -1e9).softmax(-1) @ x
+
+
+def _with_bias(x: Tensor, bias: Tensor) -> Tensor:
+    """Attention whose masked scores get numbers that may be as large as the mask."""
+    n = x.shape[1]
+    return (x @ x.mT * 0.1 + torch.full((n, n), -1e9).triu(1) + bias).softmax(-1) @ x
+
+
+def _copied_to_booleans(m: Program, x: Tensor) -> Tensor:
+    n = x.shape[1]
+    scores = x @ x.mT * 0.1 + torch.full((n, n), -1e9).triu(1)
+    return torch.zeros(x.shape[0], n, n, dtype=torch.bool).copy_(scores).float().softmax(-1) @ x
+
+
+def _copied_to_double(m: Program, x: Tensor) -> Tensor:
+    n = x.shape[1]
+    large = torch.full((n, n), 1e9).triu(1)
+    return _with_bias(x, torch.zeros(n, n, dtype=torch.float64).copy_(large).float())
+
+
+def _wide_kernel(m: Program, x: Tensor) -> Tensor:
+    n = x.shape[1]
+    return _with_bias(x, F.conv1d(torch.ones(n, n).triu(1)[:, None], torch.full((1, 1, 1), 1e9))[:, 0])
+
+
+def _large_bias(m: Program, x: Tensor) -> Tensor:
+    n = x.shape[1]
+    rows = F.conv1d(torch.ones(n, 1, n), torch.zeros(1, 1, 1), torch.full((1,), 1e9))
+    return _with_bias(x, rows[:, 0].triu(1))
+
+
+def _powers_of_two(m: Program, x: Tensor) -> Tensor:
+    n = x.shape[1]
+    return _with_bias(x, torch.full((n, n), 2.0).cumprod(1).triu(1))
+
+
 def _case(
     name: str, function: Callable[..., Tensor], *laws: str, masked: bool = False, least: int = 2,
     lengths: tuple[int, ...] = (),
@@ -100,6 +142,12 @@ def _case(
 
 
 REFUTED = [
+    _case("power that wraps", _wrapping_power, "batch", lengths=(90,)),
+    _case("masked scores copied to booleans", _copied_to_booleans, "batch"),
+    _case("large numbers copied to another dtype", _copied_to_double, "batch"),
+    _case("convolution with a large weight", _wide_kernel, "batch"),
+    _case("convolution with a large bias", _large_bias, "batch"),
+    _case("powers of two by a cumulative product", _powers_of_two, "batch"),
     _case("index that counts from the end", _replaced_from_the_end),
     _case("hiding scores as bytes", _scores_as_bytes, "batch", masked=True),
     _case("windows of one", _windows_of_one, "batch"),
