@@ -137,15 +137,18 @@ class ModelAdapter(ABC):
 
     def in_float64(self) -> Self:
         """The same model in float64."""
-        wide = {id(p): _in_float64(p) for p in self.module.parameters() if _is_plain(p)}
-        return self.with_module(copy.deepcopy(self.module, wide).double())  # deepcopy takes these as copied
+        return self.with_module(_copy_with_parameters_in(self.module, torch.float64).double())  # not complex buffers
+
+    def cast_to(self, dtype: torch.dtype) -> Self:
+        """A copy of the model, converted to this dtype by `module.to`."""
+        return self.with_module(_copy_with_parameters_in(self.module, dtype).to(dtype))
 
     def loaded_in(self, dtype: torch.dtype) -> Self:
         """The same weights as the library loads them in this dtype: computed tables are computed in it, not cast.
 
         A cast copy would round the computed tables, and a wider copy of it would hide the rounding.
         """
-        return self.with_module(copy.deepcopy(self.module).to(dtype))
+        return self.cast_to(dtype)
 
     def cache_kinds(self) -> tuple[str, ...]:
         """Kinds of caches that `new_cache` builds."""
@@ -228,10 +231,16 @@ class ModelAdapter(ABC):
 
 
 def _is_plain(parameter: nn.Parameter) -> bool:
-    """True for a parameter whose copy in float64 is its numbers in float64."""
+    """True for a parameter whose copy in another dtype is its numbers in that dtype."""
     strided = parameter.layout is torch.strided and not parameter.is_meta
     return type(parameter) is nn.Parameter and strided and parameter.is_floating_point()
 
 
-def _in_float64(parameter: nn.Parameter) -> nn.Parameter:
-    return nn.Parameter(parameter.detach().to(torch.float64, copy=True), requires_grad=parameter.requires_grad)
+def _copy_with_parameters_in(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """A copy whose plain parameters are in a dtype: the copy never holds them in the dtype of the module."""
+    converted = {id(p): _converted(p, dtype) for p in module.parameters() if _is_plain(p)}
+    return copy.deepcopy(module, converted)  # deepcopy takes these as copied
+
+
+def _converted(parameter: nn.Parameter, dtype: torch.dtype) -> nn.Parameter:
+    return nn.Parameter(parameter.detach().to(dtype, copy=True), requires_grad=parameter.requires_grad)

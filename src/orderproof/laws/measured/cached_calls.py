@@ -225,6 +225,8 @@ class CachedCalls:
         if self.base is not None:
             return self.base.loaded_in(dtype).at_length(self.default_length)
         if dtype not in self._loaded:
+            # copies that only earlier laws used make room
+            self._changed_models = {key: x for key, x in self._changed_models.items() if key in self._used}
             self._loaded[dtype] = CachedCalls(self.adapter.loaded_in(dtype), self.seed, floats=dtype)
             self._loaded[dtype].remember_first_state()
         self._note_use(dtype)

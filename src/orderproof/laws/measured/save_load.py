@@ -15,7 +15,6 @@ Source: elementary.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from functools import partial
 
@@ -60,9 +59,7 @@ def _compare_buffers(calls: CachedCalls, *, name: str) -> OutputPair:
 def _compare_cast(calls: CachedCalls) -> OutputPair:
     dtype = torch.bfloat16
     loaded = calls.loaded_in(dtype)
-    cast = CachedCalls(
-        calls.adapter.with_module(copy.deepcopy(calls.adapter.module).to(dtype)), calls.seed, floats=dtype
-    )
+    cast = CachedCalls(calls.adapter.cast_to(dtype), calls.seed, floats=dtype)
     return loaded.default_output, cast.default_output
 
 
