@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -102,9 +102,8 @@ class Solver:
             self._z3.set("timeout", TIME_LIMIT)
         self.queries += 1
         self._z3.push()
-        self._z3.add(self._translate(formula))
-        for product in formula.products:
-            self._z3.add(*map(self._translate, _product_bounds(product)))
+        for one in (formula, *(bound for product in formula.products for bound in _product_bounds(product))):
+            z3.Z3_solver_assert(self._z3.ctx.ref(), self._z3.solver, self._translate(one).as_ast())
         answer = self._z3.check()
         if answer == z3.sat:
             counterexamples.append(_Counterexample(self._z3.model(), frozenset(formula.products)))
@@ -122,28 +121,72 @@ class Solver:
         to = self._translate
         match e:
             case Term():
-                return z3.Sum([z3.IntVal(e.constant), *(to(a) * f for a, f in e.summands)])
+                summands = [to(a) if f == 1 else _joined(z3.Z3_mk_mul, [_number(f), to(a)]) for a, f in e.summands]
+                constant = [_number(e.constant)] if e.constant or not summands else []
+                return _joined(z3.Z3_mk_add, [*constant, *summands])
             case Variable() | Product():
                 return z3.Int(str(e))
             case Apply(parts=(name, arguments)):
-                return _function(name, len(arguments), boolean=False)(*map(to, arguments))
+                return _applied(_function(name, len(arguments), boolean=False), [*map(to, arguments)])
             case Holds(parts=(name, arguments)):
-                return _function(name, len(arguments), boolean=True)(*map(to, arguments))
+                return _applied(_function(name, len(arguments), boolean=True), [*map(to, arguments)])
             case Conditional(parts=(condition, first, second)):
-                return z3.If(to(condition), to(first), to(second))
+                return _made(z3.Z3_mk_ite, to(condition), to(first), to(second))
             case FloorDivision(parts=(term, divisor)):
-                return to(term) / divisor  # of integers, rounded down for a positive divisor
+                return _made(z3.Z3_mk_div, to(term), _number(divisor))  # rounded down for a positive divisor
             case AtMostZero(parts=(term,)):
-                return to(term) <= 0
+                return _made(z3.Z3_mk_le, to(term), _number(0))
             case EqualsZero(parts=(term,)):
-                return to(term) == 0
+                return _made(z3.Z3_mk_eq, to(term), _number(0))
             case Not(parts=(inner,)):
-                return z3.Not(to(inner))
+                return _made(z3.Z3_mk_not, to(inner))
             case And(parts=(operands,)):
-                return z3.And(*map(to, operands))
+                return _joined(z3.Z3_mk_and, [*map(to, operands)])
             case Or(parts=(operands,)):
-                return z3.Or(*map(to, operands))
+                return _joined(z3.Z3_mk_or, [*map(to, operands)])
         return z3.BoolVal(e is TRUE)
+
+
+# Expressions are made with Z3's C functions: the operators of its Python objects compare the sorts of their operands,
+# which takes 5 to 25 times as long.
+def _made(make: Callable[..., Any], *operands: Any) -> Any:
+    """The result of a C function with a fixed number of operands."""
+    context = operands[0].ctx
+    return _expression(make(context.ref(), *(x.as_ast() for x in operands)), context)
+
+
+def _joined(make: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """The result of a C function with any number of operands; the operand if it is only one."""
+    if len(operands) == 1:
+        return operands[0]
+    context = operands[0].ctx
+    return _expression(make(context.ref(), len(operands), _array(operands)), context)
+
+
+def _applied(function: Any, arguments: Sequence[Any]) -> Any:
+    import z3
+
+    context = function.ctx
+    return _expression(z3.Z3_mk_app(context.ref(), function.ast, len(arguments), _array(arguments)), context)
+
+
+def _array(expressions: Sequence[Any]) -> Any:
+    import z3
+
+    return (z3.Ast * len(expressions))(*(x.as_ast() for x in expressions))
+
+
+def _expression(ast: Any, context: Any) -> Any:
+    import z3
+
+    return z3.ExprRef(ast, context)
+
+
+@cache
+def _number(value: int) -> Any:
+    import z3
+
+    return z3.IntVal(value)
 
 
 def _product_bounds(product: Product) -> Iterator[Formula]:
