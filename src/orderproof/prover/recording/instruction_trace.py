@@ -25,6 +25,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from orderproof.prover.recording.hidden_calls import hidden_call
 from orderproof.prover.recording.instruction_results import Plain, Result, described, is_same
 from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
 from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
@@ -64,12 +65,19 @@ class Iteration:
 
 
 class InstructionTrace:
-    """The instructions of the code of a model that a block executes, in order."""
+    """The instructions of the code of a model that a block executes, in order.
 
-    def __init__(self) -> None:
+    Args:
+        notes_hidden_calls: Also note how the model hands functions in C to other code, whose results are not seen.
+
+    """
+
+    def __init__(self, *, notes_hidden_calls: bool = False) -> None:
         self.events: list[Event | Iteration] = []
         self._last: dict[tuple[int, int], Event] = {}  # by code and offset: layers have the same results
         self.asks_torch = ""  # the first function of torch's symbolic sizes that the model calls
+        self.hidden_call = ""  # the first one, with its line
+        self._notes_hidden_calls = notes_hidden_calls and is_readable()
         self._read: Callable[[FrameType], Any] = top_of_stack if is_readable() else lambda _: EMPTY
 
     @contextmanager
@@ -100,6 +108,9 @@ class InstructionTrace:
 
     def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
+            if self._notes_hidden_calls and (found := hidden_call(frame)):
+                self._notes_hidden_calls = False
+                self.hidden_call = f"{found}, at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
             self._add(frame.f_code, frame.f_lasti, self._read(frame))
         elif event == "return":
             self._add(frame.f_code, _RETURN, argument)

@@ -139,7 +139,7 @@ class Recording:
         # A module on the meta device is recorded as on the CPU, where its buffers and constants have values.
         self.device = torch.device("cpu") if open_call or not inputs or inputs[0].is_meta else inputs[0].device
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
-        self.instructions = InstructionTrace()  # of a call with open sizes
+        self.instructions = InstructionTrace(notes_hidden_calls=True)  # of a call with open sizes
         self.loops = Loops(self.recorded, self.instructions) if rolls_loops else None
         self.recorded.loops = self.loops
         self.recorded.branches = branches or TokenBranches()
@@ -310,6 +310,8 @@ class Recording:
             raise UnsupportedModel(recorded.unsupported[0])
         if self.instructions.asks_torch:
             raise UnsupportedModel(f"it asks torch about symbolic sizes (`{self.instructions.asks_torch}`)")
+        if self.instructions.hidden_call:
+            raise UnsupportedModel(self.instructions.hidden_call)
         if recorded.errors:
             raise UnsupportedModel(f"the model catches an error that recording it raised: {recorded.errors[0]}")
         assumptions = (*default_assumptions(defaults), *state_assumptions(changes))

@@ -27,10 +27,25 @@ def top_of_stack(frame: FrameType) -> Any:
     _, count, values = _OFFSETS[_VERSION]
     address: int = _ADDRESS(id(frame) + _FRAME).value  # type: ignore[assignment]
     size = _NUMBER(address + count).value
-    if size <= _variables(frame.f_code):
-        return EMPTY
+    return EMPTY if size <= _variables(frame.f_code) else _value(address + values + 8 * (size - 1))
+
+
+def values_on_stack(frame: FrameType, number: int) -> list[Any]:
+    """The values on top of the stack of a frame, of which the last one is the top; as many as are asked for.
+
+    Called as `top_of_stack` is. The stack must have this many, as it does before an instruction that takes them.
+    """
+    _, count, values = _OFFSETS[_VERSION]
+    address: int = _ADDRESS(id(frame) + _FRAME).value  # type: ignore[assignment]
+    size = _NUMBER(address + count).value
+    if size - _variables(frame.f_code) < number:
+        raise IndexError(f"expected {number} values on the stack, found {size - _variables(frame.f_code)}")
+    return [_value(address + values + 8 * (size - number + k)) for k in range(number)]
+
+
+def _value(address: int) -> Any:
     try:
-        return _VALUE(address + values + 8 * (size - 1)).value
+        return _VALUE(address).value
     except ValueError:  # a null pointer: the interpreter's mark of a call
         return EMPTY
 
