@@ -29,8 +29,9 @@ from torch import Tensor, nn
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.execution import named_tensors
 from orderproof.auditing.length_ranges import Piece
-from orderproof.auditing.open_calls import NoTheorem, OpenCalls
+from orderproof.auditing.open_calls import OpenCalls
 from orderproof.auditing.open_examples import restarting_positions
+from orderproof.auditing.open_inputs import NoTheorem
 from orderproof.auditing.theorems import prove_theorems, proved_lengths
 from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import proved_laws
@@ -167,7 +168,7 @@ class Attack:
         if self.proved and (wrong := calls.difference(call_mode)):
             raise NoTheorem(wrong)
         found = calls.proofs(law, call_mode)
-        self.module, _, self.roles = calls.call(call_mode)
+        self.module, _, self.roles = calls.inputs.call(call_mode)
         self.pieces = {name: proved_lengths(name, found, calls.solver).pieces for name in self.proved}
 
     def run(self, comparisons: int, seed: int) -> Iterator[dict[str, Any]]:

@@ -11,38 +11,30 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-import torch
 from torch import nn
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.length_ranges import EXAMPLE_ROWS, Piece, length_bounds
 from orderproof.auditing.open_comparison import difference
 from orderproof.auditing.open_examples import open_examples
+from orderproof.auditing.open_inputs import EXAMPLE_LENGTH, OPEN_MODES, NoTheorem, OpenInputs
 from orderproof.errors import CaptureError, first_line
 from orderproof.laws import ProvedLaw
 from orderproof.models import Subject
 from orderproof.models.axes import OutputAxes
-from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_dtype
-from orderproof.models.subject import ExportContext, prime_length, tensor_sizes
+from orderproof.models.settings import DEFAULT_SETTING
+from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Term
 from orderproof.prover.recording.open_recording import OpenInput, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
-from orderproof.prover.recording.restored_state import restored_state
-from orderproof.prover.symbolic.equivariance.theorem import FIXED, EntryMap, map_entries, prove_equivariance
-from orderproof.prover.symbolic.statement import BATCH, BLOCKS, TOKENS, Equivariance, Statement
-from orderproof.prover.symbolic.theorem import ROW_INPUT, TOKEN_INPUT, OutputProof, is_possible, only_answer, prove
+from orderproof.prover.symbolic.equivariance.theorem import EntryMap, map_entries, prove_equivariance
+from orderproof.prover.symbolic.statement import BATCH, TOKENS, Equivariance, Statement
+from orderproof.prover.symbolic.theorem import OutputProof, is_possible, only_answer, prove
 
-EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
 MAX_EXAMPLE_LENGTH = 4500  # [tokens] of a recording: an eager call of that length is compared with it
 MAX_PIECES = 6  # recordings for different lengths
 MAX_NODES = 10_000  # of recordings, after which no recording is made that only widens a theorem
-NO_TOKENS = "no input has a token axis"
-OPEN_MODES = (DEFAULT_SETTING, "padded", "packed", "blocked", "labelled")  # in which the inputs of a setting are open
-
-
-class NoTheorem(Exception):
-    """Nothing is proved for every length; the message says why."""
 
 
 Proofs = list[tuple[Piece, dict[str, OutputProof]]]
@@ -56,20 +48,23 @@ class OpenCalls:
         subject: The subject.
         open_length: The number of tokens is open, and not only the number of rows.
         solver: Decides implications.
+        inputs: The inputs of the call modes.
 
     """
 
     subject: Subject
     open_length: bool = True
     solver: Solver = field(default_factory=Solver)
+    inputs: OpenInputs = field(init=False)
     _pieces: dict[str, list[Piece] | str] = field(default_factory=dict)
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    _shared: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inputs besides the tokens
-    _export_contexts: dict[str, ExportContext] = field(default_factory=dict)  # of calls with further inputs
     _same_calls: dict[tuple[tuple[str, ...], bool], str] = field(default_factory=dict)
     _nodes: int = 0  # of all recordings
     _differences: dict[str, str] = field(default_factory=dict)
     _recorded_again: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.inputs = OpenInputs(self.subject, open_length=self.open_length)
 
     def may_widen(self, call_mode: str) -> bool:
         """True if a recording of a call mode that only widens a theorem was made, or is worth its time."""
@@ -79,7 +74,7 @@ class OpenCalls:
         """The statement of a law for a call mode. Raises `NoTheorem`."""
         if call_mode not in OPEN_MODES:
             raise NoTheorem("its inputs are not open yet in this call mode")
-        statement = law.open_statement(frozenset(self._inputs(call_mode)))
+        statement = law.open_statement(frozenset(self.inputs.names(call_mode)))
         if statement is None:
             raise NoTheorem("the law has no statement for every length yet")
         if not self.open_length and (call_mode != DEFAULT_SETTING or not _is_about_rows(statement)):
@@ -133,7 +128,7 @@ class OpenCalls:
 
         Patches that a recording may need differ where position ids may restart, so `packed` shares with none.
         """
-        key = (self._inputs(call_mode), call_mode == "packed")
+        key = (self.inputs.names(call_mode), call_mode == "packed")
         return self._same_calls.setdefault(key, call_mode)
 
     def has_axes(self, call_mode: str, output: str, axes: OutputAxes | None) -> bool:
@@ -156,7 +151,7 @@ class OpenCalls:
         )
 
     def _record(self, call_mode: str) -> Iterator[Piece]:
-        module, inputs, roles = self.call(call_mode)
+        module, inputs, roles = self.inputs.call(call_mode)
         self._roles[call_mode] = roles
         if not self.open_length:
             yield self._piece(call_mode, module, inputs, self.subject.default_length)
@@ -204,7 +199,7 @@ class OpenCalls:
         try:
             graphs = record()
         except Exception as error:
-            replaced = self._replaced(call_mode)
+            replaced = self.inputs.replaced(call_mode)
             if replaced is nullcontext:
                 raise
             patched = first_line(error)
@@ -219,70 +214,6 @@ class OpenCalls:
         if not piece.has(tokens):  # from conditions that contradict each other everything would follow
             raise NoTheorem("the conditions of the recording do not hold for the length at which it was made")
         return piece
-
-    def _replaced(self, call_mode: str) -> ExportContext:
-        """The block in which parts of the model are replaced that cannot be recorded."""
-        return self._export_contexts.get(call_mode, self.subject.export_context)
-
-    def _inputs(self, call_mode: str) -> tuple[str, ...]:
-        """The inputs of a call mode besides the tokens, the first that the module takes."""
-        if call_mode not in self._shared:
-            self._shared[call_mode] = self._accepted(call_mode)
-        return self._shared[call_mode]
-
-    def _accepted(self, call_mode: str) -> tuple[str, ...]:
-        if call_mode == DEFAULT_SETTING:
-            return ()
-        candidates = candidate_inputs(self.subject, call_mode)
-        for names in candidates[:-1]:
-            setting = self.subject.bind_inputs and self.subject.bind_inputs(names, call_mode)
-            if setting and (self.subject.device == "meta" or not self._call_fails(setting[0].eval(), call_mode, names)):
-                return names
-        return candidates[-1]
-
-    def _call_fails(self, module: nn.Module, call_mode: str, names: tuple[str, ...]) -> bool:
-        try:
-            with torch.no_grad(), restored_state(module):
-                module(*next(open_examples(self.subject, names, call_mode, EXAMPLE_LENGTH)))
-        except Exception:  # noqa: BLE001 - third-party code: it does not take these inputs
-            return True
-        return False
-
-    def call(self, call_mode: str) -> tuple[nn.Module, list[OpenInput], tuple[str, ...]]:
-        """The module of a call mode, its open inputs, and their roles."""
-        subject, shared = self.subject, self._inputs(call_mode)
-        samples = subject.sample(subject.default_length, 0).inputs
-        inputs, roles = [], []
-        for k, (x, axis) in enumerate(zip(samples, subject.token_axes, strict=True)):
-            sizes: list[int | str] = list(x.shape)
-            if not self.open_length:
-                if not (axis or (axis is None and subject.starts_with_rows)):
-                    raise NoTheorem("an input has no axis of rows")
-                sizes[0] = "batch"
-                inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype))
-                roles.append(ROW_INPUT)
-                continue
-            if isinstance(axis, int):
-                sizes[axis] = "tokens"
-                if axis:
-                    sizes[0] = "batch"
-            elif axis is not None:
-                raise NoTheorem("an input has several token axes")
-            inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype, fixed=axis is None))
-            roles.append(FIXED if axis is None else TOKEN_INPUT)
-        if self.open_length and TOKEN_INPUT not in roles:
-            raise NoTheorem(NO_TOKENS)
-        module: nn.Module = subject.module
-        if shared:
-            bound = None if subject.bind_inputs is None else subject.bind_inputs(shared, call_mode)
-            if bound is None:
-                raise NoTheorem("it does not take the inputs of this call mode")
-            module, self._export_contexts[call_mode] = bound[0].eval(), bound[1]
-        dtype = mask_dtype(module, samples[0])
-        for name in shared:
-            sizes = ["batch", 1, "tokens", "tokens"] if name == BLOCKS else ["batch", "tokens"]
-            inputs.append(OpenInput(name, tuple(sizes), dtype if name == BLOCKS else torch.int64, fixed=True))
-        return module, inputs, (*roles, *shared)
 
     def may_record_again(self, call_mode: str) -> bool:
         """True the first time that this is asked of a call mode."""
@@ -301,15 +232,15 @@ class OpenCalls:
     def difference(self, call_mode: str) -> str:
         """How the recordings of a call mode differ from eager calls; empty if they agree."""
         if call_mode not in self._differences:
-            module, _, _ = self.call(call_mode)
-            shared = self._inputs(call_mode)
+            module, _, _ = self.inputs.call(call_mode)
+            shared = self.inputs.names(call_mode)
             self._differences[call_mode] = difference(
                 module,
                 self.recorded(call_mode),
                 lambda tokens, more: open_examples(self.subject, shared, call_mode, tokens, more=more),
                 partial(is_possible, roles=self.roles(call_mode), solver=self.solver),
                 None if self.open_length else [self.subject.default_length],
-                self._replaced(call_mode),
+                self.inputs.replaced(call_mode),
             )
         return self._differences[call_mode]
 

@@ -8,7 +8,8 @@ from torch.fx import Node
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import operator_name, source_of
-from orderproof.auditing.open_calls import NoTheorem, OpenCalls, open_calls
+from orderproof.auditing.open_calls import OpenCalls, open_calls
+from orderproof.auditing.open_inputs import NoTheorem
 from orderproof.auditing.theorems import join_theorem, proved_lengths, theorem_of_the_program, without_theorem
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING

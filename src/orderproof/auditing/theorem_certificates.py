@@ -7,7 +7,8 @@ from typing import Any
 
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.length_ranges import Piece
-from orderproof.auditing.open_calls import NoTheorem, OpenCalls, open_calls
+from orderproof.auditing.open_calls import OpenCalls, open_calls
+from orderproof.auditing.open_inputs import NoTheorem
 from orderproof.auditing.theorems import proved_lengths
 from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
 from orderproof.laws import ProvedLaw, find_proved_law

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from orderproof.auditing.context import TWIN_ASSUMPTION, AuditContext
 from orderproof.auditing.length_ranges import Coverage, covered_lengths
-from orderproof.auditing.open_calls import NO_TOKENS, NoTheorem, OpenCalls, Proofs, open_calls
+from orderproof.auditing.open_calls import OpenCalls, Proofs, open_calls
+from orderproof.auditing.open_inputs import NO_TOKENS, NoTheorem
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
