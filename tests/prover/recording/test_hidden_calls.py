@@ -1,4 +1,4 @@
-"""Functions in C that a model hands to other code, which calls them where no comparison sees their results.
+"""Differences between a recording and a call that a model hides in C code, in containers, or in what asks its objects.
 
 Each model is causal for fewer than 400 tokens, which are more than those that are compared.
 """
@@ -10,6 +10,8 @@ import itertools
 import json
 import operator
 import re
+import weakref
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -17,11 +19,14 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map, tree_map_only
+from torch.utils.checkpoint import checkpoint
 
 from orderproof import prove
 from orderproof.prover.recording.value_stack import is_readable
 
 F = torch.FloatTensor
+KIND = int.__class__
 MANY = 400
 IS_INSTANCE = functools.partial(isinstance)
 OPTIONS = {"default": [].count}
@@ -72,11 +77,126 @@ HIDDEN: dict[str, Program] = {
 }
 
 
+class Spy:
+    """An operand that notes who asks for its class."""
+
+    def __init__(self, seen: deque[Any]) -> None:
+        self.seen = seen
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        self.seen.append(ValueError)
+        return Spy
+
+    def __radd__(self, other: Any) -> int:
+        return 0
+
+
+def of_a_spy(x: Tensor, n: int) -> int:
+    seen: deque[Any] = deque()
+    n + Spy(seen)
+    return dict.fromkeys(seen, 0).get(ValueError, n // MANY)
+
+
+def of_a_decorator(x: Tensor, n: int) -> int:
+    @defaultdict
+    @lambda _: functools.partial(isinstance, x, F)
+    def answers() -> None:
+        pass
+
+    answers[1] = x
+    operator.itemgetter(0, 1)(answers)
+    del answers[1]
+    return product([answers.values(), [n // MANY]])
+
+
+def of_a_factory(x: Tensor, n: int) -> int:
+    answers: Any = defaultdict()
+    answers.default_factory = functools.partial(isinstance, x, F)
+    answers[1] = x
+    operator.itemgetter(0, 1)(answers)
+    del answers[1]
+    return product([answers.values(), [n // MANY]])
+
+
+def of_a_weak_reference(x: Tensor, n: int) -> int:
+    kept: Any = weakref.WeakValueDictionary()
+    kept["a"] = x + 1
+    return {id(x): n // MANY}.get(id(kept.get("a", x)), 0)
+
+
+def of_a_function(x: Tensor, n: int) -> int:
+    def kept() -> None:
+        pass
+
+    kept.k = n // MANY  # type: ignore[attr-defined]
+    return getattr(getattr(n, "node", kept), "k", 0)
+
+
+def of_the_device(x: Tensor, n: int) -> int:
+    with torch._C.DisableTorchFunction():
+        found = operator.attrgetter("device", "data")(x)
+    return dict(zip(found, [n // MANY, 0], strict=True)).get(torch.device("cpu"), 0)
+
+
+def of_a_key(x: Tensor, n: int) -> int:
+    kind = torch._C._dispatch_keys(x).highestPriorityTypeId()
+    return {torch._C.DispatchKey.AutocastCPU: n // MANY, torch._C.DispatchKey.AutogradCPU: n // MANY}.get(kind, 0)
+
+
+SHIFTS: dict[str, Callable[[Tensor, int], int]] = {
+    "types as keys": lambda x, n: dict(zip(map(KIND, [n]), [n // MANY], strict=True)).get(int, 0),
+    "types as text": lambda x, n: dict.fromkeys(map(str, map(KIND, [n])), n // MANY).get("<class 'int'>", 0),
+    "groups by type": lambda x, n: dict.fromkeys(dict(itertools.groupby([n], KIND)), n // MANY).get(int, 0),
+    "types of a tree": lambda x, n: {torch.Tensor: n // MANY}.get(tree_map_only(F, KIND, x), 0),
+    "integers of a tree": lambda x, n: (
+        sum(itertools.islice(tree_map_only(int, bool, [2 * (n // MANY), x]), 1)) - 2 * (n // MANY)
+    ),
+    "attributes of a symbol": lambda x, n: dict.fromkeys(dir(n), 0).get("node", n // MANY),
+    "attributes of a method": lambda x, n: dict.fromkeys(dir(n.__add__), 0).get("__func__", n // MANY),
+    "dictionary of a symbol": lambda x, n: getattr(n, "__dict__", {"k": n // MANY}).get("k", 0),
+    "documentation of a symbol": lambda x, n: (
+        OrderedDict.fromkeys(operator.attrgetter("__doc__", "__add__")(n), n // MANY).get(int.__doc__, 0)
+    ),
+    "an exception as default": lambda x, n: getattr(getattr(n, "node", ValueError(n // MANY)), "args", (0,))[0],
+    "a function as default": of_a_function,
+    "the device": of_the_device,
+    "an enumeration of torch": of_a_key,
+    "the replaced type as key": lambda x, n: {type: n // MANY}.get(int.__class__, 0),
+    "the replaced range as key": lambda x, n: {range: n // MANY}.get(range(3).__class__, 0),
+    "a list of ranges": lambda x, n: {list[range]: n // MANY}.get(list[range(1).__class__], 0),  # type: ignore[valid-type]
+    "a decorator": of_a_decorator,
+    "an attribute": of_a_factory,
+    "an operand that is asked": of_a_spy,
+    "a weak reference": of_a_weak_reference,
+    "code from text": lambda x, n: eval(  # noqa: S307 - the attack
+        "k * isinstance(x, FloatTensor)", vars(torch), {"x": x, "k": n // MANY}
+    ),
+    "code from text in a space of its own": lambda x, n: eval(  # noqa: S307 - the attack
+        "k * isinstance(x, F)", {"__builtins__": {"isinstance": isinstance}, "_tuple_new": 0, "__name__": "a"},
+        {"x": x, "k": n // MANY, "F": F},
+    ),
+}  # fmt: skip
+
+
 def summed(x: Tensor) -> Tensor:
     return x.cumsum(1)
 
 
+def of_a_name(x: Tensor, n: int, act: Any) -> Tensor:
+    table = {"tanh": act}
+    found = table.get("relu", torch.relu) if callable(act) and hasattr(act, "__name__") else act
+    return table.get("tanh", found)(x).cumsum(1)
+
+
 SEEN: dict[str, Program] = {
+    "questions about a function": Program(of_a_name, torch.tanh),
+    "sums of a list": Program(lambda x, n: functools.reduce(torch.add, [x, x]).cumsum(1)),
+    "lengths": Program(lambda x, n: x.cumsum(1) * max(["a", "bb"], key=len).count("b")),
+    "the least pair": Program(lambda x, n: x.cumsum(1) * min({"b": 1, "a": 2}.items(), key=operator.itemgetter(0))[1]),
+    "a checkpoint": Program(lambda x, n: checkpoint(torch.tanh, x, use_reentrant=False).cumsum(1)),
+    "a tree": Program(lambda x, n: tree_map(torch.clone, [x])[0].cumsum(1)),
+    "a caught error": Program(lambda x, n: with_a_caught_error(x)),
     "arithmetic": Program(lambda x, n: x.cumsum(1) * functools.reduce(operator.mul, [n, 1, 2])),
     "a partial operator": Program(
         lambda x, n, act: act(x).cumsum(1), functools.partial(nn.functional.gelu, approximate="tanh")
@@ -87,6 +207,16 @@ SEEN: dict[str, Program] = {
 }
 
 
+def with_a_caught_error(x: Tensor) -> Tensor:
+    try:
+        return x[:, :, 99].cumsum(1)
+    except IndexError:
+        try:
+            raise ValueError("no such feature") from None
+        except ValueError:
+            return x.cumsum(1)
+
+
 def applied(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return function(x)
 
@@ -95,6 +225,13 @@ def applied(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 @pytest.mark.parametrize("name", HIDDEN)
 def test_a_function_in_c_that_other_code_calls_has_no_theorem(name: str) -> None:
     finding = prove(HIDDEN[name].eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.theorem is None or not finding.theorem.proved
+
+
+@pytest.mark.skipif(not is_readable(), reason="results of instructions are read in CPython 3.11 only")
+@pytest.mark.parametrize("name", SHIFTS)
+def test_what_a_container_or_an_object_hides_has_no_theorem(name: str) -> None:
+    finding = prove(Program(rolled(SHIFTS[name])).eval(), "causal", inputs=torch.randn(2, 7, 6))
     assert finding.theorem is None or not finding.theorem.proved
 
 

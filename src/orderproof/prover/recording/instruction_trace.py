@@ -7,8 +7,8 @@ and in an eager call. The result of a recorded instruction is an expression in t
 compared with calls of any size.
 
 Not traced: code of torch and of Python's library (its results are, where the model gets them), what operators and the
-arithmetic of symbols call, and the contents of objects other than numbers, text, types, and lists or dictionaries of
-these.
+arithmetic of symbols call, and the contents of objects other than numbers, text, classes, and the first parts of
+containers. What no result can show is noted by `hidden_calls`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from orderproof.prover.recording.hidden_calls import hidden_call
+from orderproof.prover.recording.hidden_calls import hidden_call, is_weak
 from orderproof.prover.recording.instruction_results import Plain, Result, described, is_same
 from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
 from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
@@ -68,7 +68,7 @@ class InstructionTrace:
     """The instructions of the code of a model that a block executes, in order.
 
     Args:
-        notes_hidden_calls: Also note how the model hands functions in C to other code, whose results are not seen.
+        notes_hidden_calls: Also note what the model does that no event shows.
 
     """
 
@@ -78,12 +78,14 @@ class InstructionTrace:
         self.asks_torch = ""  # the first function of torch's symbolic sizes that the model calls
         self.hidden_call = ""  # the first one, with its line
         self._notes_hidden_calls = notes_hidden_calls and is_readable()
+        self._handled: BaseException | None = None  # around the block
         self._read: Callable[[FrameType], Any] = top_of_stack if is_readable() else lambda _: EMPTY
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
         """The block that is traced; another trace function, such as a debugger's, is silent meanwhile."""
         before, collects = sys.gettrace(), gc.isenabled()
+        self._handled = sys.exc_info()[1]
         _has_instructions()
         gc.disable()  # garbage would be finalized, by code that is traced, at any time
         sys.settrace(self._enter)
@@ -108,18 +110,28 @@ class InstructionTrace:
 
     def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
-            if self._notes_hidden_calls and (found := hidden_call(frame)):
-                self._notes_hidden_calls = False
-                self.hidden_call = f"{found}, at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-            self._add(frame.f_code, frame.f_lasti, self._read(frame))
+            value = self._read(frame)
+            if self._notes_hidden_calls:
+                self._note_hidden_call(frame, value)
+            self._add(frame.f_code, frame.f_lasti, value)
         elif event == "return":
             self._add(frame.f_code, _RETURN, argument)
         elif event == "line":
             self._add(frame.f_code, _RETURN - frame.f_lineno, EMPTY)
         return self._step
 
+    def _note_hidden_call(self, frame: FrameType, value: Any) -> None:
+        found = hidden_call(frame)
+        if is_weak(value):
+            found = "it has a weak reference, and a recording keeps alive what an eager call frees"
+        if found:
+            self._notes_hidden_calls = False
+            self.hidden_call = f"{found}, at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
     def _add(self, code: CodeType, offset: int, value: Any) -> None:
-        result, place = described(value), (id(code), offset)
+        # In a handler, Python keeps on the stack which exception is handled around it.
+        result = described(EMPTY if value is self._handled and value is not None else value)
+        place = (id(code), offset)
         event = self._last.get(place)
         if event is None or event.result != result:
             event = self._last[place] = Event(code, offset, result)

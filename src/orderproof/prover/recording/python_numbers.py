@@ -46,6 +46,12 @@ class _TypeOfTypes(type):
         found = type(*args, **kwargs)
         return _PYTHON_TYPES.get(found, found) if len(args) == 1 else found
 
+    def __eq__(cls, other: object) -> bool:
+        return other is type or other is cls
+
+    def __hash__(cls) -> int:
+        return hash(type)
+
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, type)
 
@@ -81,7 +87,7 @@ def python_numbers() -> Iterator[None]:
 def _patch(kind: Any, python_type: Any) -> None:
     for name, value in list(vars(kind).items()):
         if isinstance(value, FunctionType) and name != "__init__":
-            setattr(kind, name, _of_torch(value))
+            setattr(kind, name, _of_torch(value, getattr(python_type, name, None)))
     for name in _VALUES:
         setattr(kind, name, _by_value(getattr(kind, name), getattr(python_type, name)))
     for name in _COMPARISONS:
@@ -104,14 +110,25 @@ def _patch(kind: Any, python_type: Any) -> None:
     kind.__reduce_ex__ = lambda symbol, _: (python_type, (_value(symbol),))
 
 
-def _of_torch(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of a symbol, in whose Python code, that of torch and sympy, no call is traced: there are many."""
+def _of_torch(original: Callable[..., Any], of_number: Callable[..., Any] | None) -> Callable[..., Any]:
+    """A method of a symbol, in whose Python code, that of torch and sympy, no call is traced: there are many.
+
+    With an object of a class of the model it is that of its value: torch asks the object what it is.
+    """
 
     def method(symbol: Any, *args: Any) -> Any:
+        if of_number is not None and any(map(_is_of_another_class, args)) and _is_asked_by_model():
+            return of_number(_value(symbol), *args)
         with untraced():
             return original(symbol, *args)
 
     return method
+
+
+def _is_of_another_class(value: Any) -> bool:
+    """True of an object whose class neither Python, torch nor numpy defines."""
+    library = str(type(value).__module__).partition(".")[0]
+    return library not in sys.stdlib_module_names and library not in (*_LIBRARIES, "numpy", "orderproof")
 
 
 def _by_value(original: Callable[..., Any], of_number: Callable[..., Any]) -> Callable[..., Any]:
