@@ -6,12 +6,14 @@ Each model is causal for fewer than 400 tokens, which are more than those that a
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import json
+import logging
 import operator
 import re
 import weakref
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -21,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map, tree_map_only
 from torch.utils.checkpoint import checkpoint
+from torch.utils.weak import WeakIdKeyDictionary
 
 from orderproof import prove
 from orderproof.prover.recording.value_stack import is_readable
@@ -144,6 +147,43 @@ def of_a_key(x: Tensor, n: int) -> int:
     return {torch._C.DispatchKey.AutocastCPU: n // MANY, torch._C.DispatchKey.AutogradCPU: n // MANY}.get(kind, 0)
 
 
+class Named(tuple):
+    """A subclass of a container."""
+
+
+def of_the_text_of_an_error(x: Tensor, n: int) -> int:
+    try:
+        len(n)  # type: ignore[arg-type]
+    except TypeError as error:
+        return {"object of type 'int' has no len()": n // MANY}.get(*map(str, [error]), 0)
+    return 0
+
+
+def of_a_weak_key(x: Tensor, n: int) -> int:
+    kept = WeakIdKeyDictionary()
+    kept[x + 1] = 0
+    return next(iter(kept.values()), n // MANY)
+
+
+def of_a_class_with_a_function(x: Tensor, n: int) -> int:
+    class Answers:
+        __call__ = isinstance
+
+    return product([map(Answers(), [x], [F]), [n // MANY]])
+
+
+def of_a_kept_function(x: Tensor, n: int) -> int:
+    kept = nn.Module()
+    kept.forward = F.__instancecheck__
+    return product([map(kept, [x]), [n // MANY]])
+
+
+def of_a_kept_list(x: Tensor, n: int) -> int:
+    kept = logging.Filterer()
+    kept.filters = [torch.SymInt.__instancecheck__]
+    return n // MANY - product([map(bool, map(kept.filter, [n])), [n // MANY]])
+
+
 SHIFTS: dict[str, Callable[[Tensor, int], int]] = {
     "types as keys": lambda x, n: dict(zip(map(KIND, [n]), [n // MANY], strict=True)).get(int, 0),
     "types as text": lambda x, n: dict.fromkeys(map(str, map(KIND, [n])), n // MANY).get("<class 'int'>", 0),
@@ -165,6 +205,25 @@ SHIFTS: dict[str, Callable[[Tensor, int], int]] = {
     "the replaced type as key": lambda x, n: {type: n // MANY}.get(int.__class__, 0),
     "the replaced range as key": lambda x, n: {range: n // MANY}.get(range(3).__class__, 0),
     "a list of ranges": lambda x, n: {list[range]: n // MANY}.get(list[range(1).__class__], 0),  # type: ignore[valid-type]
+    "the text of an error": of_the_text_of_an_error,
+    "a weak key of torch": of_a_weak_key,
+    "a class with a function": of_a_class_with_a_function,
+    "a function as attribute": of_a_kept_function,
+    "functions in a list": of_a_kept_list,
+    "a method of a symbol": lambda x, n: {int.__add__: n // MANY}.get(inspect.getattr_static(n, "__add__"), 0),
+    "a subclass of a tuple": lambda x, n: (
+        {Named((True,)): 0}.get(tree_map_only(torch.SymInt, bool, Named([n])), n // MANY)
+    ),
+    "deep containers": lambda x, n: (
+        {((((True,),),),): 0}.get(tree_map_only(torch.SymInt, bool, ((((n,),),),)), n // MANY)
+    ),
+    "the twentieth part": lambda x, n: (
+        {(0,) * 19 + (True,): 0}.get(tree_map_only(torch.SymInt, bool, (0,) * 19 + (n,)), n // MANY)
+    ),
+    "items by a key": lambda x, n: next(
+        filter(None, map({"<class 'int'>": n // MANY}.get, map(str, map(operator.attrgetter("__class__"), [n])))), 0
+    ),
+    "a negative zero": lambda x, n: next(map({"-0.0": n // MANY}.get, map(str, [n * -0.0])), 0) or 0,
     "a decorator": of_a_decorator,
     "an attribute": of_a_factory,
     "an operand that is asked": of_a_spy,
@@ -189,7 +248,14 @@ def of_a_name(x: Tensor, n: int, act: Any) -> Tensor:
     return table.get("tanh", found)(x).cumsum(1)
 
 
+def of_a_class_of_its_own(x: Tensor, n: int) -> Tensor:
+    pair = namedtuple("pair", "hidden scale")  # noqa: PYI024 - of the call
+    found = pair(x, 2)
+    return found.hidden.cumsum(1) * found.scale
+
+
 SEEN: dict[str, Program] = {
+    "a class that the call makes": Program(of_a_class_of_its_own),
     "questions about a function": Program(of_a_name, torch.tanh),
     "sums of a list": Program(lambda x, n: functools.reduce(torch.add, [x, x]).cumsum(1)),
     "lengths": Program(lambda x, n: x.cumsum(1) * max(["a", "bb"], key=len).count("b")),

@@ -34,32 +34,25 @@ _IN_C = (
     BuiltinFunctionType, ClassMethodDescriptorType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType,
     operator.attrgetter, operator.itemgetter, operator.methodcaller,
 )  # fmt: skip
-_NEVER_CALL = (isinstance, issubclass, callable, hasattr, getattr, setattr, dict, partial)
-_NEVER_CALLING_METHODS: dict[Any, set[str]] = {
-    dict: {"get", "setdefault", "pop", "update", "__setitem__"}, list: {"append", "insert", "extend"},
-}  # fmt: skip
+_NEVER_CALL = (isinstance, issubclass, callable, hasattr, getattr, dict, partial)
+_NEVER_CALLING_METHODS_OF_DICTIONARIES = ("get", "pop")
 # These answer to a symbol as to a number, and to a meta tensor as to another one.
 _EQUAL_ANSWERS = (
-    operator.add,
-    operator.mul,
-    operator.sub,
-    operator.neg,
-    operator.floordiv,
-    operator.mod,
-    max,
-    min,
-    len,
-)
+    operator.add, operator.mul, operator.sub, operator.neg, operator.floordiv, max, min, len, callable
+)  # fmt: skip
 _USERS_OF_EQUAL_ANSWERS = (reduce, map, sorted, max, min, filter)
+_SORTING = (sorted, max, min)  # by an item of each value
 _MAKE_CODE = (eval, exec, compile, FunctionType, CodeType)
-_WEAK = ("weakref", "_weakrefset")  # modules of classes
+_WEAK = ("weakref", "_weakrefset", "torch.utils.weak", "torch.multiprocessing.reductions")  # modules of classes
+_SYMBOLIC = ("sympy", "mpmath")
 
 
 class _Call(NamedTuple):
     """An instruction that calls, and the number of values on the stack that it takes."""
 
     values: int
-    unpacks: bool  # the arguments are a tuple and perhaps a dictionary
+    unpacks: bool = False  # the arguments are a tuple and perhaps a dictionary
+    stores: bool = False  # no call: the first value becomes an attribute or an item
 
 
 def hidden_call(frame: FrameType) -> str:
@@ -71,6 +64,9 @@ def hidden_call(frame: FrameType) -> str:
     if call is None:
         return ""
     values = values_on_stack(frame, call.values)
+    if call.stores:
+        kept = next((x for x in (values[0], *_unpacked(values[0])) if _answers_unseen(x)), None)
+        return "" if kept is None else f"it keeps the function `{_name(kept)}`, whose results nothing compares"
     if values[0] is EMPTY:
         del values[0]
     called: Any = values[0]
@@ -87,9 +83,14 @@ def hidden_call(frame: FrameType) -> str:
     return f"`{_name(called)}` gets the function `{_name(handed)}`, whose results nothing compares"
 
 
-def is_weak(value: Any) -> bool:
-    """True of a weak reference: a recording keeps temporary objects alive, which an eager call frees."""
-    return type(value).__module__ in _WEAK
+def hidden_object(value: Any) -> str:
+    """Why nothing compares what a model does with an object; empty if its results are compared."""
+    modules = [kind.__module__ for kind in type(value).__mro__]
+    if any(module in _WEAK for module in modules):
+        return "it has a weak reference, and a recording keeps alive what an eager call frees"
+    if str(modules[0]).partition(".")[0] in _SYMBOLIC:
+        return "it has an expression of torch's symbolic sizes"
+    return ""
 
 
 def _unpacked(arguments: Any) -> Iterable[Any]:
@@ -106,6 +107,8 @@ def _answers_unseen(value: Any) -> bool:
         return _answers_unseen(value.__func__)
     if isinstance(value, type):
         return issubclass(value, type)
+    if isinstance(getattr(type(value), "__call__", None), BuiltinFunctionType | partial):  # noqa: B004 - the function
+        return True
     return isinstance(value, _IN_C) and not _is_operator(value)
 
 
@@ -113,9 +116,9 @@ def _never_calls(called: Any) -> bool:
     """True of a function that calls none of its arguments."""
     if any(called is x for x in _NEVER_CALL):
         return True
-    owner: Any = getattr(called, "__objclass__", type(getattr(called, "__self__", None)))
+    owner = getattr(called, "__objclass__", type(getattr(called, "__self__", None)))
     name = str(getattr(called, "__name__", ""))
-    if name in _NEVER_CALLING_METHODS.get(owner, ()):
+    if owner is dict and name in _NEVER_CALLING_METHODS_OF_DICTIONARIES:
         return True
     return getattr(called, "__module__", "") == "inspect" and name.startswith("is")
 
@@ -123,13 +126,10 @@ def _never_calls(called: Any) -> bool:
 def _is_harmless(called: Any, arguments: Iterable[Any]) -> bool:
     """True of `reduce(operator.mul, ...)` and others, which do with numbers and tensors what they do in eager mode."""
     functions = [x for x in arguments if _answers_unseen(x)]
-    return any(called is x for x in _USERS_OF_EQUAL_ANSWERS) and all(map(_has_equal_answers, functions))
-
-
-def _has_equal_answers(function: Any) -> bool:
-    if type(function) is BuiltinFunctionType and type(function.__self__) is dict:
-        return function.__name__ == "get"
-    return type(function) is operator.itemgetter or any(function is x for x in _EQUAL_ANSWERS)
+    if any(called is x for x in _SORTING) and all(type(x) is operator.itemgetter for x in functions):
+        return True
+    equal = all(any(x is y for y in _EQUAL_ANSWERS) for x in functions)
+    return equal and any(called is x for x in _USERS_OF_EQUAL_ANSWERS)
 
 
 def _is_operator(function: Any) -> bool:
@@ -177,7 +177,9 @@ _known: dict[int, tuple[CodeType, dict[int, _Call]]] = {}
 
 def _call(instruction: dis.Instruction) -> _Call | None:
     if instruction.opname == "PRECALL":
-        return _Call(2 + (instruction.arg or 0), unpacks=False)
+        return _Call(2 + (instruction.arg or 0))
     if instruction.opname == "CALL_FUNCTION_EX":
         return _Call(3 + (instruction.arg or 0) % 2, unpacks=True)
+    if instruction.opname in ("STORE_ATTR", "STORE_SUBSCR"):  # on the stack: the value, the object, and the key
+        return _Call(2 + (instruction.opname == "STORE_SUBSCR"), stores=True)
     return None

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import enum
 import math
-from collections import OrderedDict, defaultdict, deque
+import sys
+from array import array
+from collections import deque
 from collections.abc import Callable
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from itertools import islice
+from pathlib import PurePath
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -29,17 +35,21 @@ from orderproof.prover.recording.value_stack import EMPTY
 
 _SYMBOLS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device})
-_SEQUENCES = frozenset({tuple, list, deque, torch.Size})
-_MAPPINGS = frozenset({dict, OrderedDict, defaultdict})
-_SETS = frozenset({set, frozenset})
+_SEQUENCES = (tuple, list, deque)
+_SETS = (set, frozenset)
+_VALUES = (Decimal, Fraction, date, time, timedelta, PurePath, memoryview, bytearray, array)
 _FUNCTIONS = (
     FunctionType, MethodType, BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType
 )  # fmt: skip
 _OURS = ("orderproof.prover", "orderproof.models")  # replacements of builtins are objects of these
-_MAX_PARTS = 16  # of a container that are compared
+_MAX_PARTS = 1000  # of a value that are compared
 _MAX_SHOWN = 3  # of these
-_DEPTH = 3
+_DEPTH = 8
 _CLOSE = 1e-9  # of numbers that sympy and Python compute from sizes
+
+
+def _name(kind: Any) -> str:
+    return str(getattr(kind, "__name__", kind))
 
 
 class Plain(NamedTuple):
@@ -65,31 +75,36 @@ class Symbol(NamedTuple):
 class Container(NamedTuple):
     """A tuple, list, dictionary or another container: its length, if it has one, and its first parts."""
 
-    kind: type
+    kind: Any  # the class, or its name
     parts: tuple[Any, ...]
+
+    @property
+    def has_objects(self) -> bool:
+        """True if some part, at any depth, is an object whose contents are not compared."""
+        return any(isinstance(x, Other | Unseen) or (isinstance(x, Container) and x.has_objects) for x in self.parts)
 
     def __repr__(self) -> str:
         length, *others = self.parts or ("none",)
         shown = ", ".join(map(repr, others[:_MAX_SHOWN]))
-        return f"{self.kind.__name__} of {length}{': ' * bool(others)}{shown}{', ...' * (len(others) > _MAX_SHOWN)}"
+        return f"{_name(self.kind)} of {length}{': ' * bool(others)}{shown}{', ...' * (len(others) > _MAX_SHOWN)}"
 
 
 class Class(NamedTuple):
     """A class."""
 
-    kind: type
+    kind: Any  # the class, or its name
 
     def __repr__(self) -> str:
-        return f"the class {self.kind.__name__}"
+        return f"the class {_name(self.kind)}"
 
 
 class Other(NamedTuple):
-    """An object of a class; its contents are not compared. Functions are of one class."""
+    """An object of a class; its contents are not compared."""
 
-    kind: type
+    kind: Any  # the class, or its name
 
     def __repr__(self) -> str:
-        return self.kind.__name__
+        return _name(self.kind)
 
 
 class Unseen(NamedTuple):
@@ -100,11 +115,17 @@ _UNSEEN_RESULT = Unseen()
 Result = Plain | Symbol | Container | Class | Other | Unseen
 
 
-def described(value: Any, depth: int = 0) -> Result:
+def described(value: Any) -> Result:
     """A value as it is compared. No code of a model runs here."""
+    return _described(value, 0, [_MAX_PARTS])
+
+
+def _described(value: Any, depth: int, left: list[int]) -> Result:
     kind = type(value)
     if kind in _PLAIN:
-        return Plain(kind, value if value == value else "nan")
+        if kind is float and (value != value or value == 0):
+            return Plain(kind, str(value))  # not a number, and zeros by their sign
+        return Plain(kind, value)
     if (number := _SYMBOLS.get(kind)) is not None:
         return Symbol(number, value.node._expr)
     if value is EMPTY:
@@ -112,38 +133,65 @@ def described(value: Any, depth: int = 0) -> Result:
     if str(kind.__module__).startswith(_OURS):
         return Other(kind) if depth else _UNSEEN_RESULT
     if issubclass(kind, type):
-        return Class(value)
+        return Class(_known_class(value))
     if issubclass(kind, _FUNCTIONS):
-        return Other(FunctionType) if depth or not _is_of_ours(value) else _UNSEEN_RESULT
-    if depth < _DEPTH and (parts := _parts(kind, value)) is not None:
-        return Container(kind, tuple(described(x, depth + 1) for x in parts))
+        replaced = type(getattr(value, "__self__", None)).__module__.startswith(_OURS)
+        return _UNSEEN_RESULT if replaced and not depth else Plain(FunctionType, value.__qualname__)
+    if depth < _DEPTH and left[0] > 0 and (parts := _parts(kind, value)) is not None:
+        left[0] -= len(parts)
+        if issubclass(kind, _SETS):
+            found = [_described(x, depth + 1, left) for x in parts]
+            return Container(kind, (Plain(int, len(value)), *sorted(map(repr, found))))
+        return Container(_known_class(kind), tuple(_described(x, depth + 1, left) for x in parts))
     if kind.__module__ == "numpy" and issubclass(kind, np.generic):
         return Plain(kind, str(value))
     if issubclass(kind, enum.Enum) or "__members__" in vars(kind):  # an enumeration of Python, or of torch
         return Plain(kind, value.name)
-    return Other(kind)
+    return Other(_known_class(kind))
 
 
 def _parts(kind: type, value: Any) -> list[Any] | None:
-    """The compared parts of a container: its length and its first parts; of a set its texts and classes."""
-    if kind in _SEQUENCES:
-        return [len(value), *islice(value, _MAX_PARTS)]
-    if kind in _MAPPINGS:
-        return [len(value), *islice(value.items(), _MAX_PARTS)]
-    if kind in _SETS:
-        return [len(value), *sorted(str(x) for x in value if type(x) is str or isinstance(x, type))[:_MAX_PARTS]]
+    """The compared parts of a container: its length and its first parts. A subclass is compared as its base is."""
+    if issubclass(kind, _SEQUENCES):
+        return [len(value), *islice(value, _MAX_PARTS)] if _iterates_as_its_base(kind) else None
+    if issubclass(kind, dict):
+        return [len(value), *islice(dict.items(value), _MAX_PARTS)]
+    if issubclass(kind, _SETS):
+        return list(islice(value, _MAX_PARTS)) if _iterates_as_its_base(kind) else None
+    if issubclass(kind, str | int | float | complex | bytes):
+        base = next(one for one in (str, int, float, complex, bytes) if issubclass(kind, one))
+        return [base.__repr__(value)]
+    if issubclass(kind, BaseException):
+        return [len(value.args), *value.args]
     if kind is partial:
         return [value.func, *value.args, *value.keywords.items()]
+    if kind in _VALUES:
+        return [value.tobytes() if kind in (memoryview, array) else repr(value)]
+    if kind in (range, slice):
+        return [value.start, value.stop, value.step]
     return list(value.__args__) if kind is GenericAlias else None
 
 
-def _is_of_ours(function: Any) -> bool:
-    function = getattr(function, "__func__", function)
-    return isinstance(function, FunctionType) and str(function.__globals__.get("__name__")).startswith(_OURS)
+def _iterates_as_its_base(kind: type) -> bool:
+    """True if iterating over an object runs no code of a model."""
+    return not isinstance(getattr(kind, "__iter__", None), FunctionType) and not isinstance(
+        getattr(kind, "__len__", None), FunctionType
+    )
 
 
-def is_same(recorded: Result, eager: Result, value_of: Callable[[Any], Any]) -> bool:
-    """True if a result of a recording is that of an eager call, where symbols have the values of `value_of`."""
+def _known_class(kind: type) -> Any:
+    """The class, or its name if a call made it: each call makes another one."""
+    module = vars(sys.modules.get(kind.__module__, sys))
+    name = kind.__qualname__
+    return kind if kind.__module__ == "builtins" or module.get(name) is kind else f"{kind.__module__}.{name}"
+
+
+def is_same(recorded: Result, eager: Result, value_of: Callable[[Any], Any], *, rolled: bool = False) -> bool:
+    """True if a result of a recording is that of an eager call, where symbols have the values of `value_of`.
+
+    ``rolled``: a recording with a loop of open length, of which it has two iterations. Containers of objects, such as a
+    list to which each iteration appends a tensor, are then compared by their class only.
+    """
     if recorded is eager or isinstance(recorded, Unseen):
         return True
     if isinstance(recorded, Symbol):
@@ -153,12 +201,16 @@ def is_same(recorded: Result, eager: Result, value_of: Callable[[Any], Any]) -> 
         if value is None:
             return True
         if recorded.kind is float and isinstance(eager, Plain) and eager.kind is float:
-            return math.isclose(value, float(eager.value), rel_tol=_CLOSE)
+            real = float(eager.value)
+            signs = value != 0 or real != 0 or math.copysign(1, real) == math.copysign(1, value)
+            return signs and math.isclose(value, real, rel_tol=_CLOSE)
         return Plain(recorded.kind, recorded.kind(value)) == eager
     if isinstance(recorded, Container) and isinstance(eager, Container):
+        if rolled and recorded.kind == eager.kind and recorded.has_objects:
+            return True
         return (
-            recorded.kind is eager.kind
+            recorded.kind == eager.kind
             and len(recorded.parts) == len(eager.parts)
-            and all(is_same(x, y, value_of) for x, y in zip(recorded.parts, eager.parts, strict=True))
+            and all(is_same(x, y, value_of, rolled=rolled) for x, y in zip(recorded.parts, eager.parts, strict=True))
         )
     return recorded == eager

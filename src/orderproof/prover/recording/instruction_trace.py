@@ -25,7 +25,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from orderproof.prover.recording.hidden_calls import hidden_call, is_weak
+from orderproof.prover.recording.hidden_calls import hidden_call, hidden_object
 from orderproof.prover.recording.instruction_results import Plain, Result, described, is_same
 from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
 from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
@@ -121,10 +121,7 @@ class InstructionTrace:
         return self._step
 
     def _note_hidden_call(self, frame: FrameType, value: Any) -> None:
-        found = hidden_call(frame)
-        if is_weak(value):
-            found = "it has a weak reference, and a recording keeps alive what an eager call frees"
-        if found:
+        if found := hidden_call(frame) or hidden_object(value):
             self._notes_hidden_calls = False
             self.hidden_call = f"{found}, at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
@@ -152,13 +149,14 @@ class InstructionTrace:
 
         """
         executed = [event for event in eager.events if isinstance(event, Event)]
+        rolled = any(isinstance(event, Iteration) for event in self.events)
         for mine, theirs in zip_longest(self._at(value_of), executed):
             if mine is None or theirs is None:
                 return f"only one of them executes {_line(theirs or mine[0])}"
             event, value = mine
             if (event.code is not theirs.code and event.code != theirs.code) or event.offset != theirs.offset:
                 return f"it executes {_line(theirs)} where the recording executes {_line(event)}"
-            if not is_same(event.result, theirs.result, value):
+            if not is_same(event.result, theirs.result, value, rolled=rolled):
                 return f"at {_line(theirs)} it computes {theirs.result} where the recording has {event.result}"
         return ""
 
