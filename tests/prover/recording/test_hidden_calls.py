@@ -5,6 +5,7 @@ Each model is causal for fewer than 400 tokens, which are more than those that a
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import itertools
@@ -26,6 +27,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.weak import WeakIdKeyDictionary
 
 from orderproof import prove
+from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.value_stack import is_readable
 
 F = torch.FloatTensor
@@ -254,7 +256,26 @@ def of_a_class_of_its_own(x: Tensor, n: int) -> Tensor:
     return found.hidden.cumsum(1) * found.scale
 
 
+class Kind(enum.Enum):
+    FIRST = 1
+
+    @property
+    def name(self) -> str:
+        raise AttributeError
+
+
+class Length(list):
+    def __len__(self) -> int:
+        raise AttributeError
+
+
+def of_objects_that_refuse(x: Tensor, n: int) -> Tensor:
+    calls = MethodType(nn.Identity(), x)
+    return calls().cumsum(1) if Kind.FIRST is not None and isinstance(Length(), list) else x
+
+
 SEEN: dict[str, Program] = {
+    "objects that raise when they are asked": Program(of_objects_that_refuse),
     "a class that the call makes": Program(of_a_class_of_its_own),
     "questions about a function": Program(of_a_name, torch.tanh),
     "sums of a list": Program(lambda x, n: functools.reduce(torch.add, [x, x]).cumsum(1)),
@@ -314,3 +335,18 @@ def test_the_reason_names_both_functions_and_the_line() -> None:
     assert finding.theorem is not None
     assert "`map` gets the function `isinstance`" in finding.theorem.reason
     assert "test_hidden_calls.py:" in finding.theorem.reason
+
+
+def appended(value: object) -> list[object]:
+    kept: list[object] = []
+    kept.append(value)
+    return kept
+
+
+def test_a_trace_asks_no_object_for_its_class() -> None:
+    seen: deque[Any] = deque()
+    trace = InstructionTrace(notes_hidden_calls=True)
+    with trace.tracing():
+        appended(Spy(seen))
+    assert trace.events
+    assert not seen

@@ -94,22 +94,26 @@ def hidden_object(value: Any) -> str:
 
 
 def _unpacked(arguments: Any) -> Iterable[Any]:
-    if isinstance(arguments, dict):
+    if type(arguments) is dict:
         return arguments.values()
-    return arguments if isinstance(arguments, tuple | list) else ()  # an iterator must not be advanced
+    return arguments if type(arguments) in (tuple, list) else ()  # an iterator must not be advanced
 
 
 def _answers_unseen(value: Any) -> bool:
-    """True of a function in C that may answer otherwise in a recording; `type` is one."""
-    if type(value) is partial:
+    """True of a function in C that may answer otherwise in a recording; `type` is one.
+
+    No code of a model runs here: `isinstance` would ask an object for its class.
+    """
+    kind = type(value)
+    if kind is partial:
         return any(map(_answers_unseen, (value.func, *value.args, *value.keywords.values())))
-    if type(value) is MethodType:
+    if kind is MethodType:
         return _answers_unseen(value.__func__)
-    if isinstance(value, type):
+    if issubclass(kind, type):
         return issubclass(value, type)
-    if isinstance(getattr(type(value), "__call__", None), BuiltinFunctionType | partial):  # noqa: B004 - the function
+    if type(getattr(kind, "__call__", None)) in (BuiltinFunctionType, partial):  # noqa: B004 - the function
         return True
-    return isinstance(value, _IN_C) and not _is_operator(value)
+    return issubclass(kind, _IN_C) and not _is_operator(value)
 
 
 def _never_calls(called: Any) -> bool:

@@ -37,7 +37,7 @@ _SYMBOLS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device})
 _SEQUENCES = (tuple, list, deque)
 _SETS = (set, frozenset)
-_VALUES = (Decimal, Fraction, date, time, timedelta, PurePath, memoryview, bytearray, array)
+_VALUES = (Decimal, Fraction, date, time, timedelta, PurePath, bytearray, array)
 _FUNCTIONS = (
     FunctionType, MethodType, BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType
 )  # fmt: skip
@@ -136,47 +136,53 @@ def _described(value: Any, depth: int, left: list[int]) -> Result:
         return Class(_known_class(value))
     if issubclass(kind, _FUNCTIONS):
         replaced = type(getattr(value, "__self__", None)).__module__.startswith(_OURS)
-        return _UNSEEN_RESULT if replaced and not depth else Plain(FunctionType, value.__qualname__)
+        return _UNSEEN_RESULT if replaced and not depth else Plain(FunctionType, _function_name(value))
     if depth < _DEPTH and left[0] > 0 and (parts := _parts(kind, value)) is not None:
         left[0] -= len(parts)
-        if issubclass(kind, _SETS):
-            found = [_described(x, depth + 1, left) for x in parts]
-            return Container(kind, (Plain(int, len(value)), *sorted(map(repr, found))))
-        return Container(_known_class(kind), tuple(_described(x, depth + 1, left) for x in parts))
+        found = [_described(x, depth + 1, left) for x in parts]
+        if issubclass(kind, _SETS):  # after the length, in an order that does not depend on hashes
+            found[1:] = sorted(found[1:], key=repr)
+        return Container(_known_class(kind), tuple(found))
+    return _without_contents(kind, value)
+
+
+def _without_contents(kind: type, value: Any) -> Result:
+    """A member of an enumeration, a number of numpy, or an object of which only the class is compared."""
     if kind.__module__ == "numpy" and issubclass(kind, np.generic):
         return Plain(kind, str(value))
-    if issubclass(kind, enum.Enum) or "__members__" in vars(kind):  # an enumeration of Python, or of torch
+    if issubclass(kind, enum.Enum):
+        return Plain(kind, value._name_)
+    if kind.__module__.partition(".")[0] == "torch" and "__members__" in vars(kind):  # an enumeration in C++
         return Plain(kind, value.name)
     return Other(_known_class(kind))
 
 
 def _parts(kind: type, value: Any) -> list[Any] | None:
     """The compared parts of a container: its length and its first parts. A subclass is compared as its base is."""
-    if issubclass(kind, _SEQUENCES):
-        return [len(value), *islice(value, _MAX_PARTS)] if _iterates_as_its_base(kind) else None
-    if issubclass(kind, dict):
-        return [len(value), *islice(dict.items(value), _MAX_PARTS)]
-    if issubclass(kind, _SETS):
-        return list(islice(value, _MAX_PARTS)) if _iterates_as_its_base(kind) else None
+    # Methods of the base class: those of a subclass may be code of a model.
+    base: Any = next((one for one in (*_SEQUENCES, *_SETS, dict) if issubclass(kind, one)), None)
+    if base is not None:
+        parts = list(islice(base.items(value) if base is dict else base.__iter__(value), _MAX_PARTS))
+        return [base.__len__(value), *parts]
     if issubclass(kind, str | int | float | complex | bytes):
         base = next(one for one in (str, int, float, complex, bytes) if issubclass(kind, one))
         return [base.__repr__(value)]
     if issubclass(kind, BaseException):
-        return [len(value.args), *value.args]
+        arguments = vars(BaseException)["args"].__get__(value)
+        return [len(arguments), *arguments]
     if kind is partial:
         return [value.func, *value.args, *value.keywords.items()]
     if kind in _VALUES:
-        return [value.tobytes() if kind in (memoryview, array) else repr(value)]
+        return [value.tobytes() if kind is array else repr(value)]
     if kind in (range, slice):
         return [value.start, value.stop, value.step]
     return list(value.__args__) if kind is GenericAlias else None
 
 
-def _iterates_as_its_base(kind: type) -> bool:
-    """True if iterating over an object runs no code of a model."""
-    return not isinstance(getattr(kind, "__iter__", None), FunctionType) and not isinstance(
-        getattr(kind, "__len__", None), FunctionType
-    )
+def _function_name(function: Any) -> str:
+    """The name of a function; of a method that calls an object, that of the object's class."""
+    function = function.__func__ if type(function) is MethodType else function
+    return str(function.__qualname__ if issubclass(type(function), _FUNCTIONS) else type(function).__qualname__)
 
 
 def _known_class(kind: type) -> Any:
