@@ -95,7 +95,8 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
         return
     text_column = TextColumn("{task.description}", markup=False)  # a path may have brackets
     columns = (SpinnerColumn(), text_column, BarColumn(bar_width=24), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+    # The file by itself: while a model runs, `sys.stderr` is a stream that writes to this display.
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as display:
         task = display.add_task("loading", total=None)
 
         def update(text: str, done: int, total: int) -> None:
