@@ -23,7 +23,7 @@ from orderproof.auditing.lengths import merge_lengths, onset, run_at_lengths
 from orderproof.errors import failure_reason
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import skipped_thresholds
-from orderproof.prover.execution import relative_difference
+from orderproof.prover.execution import differing_parts, relative_difference
 from orderproof.records.audit import (
     Deviation,
     Expectation,
@@ -195,7 +195,7 @@ def _control_difference(law: MeasuredLaw, calls: CachedCalls) -> tuple[float | N
 def _witness(result: ComparisonResult, calls: CachedCalls) -> Witness:
     """The element at which the outputs of a comparison differ most."""
     assert result.outputs is not None
-    expected, actual = result.outputs
+    expected, actual = differing_parts(*result.outputs)
     place = int((expected.double() - actual.double()).abs().argmax())
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), expected.shape))
     seen = None if result.comparison.expects_difference else first_difference(result.comparison, calls, result.length)

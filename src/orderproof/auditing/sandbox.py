@@ -233,7 +233,7 @@ def _weight_sums(module: nn.Module) -> dict[str, Tensor]:
 def _sum_of_absolute_values(x: Tensor) -> Tensor:
     """In float64, without a float64 copy of the whole tensor."""
     parts = x.flatten().chunk(x.numel() // CHECKSUM_PART + 1)
-    return torch.stack([part.double().abs().sum() for part in parts]).sum()
+    return torch.stack([part.abs().double().sum() for part in parts]).sum()
 
 
 def _with_changed_weights(finding: Finding, changed: Sequence[str], subject: Subject) -> Finding:

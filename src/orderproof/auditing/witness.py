@@ -367,7 +367,7 @@ class WitnessSearch:
                     inputs.append(changed)
                 after = self.runs.outputs(tuple(inputs))[self.output]
                 indices = [dim.prefix_length + i for i in range(length) if i != token]
-                index = before.new_tensor(indices).long()
+                index = torch.tensor(indices, device=before.device)
                 if (
                     relative_difference(before.index_select(dim.dim, index), after.index_select(dim.dim, index))
                     > TOKEN_MIXING

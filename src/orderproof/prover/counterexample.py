@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from orderproof.prover.execution import relative_difference
+from orderproof.prover.execution import differing_parts, relative_difference
 from orderproof.prover.tolerances import (
     FLOAT32_DIFFERENCE,
     FLOAT32_SUSPICION,
@@ -116,7 +116,7 @@ def _in_float64(
 def _counterexample(
     change: Any, length: int, pair: OutputPair, size: float, float64: float | None, executor: Executor, noise: float
 ) -> Counterexample:
-    expected, found = pair
+    expected, found = differing_parts(*pair)
     flat = int(torch.argmax((expected - found).abs().flatten()))
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), expected.shape))
     values = float(expected[index]), float(found[index])

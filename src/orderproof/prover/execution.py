@@ -88,8 +88,8 @@ def _last_uses(captured: CapturedGraph) -> dict[Node, list[Node]]:
 
 
 def _to_float64(value: Any, *, float64: bool) -> Any:
-    if float64 and isinstance(value, Tensor) and value.is_floating_point():
-        return value.double()
+    if float64 and isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()):
+        return widened(value)
     return value
 
 
@@ -113,6 +113,20 @@ def _float64_dtype(x: Any) -> Any:
     return torch.float64 if isinstance(x, torch.dtype) and x.is_floating_point else x
 
 
+def widened(x: Tensor) -> Tensor:
+    """The tensor in float64, or in complex128."""
+    return x.to(torch.complex128) if x.is_complex() else x.double()
+
+
+def differing_parts(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Two tensors; of complex ones, the parts (real or imaginary) that differ most."""
+    if not (first.is_complex() or second.is_complex()):
+        return first, second
+    pairs = [[part(widened(x)) for x in (first, second)] for part in (torch.real, torch.imag)]
+    a, b = max(pairs, key=lambda pair: float((pair[0] - pair[1]).abs().nan_to_num().max()))
+    return a, b
+
+
 def relative_difference(first: Tensor, second: Tensor) -> float:
     """The largest difference of two tensors, relative to their largest finite value.
 
@@ -120,11 +134,12 @@ def relative_difference(first: Tensor, second: Tensor) -> float:
     """
     if first.numel() == 0:
         return 0.0
-    a, b = first.double(), second.double()
+    a, b = widened(first), widened(second)
     same = (a == b) | (a.isnan() & b.isnan())
     if bool(same.all()):
         return 0.0
-    gap = torch.where(same, torch.zeros_like(a), (a - b).abs())
+    gap = (a - b).abs()
+    gap = torch.where(same, torch.zeros_like(gap), gap)
     if not bool(gap.isfinite().all()):
         return float("inf")
     finite = torch.cat([a[a.isfinite()].reshape(-1), b[b.isfinite()].reshape(-1)])
