@@ -112,6 +112,9 @@ def from_module(
         token_axis = default_axis if token_axis is None else token_axis
     else:
         module, examples = _as_positional(module, inputs, name)
+    if examples and not examples[0].numel():
+        shape = tuple(examples[0].shape)
+        raise SubjectError(f"{name}: the first input is empty, of shape {shape}; give one with rows and tokens")
     if is_image(examples) and token_axis is None:
         refuse_layout(name, replace(layout, token_axis=None), "an image, whose patches are its tokens")
         return _with_assumptions(image_subject(module.eval(), examples[0], name), assume or {})

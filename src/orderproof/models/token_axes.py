@@ -30,6 +30,8 @@ def resolve_token_axes(
     if isinstance(token_axis, Sequence):
         if len(token_axis) != len(examples):
             raise UsageError(f"{name}: token_axis has {len(token_axis)} entries for {len(examples)} inputs")
+        if all(axis is None for axis in token_axis):
+            raise UsageError(f"{name}: token_axis names no axis; expected one for at least one input")
         return tuple(_normalized_axis(axis, tensor, name) for axis, tensor in zip(token_axis, examples, strict=True))
     first = next((i for i, tensor in enumerate(examples) if _default_token_axis(tensor, token_axis) is not None), None)
     if first is None:
