@@ -208,7 +208,7 @@ def _key(inputs: tuple[Tensor, ...], executor: Executor) -> Hashable:
 
 def _bytes(x: Tensor) -> bytes:
     """The numbers in a tensor."""
-    return x.detach().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes()
+    return x.detach().clone().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes()
 
 
 def _uncopied_attribute(subject: Subject) -> str:

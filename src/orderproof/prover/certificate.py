@@ -204,7 +204,7 @@ def _stored_values(
         allowed = step["operator"] == "buffer" or weights == "these"
         value = captured.values.get(name)
         if name in analysis.used_names and allowed and value is not None and not value.is_meta:
-            array = (value.float() if value.dtype is torch.bfloat16 else value).detach().numpy()
+            array = (value.float() if value.dtype is torch.bfloat16 else value).detach().clone().numpy()
             stored[name] = {**_array(array), "dtype": str(value.dtype).removeprefix("torch.")}
     return stored
 

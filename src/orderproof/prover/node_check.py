@@ -66,7 +66,7 @@ def check_nodes(
 
 
 def _array(value: Tensor) -> NDArray[Any]:
-    return value.detach().numpy() if value.dtype is not torch.bfloat16 else value.float().numpy()
+    return value.detach().clone().numpy() if value.dtype is not torch.bfloat16 else value.float().numpy()
 
 
 def _violations(

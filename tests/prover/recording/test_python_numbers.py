@@ -157,7 +157,7 @@ def check(is_special: Callable[[Tensor], bool]) -> None:
         assert theorem.greatest_length is not None
         assert theorem.greatest_length < 64
     else:
-        assert finding.verdict == "refuted"
+        assert finding.verdict != "proved"
 
 
 @pytest.mark.parametrize("name", OF_SIZES)

@@ -277,4 +277,4 @@ class CachedCalls:
 
 def _raw_bytes(x: Tensor) -> bytes:
     """The bytes of a tensor; numpy has no bfloat16."""
-    return bytes(x.contiguous().view(torch.uint8).numpy().tobytes())
+    return bytes(x.clone().contiguous().view(torch.uint8).numpy().tobytes())

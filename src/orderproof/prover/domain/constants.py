@@ -187,7 +187,7 @@ class Constants:
             value = None if self.is_opaque(node) else self._evaluate(node)
             if isinstance(value, Tensor):
                 value = value.float() if value.dtype is torch.bfloat16 else value
-                value = value.detach().resolve_conj().resolve_neg().numpy()
+                value = value.detach().clone().resolve_conj().resolve_neg().numpy()
             else:
                 value = None
             self._array_cache[node] = value
@@ -201,7 +201,7 @@ class Constants:
         value = self._evaluate(node) if node in self.nodes else None
         if not isinstance(value, Tensor) or value.is_complex() or value.is_meta:
             return None
-        return value.detach().double().cpu().numpy()
+        return value.detach().clone().double().cpu().numpy()
 
     def is_multiplicative_mask(self, node: Node) -> bool:
         """True if a constant factor is a mask, not a table.

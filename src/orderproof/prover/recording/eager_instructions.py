@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
 from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.recording.eager_view import EagerReads
@@ -18,7 +19,7 @@ def trace_eager_call(module: nn.Module, inputs: tuple[Tensor, ...]) -> Instructi
     """The instructions of one call, under as many modes of torch as a recording. Raises what the call raises."""
     trace, operators = InstructionTrace(), _OperatorsUntraced()  # type: ignore[no-untyped-call]
     with (
-        torch.no_grad(), without_value_checks(), without_compilation(),
+        torch.no_grad(), without_value_checks(), without_compilation(), without_compiled_kernels(),
         torch._C._AutoDispatchBelowAutograd(), operators, EagerReads(), trace.tracing(),
     ):  # fmt: skip
         module(*(x.clone() for x in inputs))

@@ -20,33 +20,42 @@ from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.recording.eager_check import prepared_call
 from orderproof.prover.recording.eager_view import EagerReads
+from orderproof.prover.recording.instruction_trace import InstructionTrace, untraced
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.reachable_state import ReachableState
 from orderproof.prover.recording.recorded_graph import is_of_torch, tensors_in
 
-_DIFFERENT = "the recording is not the program that runs: an eager call "
+_NOT_THE_PROGRAM = "the recording is not the program that runs: "
+_DIFFERENT = f"{_NOT_THE_PROGRAM}an eager call "
+
+
+class OtherInstructions(CaptureError):
+    """An eager call runs the recorded operators, and executes other instructions of the model."""
 
 
 def compare_programs(
-    module: nn.Module, inputs: tuple[Tensor, ...], recorded: Program, written: list[Tensor], reached: ReachableState
-) -> list[str]:
-    """Run the call in eager mode and compare its operators, their arguments and its results with a recording.
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: Program, instructions: InstructionTrace,
+    written: list[Tensor], reached: ReachableState,
+) -> tuple[list[str], str]:  # fmt: skip
+    """Run the call in eager mode and compare it with a recording: operators, arguments, results and instructions.
 
     Args:
         module: The module that was recorded.
         inputs: The inputs of the call.
         recorded: The program of the recording.
+        instructions: The instructions of the model that the recording executed.
         written: The tensors of the module that the call writes to; they get their values back.
         reached: The state of the module.
 
     Returns:
-        The state that the call changes besides tensors.
+        The state that the call changes besides tensors, and a line of the model at which it has another result.
 
     Raises:
         CaptureError: They differ, or a custom operator writes to an operand against its schema.
+        OtherInstructions: Only the instructions differ.
 
     """
-    program = Program(recorded.name_of)
+    program, trace = Program(recorded.name_of), InstructionTrace()
     with (
         prepared_call(module, inputs, written, reached) as (copies, changes),
         without_compilation(),
@@ -55,7 +64,7 @@ def compare_programs(
         for place, tensor in enumerate(copies):
             program.name(tensor, "input", place)
         mode = _Follow(program)
-        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads():
+        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads(), trace.tracing():
             try:
                 output = module(*copies)
             except Exception as error:
@@ -65,7 +74,9 @@ def compare_programs(
         program.end(leaves_by_name(output))
     if difference := recorded.difference(program):
         raise CaptureError(f"{_DIFFERENT}{difference}")
-    return changes.names
+    if difference := instructions.other_instruction(trace):
+        raise OtherInstructions(f"{_NOT_THE_PROGRAM}{difference}")
+    return changes.names, instructions.other_result(trace)
 
 
 class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -77,7 +88,8 @@ class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.refusal = ""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.program.follow(self._run, func, args, kwargs or {})
+        with untraced():
+            return self.program.follow(self._run, func, args, kwargs or {})
 
     def _run(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_of_torch(func):
@@ -92,4 +104,5 @@ class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _same_values(first: Tensor, second: Tensor) -> bool:
-    return torch.equal(first.contiguous().view(torch.uint8), second.contiguous().view(torch.uint8))
+    pair = [x.contiguous().reshape(-1).view(torch.uint8) for x in (first, second)]
+    return torch.equal(*pair)

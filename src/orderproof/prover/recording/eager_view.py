@@ -80,9 +80,8 @@ class EagerView(TorchFunctionMode):
     def _read(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with torch._C.DisableTorchFunction():
             tensor = args[0]
-            if not tensor.is_meta and self.recorded.alias(tensor).values is not None:
-                with _disable_current_modes():
-                    return func(*args, **kwargs)
+            if not tensor.is_meta and name not in _WITH_CONSTANTS:
+                return self._read_memory(func, args, kwargs)
             if name not in _WITH_CONSTANTS or not is_constant(self.recorded, tensor):
                 self.recorded.refuse(f"control flow depends on data (`{name}` of a tensor)")
             self.recorded.constants_read = True
@@ -97,6 +96,15 @@ class EagerView(TorchFunctionMode):
                 alias.storage.shared = True
                 result.setflags(write=False)
             return result
+
+    def _read_memory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Give the memory of a tensor that the call did not create, if it is a constant without writes."""
+        alias = self.recorded.alias(args[0])
+        if alias.values is None or alias.storage.version:
+            self.recorded.refuse(f"control flow depends on data (`{func.__name__}` of a tensor)")
+        alias.storage.shared = True
+        with _disable_current_modes():
+            return func(*args, **kwargs)
 
 
 class EagerReads(TorchFunctionMode):

@@ -160,6 +160,25 @@ class InstructionTrace:
                 return f"at {_line(theirs)} it computes {theirs.result} where the recording has {event.result}"
         return ""
 
+    def other_instruction(self, eager: InstructionTrace) -> str:
+        """The first other instruction of an eager call of the same sizes, whatever the results; empty if none is."""
+        pairs = zip_longest(*([e for e in each.events if isinstance(e, Event)] for each in (self, eager)))
+        for event, theirs in pairs:
+            if event is None or theirs is None:
+                return f"only one of them executes {_line(theirs or event)}"
+            if (event.code is not theirs.code and event.code != theirs.code) or event.offset != theirs.offset:
+                return f"it executes {_line(theirs)} where the recording executes {_line(event)}"
+        return ""
+
+    def other_result(self, eager: InstructionTrace) -> str:
+        """The line of the first other result in an eager call of the same sizes and instructions; empty if none is."""
+        for event, theirs in zip(self.events, eager.events, strict=True):
+            assert isinstance(event, Event)
+            assert isinstance(theirs, Event)
+            if event is not theirs and not is_same(event.result, theirs.result, lambda number: number):
+                return _line(theirs)
+        return ""
+
     def _at(self, value_of: ValueOf) -> Iterator[tuple[Event, Callable[[Any], Any]]]:
         """The events of a call, in which each iteration of a loop of open length is executed; and values in each."""
         indices: dict[Any, int] = {}

@@ -125,5 +125,5 @@ def _place(x: Tensor) -> tuple[Any, ...]:
 def _values(x: Tensor) -> Origin:
     if x.is_meta or x.layout is not torch.strided or x.is_quantized:
         return "without values", tuple(x.shape), str(x.dtype)
-    data = x.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8).numpy()
+    data = x.detach().clone().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8).numpy()
     return "values", tuple(x.shape), str(x.dtype), hashlib.sha1(data.tobytes(), usedforsecurity=False).hexdigest()

@@ -44,6 +44,7 @@ from torch import Tensor, nn
 
 from orderproof.library_messages import suppress_warnings
 from orderproof.prover.recording.compared_state import SCALARS, State
+from orderproof.prover.recording.memory import Range, memory_of_array, overlaps_any, storage_of
 from orderproof.prover.recording.model_code import (
     belongs_to,
     global_names,
@@ -68,6 +69,7 @@ from orderproof.prover.recording.source import is_model_code
 
 MAX_OBJECTS = 20_000
 _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and restores them itself
+_CACHED_FOR_GOOD = ("torch", "transformers", *sys.stdlib_module_names)  # what is installed, and the like
 _LEAVES = (*SCALARS, type(None), torch.dtype, torch.device, torch.Size)
 _TABLES = (list, dict, set, deque)
 _CODE = (type, FunctionType, BuiltinFunctionType)
@@ -97,6 +99,8 @@ class ReachableState:
     complete: bool  # False: the walk ended at `MAX_OBJECTS`
     shared_memory: list[str]  # objects besides tensors that read the memory of a parameter
     functions_of_c: list[str]  # whose answers no profile function sees
+    arrays: list[tuple[str, Range]]  # the memory of objects besides tensors
+    trained: list[Tensor]  # parameters, also those that no module holds
 
 
 @contextmanager
@@ -156,7 +160,8 @@ class _Walk:
     def __init__(self, parameters: list[Tensor]) -> None:
         self.parameters = parameters
         self.states: list[State] = []
-        self.shared_memory: list[str] = []
+        self.arrays: list[tuple[str, Range]] = []
+        self.trained: list[Tensor] = []
         self.functions_of_c: list[str] = []
         self.shown: dict[int, Any] = {}
         self.seen: dict[int, Any] = {}  # keeps each object alive, so that no id is used twice
@@ -178,7 +183,11 @@ class _Walk:
         """Visit what is queued, and what that leads to."""
         while self.queue and len(self.seen) < MAX_OBJECTS:
             self.visit(*self.queue.popleft())
-        return ReachableState(list(self.states), not self.queue, list(self.shared_memory), list(self.functions_of_c))
+        trained = [memory for x in (*self.parameters, *self.trained) if (memory := storage_of(x)) is not None]
+        shared = [path for path, memory in self.arrays if overlaps_any(memory, trained)]
+        return ReachableState(
+            list(self.states), not self.queue, shared, list(self.functions_of_c), list(self.arrays), list(self.trained)
+        )
 
     def add(self, path: str, read: Callable[[], Any], restore: Callable[[Any], None] | None = None) -> None:
         self.states.append(State(path, read, restore, read()))
@@ -196,6 +205,8 @@ class _Walk:
             return
         self.seen[id(value)] = value
         if isinstance(value, Tensor):
+            if isinstance(value, nn.Parameter) or value.requires_grad:
+                self.trained.append(value)
             self._mapping(path, value.__dict__)
         elif isinstance(value, ModuleType):
             self._module(path, value)
@@ -237,16 +248,8 @@ class _Walk:
         if memory.nbytes:
             with suppress_warnings():  # that the buffer is not writable: only its address is read
                 start = torch.frombuffer(memory, dtype=torch.uint8).data_ptr()
-            self._compare_memory(path, start, memory.nbytes)
+            self.arrays.append((path, (start, start + memory.nbytes)))
         self.add(path, memory.tobytes)
-
-    def _compare_memory(self, path: str, start: int, size: int) -> None:
-        """Note an object that shares the memory of a parameter."""
-        for x in self.parameters:
-            first = x.data_ptr()
-            if first < start + size and start < first + x.untyped_storage().nbytes() and first:
-                self.shared_memory.append(path)
-                return
 
     def _mapping(self, path: str, value: dict[Any, Any], *, hidden: tuple[str, ...] = (), owner: Any = None) -> None:
         """The items of a mapping; with an ``owner``, they are its attributes, and its class belongs to them."""
@@ -254,7 +257,7 @@ class _Walk:
         def read() -> dict[Any, Any]:
             if owner is None and not dict.__len__(value):
                 return {}
-            found = dict(dict.items(value))
+            found = dict.copy(value)  # which asks no key for its hash: a symbol that a recording left has none
             for key in hidden:
                 found.pop(key, None)
             if owner is not None:
@@ -265,8 +268,11 @@ class _Walk:
             if owner is not None and type(owner) is not old["__class__"]:
                 owner.__class__ = old["__class__"]
             old = {key: x for key, x in old.items() if owner is None or key != "__class__"}
-            for key in [key for key in value if key not in hidden and key not in old]:
-                del value[key]
+            try:
+                for key in [key for key in value if key not in hidden and key not in old]:
+                    del value[key]
+            except TypeError:  # a symbol
+                value.clear()
             value.update(old)
 
         self.add(path, read, restore)
@@ -278,6 +284,8 @@ class _Walk:
         if isinstance(names, dict):
             hidden = _TENSORS_OF_A_MODULE if isinstance(value, nn.Module) else ()
             self._mapping(path, names, hidden=hidden, owner=value)
+            if isinstance(value, nn.Module):
+                self.trained += [x for x in value._parameters.values() if x is not None]
         kind = type(value)
         if kind not in self.slots:
             self.slots[kind] = attribute_descriptors(kind)
@@ -292,17 +300,18 @@ class _Walk:
             return True
         numpy = sys.modules.get("numpy")
         if isinstance(value, torch.UntypedStorage):
+            if value.device.type == "cpu" and value.nbytes():
+                self.arrays.append((path, (value.data_ptr(), value.data_ptr() + value.nbytes())))
             self.add(path, value.nbytes, value.resize_)
         elif isinstance(value, logging.Logger):
             self._logger(path, value)
         elif numpy is not None and isinstance(value, numpy.ndarray):
-            self._compare_memory(path, value.__array_interface__["data"][0], value.nbytes)
+            self.arrays.append((path, memory_of_array(value)))
             self.add(path, functools.partial(numpy.ndarray.tobytes, value))  # a masked array's own method writes
             if type(value) is not numpy.ndarray:
                 self._mapping(path, getattr(value, "__dict__", {}))
         elif isinstance(value, functools._lru_cache_wrapper):
-            self.add(path, lambda: value.cache_info().currsize)
-            self.follow(path, (value.__wrapped__,))
+            self._cached_function(path, value)
         elif isinstance(value, ContextVar):
             self.add(path, lambda: (value.get(None),))
         elif isinstance(value, CellType):
@@ -311,6 +320,19 @@ class _Walk:
         else:
             return self._iterator_or_view(path, value)
         return True
+
+    def _cached_function(self, path: str, function: functools._lru_cache_wrapper[Any]) -> None:
+        """The number of results that it has computed; they cannot be taken away one by one."""
+        computed = [function.cache_info().misses]
+
+        def restore(_: int) -> None:
+            # A recording leaves meta tensors in it, which no later call could use.
+            function.cache_clear()
+            computed[0] = 0
+
+        kept = str(getattr(function, "__module__", "")).partition(".")[0] in _CACHED_FOR_GOOD
+        self.add(path, lambda: function.cache_info().misses - computed[0], None if kept else restore)
+        self.follow(path, (function.__wrapped__,))
 
     def _logger(self, path: str, logger: logging.Logger) -> None:
         """Its level and attributes; its handlers belong to what uses the model."""

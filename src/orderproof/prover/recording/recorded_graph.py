@@ -78,6 +78,7 @@ class RecordedGraph:
         self.branches = TokenBranches()
         self.constants_read = False
         self.loops: Any = None  # of open length
+        self.refusal_of_write: Callable[[Alias], str] = lambda _: ""
         self.refusals: list[str] = []
         self.unsupported: list[str] = []
         self.errors: list[str] = []

@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from orderproof.prover.recording import constants, writes
 from orderproof.prover.recording.arguments import leaves, map_leaves
 from orderproof.prover.recording.instruction_trace import untraced
+from orderproof.prover.recording.operator_kernels import hidden_write, kernel_not_followed
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, RecordedGraph, is_of_torch, tensors_in
 from orderproof.prover.recording.result_shapes import ResultShapes
@@ -65,7 +66,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                         return self._record(func, args, kwargs or {})
                 if self.program is None:
                     return self._record(func, args, kwargs or {})
-                return self.program.follow(self._record, func, args, kwargs or {})
+                with untraced():
+                    return self.program.follow(self._record, func, args, kwargs or {})
             except Exception as error:
                 self.recorded.errors.append(f"{type(error).__name__}: {error}{innermost_line()}")
                 raise
@@ -77,8 +79,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args, kwargs = map_leaves(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
         if name in _STORAGE_CHANGES:
             recorded.give_up(f"it replaces the storage of a tensor ({func})")
-        if "sparse" in name:
-            recorded.refuse(f"the size of a tensor depends on data ({func})")
+        if refusal := _refusal(func, args, kwargs):
+            recorded.refuse(refusal)
         if name in _READS or torch.Tag.data_dependent_output in func.tags:
             return constants.read(recorded, func, args, kwargs)
         if name in ("index", "index_put", "index_put_"):
@@ -130,6 +132,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 part = recorded.emit(operator.getitem, (node, place), {}, one)
                 recorded.register(one, part, func, args, kwargs, place, None if values is None else values[place])
         return result
+
+
+def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Why no graph describes what an operator does; empty if one may."""
+    if "sparse" in func.overloadpacket.__name__:
+        return f"the size of a tensor depends on data ({func})"
+    return kernel_not_followed(func) or hidden_write(func, args, kwargs)
 
 
 def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.fx import Graph, Node
 
 from orderproof.errors import CaptureError, first_line
+from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
 from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.prover.compiled_code import without_compilation
@@ -28,10 +29,11 @@ from orderproof.prover.recording.assumptions import (
 from orderproof.prover.recording.buffer_values import buffers_with_values
 from orderproof.prover.recording.eager_answers import eager_answers
 from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
-from orderproof.prover.recording.eager_program import compare_programs
+from orderproof.prover.recording.eager_program import OtherInstructions, compare_programs
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.loop_recording import Loops
+from orderproof.prover.recording.memory import Range, SharedMemory, overlaps_any, storage_of
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.program import Program
@@ -65,20 +67,28 @@ class UnsupportedModel(CaptureError):
 
 
 class ModuleTensors:
-    """The tensors of a module by name, and the meta tensors that replace them."""
+    """The tensors of a module by name, and the meta tensors that replace them.
 
-    def __init__(self, module: nn.Module) -> None:
+    Args:
+        module: The module.
+        trained: Parameters that it reaches, also those that no module holds.
+
+    """
+
+    def __init__(self, module: nn.Module, trained: Sequence[Tensor] = ()) -> None:
         self.names: dict[int, str] = {}  # by id of the real tensor: its first name
         self.by_memory: dict[tuple[Any, ...], str] = {}
         self.real: dict[str, Tensor] = {}
         self.parameters: set[str] = set()
-        self.trained_storages: set[int] = set()
+        self.trained_memory: dict[Range, None] = {}
         named = [
             *((name, x, True) for name, x in module.named_parameters()),
             *((name, x, False) for name, x in module.named_buffers()),
         ]
-        for name, tensor, trained in named:
-            self.add(name, tensor, trained=trained)
+        for tensor in trained:
+            self.add_trained(tensor)
+        for name, tensor, is_parameter in named:
+            self.add(name, tensor, trained=is_parameter)
         self.attributes = {
             id(value): f"{path}.{key}".removeprefix(".")
             for path, part in module.named_modules()
@@ -88,16 +98,24 @@ class ModuleTensors:
 
     def add(self, name: str, tensor: Tensor, *, trained: bool) -> None:
         """Add a tensor under its name. It is trained if it is a parameter, or shares the memory of one."""
-        storage = _memory_start(tensor)
         self.names.setdefault(id(tensor), name)
-        trained = trained or tensor.requires_grad
         if not tensor.is_meta:
             self.by_memory.setdefault(_memory(tensor), name)
-            trained = trained or storage in self.trained_storages
         self.real[name] = tensor
-        if trained:
+        if trained or self.is_trained(tensor):
             self.parameters.add(name)
-            self.trained_storages.add(storage)
+            self.add_trained(tensor)
+
+    def add_trained(self, tensor: Tensor) -> None:
+        """Note that the memory of a tensor is trained."""
+        if (memory := storage_of(tensor)) is not None:
+            self.trained_memory[memory] = None
+
+    def is_trained(self, tensor: Tensor) -> bool:
+        """True of a parameter, wherever it is kept, and of a tensor that shares the memory of one."""
+        if isinstance(tensor, nn.Parameter) or tensor.requires_grad:
+            return True
+        return overlaps_any(storage_of(tensor), self.trained_memory)
 
     def name_of(self, tensor: Tensor) -> str | None:
         """The name of a tensor of the module: the same object, or the same memory in the same layout."""
@@ -131,7 +149,9 @@ class Recording:
     ) -> None:
         self.module, self.inputs = module, inputs
         self.graph = Graph()
-        self.tensors = ModuleTensors(module)
+        self.reached = reached or reachable_state(module)
+        self.tensors = ModuleTensors(module, self.reached.trained)
+        self.memory = SharedMemory(self.reached.arrays)
         self.state: dict[str, str] = {}  # placeholder -> name
         self.by_name: dict[str, Alias] = {}
         self.last_placeholder: Node | None = None
@@ -139,7 +159,8 @@ class Recording:
         # A module on the meta device is recorded as on the CPU, where its buffers and constants have values.
         self.device = torch.device("cpu") if open_call or not inputs or inputs[0].is_meta else inputs[0].device
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
-        self.instructions = InstructionTrace(notes_hidden_calls=True)  # of a call with open sizes
+        self.recorded.refusal_of_write = self.memory.refusal_of_write
+        self.instructions = InstructionTrace(notes_hidden_calls=open_call is not None)
         self.loops = Loops(self.recorded, self.instructions) if rolls_loops else None
         self.recorded.loops = self.loops
         self.recorded.branches = branches or TokenBranches()
@@ -147,7 +168,6 @@ class Recording:
         names = frozenset(self.tensors.real)
         self.program = Program(lambda x: name if (name := self.tensors.name_of(x)) in names else None)
         self.compared = compared
-        self.reached = reached or reachable_state(module)
 
     # ------------------------------------------------------------------ tensors of the graph
 
@@ -178,6 +198,7 @@ class Recording:
             alias = self.placeholder(f"{prefix}_{_identifier(name)}", meta)
             self.state[alias.node.name] = name
             self.by_name[name] = alias
+            self._use_memory(name, real, alias)
         return self.by_name[name]
 
     def lift(self, tensor: Tensor) -> Alias:
@@ -189,8 +210,7 @@ class Recording:
             self.recorded.refuse(f"it uses a tensor of class {type(tensor).__name__}")
         if tensor.is_meta:
             self.recorded.give_up("it uses a tensor whose values are not known")
-        shared = _memory_start(tensor) in self.tensors.trained_storages
-        trained = isinstance(tensor, nn.Parameter) or tensor.requires_grad or shared
+        trained = self.tensors.is_trained(tensor)
         known = self.tensors.attributes.get(id(tensor))
         kind = "parameter" if trained else "constant"
         name = known or f"{kind}_{len(self.constants)}"
@@ -200,7 +220,12 @@ class Recording:
         alias = self.placeholder(f"c_{_identifier(name)}", _meta_like(tensor), values)
         self.state[alias.node.name] = name
         self.by_name[name] = alias
+        self._use_memory(name, tensor, alias)
         return alias
+
+    def _use_memory(self, name: str, tensor: Tensor, alias: Alias) -> None:
+        if reason := self.memory.add(name, tensor, alias):
+            self.recorded.refuse(reason)
 
     # ------------------------------------------------------------------ the call
 
@@ -225,6 +250,7 @@ class Recording:
                     replaced = held.get(key) is not (None if name is None else self.by_name[name].tensor)
                     if replaced:
                         changes.append(name or key)
+                changes += [key for key in held if key not in values]
                 held.clear()
                 held.update(values)
 
@@ -292,6 +318,7 @@ class Recording:
             stack.enter_context(torch.no_grad())
             stack.enter_context(without_value_checks())
             stack.enter_context(without_compilation())
+            stack.enter_context(without_compiled_kernels())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             if recorded.open_call is not None:
                 builtins = {"type": PythonType} | ({} if self.loops is None else {"range": self.loops.range})
@@ -300,7 +327,7 @@ class Recording:
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
             self.operators = stack.enter_context(profiled_operators(hiding=True))
-            if recorded.open_call is not None:
+            if recorded.open_call is not None or self.compared:
                 stack.enter_context(self.instructions.tracing())
             with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
@@ -375,7 +402,10 @@ def record(
 
     """
     with buffers_with_values(module, values or {}):
-        return _record(module, inputs)
+        try:
+            return _record(module, inputs)
+        except OtherInstructions:  # the first call may fill a cache, or import a module
+            return _record(module, inputs)
 
 
 def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
@@ -394,8 +424,9 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
     if compared:
         rest = recording.written(), recording.reached
         captured.without, captured.outside = compare_with_eager(module, inputs, recording.operators, *rest)
-        changed = compare_programs(module, inputs, recording.program, *rest)
+        changed, differs = compare_programs(module, inputs, recording.program, recording.instructions, *rest)
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *changed]))
+        captured.assumptions += (f"of one call: another one computes other results at {differs}",) if differs else ()
     return captured
 
 
@@ -434,11 +465,7 @@ def _meta_like(x: Tensor) -> Tensor:
     return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
 
 
-def _memory_start(x: Tensor) -> int:
-    """The address of a tensor's memory, which two storages can share: that of an array of numpy is another one."""
-    storage = x.untyped_storage()
-    return storage._cdata if x.is_meta or not storage.nbytes() else storage.data_ptr()
-
-
 def _memory(x: Tensor) -> tuple[Any, ...]:
-    return _memory_start(x), x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
+    storage = x.untyped_storage()
+    start = storage.data_ptr() if storage.nbytes() else storage._cdata
+    return start, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype

@@ -42,6 +42,8 @@ def write(
     alias = recorded.alias(target)
     if alias.storage.shared:
         recorded.refuse("it writes to a tensor whose memory an array of numpy shares")
+    if reason := recorded.refusal_of_write(alias):
+        recorded.refuse(reason)
     name = func.overloadpacket.__name__
     if name in ("copy_", "fill_", "zero_"):
         source = 0 if name == "zero_" else args[1]

@@ -1,0 +1,182 @@
+"""Kernels that do what no recording sees: hidden writes, Python kernels for other keys, and dispatch switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils._mode_utils import no_dispatch
+
+from orderproof import prove
+
+LARGE = 100.0
+KEY = torch._C.DispatchKey
+ReadsFirst = tuple[Callable[[], AbstractContextManager[object]], ...]
+
+
+def is_large(x: Tensor) -> bool:
+    return bool((x > LARGE).any())
+
+
+def reversed_if_large(x: Tensor) -> Tensor:
+    return x.flip(1) if is_large(x) else x * 1
+
+
+class Calls(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x).cumsum(1)
+
+
+class Statistics(nn.Module):
+    """Uses running statistics that an operator updates against its schema."""
+
+    def __init__(self, update: Callable[[Tensor, Tensor, Tensor], object], *, registered: bool) -> None:
+        super().__init__()
+        self.update = update
+        self.registered = registered
+        self.register_buffer("mean", torch.zeros(6))
+        self.register_buffer("var", torch.ones(6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean, var = (self.mean, self.var) if self.registered else (torch.zeros(6), torch.ones(6))
+        self.update(x, mean, var)
+        return x.cumsum(1) + (mean - LARGE).relu()
+
+
+UPDATES: dict[str, Callable[[Tensor, Tensor, Tensor], object]] = {
+    "batch_norm": lambda x, mean, var: F.batch_norm(x.mT, mean, var, training=True, momentum=1.0),
+    "instance_norm": lambda x, mean, var: F.instance_norm(x.mT, mean, var, use_input_stats=True, momentum=1.0),
+    "native_batch_norm": lambda x, mean, var: torch.native_batch_norm(x.mT, None, None, mean, var, True, 1.0, 1e-5),
+    "update of statistics": lambda x, mean, var: torch.batch_norm_update_stats(x.mT, mean, var, 1.0),
+}
+
+
+@pytest.mark.parametrize("registered", [True, False])
+@pytest.mark.parametrize("name", UPDATES)
+def test_statistics_that_a_call_updates_are_not_constants(name: str, registered: bool) -> None:
+    finding = prove(Statistics(UPDATES[name], registered=registered).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.verdict != "proved"
+
+
+def test_statistics_that_are_only_used_are_constants() -> None:
+    module = Calls(lambda x: F.batch_norm(x.mT, torch.zeros(6), torch.ones(6)).mT).eval()
+    assert prove(module, "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[torch.library.Library]:
+    made = torch.library.Library("orderproof_kernels", "FRAGMENT")
+    for name, keys in {
+        "of_autograd": ("CompositeImplicitAutograd", "AutogradCPU"),
+        "of_any_autograd": ("CPU", "Autograd"),
+        "of_no_backend": ("CompositeImplicitAutograd",),
+        "without_key": ("",),
+    }.items():
+        made.define(f"{name}(Tensor x) -> Tensor")
+        for key in keys:
+            made.impl(name, reversed_if_large, key)
+        if "CPU" in keys:
+            torch.library.register_fake(f"orderproof_kernels::{name}", torch.empty_like, lib=made)
+    yield made
+    made._destroy()
+
+
+@pytest.mark.parametrize("name", ["of_autograd", "of_any_autograd", "of_no_backend", "without_key"])
+def test_a_kernel_in_python_that_is_not_followed_is_refused(name: str, library: torch.library.Library) -> None:
+    module = Calls(getattr(torch.ops.orderproof_kernels, name)).eval()
+    finding = prove(module, "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.verdict == "undecided"
+    assert f"a kernel in Python that is not followed (orderproof_kernels.{name}.default" in finding.reason
+
+
+@pytest.mark.filterwarnings("ignore:Warning only once for all operators")
+@pytest.mark.parametrize("key", ["CPU", "AutogradCPU", "Autograd"])
+def test_a_kernel_of_torch_that_python_replaces_is_refused(key: str) -> None:
+    made = torch.library.Library("aten", "IMPL")
+    try:
+        made.impl("special_bessel_j1", reversed_if_large, key)
+        finding = prove(Calls(torch.special.bessel_j1).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    finally:
+        made._destroy()
+    assert finding.verdict == "undecided"
+    assert "a kernel in Python that is not followed (aten.special_bessel_j1.default" in finding.reason
+
+
+class ReadsUnder(nn.Module):
+    """Reads a value in blocks in which a recording does not see it, and catches the error of the recording."""
+
+    def __init__(self, blocks: ReadsFirst, read: Callable[[Tensor], bool], handle: Callable[[Tensor], object]) -> None:
+        super().__init__()
+        self.blocks, self.read, self.handle = blocks, read, handle
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, large = x.cumsum(1), False
+        try:
+            with ExitStack() as stack:
+                for block in self.blocks:
+                    stack.enter_context(block())
+                large = self.read(x)
+        except Exception:
+            self.handle(x)
+        return y.flip(1) if large else y
+
+
+REAL = torch.full((1,), 300.0)
+NO_FUNCTIONS = torch._C.DisableTorchFunction
+UNSEEN: dict[str, nn.Module] = {
+    "no dispatch to Python": ReadsUnder((torch._C._DisableTorchDispatch, NO_FUNCTIONS), is_large, id),
+    "no dispatch": ReadsUnder((no_dispatch, NO_FUNCTIONS), is_large, id),
+    "excluded key": ReadsUnder(
+        (lambda: torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(KEY.Python)), NO_FUNCTIONS), is_large, id
+    ),
+    "forced keys": ReadsUnder(
+        (
+            lambda: torch._C._ForceDispatchKeyGuard(
+                torch._C._dispatch_tls_local_include_set(),
+                torch._C._dispatch_tls_local_exclude_set() | torch._C.DispatchKeySet(KEY.Python),
+            ),
+            NO_FUNCTIONS,
+        ),
+        is_large,
+        id,
+    ),
+    "array with the operators of an array": ReadsUnder(
+        (NO_FUNCTIONS,), lambda x: x.numpy().max() > LARGE, lambda x: (x.resolve_conj(), x.resolve_neg())
+    ),
+    "list": ReadsUnder((NO_FUNCTIONS,), lambda x: x.tolist()[0][-1][0] > LARGE, id),
+    "redispatch": ReadsUnder(
+        (),
+        lambda x: torch.ops.aten.equal.default.redispatch(
+            torch._C.DispatchKeySet(KEY.CPU), x[0, -1, :1], REAL
+        ),
+        lambda x: x[0, -1, :1],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_a_value_that_is_read_where_no_mode_sees_it_is_noticed(name: str) -> None:
+    finding = prove(UNSEEN[name].eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.verdict == "undecided"
+    assert "the recording is not the program that runs" in finding.reason or "interpreter" in finding.reason
+
+
+def test_code_that_only_the_first_call_executes_is_no_difference() -> None:
+    assert prove(Calls(_lazily_scaled).eval(), "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
+
+
+_TABLES: dict[int, Tensor] = {}
+
+
+def _lazily_scaled(x: Tensor) -> Tensor:
+    if x.shape[1] not in _TABLES:
+        _TABLES[x.shape[1]] = torch.ones(x.shape[1], 1)
+    return x * _TABLES[x.shape[1]]

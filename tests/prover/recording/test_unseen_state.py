@@ -1,0 +1,163 @@
+"""State that no walk finds: the report names the line at which another call computes another result."""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof import prove
+
+MANY = 3000
+
+
+class Counts(nn.Module):
+    """Behaves differently after many calls."""
+
+    def __init__(self, count: Callable[[Any], int], kept: Any = None) -> None:
+        super().__init__()
+        self.count = count
+        self.kept = kept
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.cumsum(1)
+        return y.flip(1) if self.count(self.kept) > MANY else y
+
+
+def incremented(found: list[int]) -> int:
+    found[0] += 1
+    return found[0]
+
+
+@functools.lru_cache
+def cached_list() -> list[int]:
+    return [0]
+
+
+@torch.no_grad()
+def with_a_default(_kept: Any, found: list[int] = [0]) -> int:  # noqa: B006 - which keeps the number of calls
+    return incremented(found)
+
+
+@contextmanager
+def counted(found: list[int] = [0]) -> Iterator[int]:  # noqa: B006
+    yield incremented(found)
+
+
+def in_a_block(_kept: Any) -> int:
+    with counted() as number:
+        return number
+
+
+@functools.singledispatch
+def dispatched(_kept: Any, found: list[int] = [0]) -> int:  # noqa: B006
+    return incremented(found)
+
+
+def lists() -> Iterator[list[int]]:
+    kept = [0]
+    while True:
+        yield kept
+
+
+def registered_error(_kept: Any) -> int:
+    number: int = codecs.lookup_error("orderproof.count").__defaults__[0] + 1  # type: ignore[attr-defined, index]
+    codecs.register_error("orderproof.count", lambda error, n=number: n)  # type: ignore[arg-type, misc]
+    return number
+
+
+def object_array() -> Any:
+    found = np.empty(1, dtype=object)
+    found[0] = [0]
+    return found
+
+
+def storage_with_attribute() -> Any:
+    storage = torch.zeros(1).untyped_storage()
+    storage.number = [0]
+    return storage
+
+
+codecs.register_error("orderproof.count", lambda error, n=0: n)  # type: ignore[arg-type, misc]
+cached_list()
+
+UNSEEN: dict[str, Callable[[], nn.Module]] = {
+    "cached list": lambda: Counts(lambda _: incremented(cached_list())),
+    "default of a decorated function": lambda: Counts(with_a_default),
+    "default of a context manager": lambda: Counts(in_a_block),
+    "default of a dispatched function": lambda: Counts(dispatched),
+    "list of a generator": lambda: Counts(lambda kept: incremented(next(kept)), lists()),
+    "repeated list": lambda: Counts(lambda kept: incremented(next(kept)), itertools.repeat([0])),
+    "array of objects": lambda: Counts(lambda kept: incremented(kept[0]), object_array()),
+    "attribute of a storage": lambda: Counts(lambda kept: incremented(kept.number), storage_with_attribute()),
+    "handler of errors": lambda: Counts(registered_error),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_a_line_with_another_result_is_named(name: str) -> None:
+    finding = prove(UNSEEN[name]().eval(), "causal", inputs=torch.randn(2, 7, 6))
+    named = [text for text in finding.scope.assumptions if "another one computes other results at" in text]
+    assert finding.verdict == "proved"
+    assert any(f"{__file__.rpartition('/')[2]}:" in text for text in named)
+
+
+class Registers(nn.Module):
+    """Registers a buffer without a tensor at each call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.register_buffer(f"b{len(self._buffers)}", None)
+        return x.cumsum(1).flip(1) if len(self._buffers) > MANY else x.cumsum(1)
+
+
+def test_a_buffer_that_a_call_registers_is_named() -> None:
+    finding = prove(Registers().eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert "of one call: the call changes b0" in finding.scope.assumptions
+
+
+def test_a_model_with_the_same_results_has_no_such_assumption() -> None:
+    finding = prove(Counts(len, [0]).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert not any(text.startswith("of one call") for text in finding.scope.assumptions)
+
+
+MASKS: dict[int, Tensor] = {}
+
+
+def mask_in_a_dictionary(size: int, device: torch.device) -> Tensor:
+    if size not in MASKS:
+        MASKS[size] = torch.ones(size, size, dtype=torch.bool, device=device).tril()
+    return MASKS[size]
+
+
+@functools.lru_cache(maxsize=8)
+def cached_mask(size: int, device: torch.device) -> Tensor:
+    return torch.ones(size, size, dtype=torch.bool, device=device).tril()
+
+
+class Masked(nn.Module):
+    def __init__(self, mask: Callable[[int, torch.device], Tensor]) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(6, 18)
+        self.mask = mask
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.mask(x.size(1), x.device))
+
+
+@pytest.mark.parametrize("mask", [mask_in_a_dictionary, cached_mask, functools.lru_cache(None)(cached_mask)])
+def test_a_cache_of_masks_holds_no_tensor_of_a_recording_afterwards(mask: Callable[..., Tensor]) -> None:
+    module = Masked(mask).eval()
+    for law in ("causal", "batch", "prompt_permutation"):
+        assert prove(module, law, inputs=torch.randn(2, 7, 6)).verdict == "proved"
+    for size in (7, 23):
+        assert module(torch.randn(2, size, 6)).device.type == "cpu"
+    assert all(type(key) is int and value.device.type == "cpu" for key, value in MASKS.items())
