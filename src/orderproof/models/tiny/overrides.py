@@ -47,7 +47,10 @@ UNSUPPORTED_ARCHITECTURES = {
 SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
     # required by the model, but open in the default configuration
     "chameleon": {"vocabulary_map": {"<image>": 5}},
-    "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10000.0}},
+    "dbrx": {
+        "attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10000.0},
+        "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 4},
+    },
     "deepseek_ocr2_text": {"mlp_layer_types": ["dense", "sparse"], "num_experts_per_tok": 2},
     "deepseek_ocr2_vision": {  # the default encoder is wider than its input
         "sam_config": {
@@ -138,13 +141,20 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
     # the encoder alone is audited, with a window that proofs cross
     "t5gemma": {"is_encoder_decoder": False, "encoder": _SMALL_T5_GEMMA, "decoder": _SMALL_T5_GEMMA},
     # sections of rotary features for the full width are written in the modelling file
-    "ernie4_5_vl_moe_text": {"rope_parameters": {**_MROPE, "mrope_section": [2, 2, 4]}},
+    "ernie4_5_vl_moe_text": {
+        "rope_parameters": {**_MROPE, "mrope_section": [2, 2, 4]}, "hidden_size": 64, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "intermediate_size": 128, "moe_intermediate_size": [64, 32],
+    },
     "glm4v_moe_text": {"rope_parameters": {**_MROPE, "mrope_section": [1, 1, 2]}},
     "glm4v_text": {"rope_parameters": _MROPE},
     "glm_image_text": {"rope_parameters": _MROPE},
     "glm_ocr_text": {"rope_parameters": _MROPE},
     "hunyuan_vl_text": {"rope_parameters": {**_MROPE, "mrope_section": [2, 2, 2, 2]}},
-    "qwen2_5_omni_talker": {"rope_parameters": _MROPE},
+    "paddleocr_vl_text": {"rope_parameters": _MROPE, "head_dim": 16},
+    "qwen2_5_omni_talker": {
+        "rope_parameters": _MROPE, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128,
+        "embedding_size": 64,
+    },
     "qwen2_5_omni_text": {"rope_parameters": _MROPE},
     "qwen2_5_vl_text": {"rope_parameters": _MROPE},
     "qwen2_vl_text": {"rope_parameters": _MROPE},
@@ -177,6 +187,16 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
     "mamba2": {"hidden_size": 64, "num_heads": 8, "head_dim": 16, "state_size": 16},
     "recurrent_gemma": {"block_types": ["recurrent", "attention"]},  # the first two default blocks have no attention
     "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2},  # hybrid layers share weights
+    # sizes under keys of their own
+    "funnel": {"d_inner": 128, "d_head": 16},
+    "gemma4_text": {"head_dim": 16, "global_head_dim": 32},
+    "inkling_text": {"swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "swa_head_dim": 16},
+    "inkling2_text": {"swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "swa_head_dim": 16},
+    "longcat_flash": {
+        "num_attention_heads": 4, "num_key_value_heads": 4, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+        "qk_head_dim": 24, "head_dim": 8, "v_head_dim": 16, "zero_expert_num": 2,
+    },
+    "minimax_m3_vl_text": {"dense_intermediate_size": 128, "shared_intermediate_size": 64, "index_head_dim": 16},
     "glm5_next_text": {  # as many keys as heads, no rotary features, and kpool divides topk
         "index_kpool": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "qk_rope_head_dim": 0,
     },

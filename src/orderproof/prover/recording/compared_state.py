@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from operator import is_
 from typing import Any
@@ -26,10 +25,7 @@ class State:
         now = self.read()
         if not isinstance(self.before, dict):
             return not _same(self.before, now)
-        try:
-            if now.keys() != self.before.keys():
-                return True
-        except TypeError:  # a symbol that a recording left as a key, which has no hash
+        if now.keys() != self.before.keys():
             return True
         own = [now[key] for key in self.before]
         return not (all(map(is_, self.before.values(), own)) or all(map(_same, self.before.values(), own)))
@@ -40,13 +36,12 @@ class State:
             return []
         now, changed = self.read(), [self.path]
         if isinstance(self.before, dict):
-            with suppress(TypeError):
-                keys = [
-                    key
-                    for key in {**self.before, **now}
-                    if not _same(self.before.get(key, _MISSING), now.get(key, _MISSING))
-                ]
-                changed = [f"{self.path}.{key}".removeprefix(".") for key in keys]
+            keys = [
+                key
+                for key in {**self.before, **now}
+                if not _same(self.before.get(key, _MISSING), now.get(key, _MISSING))
+            ]
+            changed = [f"{self.path}.{key}".removeprefix(".") for key in keys]
         if self.restore is not None:
             self.restore(self.before)
         return changed

@@ -257,7 +257,10 @@ class _Walk:
         def read() -> dict[Any, Any]:
             if owner is None and not dict.__len__(value):
                 return {}
-            found = dict.copy(value)  # which asks no key for its hash: a symbol that a recording left has none
+            try:
+                found = dict(dict.items(value))
+            except TypeError:  # a symbol that a recording left, which has no hash
+                found = {id(key): x for key, x in dict.items(value)}
             for key in hidden:
                 found.pop(key, None)
             if owner is not None:
