@@ -74,7 +74,10 @@ def first_line(error: BaseException) -> str:
 
     A longer message loses its middle: it may start with a printed module, and say what is wrong at its end.
     """
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the code of a model: an error may have no text
+        text = ""
     if len(text) > 300:
         text = f"{text[:145]} ... {text[-150:]}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 
 from orderproof.cli.library_imports import spare_imports
 
@@ -13,10 +14,13 @@ COLLECTION_THRESHOLDS = (50_000, 20, 10)
 
 def main() -> None:
     """Run the command line: see `orderproof.cli.application`."""
-    _collect_garbage_rarely()
-    spare_imports()
-    from orderproof.cli.application import main as run
-
+    try:
+        _collect_garbage_rarely()
+        spare_imports()
+        from orderproof.cli.application import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("orderproof: interrupted\n")
+        raise SystemExit(130) from None
     run()
 
 

@@ -10,8 +10,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from pathlib import Path
+from typing import NoReturn
 
 import typer
 
@@ -29,6 +32,7 @@ from orderproof.cli.recheck import recheck
 from orderproof.cli.repro import repro
 from orderproof.cli.sensitivity import sensitivity
 from orderproof.errors import OrderproofError, first_line
+from orderproof.records.audit import EXIT_INTERRUPTED
 
 EPILOG = (
     "Exit codes: 0 every check passed; 1 a check failed; 2 wrong usage, or the subject cannot be loaded; "
@@ -38,6 +42,8 @@ COMPARE_EPILOG = (
     "Exit codes: 0 all runs finished; 2 wrong usage, a failed run, or a score that contradicts a proof; "
     "130 interrupted."
 )
+
+_OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 app = typer.Typer(
     name="orderproof",
@@ -89,8 +95,14 @@ app.command("sensitivity")(sensitivity)
 def main() -> None:
     """Run the command line; an `OrderproofError` becomes one line on standard error and exit code 2."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     try:
         app()
+    except SystemExit as error:
+        if error.code == EXIT_INTERRUPTED and _is_of_a_signal(error):
+            sys.stderr.write("orderproof: interrupted\n")
+        raise
     except OrderproofError as error:
         sys.stderr.write(f"orderproof: {error}\n")
         raise SystemExit(2) from None
@@ -100,11 +112,30 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
-    except Exception as error:
-        if os.environ.get("ORDERPROOF_TRACEBACK"):
-            raise
-        sys.stderr.write(
-            f"orderproof: internal error, please report it: {first_line(error)} "
-            "(ORDERPROOF_TRACEBACK=1 shows the traceback)\n"
-        )
+    except OSError as error:
+        if error.errno not in _OF_A_FULL_DISK or error.filename is not None:
+            _end_with_internal_error(error)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in its buffer
+        sys.stderr.write(f"orderproof: standard output cannot be written: {error.strerror}\n")
         raise SystemExit(2) from None
+    except Exception as error:  # noqa: BLE001 - whatever it is, it becomes one line
+        _end_with_internal_error(error)
+
+
+def _end_with_internal_error(error: Exception) -> NoReturn:
+    if os.environ.get("ORDERPROOF_TRACEBACK"):
+        raise error
+    sys.stderr.write(
+        f"orderproof: internal error, please report it: {first_line(error)} "
+        "(ORDERPROOF_TRACEBACK=1 shows the traceback)\n"
+    )
+    raise SystemExit(2) from None
+
+
+def _is_of_a_signal(error: BaseException | None) -> bool:
+    """True if an exit follows from Ctrl-C that no command handled itself."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -87,7 +87,12 @@ Certificate = Annotated[
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", metavar="SECONDS", help="Time limit for each law; a law that exceeds it is undecided."),
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.001,
+        help="Time limit for each law; a law that exceeds it is undecided.",
+    ),
 ]
 Details = Annotated[bool, typer.Option("--details", help="Print every proof, comparison, witness and assumption too.")]
 Quiet = Annotated[
