@@ -22,7 +22,7 @@ def _record(function: Callable, tokens: int = 13) -> list[OpenGraph]:
 
 @pytest.mark.parametrize("function", NOT_OPEN, ids=lambda f: f.__name__)
 def test_a_loop_whose_iterations_may_differ_is_not_recorded_for_every_length(function: Callable) -> None:
-    with pytest.raises(CaptureError, match="runs for 13 tokens only"):
+    with pytest.raises(CaptureError, match="is for 13 tokens only"):
         _record(function)
 
 

@@ -207,7 +207,7 @@ class _Branch:
         with silent_messages():
             output, changed, assumptions = recording.call(self.aliases)
             if sizes.fixed:
-                raise CaptureError(f"it runs for {sizes.examples[sizes.fixed[0]]} {sizes.fixed[0]} only")
+                raise CaptureError(sizes.why_fixed(sizes.fixed[0]))
             try:
                 results = {
                     name: recording.recorded.node_of(x)

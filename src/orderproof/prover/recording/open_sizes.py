@@ -95,6 +95,12 @@ class OpenSizes:
         replaced = self.environment.replacements
         return [name for symbol, name in self._names.items() if symbol in replaced]
 
+    def why_fixed(self, name: str) -> str:
+        """Why a recording is for the example of one size only."""
+        line = next(self.environment.fixed_at.get(s, "") for s, own in self._names.items() if own == name)
+        words = {"batch": "rows"}.get(name, name)
+        return f"its recording is for {self.examples[name]} {words} only: the call uses their number{line}"
+
     def conditions(self) -> list[Formula]:
         """The questions of the call about sizes; nothing is known of one that is not linear."""
         fixed = [

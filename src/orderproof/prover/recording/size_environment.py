@@ -8,6 +8,8 @@ import sympy
 from torch._guards import SLoc
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from orderproof.prover.recording.source import innermost_line
+
 
 class SizeEnvironment(ShapeEnv):
     """The questions about symbols, without the lines of code that asked them.
@@ -17,6 +19,7 @@ class SizeEnvironment(ShapeEnv):
     Attributes:
         kept: Symbols that stay in the sizes if they equal a number.
         open: The symbolic integer of each symbol.
+        fixed_at: The line of the model that made a symbol a number.
 
     """
 
@@ -24,6 +27,7 @@ class SizeEnvironment(ShapeEnv):
 
     def __init__(self, **options: Any) -> None:
         self.open: dict[sympy.Symbol, Any] = {}
+        self.fixed_at: dict[sympy.Symbol, str] = {}
         super().__init__(**options)
 
     def fix(self, expression: Any) -> None:
@@ -33,6 +37,7 @@ class SizeEnvironment(ShapeEnv):
 
     def _set_replacement(self, a: sympy.Symbol, tgt: sympy.Expr, msg: str) -> None:
         if a not in self.kept or not tgt.is_number:
+            self.fixed_at.setdefault(a, innermost_line())
             super()._set_replacement(a, tgt, msg)
 
     def _get_user_frame(self) -> None:
