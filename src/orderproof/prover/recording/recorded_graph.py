@@ -164,7 +164,8 @@ class RecordedGraph:
                     self.aliases[id(tensor)] = alias
                     return alias
             self.give_up("it makes a view of a tensor without an operator")
-        alias = self.lift(tensor)
+        with torch._C.DisableTorchFunction():  # memory is looked at, which a recording refuses to the model
+            alias = self.lift(tensor)
         self.aliases[id(tensor)] = alias
         self.add(alias)
         return alias
