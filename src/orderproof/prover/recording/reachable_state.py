@@ -183,7 +183,8 @@ class _Walk:
         """Visit what is queued, and what that leads to."""
         while self.queue and len(self.seen) < MAX_OBJECTS:
             self.visit(*self.queue.popleft())
-        trained = [memory for x in (*self.parameters, *self.trained) if (memory := storage_of(x)) is not None]
+        with torch._C.DisableTorchFunction():  # a recording, whose loops look for state, refuses memory to the model
+            trained = [memory for x in (*self.parameters, *self.trained) if (memory := storage_of(x)) is not None]
         shared = [path for path, memory in self.arrays if overlaps_any(memory, trained)]
         return ReachableState(
             list(self.states), not self.queue, shared, list(self.functions_of_c), list(self.arrays), list(self.trained)
