@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import audit, forked_process, prove
-from orderproof.errors import SubjectError
+from orderproof.errors import SubjectError, UsageError
 from orderproof.models import from_module, load, trial_call
 from orderproof.models.process_state import module_classes
 from orderproof.prover.recording.process_settings import read_settings
@@ -232,3 +232,39 @@ def test_standard_output_is_json_or_empty(name: str, code: int, tmp_path: Path) 
         assert run.stderr.startswith("orderproof: ")
         assert run.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["bad.py"]
+
+
+class Returns(nn.Module):
+    """Returns something that is computed from its output."""
+
+    def __init__(self, make: Callable[[Tensor], object]) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.make = make
+
+    def forward(self, x: Tensor) -> object:
+        return self.make(self.linear(x))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda y: torch.nested.nested_tensor(list(y)), "its output is a nested tensor"),
+        (lambda y: (y, y.to("meta")), "its output.1 is on the meta device"),
+    ],
+)
+def test_an_output_that_cannot_be_compared_is_refused(make: Callable[[Tensor], object], reason: str) -> None:
+    with pytest.raises(SubjectError, match=reason):
+        prove(Returns(make).eval(), "causal", inputs=INPUTS)
+
+
+@pytest.mark.parametrize("inputs", [torch.zeros(0, 7, 8), torch.zeros(2, 0, 8)])
+def test_an_empty_input_is_refused(inputs: Tensor) -> None:
+    with pytest.raises(SubjectError, match="the first input is empty, of shape"):
+        prove(nn.Linear(8, 8), "batch", inputs=inputs)
+
+
+def test_a_token_axis_that_names_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="token_axis names no axis; expected one for at least one input"):
+        prove(nn.Linear(8, 8), "batch", inputs=INPUTS, token_axis=(None,))

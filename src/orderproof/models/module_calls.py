@@ -11,7 +11,7 @@ from itertools import islice, product
 import torch
 from torch import Tensor, nn
 
-from orderproof.errors import OrderproofError, SubjectError, failure_reason
+from orderproof.errors import OrderproofError, SubjectError, failure_reason, first_line
 from orderproof.models.axes import CalledShapes, OutputAxes, Shape
 from orderproof.models.call_arguments import PlainOutputs, as_dictionaries
 from orderproof.models.input_sampling import ExampleInputs
@@ -78,6 +78,7 @@ class ModuleCalls:
                 inputs = call.inputs()
                 shapes = ", ".join(str(tuple(tensor.shape)) for tensor in inputs)
                 result = self._called(inputs)
+                self._check_outputs(result)
             except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
                 failure = error
             else:
@@ -87,10 +88,8 @@ class ModuleCalls:
                 return call, failure
         if isinstance(failure, OrderproofError):
             raise failure
-        text = " ".join(str(failure).split())[:300]
-        raise SubjectError(
-            f"{self.name}: calling it with {shapes} raised {type(failure).__name__}: {text}"
-        ) from failure
+        assert failure is not None
+        raise SubjectError(f"{self.name}: calling it with {shapes} raised {first_line(failure)}") from failure
 
     def shapes(self, inputs: tuple[Tensor, ...], seconds: float | None = None) -> dict[str, Shape]:
         """The shapes of the outputs by name. Raises what the module raises, and `TimeoutError`."""
@@ -100,6 +99,13 @@ class ModuleCalls:
         except TimeLimitExceeded:
             raise TimeoutError(f"further calls took more than {FURTHER_SECONDS:g} s") from None
         return {name: tuple(leaf.shape) for name, leaf in leaves_by_name(found).items() if isinstance(leaf, Tensor)}
+
+    def _check_outputs(self, result: object) -> None:
+        """Raise `SubjectError` for an output whose sizes or values cannot be compared."""
+        for name, leaf in leaves_by_name(result).items():
+            if isinstance(leaf, Tensor) and (leaf.is_nested or leaf.is_meta):
+                kind = "a nested tensor" if leaf.is_nested else "on the meta device"
+                raise SubjectError(f"{self.name}: its {name} is {kind}; expected a tensor with sizes and values")
 
     def _called(self, inputs: Sequence[Tensor]) -> object:
         """The outputs. Raises what the module raises; `SubjectError` for `SystemExit`, which would end the audit."""
