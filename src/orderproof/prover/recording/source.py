@@ -12,7 +12,9 @@ import torch
 
 TORCH_FOLDER = f"{Path(torch.__file__).parent}/"  # not that of `torchvision`
 _PACKAGE = Path(__file__).parents[2]
-_OURS = tuple(f"{_PACKAGE / folder}/" for folder in ("prover", "models"))  # blocks and encodings are parts of a model
+_OURS = (  # blocks and encodings are parts of a model
+    *(f"{_PACKAGE / folder}/" for folder in ("prover", "models", "cli")), str(_PACKAGE / "library_messages.py"),
+)  # fmt: skip
 _RECORDING = str(Path(__file__).with_name("recording.py"))
 _PYTHON = f"{Path(linecache.__file__).parent}/"
 
@@ -21,7 +23,7 @@ Line = tuple[str, str, int]  # file, function and number: equal code objects may
 
 @cache
 def is_model_code(filename: str) -> bool:
-    """True if a source file belongs neither to torch, nor to Python, nor to the prover and the loading of models.
+    """True if a source file belongs neither to torch, nor to Python, nor to what calls a model in this package.
 
     The file need not exist: code of a notebook, of an archive, or of a text that was executed has none.
     """
