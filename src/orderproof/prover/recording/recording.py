@@ -33,8 +33,9 @@ from orderproof.prover.recording.eager_program import OtherInstructions, compare
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.loop_recording import Loops
-from orderproof.prover.recording.memory import Range, SharedMemory, overlaps_any, storage_of
+from orderproof.prover.recording.memory import SharedMemory
 from orderproof.prover.recording.module_state import preserved_state
+from orderproof.prover.recording.module_tensors import ModuleTensors
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.python_numbers import PythonType, python_numbers
@@ -64,62 +65,6 @@ def _recording() -> Iterator[None]:
 
 class UnsupportedModel(CaptureError):
     """The recorder cannot record this model, which another way to record may."""
-
-
-class ModuleTensors:
-    """The tensors of a module by name, and the meta tensors that replace them.
-
-    Args:
-        module: The module.
-        trained: Parameters that it reaches, also those that no module holds.
-
-    """
-
-    def __init__(self, module: nn.Module, trained: Sequence[Tensor] = ()) -> None:
-        self.names: dict[int, str] = {}  # by id of the real tensor: its first name
-        self.by_memory: dict[tuple[Any, ...], str] = {}
-        self.real: dict[str, Tensor] = {}
-        self.parameters: set[str] = set()
-        self.trained_memory: dict[Range, None] = {}
-        named = [
-            *((name, x, True) for name, x in module.named_parameters()),
-            *((name, x, False) for name, x in module.named_buffers()),
-        ]
-        for tensor in trained:
-            self.add_trained(tensor)
-        for name, tensor, is_parameter in named:
-            self.add(name, tensor, trained=is_parameter)
-        self.attributes = {
-            id(value): f"{path}.{key}".removeprefix(".")
-            for path, part in module.named_modules()
-            for key, value in vars(part).items()
-            if isinstance(value, Tensor)
-        }
-
-    def add(self, name: str, tensor: Tensor, *, trained: bool) -> None:
-        """Add a tensor under its name. It is trained if it is a parameter, or shares the memory of one."""
-        self.names.setdefault(id(tensor), name)
-        if not tensor.is_meta:
-            self.by_memory.setdefault(_memory(tensor), name)
-        self.real[name] = tensor
-        if trained or self.is_trained(tensor):
-            self.parameters.add(name)
-            self.add_trained(tensor)
-
-    def add_trained(self, tensor: Tensor) -> None:
-        """Note that the memory of a tensor is trained."""
-        if (memory := storage_of(tensor)) is not None:
-            self.trained_memory[memory] = None
-
-    def is_trained(self, tensor: Tensor) -> bool:
-        """True of a parameter, wherever it is kept, and of a tensor that shares the memory of one."""
-        if isinstance(tensor, nn.Parameter) or tensor.requires_grad:
-            return True
-        return overlaps_any(storage_of(tensor), self.trained_memory)
-
-    def name_of(self, tensor: Tensor) -> str | None:
-        """The name of a tensor of the module: the same object, or the same memory in the same layout."""
-        return self.names.get(id(tensor)) or (None if tensor.is_meta else self.by_memory.get(_memory(tensor)))
 
 
 class Recording:
@@ -463,9 +408,3 @@ def _identifier(name: str) -> str:
 
 def _meta_like(x: Tensor) -> Tensor:
     return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
-
-
-def _memory(x: Tensor) -> tuple[Any, ...]:
-    storage = x.untyped_storage()
-    start = storage.data_ptr() if storage.nbytes() else storage._cdata
-    return start, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
