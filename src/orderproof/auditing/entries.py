@@ -48,6 +48,12 @@ def source_of(node: Node) -> tuple[str, str]:
     return frame.source, frame.text
 
 
+def named_place(node: Node) -> str:
+    """An operator with its module and line: "aten.add.Tensor (layers.0, model.py:12)"."""
+    place = ", ".join(x for x in (module_path(node), source_of(node)[0]) if x)
+    return f"{operator_name(node)}{f' ({place})' if place else ''}"
+
+
 def group_entries(
     breaks: Iterable[RelationBreak], constants: Constants, picture: Callable[[RelationBreak], Picture | None]
 ) -> tuple[Entry, ...]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from orderproof.auditing.context import TWIN_ASSUMPTION, AuditContext
+from orderproof.auditing.entries import named_place
 from orderproof.auditing.length_ranges import Coverage, covered_lengths
 from orderproof.auditing.open_calls import OpenCalls, Proofs, open_calls
 from orderproof.auditing.open_inputs import NO_TOKENS, NoTheorem
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.captured_graph import module_path
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.symbolic.equivariance.theorem import FIXED
 from orderproof.prover.symbolic.statement import MASK, Equivariance, Statement
@@ -145,7 +145,7 @@ def join_theorem(name: str, found: Proofs, statement: Statement | Equivariance, 
     """The theorem about one output from the results for adjoining ranges of lengths."""
     result = found[0][1][name]
     if not result.proved:
-        where = "" if result.node is None else f"{result.node.target} ({module_path(result.node)}): "
+        where = "" if result.node is None else f"{named_place(result.node)}: "
         return without_theorem(f"{where}{result.reason}")
     covered = proved_lengths(name, found, solver)
     pieces = covered.pieces

@@ -9,13 +9,13 @@ from torch.fx import Node
 
 from orderproof.auditing.completion import complete_entry_map
 from orderproof.auditing.context import AuditContext
-from orderproof.auditing.entries import Frame, group_entries, operator_name, source_of
+from orderproof.auditing.entries import Frame, group_entries, named_place
 from orderproof.auditing.leaks import find_leaks
 from orderproof.auditing.mask_view import MaskView, change_of_line, leaking_mask, mask_picture, table_picture
 from orderproof.auditing.proof import LawWalk
 from orderproof.auditing.remedies import remedy_of_leak
 from orderproof.laws import TokenDim
-from orderproof.prover.captured_graph import ancestors, module_path
+from orderproof.prover.captured_graph import ancestors
 from orderproof.prover.rule import RelationBreak
 from orderproof.records.audit import Completion, Entry, Picture, Remedy
 
@@ -76,6 +76,4 @@ def _table_picture(done: LawWalk, context: AuditContext, entry: RelationBreak) -
 
 
 def _reason(first: RelationBreak) -> str:
-    source, _ = source_of(first.node)
-    place = ", ".join(x for x in (module_path(first.node), source) if x)
-    return f"{operator_name(first.node)}{f' ({place})' if place else ''}: {first.reason}"
+    return f"{named_place(first.node)}: {first.reason}"
