@@ -15,7 +15,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from orderproof.prover.recording.arguments import leaves, map_leaves
-from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, tensors_in
+from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, operator_name, tensors_in
 from orderproof.prover.recording.source import innermost_line
 from orderproof.prover.recording.token_branches import FLAG_READS, is_flag, values_asked_for
 
@@ -41,7 +41,7 @@ def with_values(recorded: RecordedGraph, arguments: Any) -> Any:
 
 def values_of_result(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The values of the result of an operator, if it is a constant; otherwise None."""
-    name = func.overloadpacket.__name__
+    name = operator_name(func)
     if name in _WITHOUT_VALUES or torch.Tag.nondeterministic_seeded in func.tags:
         return None
     if recorded.open_call is not None and (recorded.is_in_loop or _has_open_size(args, kwargs)):
@@ -63,7 +63,7 @@ def read(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwarg
         tensor = operands[0]
         if recorded.is_fixed(tensor) and not is_constant(recorded, tensor):
             return recorded.open_call.ask(recorded.node_of(tensor), innermost_line())
-    if recorded.open_call is None and func.overloadpacket.__name__ in FLAG_READS and is_flag(args[0]):
+    if recorded.open_call is None and operator_name(func) in FLAG_READS and is_flag(args[0]):
         place, recorded.branches.reads = recorded.branches.reads, recorded.branches.reads + 1
         if not is_constant(recorded, args[0]):
             values = values_asked_for(recorded.node_of(args[0]), recorded.inputs)

@@ -41,6 +41,14 @@ _WITHOUT_EFFECT = {
 
 
 _HIDDEN = "orderproof::hidden"
+_SEEN = "orderproof::seen"
+_READS = {"aten::item", "aten::_local_scalar_dense", "aten::equal", "aten::allclose", "aten::is_nonzero"}
+
+
+def seen_by_a_mode() -> AbstractContextManager[Any]:
+    """A block in which a dispatch mode handles an operator, within the range of that operator."""
+    seen: AbstractContextManager[Any] = _RecordFunctionFast(_SEEN)
+    return seen
 
 
 def hidden_from_profile() -> AbstractContextManager[Any]:
@@ -50,13 +58,14 @@ def hidden_from_profile() -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def profiled_operators(*, hiding: bool = False) -> Iterator[list[str]]:
+def profiled_operators(*, hiding: bool = False, unseen: list[str] | None = None) -> Iterator[list[str]]:
     """The operators that the block calls, in order, without those that they call; filled when the block ends.
 
     Only names of registered operators count: a range that the model itself names hides no operator.
 
     Args:
         hiding: Leave out the blocks of `hidden_from_profile`, which only a recording contains.
+        unseen: Gets the operators that read or write values, and that no dispatch mode of the recording saw.
 
     """
     operators: list[str] = []
@@ -64,7 +73,10 @@ def profiled_operators(*, hiding: bool = False) -> Iterator[list[str]]:
     try:
         yield operators
     finally:
-        operators += [x for thread in _disable_profiler_legacy() for x in _outermost(thread, hiding=hiding)]
+        for thread in _disable_profiler_legacy():
+            operators += _outermost(thread, hiding=hiding)
+            if unseen is not None:
+                unseen += _unseen(thread)
 
 
 def _outermost(events: Sequence[Any], *, hiding: bool) -> Iterator[str]:
@@ -79,6 +91,31 @@ def _outermost(events: Sequence[Any], *, hiding: bool) -> Iterator[str]:
             stack.append(operator)
         elif event.kind() == "pop" and stack:
             stack.pop()
+
+
+def _unseen(events: Sequence[Any]) -> Iterator[str]:
+    """Names of the outermost operators that read or write values within whose range no mode saw an operator."""
+    stack: list[str] = []  # the open ranges: an operator or a hidden block by its name, others empty
+    outermost, seen = "", False
+    for event in events:
+        if event.kind() == "push":
+            name = event.name()
+            seen |= name == _SEEN
+            counts = name == _HIDDEN or (event.scope() == 0 and _is_operator(name))
+            if counts and not any(stack):
+                outermost, seen = name, False
+            stack.append(name if counts else "")
+        elif event.kind() == "pop" and stack:
+            if stack.pop() and not any(stack) and outermost != _HIDDEN and not seen and _uses_values(outermost):
+                yield outermost
+
+
+@cache
+def _uses_values(name: str) -> bool:
+    """True of an operator that reads a number from a tensor, or writes to one."""
+    if name in _WITHOUT_EFFECT:
+        return False
+    return name in _READS or all(s.is_mutable for s in torch._C._jit_get_schemas_for_operator(name))
 
 
 @cache

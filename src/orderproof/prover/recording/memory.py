@@ -8,13 +8,30 @@ to memory that something other than a tensor may read, such as an array of numpy
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from orderproof.prover.recording.recorded_graph import Alias
 
+MAX_COMPARED = 1 << 20  # elements of a tensor whose values are compared
+LIFTED = "constant_"  # begins the name of a tensor that the module does not hold under a name
+_NO_OVERLAP = 0
 Range = tuple[int, int]  # the address of the first byte, and of the one after the last
+EVERYWHERE: Range = (1, 1 << 64)  # of an object whose memory is not known
+
+
+@dataclass
+class _Use:
+    """A real tensor that a recording uses, its memory, and its values before the call if they are compared."""
+
+    name: str
+    tensor: Tensor
+    memory: Range
+    alias: Alias
+    before: Tensor | None
 
 
 class SharedMemory:
@@ -27,40 +44,87 @@ class SharedMemory:
 
     def __init__(self, arrays: Iterable[tuple[str, Range]]) -> None:
         self._arrays = list(arrays)
-        self._used: list[tuple[str, Range, Alias]] = []
-        self._written: list[tuple[str, Range]] = []
-        self._real: dict[int, tuple[str, Tensor]] = {}  # by id of a storage
+        self._used: dict[int, _Use] = {}  # by id of a storage
+        self._written: list[_Use] = []
+        self._watched: dict[int, _Use] = {}  # whose memory an array may share
 
-    def add(self, name: str, tensor: Tensor, alias: Alias) -> str:
+    def add(self, name: str, tensor: Tensor, alias: Alias, *, trained: bool) -> str:
         """Add a tensor that the recording uses; why it cannot follow it, if it cannot."""
         memory = memory_of(tensor)
         if memory is None:
             return ""
-        for other, written in self._written:
-            if overlaps(written, memory):
-                return f"it uses {name}, which shares memory with {other}, to which it writes"
-        self._used.append((name, memory, alias))
-        self._real[id(alias.storage)] = name, tensor
+        before = None if trained or tensor.numel() > MAX_COMPARED else tensor.detach().clone()
+        use = _Use(name, tensor, memory, alias, before)
+        for written in self._written:
+            if overlaps(written.memory, memory) and _share_elements(written.tensor, tensor):
+                return f"it uses {name}, which shares memory with {written.name}, to which it writes"
+        self._used[id(alias.storage)] = use
+        if self._may_share_an_array(use):
+            self._watched[id(alias.storage)] = use
         return ""
+
+    def _may_share_an_array(self, use: _Use) -> bool:
+        # Torch marks a storage that was made from an array, or from which one was made. Arrays over a tensor of the
+        # module are looked for by a walk; an array of the call itself is found by none.
+        marked = use.name.startswith(LIFTED) and not use.tensor.untyped_storage().resizable()
+        return marked or any(overlaps(memory, use.memory) for _, memory in self._arrays)
+
+    def refusal_of_use(self, alias: Alias) -> str:
+        """Why a use of a tensor cannot be recorded: an array changed its values; empty if it can."""
+        use = self._watched.get(id(alias.storage))
+        return f"the values of {use.name} change without an operator" if use and _is_changed(use) else ""
 
     def refusal_of_write(self, alias: Alias) -> str:
         """Why a write to a tensor cannot be recorded; empty if it can."""
-        if id(alias.storage) not in self._real:  # the call created it
+        use = self._used.get(id(alias.storage))
+        if use is None:  # the call created it
             return ""
-        name, real = self._real[id(alias.storage)]
-        memory = memory_of(real)
-        assert memory is not None
-        for other, own, one in self._used:
-            if one.storage is not alias.storage and overlaps(own, memory):
-                return f"it writes to {name}, which shares memory with {other}"
-        for other, own in self._arrays:
-            if overlaps(own, memory):
-                return f"it writes to {name}, which shares memory with {other}"
-        # Torch marks a storage that was made from an array, or from which one was made: copies are read elsewhere here.
-        if not real.untyped_storage().resizable():
+        name, tensor = use.name, use.tensor
+        for other in self._used.values():
+            if other is not use and overlaps(other.memory, use.memory) and _share_elements(other.tensor, tensor):
+                return f"it writes to {name}, which shares memory with {other.name}"
+        for array, memory in self._arrays:
+            if overlaps(memory, use.memory):
+                return f"it writes to {name}, which shares memory with {array}"
+        if id(alias.storage) in self._watched:
             return f"it writes to {name}, whose memory an array may share"
-        self._written.append((name, memory))
+        if torch._debug_has_internal_overlap(tensor) != _NO_OVERLAP or tensor.is_shared():  # type: ignore[no-untyped-call]
+            return f"it writes to {name}, whose elements share memory"
+        self._written.append(use)
         return ""
+
+    def changed(self) -> str:
+        """The first tensor whose values the call changed without an operator; empty if there is none."""
+        return next((use.name for use in self._used.values() if _is_changed(use)), "")
+
+
+def _share_elements(first: Tensor, second: Tensor) -> bool:
+    """True if two tensors whose ranges overlap have an element in common; True if that is not plain."""
+    if first.element_size() != second.element_size() or max(first.numel(), second.numel()) > MAX_COMPARED:
+        return True
+    starts, others = _addresses(first), _addresses(second)
+    if int((starts[0] - others[0]) % first.element_size()):
+        return True
+    return bool(torch.isin(starts, others).any())
+
+
+def _addresses(x: Tensor) -> Tensor:
+    """The address of each element."""
+    memory = memory_of(x)
+    assert memory is not None
+    found = torch.tensor([memory[0]])
+    for size, stride in zip(x.shape, x.stride(), strict=True):
+        found = (found[:, None] + torch.arange(size) * (stride * x.element_size())).reshape(-1)
+    return found
+
+
+def _is_changed(use: _Use) -> bool:
+    return use.before is not None and not _same_bytes(use.tensor, use.before)
+
+
+def _same_bytes(first: Tensor, second: Tensor) -> bool:
+    pair = [x.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8) for x in (first, second)]
+    return torch.equal(*pair)
 
 
 def memory_of(x: Tensor) -> Range | None:

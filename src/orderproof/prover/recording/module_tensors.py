@@ -74,4 +74,4 @@ class ModuleTensors:
 def _memory(x: Tensor) -> tuple[Any, ...]:
     storage = x.untyped_storage()
     start = storage.data_ptr() if storage.nbytes() else storage._cdata
-    return start, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
+    return start, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype, x.is_conj(), x.is_neg()

@@ -6,19 +6,32 @@ for another key runs in an eager call only, or runs in a recording on tensors th
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._library.custom_ops import OPDEFS
 from torch._ops import OpOverload
 
 from orderproof.prover.recording.recorded_graph import is_of_torch
+from orderproof.prover.recording.source import TORCH_FOLDER
 
 _FLAGS_OF_STATISTICS = ("training", "train", "use_input_stats")
-_BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
-_OF_AUTOGRAD = ("Autograd", "AutogradCPU", "AutogradCUDA", "", "CompositeImplicitAutograd")  # "": the last one
+_NOT_OF_A_CALL = (
+    "Meta",
+    "Functionalize",
+    "FuncTorch",
+    "Batched",
+    "Python",
+    "Tracer",
+    "Autocast",
+    "Sparse",
+    "Quantized",
+)
+_OF_BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")  # whose results a custom operator's kernel computes
+_KERNEL = re.compile(r"^(\w+)(?:\[alias\])?: registered at (.*?):\d+ ::", re.MULTILINE)
+_OF_CPP = (".cpp", ".cc", ".cu", ".cuh", ".h", ".hpp", ".mm", ".inc")
 
 
 def hidden_write(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -36,20 +49,24 @@ def _has_statistics(func: OpOverload) -> bool:
     return not func._schema.is_mutable and any(a.name == "running_mean" for a in func._schema.arguments)
 
 
-def kernel_not_followed(func: OpOverload) -> str:
-    """Why an operator cannot be recorded: Python code of the model is one of its kernels; empty if it can."""
-    name = _name(func)
-    keys: tuple[str, ...] = _OF_AUTOGRAD
-    if func.namespace == "aten":
-        keys = (*_BACKENDS, *_OF_AUTOGRAD)
-    elif is_of_torch(func) or name.replace("/", "::") in OPDEFS:  # whose kernels torch made
-        return ""
-    own = next((key for key in keys if f"{name}/{key}" in torch.library._impls), None)
-    return (
-        "" if own is None else f"it calls a kernel in Python that is not followed ({func}, {own or _OF_AUTOGRAD[-1]})"
-    )
-
-
 @cache
-def _name(func: OpOverload) -> str:
-    return str(func.name()).replace("::", "/")  # type: ignore[no-untyped-call]
+def kernel_not_followed(func: OpOverload) -> str:
+    """Why an operator cannot be recorded: Python code of the model is one of its kernels; empty if it can.
+
+    Kept until `forget_kernels`.
+    """
+    of_torch = is_of_torch(func)
+    allowed = () if of_torch else _OF_BACKENDS
+    dump = torch._C._dispatch_dump(str(func.name()))  # type: ignore[no-untyped-call]
+    for key, file in _KERNEL.findall(dump):
+        of_python = not file.endswith(_OF_CPP) and not file.startswith((TORCH_FOLDER, "/dev/null"))
+        if of_python and key not in allowed and not key.startswith(_NOT_OF_A_CALL):
+            return f"it calls a kernel in Python that is not followed ({func}, {key})"
+    if not of_torch and func.py_kernels:
+        return f"it calls a kernel in Python that is not followed ({func}, {next(iter(func.py_kernels))})"
+    return ""
+
+
+def forget_kernels() -> None:
+    """Look at the kernels of operators again: a model may register others."""
+    kernel_not_followed.cache_clear()

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from orderproof.prover.recording.arguments import leaves
-from orderproof.prover.recording.recorded_graph import tensors_in
+from orderproof.prover.recording.recorded_graph import operator_name, tensors_in
 from orderproof.prover.recording.source import innermost_line
 
 _SAME_TENSOR = {"detach", "detach_", "alias", "contiguous", "lift_fresh", "lift", "to", "_to_copy"}  # unless cast
@@ -83,12 +83,12 @@ class Program:
         found = tensors_in(result)
         if not found and not func._schema.is_mutable:
             return  # a number that is read from constants
-        if func.overloadpacket.__name__ == "scalar_tensor":  # an eager call makes tensors of numbers without it
+        if operator_name(func) == "scalar_tensor":  # an eager call makes tensors of numbers without it
             self.name(found[0], *_values(torch.tensor(args[0], dtype=found[0].dtype)))
             return
         first = args[0] if args and isinstance(args[0], Tensor) else None
         if first is not None and len(found) == 1:
-            same = func.overloadpacket.__name__ in _SAME_TENSOR and found[0].dtype == first.dtype
+            same = operator_name(func) in _SAME_TENSOR and found[0].dtype == first.dtype
             if same or (func._schema.is_mutable and func._schema.arguments[0].alias_info is not None):
                 self.name(found[0], *self._origin(first))
             if same:
@@ -104,6 +104,8 @@ class Program:
             return self._origin(value)
         if isinstance(value, torch.device | torch.layout):
             return None  # a recording has devices of its own
+        if isinstance(value, torch.Generator):
+            return "a generator"  # its state is compared with that of the module
         return value if isinstance(value, _PLAIN) and value == value else repr(value)
 
     def _origin(self, tensor: Tensor) -> Origin:
@@ -119,7 +121,8 @@ class Program:
 def _place(x: Tensor) -> tuple[Any, ...]:
     if x.layout is not torch.strided:
         return (id(x),)
-    return x.untyped_storage()._cdata, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype
+    storage = x.untyped_storage()._cdata
+    return storage, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype, x.is_conj(), x.is_neg()
 
 
 def _values(x: Tensor) -> Origin:

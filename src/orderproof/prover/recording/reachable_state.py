@@ -12,6 +12,7 @@ import array
 import contextlib
 import ctypes
 import functools
+import gc
 import hashlib
 import logging
 import pickle
@@ -44,7 +45,7 @@ from torch import Tensor, nn
 
 from orderproof.library_messages import suppress_warnings
 from orderproof.prover.recording.compared_state import SCALARS, State
-from orderproof.prover.recording.memory import Range, memory_of_array, overlaps_any, storage_of
+from orderproof.prover.recording.memory import EVERYWHERE, Range, memory_of_array, overlaps_any, storage_of
 from orderproof.prover.recording.model_code import (
     belongs_to,
     global_names,
@@ -242,15 +243,23 @@ class _Walk:
             self._buffer(path, value)
 
     def _buffer(self, path: str, value: Any) -> None:
+        if isinstance(value, ctypes._Pointer):
+            self.arrays.append((path, EVERYWHERE))
         try:
             memory = memoryview(value).cast("B")
         except (TypeError, ValueError):  # memory with gaps
+            self.arrays.append((path, EVERYWHERE))
             return
         if memory.nbytes:
             with suppress_warnings():  # that the buffer is not writable: only its address is read
                 start = torch.frombuffer(memory, dtype=torch.uint8).data_ptr()
             self.arrays.append((path, (start, start + memory.nbytes)))
-        self.add(path, memory.tobytes)
+
+        def restore(old: bytes) -> None:
+            if not memory.readonly:
+                memory[:] = old
+
+        self.add(path, memory.tobytes, restore)
 
     def _mapping(self, path: str, value: dict[Any, Any], *, hidden: tuple[str, ...] = (), owner: Any = None) -> None:
         """The items of a mapping; with an ``owner``, they are its attributes, and its class belongs to them."""
@@ -303,6 +312,8 @@ class _Walk:
         if self._random_generator(path, value):
             return True
         numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.void):  # a view of an array
+            self.arrays.append((path, EVERYWHERE))
         if isinstance(value, torch.UntypedStorage):
             if value.device.type == "cpu" and value.nbytes():
                 self.arrays.append((path, (value.data_ptr(), value.data_ptr() + value.nbytes())))
@@ -311,7 +322,7 @@ class _Walk:
             self._logger(path, value)
         elif numpy is not None and isinstance(value, numpy.ndarray):
             self.arrays.append((path, memory_of_array(value)))
-            self.add(path, functools.partial(numpy.ndarray.tobytes, value))  # a masked array's own method writes
+            self._array_of_numpy(path, value, numpy)
             if type(value) is not numpy.ndarray:
                 self._mapping(path, getattr(value, "__dict__", {}))
         elif isinstance(value, functools._lru_cache_wrapper):
@@ -325,14 +336,23 @@ class _Walk:
             return self._iterator_or_view(path, value)
         return True
 
+    def _array_of_numpy(self, path: str, value: Any, numpy: Any) -> None:
+        def restore(old: bytes) -> None:
+            plain = value.view(numpy.ndarray)  # the methods of a subclass are code of the model
+            if plain.flags.writeable and not plain.dtype.hasobject:
+                plain[...] = numpy.frombuffer(old, plain.dtype).reshape(plain.shape)
+
+        self.add(path, functools.partial(numpy.ndarray.tobytes, value), restore)  # a masked array's own method writes
+
     def _cached_function(self, path: str, function: functools._lru_cache_wrapper[Any]) -> None:
         """The number of results that it has computed; they cannot be taken away one by one."""
         computed = [function.cache_info().misses]
 
         def restore(_: int) -> None:
             # A recording leaves meta tensors in it, which no later call could use.
-            function.cache_clear()
-            computed[0] = 0
+            if _holds_recorded(gc.get_referents(function)):
+                function.cache_clear()
+            computed[0] = function.cache_info().misses
 
         kept = str(getattr(function, "__module__", "")).partition(".")[0] in _CACHED_FOR_GOOD
         self.add(path, lambda: function.cache_info().misses - computed[0], None if kept else restore)
@@ -492,6 +512,20 @@ class _Walk:
         path = f"global {name}"
         self.add(path, lambda: (variables.get(name),), lambda old: variables.__setitem__(name, old[0]))
         self.queue.append((path, variables[name]))
+
+
+def _holds_recorded(values: Iterable[Any], depth: int = 3) -> bool:
+    """True if a tensor of a recording, or a symbol, is among values or in the containers among them."""
+    for value in values:
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) or (
+            isinstance(value, Tensor) and value.is_meta
+        ):
+            return True
+        if depth and isinstance(value, dict | list | tuple | set):
+            parts = [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else list(value)
+            if _holds_recorded(parts, depth - 1):
+                return True
+    return False
 
 
 def _belongs_to_a_library(kind: type) -> bool:

@@ -79,6 +79,7 @@ class RecordedGraph:
         self.constants_read = False
         self.loops: Any = None  # of open length
         self.refusal_of_write: Callable[[Alias], str] = lambda _: ""
+        self.refusal_of_use: Callable[[Alias], str] = lambda _: ""
         self.refusals: list[str] = []
         self.unsupported: list[str] = []
         self.errors: list[str] = []
@@ -122,7 +123,10 @@ class RecordedGraph:
 
     def node_of(self, tensor: Tensor) -> Node:
         """The node of the current value of a tensor."""
-        return self.current_node(self.alias(tensor))
+        alias = self.alias(tensor)
+        if reason := self.refusal_of_use(alias):
+            self.refuse(reason)
+        return self.current_node(alias)
 
     def current_node(self, alias: Alias) -> Node:
         """The node of the value of an alias after the last write to its storage."""
@@ -134,7 +138,7 @@ class RecordedGraph:
                 assert alias.view is not None
                 func, rest, options, place = alias.view
                 base = self.current_node(alias.parent)
-                if func.overloadpacket.__name__ in SAME_VALUE:
+                if operator_name(func) in SAME_VALUE:
                     node = base
                 else:
                     node = self.emit(func, (base, *rest), options, func(alias.parent.tensor, *rest, **options))
@@ -156,6 +160,8 @@ class RecordedGraph:
         """The alias of a tensor; one that was not created during the recording is lifted."""
         found = self.aliases.get(id(tensor))
         if found is not None:
+            if tensor.is_meta and self.storages.get(tensor.untyped_storage()._cdata) is not found.storage:
+                self.refuse("it puts the memory of another tensor into a tensor")
             return found
         if tensor.is_meta and (storage := self.storages.get(tensor.untyped_storage()._cdata)) is not None:
             for other in storage.aliases:  # `x.data` has no operator
@@ -203,7 +209,7 @@ class RecordedGraph:
         """True if an operator without chance is applied to operands that are the same in both runs."""
         if self.open_call is None or func is None or torch.Tag.nondeterministic_seeded in func.tags:
             return False
-        if "empty" in func.overloadpacket.__name__:
+        if "empty" in operator_name(func):
             return False  # memory that was not written holds anything
         return all(self.is_fixed(x) for x in tensors_in((args, kwargs)))
 
@@ -218,10 +224,15 @@ def is_of_torch(func: OpOverload) -> bool:
     return func.namespace in _NAMESPACES_OF_TORCH
 
 
+def operator_name(func: OpOverload) -> str:
+    """The name of an operator of torch; of a custom one, which may have the same name, with its namespace."""
+    return func.overloadpacket.__name__ if is_of_torch(func) else str(func)
+
+
 def tensors_in(values: Any) -> list[Tensor]:
     """The tensors in nested tuples, lists and dictionaries."""
     return [x for x in leaves(values) if isinstance(x, Tensor)]
 
 
 def _geometry(x: Tensor) -> tuple[Any, ...]:
-    return tuple(x.shape), tuple(x.stride()), x.storage_offset(), x.dtype
+    return tuple(x.shape), tuple(x.stride()), x.storage_offset(), x.dtype, x.is_conj(), x.is_neg()

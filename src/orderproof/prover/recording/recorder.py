@@ -24,10 +24,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.prover.recording import constants, writes
 from orderproof.prover.recording.arguments import leaves, map_leaves
+from orderproof.prover.recording.eager_check import seen_by_a_mode
 from orderproof.prover.recording.instruction_trace import untraced
 from orderproof.prover.recording.operator_kernels import hidden_write, kernel_not_followed
 from orderproof.prover.recording.program import Program
-from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, RecordedGraph, is_of_torch, tensors_in
+from orderproof.prover.recording.recorded_graph import (
+    META,
+    SAME_VALUE,
+    RecordedGraph,
+    is_of_torch,
+    operator_name,
+    tensors_in,
+)
 from orderproof.prover.recording.result_shapes import ResultShapes
 from orderproof.prover.recording.source import innermost_line
 from orderproof.prover.rule import find_rule
@@ -57,7 +65,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.program = program  # to which the operators are added as the model called them
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with torch._C.DisableTorchFunction():
+        with seen_by_a_mode(), torch._C.DisableTorchFunction():
             if not isinstance(func, OpOverload):
                 self.recorded.give_up(f"it calls the higher-order operator {func}")
             try:
@@ -73,7 +81,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 raise
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        recorded, name = self.recorded, func.overloadpacket.__name__
+        recorded, name = self.recorded, operator_name(func)
         if name in _ASSERTIONS:
             return None
         args, kwargs = map_leaves(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
@@ -120,7 +128,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(result, Tensor):
             if id(result) in recorded.aliases:
                 return result  # the operand itself: `contiguous` of a contiguous tensor
-            same = func.overloadpacket.__name__ in SAME_VALUE
+            same = operator_name(func) in SAME_VALUE
             node = recorded.node_of(args[0]) if same else recorded.emit(func, args, kwargs, result)
             recorded.register(result, node, func, args, kwargs, None, values)
             return result
@@ -136,14 +144,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Why no graph describes what an operator does; empty if one may."""
-    if "sparse" in func.overloadpacket.__name__:
+    if "sparse" in operator_name(func):
         return f"the size of a tensor depends on data ({func})"
+    if operator_name(func) == "_reshape_alias":
+        return f"it states the strides of a view ({func})"
     return kernel_not_followed(func) or hidden_write(func, args, kwargs)
 
 
 def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The decomposition of an operator that has no rule; None if it has one, or cannot be decomposed."""
-    name = func.overloadpacket.__name__
+    name = operator_name(func)
     if name == "one_hot":
         return _one_hot
     if name in _DROPOUTS and not (args[2] if len(args) > 2 else kwargs["train"]):

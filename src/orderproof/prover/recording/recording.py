@@ -33,10 +33,11 @@ from orderproof.prover.recording.eager_program import OtherInstructions, compare
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.loop_recording import Loops
-from orderproof.prover.recording.memory import SharedMemory
+from orderproof.prover.recording.memory import LIFTED, SharedMemory
 from orderproof.prover.recording.module_state import preserved_state
 from orderproof.prover.recording.module_tensors import ModuleTensors
 from orderproof.prover.recording.open_call import OpenCall
+from orderproof.prover.recording.operator_kernels import forget_kernels
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.python_numbers import PythonType, python_numbers
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
@@ -93,6 +94,7 @@ class Recording:
         branches: TokenBranches | None = None,
     ) -> None:
         self.module, self.inputs = module, inputs
+        forget_kernels()
         self.graph = Graph()
         self.reached = reached or reachable_state(module)
         self.tensors = ModuleTensors(module, self.reached.trained)
@@ -105,11 +107,13 @@ class Recording:
         self.device = torch.device("cpu") if open_call or not inputs or inputs[0].is_meta else inputs[0].device
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
         self.recorded.refusal_of_write = self.memory.refusal_of_write
+        self.recorded.refusal_of_use = self.memory.refusal_of_use
         self.instructions = InstructionTrace(notes_hidden_calls=open_call is not None)
         self.loops = Loops(self.recorded, self.instructions) if rolls_loops else None
         self.recorded.loops = self.loops
         self.recorded.branches = branches or TokenBranches()
         self.operators: list[str] = []  # those that the call called
+        self.unseen: list[str] = []  # those of them that use values where dispatch is switched off
         names = frozenset(self.tensors.real)
         self.program = Program(lambda x: name if (name := self.tensors.name_of(x)) in names else None)
         self.compared = compared
@@ -157,8 +161,7 @@ class Recording:
             self.recorded.give_up("it uses a tensor whose values are not known")
         trained = self.tensors.is_trained(tensor)
         known = self.tensors.attributes.get(id(tensor))
-        kind = "parameter" if trained else "constant"
-        name = known or f"{kind}_{len(self.constants)}"
+        name = known or f"{'parameter_' if trained else LIFTED}{len(self.constants)}"
         values = None if trained else tensor.detach().clone()
         self.constants[name] = tensor.detach()
         self.tensors.add(name, tensor, trained=trained)
@@ -169,7 +172,7 @@ class Recording:
         return alias
 
     def _use_memory(self, name: str, tensor: Tensor, alias: Alias) -> None:
-        if reason := self.memory.add(name, tensor, alias):
+        if reason := self.memory.add(name, tensor, alias, trained=name in self.tensors.parameters):
             self.recorded.refuse(reason)
 
     # ------------------------------------------------------------------ the call
@@ -271,13 +274,24 @@ class Recording:
                 stack.enter_context(python_numbers())
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
-            self.operators = stack.enter_context(profiled_operators(hiding=True))
+            self.operators = stack.enter_context(profiled_operators(hiding=True, unseen=self.unseen))
             if recorded.open_call is not None or self.compared:
                 stack.enter_context(self.instructions.tracing())
             with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
+        self._raise_what_was_noticed()
+        assumptions = (*default_assumptions(defaults), *state_assumptions(changes))
+        return output, list(dict.fromkeys([*changes.names, *self.written_names()])), assumptions
+
+    def _raise_what_was_noticed(self) -> None:
+        """Raise `CaptureError` if the recording met what it cannot follow, whether or not the model went on."""
+        recorded = self.recorded
         if recorded.refusals:
             raise CaptureError(f"{NOT_RECORDED}{recorded.refusals[0]}")
+        if self.unseen:
+            raise CaptureError(f"{NOT_RECORDED}no mode of torch sees an operator of the call ({self.unseen[0]})")
+        if name := self.memory.changed():
+            raise CaptureError(f"{NOT_RECORDED}the values of {name} change during the call without an operator")
         if recorded.unsupported:
             raise UnsupportedModel(recorded.unsupported[0])
         if self.instructions.asks_torch:
@@ -286,8 +300,6 @@ class Recording:
             raise UnsupportedModel(self.instructions.hidden_call)
         if recorded.errors:
             raise UnsupportedModel(f"the model catches an error that recording it raised: {recorded.errors[0]}")
-        assumptions = (*default_assumptions(defaults), *state_assumptions(changes))
-        return output, list(dict.fromkeys([*changes.names, *self.written_names()])), assumptions
 
     def written_names(self) -> list[str]:
         """Names of the tensors of the module that the call writes to."""

@@ -12,7 +12,7 @@ from torch.fx import Node
 
 from orderproof.prover.recording.arguments import map_leaves
 from orderproof.prover.recording.constants import is_constant, with_values
-from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph, tensors_in
+from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph, operator_name, tensors_in
 from orderproof.prover.recording.views import write_to_base
 
 _ATEN = torch.ops.aten
@@ -36,7 +36,7 @@ def write(
 
     """
     written = [k for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
-    if written != [0]:
+    if written != [0] or not isinstance(args[0], Tensor):
         recorded.give_up(f"it writes to an argument ({func})")
     target: Tensor = args[0]
     alias = recorded.alias(target)
@@ -44,7 +44,7 @@ def write(
         recorded.refuse("it writes to a tensor whose memory an array of numpy shares")
     if reason := recorded.refusal_of_write(alias):
         recorded.refuse(reason)
-    name = func.overloadpacket.__name__
+    name = operator_name(func)
     if name in ("copy_", "fill_", "zero_"):
         source = 0 if name == "zero_" else args[1]
         value = (
@@ -70,7 +70,7 @@ def write(
 def change_view(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record an operator that changes the shape of a tensor in place: `unsqueeze_`, `transpose_`."""
     target, alias = args[0], recorded.alias(args[0])
-    out_of_place = getattr(_ATEN, func.overloadpacket.__name__.rstrip("_"), None)
+    out_of_place = getattr(_ATEN, operator_name(func).rstrip("_"), None)
     overloads = () if out_of_place is None else out_of_place.overloads()
     overload = next((name for name in (func._overloadname, "int") if name in overloads), None)
     if overload is None:
@@ -125,7 +125,7 @@ def _store(recorded: RecordedGraph, alias: Alias, node: Node) -> None:
         arguments = _positional(func, rest, options)
         if arguments is None or tensors_in(arguments):
             recorded.give_up(f"it writes through a view ({func})")
-        name, base = func.overloadpacket.__name__, recorded.current_node(parent)
+        name, base = operator_name(func), recorded.current_node(parent)
         if name in SAME_VALUE:
             current = parent
             continue
@@ -145,7 +145,7 @@ def _store(recorded: RecordedGraph, alias: Alias, node: Node) -> None:
 
 def _functional(recorded: RecordedGraph, func: OpOverload) -> OpOverload:
     """The operator without the write: `add` for `add_`."""
-    name = func.overloadpacket.__name__
+    name = operator_name(func)
     names = [name.removesuffix("_"), f"{name.removesuffix('_')}_functional"]
     if name.startswith("__i") and name.endswith("__"):
         names.insert(0, f"__{name[3:]}")
