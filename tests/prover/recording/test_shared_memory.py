@@ -249,3 +249,75 @@ def test_other_tensors_may_share_memory(name: str) -> None:
     module = HONEST[name]().eval()
     for _ in range(2):  # the first proof reads the values of constants
         assert prove(module, "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
+
+
+def changes_an_array(_module: nn.Module, x: Tensor) -> Tensor:
+    """An array that Python writes after the tensor over it was used."""
+    kept = -np.ones(6, dtype=np.float32)
+    y = x.cumsum(1)
+    y = torch.where(torch.from_numpy(kept) > 0, y, y + torch.relu(x.flip(1) - LARGE))
+    kept[:] = 1
+    return y
+
+
+def changes_an_array_back(module: nn.Module, x: Tensor) -> Tensor:
+    module.array[:] = -1  # type: ignore[operator]
+    y = x.cumsum(1)
+    y = torch.where(module.table > 0, y, y + torch.relu(x.flip(1) - LARGE))  # type: ignore[operator]
+    module.array[:] = 1  # type: ignore[operator]
+    return y
+
+
+def exchanged(_module: nn.Module, x: Tensor) -> Tensor:
+    y, z = x.cumsum(1), x.cumsum(1) + torch.relu(x.flip(1) - LARGE)
+    torch.utils.swap_tensors(y, z)
+    return y
+
+
+def array_of_a_buffer(module: nn.Module) -> None:
+    module.array = np.ones(6, dtype=np.float32)
+    module.register_buffer("table", torch.from_numpy(module.array))
+
+
+def with_foreach(call: Forward) -> Forward:
+    """A call that torch.export records, because the recorder does not."""
+
+    def other(module: nn.Module, x: Tensor) -> Tensor:
+        torch._foreach_add_([torch.zeros(1)], 1.0)
+        return call(module, x)
+
+    return other
+
+
+CHANGED: dict[str, Callable[[], nn.Module]] = {
+    "local array": lambda: Holds(set_(), changes_an_array),
+    "array of a buffer": lambda: Holds(array_of_a_buffer, changes_an_array_back),
+    "exchanged tensors": lambda: Holds(set_(), exchanged),
+    "overlapping elements": lambda: Holds(
+        buffers(a=torch.zeros(4).unfold(0, 2, 1)),
+        lambda m, x: shifted(x, m.a[0].copy_(peak(x).expand(2)).sum() * 0 + m.a[1, 0]),  # type: ignore[index]
+    ),
+    "strided view of memory": lambda: Holds(
+        lambda m: (buffers(b=(b := torch.zeros(6)))(m), setattr(m, "view", memoryview(b.numpy())[::2]))[0],
+        noted("b", lambda m, x: reversed_if(x, m.view[0])),  # type: ignore[index]
+    ),
+    "exported: local array": lambda: Holds(set_(), with_foreach(in_a_local_array)),
+    "exported: part of a parameter": lambda: Holds(with_weight(part=lambda w: w.detach()[2:]), with_foreach(decides)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_memory_that_changes_without_an_operator_is_noticed(name: str) -> None:
+    finding = prove(CHANGED[name]().eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.verdict == "undecided"
+    assert "the graph cannot be recorded" in finding.reason
+
+
+def test_parts_whose_ranges_overlap_and_whose_elements_do_not_are_written() -> None:
+    def keys_and_values(module: nn.Module) -> None:
+        kept = torch.zeros(6, 2)
+        buffers(k=kept[:, 0], v=kept[:, 1])(module)
+
+    ones = torch.ones(6)
+    module = Holds(keys_and_values, lambda m, x: x.cumsum(1) + m.k.copy_(ones) + m.v).eval()  # type: ignore[operator]
+    assert prove(module, "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"

@@ -33,6 +33,9 @@ from orderproof.prover.export.exporter import (
 from orderproof.prover.export.inlining import inline_higher_order_ops
 from orderproof.prover.export.source_lines import origins_in_blocks, restore_origins
 from orderproof.prover.recording.eager_check import can_compare, observe_call
+from orderproof.prover.recording.module_tensors import ModuleTensors
+from orderproof.prover.recording.reachable_state import reachable_state
+from orderproof.prover.recording.recorder import HIGHER_ORDER
 from orderproof.prover.recording.recording import UnsupportedModel, record
 from orderproof.prover.recording.refusal import NOT_RECORDED
 from orderproof.prover.rule import find_rule
@@ -113,8 +116,19 @@ def _record_or_export(
         raise CaptureError(f"{NOT_RECORDED}{unsupported}, and torch.export fails: {failure}") from error
     captured.exported_because = reason
     if can_compare(module, inputs):
-        captured.changed_state, captured.outside = observe_call(module, inputs)
+        _refuse_parts_of_parameters(module, captured)
+        captured.changed_state, captured.outside = observe_call(
+            module, inputs, with_operators=HIGHER_ORDER not in reason
+        )
     return captured
+
+
+def _refuse_parts_of_parameters(module: nn.Module, captured: CapturedGraph) -> None:
+    """Raise `CaptureError` if what torch.export takes for a constant shares the memory of a parameter."""
+    tensors = ModuleTensors(module, reachable_state(module).trained)
+    for name, value in captured.values.items():
+        if name not in captured.parameters and tensors.is_trained(value):
+            raise CaptureError(f"{NOT_RECORDED}{name} shares the memory of a parameter")
 
 
 def _record(

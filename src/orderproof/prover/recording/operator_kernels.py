@@ -46,7 +46,8 @@ def hidden_write(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 @cache
 def _has_statistics(func: OpOverload) -> bool:
-    return not func._schema.is_mutable and any(a.name == "running_mean" for a in func._schema.arguments)
+    undeclared = (a for a in func._schema.arguments if a.alias_info is None or not a.alias_info.is_write)
+    return any(a.name == "running_mean" for a in undeclared)
 
 
 @cache

@@ -40,6 +40,7 @@ from orderproof.prover.recording.result_shapes import ResultShapes
 from orderproof.prover.recording.source import innermost_line
 from orderproof.prover.rule import find_rule
 
+HIGHER_ORDER = "it calls the higher-order operator"
 _ATEN = torch.ops.aten
 _READS = {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}
 _USES_ONLY_SHAPE_OR_DTYPE = {"expand_as", "view_as", "reshape_as", "type_as", "to.other"}  # of the second operand
@@ -67,7 +68,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with seen_by_a_mode(), torch._C.DisableTorchFunction():
             if not isinstance(func, OpOverload):
-                self.recorded.give_up(f"it calls the higher-order operator {func}")
+                self.recorded.give_up(f"{HIGHER_ORDER} {func}")
             try:
                 if self.recorded.open_call is not None:
                     with untraced(), enable_python_dispatcher():
