@@ -88,7 +88,7 @@ class SharedMemory:
                 return f"it writes to {name}, which shares memory with {array}"
         if id(alias.storage) in self._watched:
             return f"it writes to {name}, whose memory an array may share"
-        if torch._debug_has_internal_overlap(tensor) != _NO_OVERLAP or tensor.is_shared():  # type: ignore[no-untyped-call]
+        if _overlaps_itself(tensor) or tensor.is_shared():  # type: ignore[no-untyped-call]
             return f"it writes to {name}, whose elements share memory"
         self._written.append(use)
         return ""
@@ -106,6 +106,13 @@ def _share_elements(first: Tensor, second: Tensor) -> bool:
     if int((starts[0] - others[0]) % first.element_size()):
         return True
     return bool(torch.isin(starts, others).any())
+
+
+def _overlaps_itself(x: Tensor) -> bool:
+    """True if two elements of a tensor are one place in memory; True if that is not plain."""
+    if torch._debug_has_internal_overlap(x) == _NO_OVERLAP:
+        return False
+    return x.numel() > MAX_COMPARED or len(torch.unique(_addresses(x))) < x.numel()
 
 
 def _addresses(x: Tensor) -> Tensor:
