@@ -70,3 +70,14 @@ def test_an_error_without_a_text_has_a_line() -> None:
             raise ValueError("no text")
 
     assert first_line(Silent()) == "Silent"
+
+
+def test_a_model_may_ask_for_the_encoding_of_its_streams(tmp_path: Path) -> None:
+    (tmp_path / "asks.py").write_text(
+        "import sys, torch\nfrom torch import nn\nsys.stdout.reconfigure(encoding=sys.stdout.encoding.lower())\n"
+        "def model():\n    return nn.Linear(6, 6).eval(), torch.randn(2, 7, 6)\n"
+    )
+    done = subprocess.run(
+        [*COMMAND, "prove", "asks.py:model", "--law", "batch", "-q"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

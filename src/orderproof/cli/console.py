@@ -40,6 +40,14 @@ class _Stream(io.TextIOBase):
         """The binary stream below."""
         return self.target.buffer
 
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the stream below."""
+        return str(getattr(self.target, "encoding", "utf-8"))
+
+    def reconfigure(self, **options: Any) -> None:
+        """Change nothing: the stream below is that of the command."""
+
     def fileno(self) -> int:
         return int(self.target.fileno())
 
