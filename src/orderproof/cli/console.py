@@ -43,7 +43,7 @@ class _Stream(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]
         """The encoding of the stream below."""
-        return str(getattr(self.target, "encoding", "utf-8"))
+        return str(getattr(self.target, "encoding", None) or "utf-8")  # a live display has none
 
     def reconfigure(self, **options: Any) -> None:
         """Change nothing: the stream below is that of the command."""
