@@ -33,10 +33,13 @@ from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_s
 _RETURN = -1  # the offset of an event that is no instruction; that of line 12 is -13
 _OURS = ("orderproof.prover", "orderproof.models")
 _OF_TORCH = ("sympy", "mpmath", "typing_extensions")  # packages with which torch computes symbols
+_OF_DISPLAYS = "rich"  # writes what a model prints above the progress of a command
 _OF_SYMBOLS = f"{TORCH_FOLDER}fx/experimental/"
 _OF_A_NAMED_TUPLE = {"_tuple_new", "__builtins__", "__name__"}  # global variables of the code that Python generates
 _FILES = tuple(  # a folder, or one file
-    spec.origin.removesuffix("__init__.py") for name in _OF_TORCH if (spec := find_spec(name)) and spec.origin
+    spec.origin.removesuffix("__init__.py")
+    for name in (*_OF_TORCH, _OF_DISPLAYS)
+    if (spec := find_spec(name)) and spec.origin
 )
 
 
