@@ -170,8 +170,7 @@ class RecordedGraph:
                     self.aliases[id(tensor)] = alias
                     return alias
             self.give_up("it makes a view of a tensor without an operator")
-        with torch._C.DisableTorchFunction():  # memory is looked at, which a recording refuses to the model
-            alias = self.lift(tensor)
+        alias = self.lift(tensor)
         self.aliases[id(tensor)] = alias
         self.add(alias)
         return alias

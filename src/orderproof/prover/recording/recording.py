@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.fx import Graph, Node
+from torch.utils._python_dispatch import _disable_current_modes
 
 from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
@@ -28,7 +29,12 @@ from orderproof.prover.recording.assumptions import (
 )
 from orderproof.prover.recording.buffer_values import buffers_with_values
 from orderproof.prover.recording.eager_answers import eager_answers
-from orderproof.prover.recording.eager_check import can_compare, compare_with_eager, profiled_operators
+from orderproof.prover.recording.eager_check import (
+    can_compare,
+    compare_with_eager,
+    hidden_from_profile,
+    profiled_operators,
+)
 from orderproof.prover.recording.eager_program import OtherInstructions, compare_programs
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.instruction_trace import InstructionTrace
@@ -152,6 +158,11 @@ class Recording:
 
     def lift(self, tensor: Tensor) -> Alias:
         """The alias of a tensor that the recording did not create."""
+        # Outside of an operator the modes of the recording are active, which would record what is asked of the tensor.
+        with _disable_current_modes(), hidden_from_profile():
+            return self._lift(tensor)
+
+    def _lift(self, tensor: Tensor) -> Alias:
         name = self.tensors.name_of(tensor)
         if name is not None:
             return self.of_module(name)
