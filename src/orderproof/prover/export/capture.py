@@ -32,8 +32,9 @@ from orderproof.prover.export.exporter import (
 )
 from orderproof.prover.export.inlining import inline_higher_order_ops
 from orderproof.prover.export.source_lines import origins_in_blocks, restore_origins
-from orderproof.prover.recording.eager_check import can_compare, observe_call
+from orderproof.prover.recording.eager_check import can_compare
 from orderproof.prover.recording.module_tensors import ModuleTensors
+from orderproof.prover.recording.observed_call import observe_call
 from orderproof.prover.recording.reachable_state import reachable_state
 from orderproof.prover.recording.recorder import HIGHER_ORDER
 from orderproof.prover.recording.recording import UnsupportedModel, record

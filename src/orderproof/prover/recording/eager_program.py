@@ -21,6 +21,7 @@ from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.recording.eager_check import prepared_call
 from orderproof.prover.recording.eager_view import EagerReads
 from orderproof.prover.recording.instruction_trace import InstructionTrace, untraced
+from orderproof.prover.recording.memory import same_bytes
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.reachable_state import ReachableState
 from orderproof.prover.recording.recorded_graph import is_of_torch, tensors_in
@@ -97,12 +98,7 @@ class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         operands = tensors_in((args, kwargs)) if not func._schema.is_mutable else []
         before = [x.clone() for x in operands]
         result = func(*args, **kwargs)
-        if not all(map(_same_values, operands, before)):
+        if not all(map(same_bytes, operands, before)):
             self.refusal = f"the operator {func} writes to an operand, which its schema does not say"
             raise CaptureError(self.refusal)
         return result
-
-
-def _same_values(first: Tensor, second: Tensor) -> bool:
-    pair = [x.contiguous().reshape(-1).view(torch.uint8) for x in (first, second)]
-    return torch.equal(*pair)

@@ -50,6 +50,10 @@ class Event(NamedTuple):
     offset: int
     result: Result
 
+    def is_instruction_of(self, other: Event) -> bool:
+        """True if both are the same instruction, whatever its results."""
+        return (self.code is other.code or self.code == other.code) and self.offset == other.offset
+
 
 @dataclass(frozen=True)
 class Iteration:
@@ -157,7 +161,7 @@ class InstructionTrace:
             if mine is None or theirs is None:
                 return f"only one of them executes {_line(theirs or mine[0])}"
             event, value = mine
-            if (event.code is not theirs.code and event.code != theirs.code) or event.offset != theirs.offset:
+            if not event.is_instruction_of(theirs):
                 return f"it executes {_line(theirs)} where the recording executes {_line(event)}"
             if not is_same(event.result, theirs.result, value, rolled=rolled):
                 return f"at {_line(theirs)} it computes {theirs.result} where the recording has {event.result}"
@@ -169,7 +173,7 @@ class InstructionTrace:
         for event, theirs in pairs:
             if event is None or theirs is None:
                 return f"only one of them executes {_line(theirs or event)}"
-            if (event.code is not theirs.code and event.code != theirs.code) or event.offset != theirs.offset:
+            if not event.is_instruction_of(theirs):
                 return f"it executes {_line(theirs)} where the recording executes {_line(event)}"
         return ""
 

@@ -126,10 +126,11 @@ def _addresses(x: Tensor) -> Tensor:
 
 
 def _is_changed(use: _Use) -> bool:
-    return use.before is not None and not _same_bytes(use.tensor, use.before)
+    return use.before is not None and not same_bytes(use.tensor, use.before)
 
 
-def _same_bytes(first: Tensor, second: Tensor) -> bool:
+def same_bytes(first: Tensor, second: Tensor) -> bool:
+    """True if two tensors of one shape and dtype hold the same bits."""
     pair = [x.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8) for x in (first, second)]
     return torch.equal(*pair)
 

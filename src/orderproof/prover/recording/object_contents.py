@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -19,6 +19,9 @@ from types import (
     WrapperDescriptorType,
 )
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from orderproof.prover.recording.compared_state import SCALARS
 from orderproof.prover.recording.model_code import is_model_class
@@ -50,6 +53,21 @@ def refill(value: Any, old: tuple[Any, ...]) -> None:
     """Put the items back that a list or a deque had."""
     value.clear()
     value.extend(old)
+
+
+def restore_memory(memory: memoryview, old: bytes) -> None:
+    """Put the bytes back that a buffer had, if it can be written."""
+    if not memory.readonly:
+        memory[:] = old
+
+
+def restore_array(array: Any, old: bytes) -> None:
+    """Put the numbers back that an array of numpy had, if it can be written."""
+    import numpy as np
+
+    plain = array.view(np.ndarray)  # the methods of a subclass are code of the model
+    if plain.flags.writeable and not plain.dtype.hasobject:
+        plain[...] = np.frombuffer(old, plain.dtype).reshape(plain.shape)
 
 
 def namespace(kind: type) -> dict[str, Any]:
@@ -137,3 +155,17 @@ def iterator_state(iterator: Iterator[Any]) -> tuple[Any, ...]:
         *(iterator_state(x) for x in inner if isinstance(x, Iterator)),
         *map(repr, rest[1:]),
     )
+
+
+def holds_recorded(values: Iterable[Any], depth: int = 3) -> bool:
+    """True if a tensor of a recording, or a symbol, is among values or in the containers among them."""
+    for value in values:
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) or (
+            isinstance(value, Tensor) and value.is_meta
+        ):
+            return True
+        if depth and isinstance(value, dict | list | tuple | set):
+            parts = [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else list(value)
+            if holds_recorded(parts, depth - 1):
+                return True
+    return False

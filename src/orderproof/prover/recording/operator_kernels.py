@@ -18,17 +18,9 @@ from orderproof.prover.recording.recorded_graph import is_of_torch
 from orderproof.prover.recording.source import TORCH_FOLDER
 
 _FLAGS_OF_STATISTICS = ("training", "train", "use_input_stats")
-_NOT_OF_A_CALL = (
-    "Meta",
-    "Functionalize",
-    "FuncTorch",
-    "Batched",
-    "Python",
-    "Tracer",
-    "Autocast",
-    "Sparse",
-    "Quantized",
-)
+_NOT_OF_A_CALL = (  # beginnings of keys that no call of an audit reaches
+    "Meta", "Functionalize", "FuncTorch", "Batched", "Python", "Tracer", "Autocast", "Sparse", "Quantized",
+)  # fmt: skip
 _OF_BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")  # whose results a custom operator's kernel computes
 _KERNEL = re.compile(r"^(\w+)(?:\[alias\])?: registered at (.*?):\d+ ::", re.MULTILINE)
 _OF_CPP = (".cpp", ".cc", ".cu", ".cuh", ".h", ".hpp", ".mm", ".inc")

@@ -57,10 +57,13 @@ from orderproof.prover.recording.object_contents import (
     attribute_descriptors,
     cell_contents,
     generator_position,
+    holds_recorded,
     is_slot,
     iterator_state,
     namespace,
     refill,
+    restore_array,
+    restore_memory,
     restore_namespace,
     restore_variables,
     slot_value,
@@ -70,7 +73,7 @@ from orderproof.prover.recording.source import is_model_code
 
 MAX_OBJECTS = 20_000
 _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and restores them itself
-_CACHED_FOR_GOOD = ("torch", "transformers", *sys.stdlib_module_names)  # what is installed, and the like
+_CACHED_FOR_GOOD = ("torch", "transformers", *sys.stdlib_module_names)  # their results are facts about the installation
 _LEAVES = (*SCALARS, type(None), torch.dtype, torch.device, torch.Size)
 _TABLES = (list, dict, set, deque)
 _CODE = (type, FunctionType, BuiltinFunctionType)
@@ -254,12 +257,7 @@ class _Walk:
             with suppress_warnings():  # that the buffer is not writable: only its address is read
                 start = torch.frombuffer(memory, dtype=torch.uint8).data_ptr()
             self.arrays.append((path, (start, start + memory.nbytes)))
-
-        def restore(old: bytes) -> None:
-            if not memory.readonly:
-                memory[:] = old
-
-        self.add(path, memory.tobytes, restore)
+        self.add(path, memory.tobytes, functools.partial(restore_memory, memory))
 
     def _mapping(self, path: str, value: dict[Any, Any], *, hidden: tuple[str, ...] = (), owner: Any = None) -> None:
         """The items of a mapping; with an ``owner``, they are its attributes, and its class belongs to them."""
@@ -322,7 +320,8 @@ class _Walk:
             self._logger(path, value)
         elif numpy is not None and isinstance(value, numpy.ndarray):
             self.arrays.append((path, memory_of_array(value)))
-            self._array_of_numpy(path, value, numpy)
+            read = functools.partial(numpy.ndarray.tobytes, value)  # a masked array's own method writes
+            self.add(path, read, functools.partial(restore_array, value))
             if type(value) is not numpy.ndarray:
                 self._mapping(path, getattr(value, "__dict__", {}))
         elif isinstance(value, functools._lru_cache_wrapper):
@@ -336,21 +335,13 @@ class _Walk:
             return self._iterator_or_view(path, value)
         return True
 
-    def _array_of_numpy(self, path: str, value: Any, numpy: Any) -> None:
-        def restore(old: bytes) -> None:
-            plain = value.view(numpy.ndarray)  # the methods of a subclass are code of the model
-            if plain.flags.writeable and not plain.dtype.hasobject:
-                plain[...] = numpy.frombuffer(old, plain.dtype).reshape(plain.shape)
-
-        self.add(path, functools.partial(numpy.ndarray.tobytes, value), restore)  # a masked array's own method writes
-
     def _cached_function(self, path: str, function: functools._lru_cache_wrapper[Any]) -> None:
         """The number of results that it has computed; they cannot be taken away one by one."""
         computed = [function.cache_info().misses]
 
         def restore(_: int) -> None:
             # A recording leaves meta tensors in it, which no later call could use.
-            if _holds_recorded(gc.get_referents(function)):
+            if holds_recorded(gc.get_referents(function)):
                 function.cache_clear()
             computed[0] = function.cache_info().misses
 
@@ -512,20 +503,6 @@ class _Walk:
         path = f"global {name}"
         self.add(path, lambda: (variables.get(name),), lambda old: variables.__setitem__(name, old[0]))
         self.queue.append((path, variables[name]))
-
-
-def _holds_recorded(values: Iterable[Any], depth: int = 3) -> bool:
-    """True if a tensor of a recording, or a symbol, is among values or in the containers among them."""
-    for value in values:
-        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) or (
-            isinstance(value, Tensor) and value.is_meta
-        ):
-            return True
-        if depth and isinstance(value, dict | list | tuple | set):
-            parts = [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else list(value)
-            if _holds_recorded(parts, depth - 1):
-                return True
-    return False
 
 
 def _belongs_to_a_library(kind: type) -> bool:
