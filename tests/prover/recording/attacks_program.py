@@ -12,6 +12,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -171,27 +172,22 @@ class Server:
     """A thread that runs before the call, and answers it."""
 
     def __init__(self) -> None:
-        self.asked: Tensor | None = None
-        self.answer: bool | None = None
-        self.ended = False
+        self.asked: SimpleQueue[Tensor | None] = SimpleQueue()
+        self.answers: SimpleQueue[bool] = SimpleQueue()
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
 
     def _serve(self) -> None:
-        while not self.ended:
-            if self.asked is not None:
-                try:
-                    self.answer = bool((self.asked > 20).any())
-                except RuntimeError:
-                    self.answer = False
-                self.asked = None
+        while (asked := self.asked.get()) is not None:
+            try:
+                self.answers.put(bool((asked > 20).any()))
+            except RuntimeError:
+                self.answers.put(False)
 
     def ask(self, x: Tensor) -> bool:
-        self.answer, self.asked = None, x
-        while self.answer is None:
-            pass
-        return self.answer
+        self.asked.put(x)
+        return self.answers.get()
 
     def end(self) -> None:
-        self.ended = True
+        self.asked.put(None)
         self.thread.join()

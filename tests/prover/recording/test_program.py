@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,21 +38,25 @@ from tests.prover.recording.test_recording import Function, finding_of
 X = torch.zeros(2, 5, 4)
 
 
-@pytest.fixture(scope="module")
-def few_objects() -> None:
-    """Hide the objects of other tests from a model that looks at each: they are hundreds of thousands."""
-    gc.collect()
-    gc.freeze()
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a question; other tests' objects, hundreds of thousands, are hidden from a model that looks at each.
+
+    Objects that the test makes itself are found again afterwards.
+    """
+    if request.param == "objects":
+        gc.collect()
+        gc.freeze()
+    yield request.param
+    gc.unfreeze()
 
 
-@pytest.mark.usefixtures("few_objects")
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", QUESTIONS, indirect=True)
 def test_a_recording_that_can_be_told_from_a_run_is_not_proved(name: str) -> None:
     assert finding_of(Asks(QUESTIONS[name])).verdict != "proved"
 
 
-@pytest.mark.usefixtures("few_objects")
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", QUESTIONS, indirect=True)
 def test_nor_is_one_of_code_in_a_notebook(name: str) -> None:
     with notebook(attacks_program) as cell:
         assert finding_of(cell.Asks(cell.QUESTIONS[name])).verdict != "proved"
