@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from orderproof import prove
 
 LARGE = 100.0
-KEY = torch._C.DispatchKey
-ReadsFirst = tuple[Callable[[], AbstractContextManager[object]], ...]
 
 
 def is_large(x: Tensor) -> bool:
@@ -121,66 +118,6 @@ def test_a_kernel_of_torch_that_python_replaces_is_refused(name: str, key: str, 
     assert f"a kernel in Python that is not followed (aten.{name}.default" in finding.reason
 
 
-class ReadsUnder(nn.Module):
-    """Reads a value in blocks in which a recording does not see it, and catches the error of the recording."""
-
-    def __init__(self, blocks: ReadsFirst, read: Callable[[Tensor], bool], handle: Callable[[Tensor], object]) -> None:
-        super().__init__()
-        self.blocks, self.read, self.handle = blocks, read, handle
-
-    def forward(self, x: Tensor) -> Tensor:
-        y, large = x.cumsum(1), False
-        try:
-            with ExitStack() as stack:
-                for block in self.blocks:
-                    stack.enter_context(block())
-                large = self.read(x)
-        except Exception:
-            self.handle(x)
-        return y.flip(1) if large else y
-
-
-REAL = torch.full((1,), 300.0)
-NO_FUNCTIONS = torch._C.DisableTorchFunction
-UNSEEN: dict[str, nn.Module] = {
-    "no dispatch to Python": ReadsUnder((torch._C._DisableTorchDispatch, NO_FUNCTIONS), is_large, id),
-    "no dispatch": ReadsUnder((no_dispatch, NO_FUNCTIONS), is_large, id),
-    "excluded key": ReadsUnder(
-        (lambda: torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(KEY.Python)), NO_FUNCTIONS), is_large, id
-    ),
-    "forced keys": ReadsUnder(
-        (
-            lambda: torch._C._ForceDispatchKeyGuard(
-                torch._C._dispatch_tls_local_include_set(),
-                torch._C._dispatch_tls_local_exclude_set() | torch._C.DispatchKeySet(KEY.Python),
-            ),
-            NO_FUNCTIONS,
-        ),
-        is_large,
-        id,
-    ),
-    "array with the operators of an array": ReadsUnder(
-        (NO_FUNCTIONS,), lambda x: x.numpy().max() > LARGE, lambda x: (x.resolve_conj(), x.resolve_neg())
-    ),
-    "list": ReadsUnder((NO_FUNCTIONS,), lambda x: x.tolist()[0][-1][0] > LARGE, id),
-    "redispatch": ReadsUnder(
-        (),
-        lambda x: torch.ops.aten.equal.default.redispatch(
-            torch._C.DispatchKeySet(KEY.CPU), x[0, -1, :1], REAL
-        ),
-        lambda x: x[0, -1, :1],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", UNSEEN)
-def test_a_value_that_is_read_where_no_mode_sees_it_is_noticed(name: str) -> None:
-    finding = prove(UNSEEN[name].eval(), "causal", inputs=torch.randn(2, 7, 6))
-    assert finding.verdict == "undecided"
-    reasons = ("the recording is not the program that runs", "interpreter", "no mode of torch sees an operator")
-    assert any(reason in finding.reason for reason in reasons)
-
-
 def test_code_that_only_the_first_call_executes_is_no_difference() -> None:
     assert prove(Calls(_lazily_scaled).eval(), "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
 
@@ -202,7 +139,7 @@ class WritesUnseen(nn.Module):
         self.register_buffer("peak", torch.zeros(()))
 
     def forward(self, x: Tensor) -> Tensor:
-        with no_dispatch():
+        with _disable_current_modes():
             self.peak.copy_(x.amax())
         return x.cumsum(1) + (self.peak - LARGE).relu()
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import codecs
 import functools
+import io
 import itertools
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 import numpy as np
@@ -42,6 +45,11 @@ def cached_list() -> list[int]:
     return [0]
 
 
+@functools.lru_cache(4)
+def limited_list(_size: int) -> list[int]:
+    return [0]
+
+
 @torch.no_grad()
 def with_a_default(_kept: Any, found: list[int] = [0]) -> int:  # noqa: B006 - which keeps the number of calls
     return incremented(found)
@@ -68,6 +76,34 @@ def lists() -> Iterator[list[int]]:
         yield kept
 
 
+def growing() -> Iterator[list[int]]:
+    kept: list[list[int]] = []
+    while True:
+        kept.append([len(kept)])
+        yield kept[-1]
+        assert kept
+
+
+def turned(kept: dict[int, None]) -> dict[int, None]:
+    first = next(iter(kept))
+    kept[first] = kept.pop(first)
+    return kept
+
+
+def turned_in_place(kept: OrderedDict[int, None]) -> dict[int, None]:
+    kept.move_to_end(next(iter(kept)))
+    return kept
+
+
+VARIABLE: ContextVar[list[int]] = ContextVar("variable")
+
+
+def context() -> Context:
+    found = copy_context()
+    found.run(VARIABLE.set, [0])
+    return found
+
+
 def registered_error(_kept: Any) -> int:
     number: int = codecs.lookup_error("orderproof.count").__defaults__[0] + 1  # type: ignore[attr-defined, index]
     codecs.register_error("orderproof.count", lambda error, n=number: n)  # type: ignore[arg-type, misc]
@@ -88,18 +124,36 @@ def storage_with_attribute() -> Any:
 
 codecs.register_error("orderproof.count", lambda error, n=0: n)  # type: ignore[arg-type, misc]
 cached_list()
+limited_list(3)
 
-UNSEEN: dict[str, Callable[[], nn.Module]] = {
+FOUND: dict[str, Callable[[], nn.Module]] = {
     "cached list": lambda: Counts(lambda _: incremented(cached_list())),
+    "list in a cache of limited size": lambda: Counts(lambda _: incremented(limited_list(3))),
     "default of a decorated function": lambda: Counts(with_a_default),
     "default of a context manager": lambda: Counts(in_a_block),
     "default of a dispatched function": lambda: Counts(dispatched),
     "list of a generator": lambda: Counts(lambda kept: incremented(next(kept)), lists()),
     "repeated list": lambda: Counts(lambda kept: incremented(next(kept)), itertools.repeat([0])),
+    "list of a chain": lambda: Counts(lambda kept: incremented(next(kept)), itertools.chain(itertools.repeat([0]))),
     "array of objects": lambda: Counts(lambda kept: incremented(kept[0]), object_array()),
     "attribute of a storage": lambda: Counts(lambda kept: incremented(kept.number), storage_with_attribute()),
-    "handler of errors": lambda: Counts(registered_error),
+    "order of a dictionary": lambda: Counts(lambda kept: next(iter(turned(kept))), dict.fromkeys(range(MANY + 5))),
+    "order of an ordered dictionary": lambda: Counts(
+        lambda kept: next(iter(turned_in_place(kept))), OrderedDict.fromkeys(range(MANY + 5))
+    ),
 }
+UNSEEN: dict[str, Callable[[], nn.Module]] = {
+    "handler of errors": lambda: Counts(registered_error),
+    "list of a context": lambda: Counts(lambda kept: incremented(kept[VARIABLE]), context()),
+    "text in memory": lambda: Counts(lambda kept: (kept.write("x"), kept.tell())[1], io.StringIO()),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_state_that_an_object_keeps_is_named(name: str) -> None:
+    finding = prove(FOUND[name]().eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.verdict == "proved"
+    assert any(text.startswith("of one call: the call changes") for text in finding.scope.assumptions)
 
 
 @pytest.mark.parametrize("name", UNSEEN)
@@ -108,6 +162,14 @@ def test_a_line_with_another_result_is_named(name: str) -> None:
     named = [text for text in finding.scope.assumptions if "another one computes other results at" in text]
     assert finding.verdict == "proved"
     assert any(f"{__file__.rpartition('/')[2]}:" in text for text in named)
+
+
+@pytest.mark.parametrize("kept", [itertools.cycle([[0], [0]]), growing()], ids=["iterator", "generator"])
+def test_an_iterator_goes_on_after_a_recording(kept: Iterator[list[int]]) -> None:
+    """What it holds fits its position, which nothing restores."""
+    module = Counts(lambda lists: incremented(next(lists)), kept).eval()
+    prove(module, "causal", inputs=torch.randn(2, 7, 6))
+    assert module(torch.randn(2, 7, 6)).shape == (2, 7, 6)
 
 
 class Registers(nn.Module):

@@ -25,10 +25,10 @@ class State:
         now = self.read()
         if not isinstance(self.before, dict):
             return not _same(self.before, now)
-        if now.keys() != self.before.keys():
+        if len(now) != len(self.before) or not (all(map(is_, now, self.before)) or all(map(_same, now, self.before))):
             return True
-        own = [now[key] for key in self.before]
-        return not (all(map(is_, self.before.values(), own)) or all(map(_same, self.before.values(), own)))
+        pairs = now.values(), self.before.values()
+        return not (all(map(is_, *pairs)) or all(map(_same, *pairs)))
 
     def changes(self) -> list[str]:
         """The names of what differs from `before`; it is restored where that is possible."""
@@ -41,7 +41,7 @@ class State:
                 for key in {**self.before, **now}
                 if not _same(self.before.get(key, _MISSING), now.get(key, _MISSING))
             ]
-            changed = [f"{self.path}.{key}".removeprefix(".") for key in keys]
+            changed = [f"{self.path}.{key}".removeprefix(".") for key in keys] or [f"the order of {self.path}"]
         if self.restore is not None:
             self.restore(self.before)
         return changed

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from orderproof.prover.recording.hidden_calls import hidden_call, hidden_object
 from orderproof.prover.recording.instruction_results import Plain, Result, described, is_same
 from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
+from orderproof.prover.recording.torch_switches import switch_name
 from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
 
 _RETURN = -1  # the offset of an event that is no instruction; that of line 12 is -13
@@ -76,14 +77,16 @@ class InstructionTrace:
 
     Args:
         notes_hidden_calls: Also note what the model does that no event shows.
+        refuse: Called with the reason as soon as the model gets a private part of torch's dispatch; it raises.
 
     """
 
-    def __init__(self, *, notes_hidden_calls: bool = False) -> None:
+    def __init__(self, *, notes_hidden_calls: bool = False, refuse: Callable[[str], Any] | None = None) -> None:
         self.events: list[Event | Iteration] = []
         self._last: dict[tuple[int, int], Event] = {}  # by code and offset: layers have the same results
         self.asks_torch = ""  # the first function of torch's symbolic sizes that the model calls
         self.hidden_call = ""  # the first one, with its line
+        self._refuse = refuse
         self._notes_hidden_calls = notes_hidden_calls and is_readable()
         self._handled: BaseException | None = None  # around the block
         self._read: Callable[[FrameType], Any] = top_of_stack if is_readable() else lambda _: EMPTY
@@ -120,6 +123,8 @@ class InstructionTrace:
             value = self._read(frame)
             if self._notes_hidden_calls:
                 self._note_hidden_call(frame, value)
+            if self._refuse is not None and (name := switch_name(value)):
+                self._refuse(f"it uses a private part of torch's dispatch (`{name}`)")
             self._add(frame.f_code, frame.f_lasti, value)
         elif event == "return":
             self._add(frame.f_code, _RETURN, argument)

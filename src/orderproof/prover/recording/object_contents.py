@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import sys
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from types import (
     BuiltinFunctionType,
@@ -47,6 +50,39 @@ def restore_variables(variables: dict[str, Any], old: dict[str, Any]) -> None:
     for name in variables_of(variables).keys() - old.keys():
         del variables[name]
     variables.update(old)
+
+
+def mapping_items(mapping: dict[Any, Any], hidden: tuple[str, ...] = (), owner: Any = None) -> dict[Any, Any]:
+    """The items of a mapping in their order, but for hidden keys; with those of an ``owner``, its class too."""
+    if owner is None and not dict.__len__(mapping):
+        return {}
+    items = OrderedDict.items(mapping) if isinstance(mapping, OrderedDict) else dict.items(mapping)
+    try:
+        found = dict(items)
+    except TypeError:  # a symbol that a recording left, which has no hash
+        found = {id(key): x for key, x in items}
+    for key in hidden:
+        found.pop(key, None)
+    if owner is not None:
+        found["__class__"] = type(owner)
+    return found
+
+
+def restore_mapping(mapping: dict[Any, Any], old: dict[Any, Any], hidden: tuple[str, ...], owner: Any) -> None:
+    """Put the items back that `mapping_items` found, in their order."""
+    if owner is not None and type(owner) is not old["__class__"]:
+        owner.__class__ = old["__class__"]
+    old = {key: x for key, x in old.items() if owner is None or key != "__class__"}
+    try:
+        for key in [key for key in mapping if key not in hidden and key not in old]:
+            del mapping[key]
+    except TypeError:  # a symbol
+        mapping.clear()
+    mapping.update(old)
+    if [key for key in mapping_items(mapping, hidden, owner) if owner is None or key != "__class__"] != list(old):
+        for key, x in old.items():
+            del mapping[key]
+            mapping[key] = x
 
 
 def refill(value: Any, old: tuple[Any, ...]) -> None:
@@ -118,6 +154,13 @@ def cell_contents(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return None
+
+
+def cached_results(function: functools._lru_cache_wrapper[Any]) -> list[Any]:
+    """The arguments and results that a cached function keeps."""
+    held = [x for x in gc.get_referents(function) if x is not vars(function)]
+    caches = [x for x in held if type(x) is dict]  # one of limited size shows its results in `held`
+    return [x for x in held if type(x) is not dict] + [x for cache in caches for x in (*cache, *cache.values())]
 
 
 def generator_position(generator: Any) -> tuple[Any, ...]:

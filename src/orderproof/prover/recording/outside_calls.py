@@ -56,7 +56,7 @@ _EXAMINES = {
     "_dispatch_tls_is_dispatch_key_excluded",
 }  # fmt: skip
 _EXAMINING_MODULES = ("gc", "_tracemalloc")
-_EXAMINING_FILES = {torch.overrides.__file__, torch.utils._python_dispatch.__file__}
+_EXAMINING_FILES = {torch.overrides.__file__, torch.utils._python_dispatch.__file__, torch.utils._mode_utils.__file__}
 _ON_BEHALF = {inspect.__file__, traceback.__file__}
 _IDENTITIES = {"id", "hash", "get_ident", "get_native_id"}  # another number in each process
 

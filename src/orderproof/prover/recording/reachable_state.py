@@ -55,14 +55,17 @@ from orderproof.prover.recording.model_code import (
 )
 from orderproof.prover.recording.object_contents import (
     attribute_descriptors,
+    cached_results,
     cell_contents,
     generator_position,
     holds_recorded,
     is_slot,
     iterator_state,
+    mapping_items,
     namespace,
     refill,
     restore_array,
+    restore_mapping,
     restore_memory,
     restore_namespace,
     restore_variables,
@@ -160,6 +163,12 @@ class _Shown(NamedTuple):
     part: Any
 
 
+class _OfAnIterator(NamedTuple):
+    """A part of an iterator or a generator: it is not restored, because its owner's position is not."""
+
+    part: Any
+
+
 class _Walk:
     def __init__(self, parameters: list[Tensor]) -> None:
         self.parameters = parameters
@@ -170,6 +179,7 @@ class _Walk:
         self.shown: dict[int, Any] = {}
         self.seen: dict[int, Any] = {}  # keeps each object alive, so that no id is used twice
         self.queue: deque[tuple[str, Any]] = deque()
+        self.restores = True  # what is visited now
         self.names: set[str] = {"forward"}  # those that the code met so far uses
         self.unnamed: dict[str, list[tuple[str, Any]]] = {}  # what classes define under other names
         self.slots: dict[type, list[MemberDescriptorType | GetSetDescriptorType]] = {}  # of the classes met so far
@@ -195,17 +205,25 @@ class _Walk:
         )
 
     def add(self, path: str, read: Callable[[], Any], restore: Callable[[Any], None] | None = None) -> None:
-        self.states.append(State(path, read, restore, read()))
+        self.states.append(State(path, read, restore if self.restores else None, read()))
 
     def follow(self, path: str, values: Iterable[Any]) -> None:
-        self.queue.extend((path, value) for value in values)
+        self.queue.extend((path, value if self.restores else _OfAnIterator(value)) for value in values)
+
+    def follow_unrestored(self, path: str, values: Iterable[Any]) -> None:
+        self.queue.extend((path, _OfAnIterator(value)) for value in values)
 
     def visit(self, path: str, value: Any) -> None:
         if isinstance(value, _Shown):
             self._part_of_a_library(path, value.part)
-            return
-        if type(value) in _LEAVES or id(value) in self.seen or _belongs_to_a_library(type(value)):
-            return
+        elif isinstance(value, _OfAnIterator):
+            self.restores = False
+            self.visit(path, value.part)
+            self.restores = True
+        elif not (type(value) in _LEAVES or id(value) in self.seen or _belongs_to_a_library(type(value))):
+            self._visit_object(path, value)
+
+    def _visit_object(self, path: str, value: Any) -> None:
         if value is sys.modules:  # an import stays: a module that is taken away would be loaded twice
             return
         self.seen[id(value)] = value
@@ -236,7 +254,7 @@ class _Walk:
             self.add(path, lambda: tuple(value), lambda old: refill(value, old))
             self.follow(path, value)
         elif isinstance(value, set):
-            self.add(path, lambda: tuple(sorted(map(id, value))))
+            self.add(path, lambda: tuple(map(id, value)))
             self.follow(path, value)
         elif isinstance(value, tuple | frozenset):
             self.follow(path, value)
@@ -261,34 +279,10 @@ class _Walk:
 
     def _mapping(self, path: str, value: dict[Any, Any], *, hidden: tuple[str, ...] = (), owner: Any = None) -> None:
         """The items of a mapping; with an ``owner``, they are its attributes, and its class belongs to them."""
-
-        def read() -> dict[Any, Any]:
-            if owner is None and not dict.__len__(value):
-                return {}
-            try:
-                found = dict(dict.items(value))
-            except TypeError:  # a symbol that a recording left, which has no hash
-                found = {id(key): x for key, x in dict.items(value)}
-            for key in hidden:
-                found.pop(key, None)
-            if owner is not None:
-                found["__class__"] = type(owner)
-            return found
-
-        def restore(old: dict[Any, Any]) -> None:
-            if owner is not None and type(owner) is not old["__class__"]:
-                owner.__class__ = old["__class__"]
-            old = {key: x for key, x in old.items() if owner is None or key != "__class__"}
-            try:
-                for key in [key for key in value if key not in hidden and key not in old]:
-                    del value[key]
-            except TypeError:  # a symbol
-                value.clear()
-            value.update(old)
-
-        self.add(path, read, restore)
+        read = functools.partial(mapping_items, value, hidden, owner)
+        self.add(path, read, lambda old: restore_mapping(value, old, hidden, owner))
         for key, x in self.states[-1].before.items():
-            self.queue.append((path if key == "_modules" else f"{path}.{key}".removeprefix("."), x))
+            self.follow(path if key == "_modules" else f"{path}.{key}".removeprefix("."), (x,))
 
     def _attributes(self, path: str, value: Any) -> None:
         names = getattr(value, "__dict__", None)
@@ -316,12 +310,15 @@ class _Walk:
             if value.device.type == "cpu" and value.nbytes():
                 self.arrays.append((path, (value.data_ptr(), value.data_ptr() + value.nbytes())))
             self.add(path, value.nbytes, value.resize_)
+            self._mapping(path, vars(value))
         elif isinstance(value, logging.Logger):
             self._logger(path, value)
         elif numpy is not None and isinstance(value, numpy.ndarray):
             self.arrays.append((path, memory_of_array(value)))
             read = functools.partial(numpy.ndarray.tobytes, value)  # a masked array's own method writes
             self.add(path, read, functools.partial(restore_array, value))
+            if value.dtype.hasobject:
+                self.follow(path, numpy.ndarray.ravel(value).tolist())
             if type(value) is not numpy.ndarray:
                 self._mapping(path, getattr(value, "__dict__", {}))
         elif isinstance(value, functools._lru_cache_wrapper):
@@ -347,7 +344,7 @@ class _Walk:
 
         kept = str(getattr(function, "__module__", "")).partition(".")[0] in _CACHED_FOR_GOOD
         self.add(path, lambda: function.cache_info().misses - computed[0], None if kept else restore)
-        self.follow(path, (function.__wrapped__,))
+        self.follow(path, (function.__wrapped__, *(() if kept else cached_results(function))))
 
     def _logger(self, path: str, logger: logging.Logger) -> None:
         """Its level and attributes; its handlers belong to what uses the model."""
@@ -358,11 +355,13 @@ class _Walk:
     def _iterator_or_view(self, path: str, value: Any) -> bool:
         if isinstance(value, GeneratorType | CoroutineType | AsyncGeneratorType):
             self.add(path, lambda: generator_position(value))
+            self.follow_unrestored(path, generator_position(value))
         elif isinstance(value, MappingProxyType):
             self.add(path, lambda: dict(value))
             self.follow(path, dict(value).values())
         elif isinstance(value, Iterator) and type(value).__module__ in _ITERATORS:
             self.add(path, lambda: iterator_state(value))
+            self.follow_unrestored(path, gc.get_referents(value))
         else:
             return False
         return True
@@ -468,6 +467,9 @@ class _Walk:
 
     def _function(self, path: str, function: FunctionType) -> None:
         if not is_model_code(function.__code__.co_filename):
+            # A decorator of a library, as `torch.no_grad`, holds the function of the model.
+            held = [getattr(function, "__wrapped__", None), *map(cell_contents, function.__closure__ or ())]
+            self.follow(path, [x for x in held if isinstance(x, FunctionType)])
             return
         self.follow(path, function.__defaults__ or ())
         self.follow(path, (function.__kwdefaults__ or {}).values())

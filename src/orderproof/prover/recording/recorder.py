@@ -147,6 +147,8 @@ def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     """Why no graph describes what an operator does; empty if one may."""
     if "sparse" in operator_name(func):
         return f"the size of a tensor depends on data ({func})"
+    if operator_name(func) == "set_data":
+        return f"it replaces the memory of a tensor ({func})"
     if operator_name(func) == "_reshape_alias":
         return f"it states the strides of a view ({func})"
     return kernel_not_followed(func) or hidden_write(func, args, kwargs)

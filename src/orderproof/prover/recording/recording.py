@@ -114,7 +114,7 @@ class Recording:
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
         self.recorded.refusal_of_write = self.memory.refusal_of_write
         self.recorded.refusal_of_use = self.memory.refusal_of_use
-        self.instructions = InstructionTrace(notes_hidden_calls=open_call is not None)
+        self.instructions = InstructionTrace(notes_hidden_calls=open_call is not None, refuse=self.recorded.refuse)
         self.loops = Loops(self.recorded, self.instructions) if rolls_loops else None
         self.recorded.loops = self.loops
         self.recorded.branches = branches or TokenBranches()
