@@ -131,12 +131,23 @@ def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, so
     possible, uniform = _answers(graph, asked, context)
     if not possible:
         return Branch(graph, statement, asked, asked, context, possible)
-    simpler = statement if uniform is None else uniform.statement(statement)
+    if uniform is None:
+        done = asked if _has_loops(graph) else _walk_on(graph, asked, context)
+        return Branch(graph, statement, done, done, context, possible)
+    simpler = uniform.statement(statement)
     fixed: dict[str, Value] = {MASK: TRUE} if uniform is EVERYTHING_REAL else {}
     context = _context(graph, simpler, solver)
-    # From the inputs on: facts of the body of a loop hold within the loop only.
     done = walk(graph, _input_facts(graph, roles, simpler, fixed), context)
-    return Branch(graph, simpler, done if uniform is None else asked, done, context, possible, uniform)
+    return Branch(graph, simpler, asked, done, context, possible, uniform)
+
+
+def _has_loops(graph: OpenGraph) -> bool:
+    return any(node.target is LOOP_STATE for node in graph.graph.nodes)
+
+
+def _walk_on(graph: OpenGraph, asked: OpenWalk, context: Context) -> OpenWalk:
+    """The facts about all nodes of a graph without loops, given those about some."""
+    return derive(graph, [node for node in graph.graph.nodes if node not in asked.facts], asked.facts, context)
 
 
 def _walk_to_questions(
@@ -145,7 +156,7 @@ def _walk_to_questions(
     """The facts about what the answers of a recording depend on, and their context."""
     context = _context(graph, statement, solver)
     nodes = list(graph.graph.nodes)
-    if not any(node.target is LOOP_STATE for node in nodes):  # the facts of a loop are derived together
+    if not _has_loops(graph):  # the facts of a loop are derived together
         needed = ancestors(question.node for question in graph.questions)
         nodes = [node for node in nodes if node in needed]
     return derive(graph, nodes, _input_facts(graph, roles, statement, {}), context), context

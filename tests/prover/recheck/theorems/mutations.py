@@ -7,7 +7,9 @@ claim again, so that nothing but the rules and the decision procedure can refuse
 from __future__ import annotations
 
 import copy
+import json
 import random
+import re
 from collections import Counter
 from typing import Any
 
@@ -109,6 +111,8 @@ def _change_depth(recording: dict[str, Any], chance: random.Random) -> None:
         if len(nodes) > 3:
             cut = chance.randrange(1, len(nodes) - 1)
             halves = (nodes[:cut], nodes[cut:])
+            if _read_by(recording, halves[1]) & set(halves[0]) == {nodes[cut - 1]}:
+                return  # two layers indeed: the induction is true
             entries = (recording["inputs"][0][0], nodes[cut - 1])
             recording["depth"] = {
                 "layers": [
@@ -127,6 +131,12 @@ def _change_depth(recording: dict[str, Any], chance: random.Random) -> None:
             depth["layers"].pop(chance.randrange(len(depth["layers"])))
         case 3:
             layer["steps"] = None if layer["steps"] else [{"node": n, "fact": {}, "needs": []} for n in layer["nodes"]]
+
+
+def _read_by(recording: dict[str, Any], nodes: list[str]) -> set[str]:
+    """The nodes that some of the steps read."""
+    text = json.dumps([s["args"] for s in recording["steps"] if s["node"] in nodes])
+    return set(re.findall(r'{"node": "([^"]*)"}', text))
 
 
 IN_STEPS = (change_predicate, change_predicate, change_predicate, change_value, change_argument, change_argument,
