@@ -17,7 +17,7 @@ from orderproof.records.audit import Finding, Theorem
 
 ROWS = (1, 3, 4, 16)
 LENGTHS = (2, 3, 16, 33, 64, 65, 128, 257, 258, 320)  # [tokens] around powers of two, where programs tend to branch
-TESTED_LENGTHS = (9, 130)  # [tokens] in the range of a theorem
+TESTED_LENGTHS = (9, 66)  # [tokens] in the range of a theorem
 MAX_WORK = 2e9  # tokens times weights in matrices, of one run
 MAX_LENGTH = 10_000  # [tokens] of a run, however few weights there are
 

@@ -35,6 +35,7 @@ from orderproof.records.audit import Deviation, Witness
 from orderproof.tolerances import TOKEN_MIXING
 
 COMPARED_CHANGES = 4  # at a length at which nothing is proved
+TESTED_CHANGES = 2  # at a length at which a theorem holds
 MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
 
 
@@ -228,10 +229,10 @@ class WitnessSearch:
         self.replacement = None
         return None
 
-    def compare_at(self, length: int) -> bool | None:
-        """True if the runs of a few changes at a length agree, False if some do not, None if none can be made."""
+    def compare_at(self, length: int, count: int) -> bool | None:
+        """True if the runs of `count` changes at a length agree, False if some do not, None if none can be made."""
         changes = list(self._changes(length))
-        few = [changes[k] for k in evenly_spaced(len(changes), COMPARED_CHANGES)] if changes else []
+        few = [changes[k] for k in evenly_spaced(len(changes), count)] if changes else []
         try:
             found = find_counterexample([length], lambda _: few, self, own_dtype=True)
         except SystemExit:  # raised by the model

@@ -37,6 +37,6 @@ def token_id_sampler(vocab_size: int, device: str) -> Callable[[int, int], Sampl
     def draw(length: int, seed: int) -> Sample:
         lowest = min(8, vocab_size - 1)
         token_ids = torch.randint(lowest, vocab_size, (BATCH_SIZE, length), generator=seeded_generator(seed))
-        return Sample((token_ids.to(device),), tuple(str(int(token)) for token in token_ids[0]))
+        return Sample((token_ids.to(device),), tuple(map(str, token_ids[0].tolist())))
 
     return draw

@@ -74,9 +74,9 @@ class SentenceTokenizer:
     def sample(self, length: int, seed: int) -> Sample:
         """Random common words without special tokens."""
         words = self.common_words
-        chosen = torch.randint(len(words), (BATCH_SIZE, length), generator=seeded_generator(seed))
-        token_ids = torch.tensor([[words[int(index)][0] for index in row] for row in chosen])
-        return self._as_sample(token_ids, tuple(words[int(index)][1] for index in chosen[0]))
+        chosen = torch.randint(len(words), (BATCH_SIZE, length), generator=seeded_generator(seed)).tolist()
+        token_ids = torch.tensor([[words[index][0] for index in row] for row in chosen])
+        return self._as_sample(token_ids, tuple(words[index][1] for index in chosen[0]))
 
     def encode_sentence(self, sentence: str) -> Sample:
         """The tokens of a sentence, special tokens included. Raises `UsageError` for none or too many."""
