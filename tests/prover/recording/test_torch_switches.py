@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -137,6 +137,38 @@ def test_a_model_that_gets_a_private_part_of_the_dispatch_is_not_recorded(name: 
     assert "it uses a private part of torch's dispatch" in finding.reason
 
 
+def negated_if_large(set_bit: Callable[..., object]) -> Callable[[Tensor], bool]:
+    """Reads by a bit that a private function sets."""
+
+    def read(x: Tensor) -> bool:
+        ones = torch.ones(1)
+        set_bit(ones, True)
+        return bool(ones < 0) and is_large(x)
+
+    return read
+
+
+SET_BIT = torch._C._set_neg  # type: ignore[attr-defined]
+HELD: dict[str, nn.Module] = {
+    "partial function": ReadsUnder((), negated_if_large(partial(SET_BIT)), id),
+    "partial function of another": ReadsUnder((), negated_if_large(partial(partial(SET_BIT))), id),
+    "decorator of torch": ReadsUnder((), negated_if_large(torch.no_grad()(SET_BIT)), id),
+    "keys in a partial function": ReadsUnder(
+        (), lambda x: EQUAL(last(x), REAL), last
+    ),
+    "block in a decorator": ReadsUnder((), lambda x: bool(LISTED(last(x))[0] > LARGE), id),
+}  # fmt: skip
+EQUAL = partial(torch.ops.aten.equal.default.redispatch, CPU)
+LISTED = torch.utils._contextlib.context_decorator(partial(NO_FUNCTIONS), Tensor.tolist)
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_nor_is_one_that_gets_what_holds_such_a_part(name: str) -> None:
+    finding = prove(HELD[name].eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.verdict == "undecided"
+    assert "it uses a private part of torch's dispatch" in finding.reason
+
+
 class ReadsNoMemory(nn.Module):
     """Reads memory that a meta tensor does not have, which would end the process."""
 
@@ -146,7 +178,24 @@ class ReadsNoMemory(nn.Module):
         return x.cumsum(1).flip(1) if large else x.cumsum(1)
 
 
-def test_the_process_lives() -> None:
-    finding = prove(ReadsNoMemory().eval(), "causal", inputs=torch.randn(2, 7, 6))
+class ReadsNoMemoryWithoutAMode(nn.Module):
+    """The same under a function of torch that takes a mode away."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        large = False
+        with suppress(RuntimeError), torch.overrides._pop_mode_temporarily():
+            large = x[0, -1, :1].tolist()[0] > LARGE
+        return x.cumsum(1).flip(1) if large else x.cumsum(1)
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        (ReadsNoMemory(), "it uses a private part of torch's dispatch (`DisableTorchFunction`)"),
+        (ReadsNoMemoryWithoutAMode(), "it examines the modes of torch (`_pop_mode_temporarily`)"),
+    ],
+)
+def test_the_process_lives(module: nn.Module, reason: str) -> None:
+    finding = prove(module.eval(), "causal", inputs=torch.randn(2, 7, 6))
     assert finding.verdict == "undecided"
-    assert "(`DisableTorchFunction`), test_torch_switches.py:" in finding.reason
+    assert f"{reason}, test_torch_switches.py:" in finding.reason

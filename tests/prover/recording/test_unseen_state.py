@@ -6,7 +6,7 @@ import codecs
 import functools
 import io
 import itertools
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
@@ -223,3 +223,61 @@ def test_a_cache_of_masks_holds_no_tensor_of_a_recording_afterwards(mask: Callab
     for size in (7, 23):
         assert module(torch.randn(2, size, 6)).device.type == "cpu"
     assert all(type(key) is int and value.device.type == "cpu" for key, value in MASKS.items())
+
+
+class Caches(nn.Module):
+    """Keeps a mask for each length in a container, and what it needs for that."""
+
+    def __init__(self, kept: Any, mask: Callable[[Any, int], Tensor]) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(6, 18)
+        self.kept = kept
+        self.mask = mask
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.mask(self.kept, x.size(1)))
+
+
+def lower(size: int) -> Tensor:
+    return torch.ones(size, size, dtype=torch.bool).tril()
+
+
+def in_order(kept: OrderedDict[int, Tensor], size: int) -> Tensor:
+    if size not in kept:
+        kept[size] = lower(size)
+    kept.move_to_end(size)
+    while len(kept) > 4:
+        kept.popitem(last=False)
+    return kept[size]
+
+
+def known_by_a_set(kept: tuple[set[int], dict[int, Tensor]], size: int) -> Tensor:
+    if size not in kept[0]:
+        kept[1][size] = lower(size)
+        kept[0].add(size)
+    return kept[1][size]
+
+
+def counted_lengths(kept: Counter[int], size: int) -> Tensor:
+    kept[size] += 1
+    return lower(size)
+
+
+CACHES: dict[str, Callable[[], Caches]] = {
+    "ordered dictionary": lambda: Caches(OrderedDict(), in_order),
+    "set and dictionary": lambda: Caches(({1}, {}), known_by_a_set),
+    "counter": lambda: Caches(Counter({7: 1}), counted_lengths),
+}
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_a_cache_by_length_is_as_before(name: str) -> None:
+    module = CACHES[name]().eval()
+    module(torch.randn(2, 7, 6))
+    before = repr(module.kept)
+    for law in ("causal", "batch"):
+        assert prove(module, law, inputs=torch.randn(2, 7, 6)).verdict == "proved"
+    assert repr(module.kept) == before
+    for size in (5, 7, 23):
+        assert module(torch.randn(2, size, 6)).shape == (2, size, 6)

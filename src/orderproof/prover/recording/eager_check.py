@@ -2,15 +2,16 @@
 
 A model can tell meta tensors under torch's modes from the tensors it usually gets: `isinstance(x, torch.FloatTensor)`,
 dispatch keys, the stack of modes, a function mode switched off. No list of such checks is complete. Instead the call
-runs once more as it always does, on real tensors and without modes, while torch's profiler reports its operators. A
-model that takes another branch calls other operators, and one that reads a value calls an operator to read it.
+runs once more as it always does, on real tensors and without modes, while torch's profiler reports its operators, and
+Python the instructions of the model. A model that takes another branch calls other operators or executes other
+instructions, and one that reads a value calls an operator to read it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, zip_longest
 from typing import Any
@@ -24,6 +25,7 @@ from orderproof.errors import CaptureError
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
 from orderproof.prover.compiled_code import without_compilation
+from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.module_state import StateChanges, preserved_state
 from orderproof.prover.recording.outside_calls import OutsideCalls, observed_outside_calls
 from orderproof.prover.recording.reachable_state import ReachableState
@@ -40,6 +42,7 @@ _WITHOUT_EFFECT = {
 }  # fmt: skip
 
 
+NOT_THE_PROGRAM = "the recording is not the program that runs: "
 _HIDDEN = "orderproof::hidden"
 _SEEN = "orderproof::seen"
 _READS = {"aten::item", "aten::_local_scalar_dense", "aten::equal", "aten::allclose", "aten::is_nonzero"}
@@ -129,64 +132,87 @@ def can_compare(module: nn.Module, inputs: tuple[Tensor, ...]) -> bool:
     return not _profiler_enabled() and not any(x.is_meta for x in tensors)
 
 
-def compare_with_eager(
-    module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], written: list[Tensor], reached: ReachableState
-) -> tuple[str, tuple[str, ...]]:
-    """Run the call in eager mode and compare its operators.
+@dataclass(frozen=True)
+class EagerCall:
+    """An eager call that runs the recorded operators.
 
-    Args:
-        module: The module that was recorded.
-        inputs: The inputs of the call.
-        recorded: The operators of the recording.
-        written: The tensors of the module that the call writes to; they get their values back.
-        reached: The state of the module.
-
-    Returns:
-        The fused implementations that have to be off for the call to run the recorded operators (empty if none), and
-        the functions that it calls whose answers come from outside the program.
-
-    Raises:
-        CaptureError: The call runs other operators, or does what no recording can follow.
+    Attributes:
+        operators: The operators that it ran.
+        calls: What it did besides.
+        trace: The instructions of the model that it executed.
+        changed: The state that it changes besides tensors.
+        without: The fused implementations that were off; empty if none was.
+        difference: How its instructions are not those of the recording; empty if they are.
 
     """
-    eager = _run_eagerly(module, inputs, written, reached)
-    if eager.runs(recorded):
-        return "", tuple(eager.calls.outside)
-    for names in _COMBINATIONS:
-        with ExitStack() as stack:
-            for name in names:
-                stack.enter_context(_FUSED[name][1]())
-            without = _run_eagerly(module, inputs, written, reached)
-        if without.runs(recorded):
-            return " and ".join(_FUSED[name][0] for name in names), tuple(without.calls.outside)
-    if eager.calls.unfollowed:
-        raise CaptureError(f"{NOT_RECORDED}the call {eager.calls.unfollowed[0]}")
-    first, second = next(pair for pair in zip_longest(recorded, eager.operators) if pair[0] != pair[1])
-    raise CaptureError(
-        "the recording is not the program that runs: an eager call runs "
-        f"{_described(second)} where the recording has {_described(first)}"
-    )
 
-
-@dataclass(frozen=True)
-class _EagerCall:
     operators: list[str]
     calls: OutsideCalls
+    trace: InstructionTrace
+    changed: list[str]
+    without: str = ""
+    difference: str = ""
 
     def runs(self, recorded: list[str]) -> bool:
         """True if the call ran these operators, and did nothing that no recording follows."""
         return self.operators == recorded and not self.calls.unfollowed
 
 
+def compare_with_eager(
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], instructions: InstructionTrace,
+    written: list[Tensor], reached: ReachableState,
+) -> EagerCall:  # fmt: skip
+    """Run the call in eager mode and compare its operators and instructions.
+
+    Args:
+        module: The module that was recorded.
+        inputs: The inputs of the call.
+        recorded: The operators of the recording.
+        instructions: The instructions of the model that the recording executed.
+        written: The tensors of the module that the call writes to; they get their values back.
+        reached: The state of the module.
+
+    Returns:
+        The eager call, perhaps with fused implementations off.
+
+    Raises:
+        CaptureError: The call runs other operators, or does what no recording can follow.
+
+    """
+    eager = _run_eagerly(module, inputs, written, reached)
+    difference = instructions.other_instruction(eager.trace)
+    if eager.runs(recorded) and not difference and not eager.calls.compiled:
+        return eager
+    # What compiled code calls is not seen: only a call without it counts.
+    for names in [c for c in _COMBINATIONS if "compilation" in c or not eager.calls.compiled]:
+        with ExitStack() as stack:
+            for name in names:
+                stack.enter_context(_FUSED[name][1]())
+            without = _run_eagerly(module, inputs, written, reached)
+        if without.runs(recorded) and not instructions.other_instruction(without.trace):
+            return replace(without, without=" and ".join(_FUSED[name][0] for name in names))
+    if eager.calls.unfollowed:
+        raise CaptureError(f"{NOT_RECORDED}the call {eager.calls.unfollowed[0]}")
+    if eager.operators == recorded and difference:
+        return replace(eager, difference=difference)
+    if eager.operators == recorded:
+        raise CaptureError(f"{NOT_RECORDED}the call runs code of torch.compile, and another program without it")
+    first, second = next(pair for pair in zip_longest(recorded, eager.operators) if pair[0] != pair[1])
+    raise CaptureError(
+        f"{NOT_THE_PROGRAM}an eager call runs {_described(second)} where the recording has {_described(first)}"
+    )
+
+
 def _run_eagerly(
     module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: ReachableState
-) -> _EagerCall:
+) -> EagerCall:
+    trace = InstructionTrace()
     with (
-        prepared_call(module, inputs, written, reached) as (copies, _),
-        profiled_operators() as operators, observed_outside_calls() as calls,
+        prepared_call(module, inputs, written, reached) as (copies, changes),
+        profiled_operators() as operators, observed_outside_calls() as calls, trace.tracing(),
     ):  # fmt: skip
         module(*copies)
-    return _EagerCall(operators, calls)
+    return EagerCall(operators, calls, trace, changes.names)
 
 
 @contextmanager

@@ -18,54 +18,42 @@ from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.compiled_code import without_compilation
-from orderproof.prover.recording.eager_check import prepared_call
+from orderproof.prover.recording.eager_check import NOT_THE_PROGRAM, prepared_call
 from orderproof.prover.recording.eager_view import EagerReads
-from orderproof.prover.recording.instruction_trace import InstructionTrace, untraced
 from orderproof.prover.recording.memory import same_bytes
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.reachable_state import ReachableState
 from orderproof.prover.recording.recorded_graph import is_of_torch, tensors_in
 
-_NOT_THE_PROGRAM = "the recording is not the program that runs: "
-_DIFFERENT = f"{_NOT_THE_PROGRAM}an eager call "
-
-
-class OtherInstructions(CaptureError):
-    """An eager call runs the recorded operators, and executes other instructions of the model."""
+_DIFFERENT = f"{NOT_THE_PROGRAM}an eager call "
 
 
 def compare_programs(
-    module: nn.Module, inputs: tuple[Tensor, ...], recorded: Program, instructions: InstructionTrace,
-    written: list[Tensor], reached: ReachableState,
-) -> tuple[list[str], str]:  # fmt: skip
-    """Run the call in eager mode and compare it with a recording: operators, arguments, results and instructions.
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: Program, written: list[Tensor], reached: ReachableState
+) -> None:
+    """Run the call in eager mode and compare it with a recording: operators, arguments and results.
 
     Args:
         module: The module that was recorded.
         inputs: The inputs of the call.
         recorded: The program of the recording.
-        instructions: The instructions of the model that the recording executed.
         written: The tensors of the module that the call writes to; they get their values back.
         reached: The state of the module.
 
-    Returns:
-        The state that the call changes besides tensors, and a line of the model at which it has another result.
-
     Raises:
         CaptureError: They differ, or a custom operator writes to an operand against its schema.
-        OtherInstructions: Only the instructions differ.
 
     """
-    program, trace = Program(recorded.name_of), InstructionTrace()
+    program = Program(recorded.name_of)
     with (
-        prepared_call(module, inputs, written, reached) as (copies, changes),
+        prepared_call(module, inputs, written, reached) as (copies, _),
         without_compilation(),
         without_compiled_kernels(),
     ):
         for place, tensor in enumerate(copies):
             program.name(tensor, "input", place)
         mode = _Follow(program)
-        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads(), trace.tracing():
+        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads():
             try:
                 output = module(*copies)
             except Exception as error:
@@ -75,9 +63,6 @@ def compare_programs(
         program.end(leaves_by_name(output))
     if difference := recorded.difference(program):
         raise CaptureError(f"{_DIFFERENT}{difference}")
-    if difference := instructions.other_instruction(trace):
-        raise OtherInstructions(f"{_NOT_THE_PROGRAM}{difference}")
-    return changes.names, instructions.other_result(trace)
 
 
 class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -89,8 +74,7 @@ class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.refusal = ""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with untraced():
-            return self.program.follow(self._run, func, args, kwargs or {})
+        return self.program.follow(self._run, func, args, kwargs or {})
 
     def _run(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_of_torch(func):

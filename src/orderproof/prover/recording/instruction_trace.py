@@ -7,8 +7,8 @@ and in an eager call. The result of a recorded instruction is an expression in t
 compared with calls of any size.
 
 Not traced: code of torch and of Python's library (its results are, where the model gets them), what operators and the
-arithmetic of symbols call, and the contents of objects other than numbers, text, classes, and the first parts of
-containers. What no result can show is noted by `hidden_calls`.
+arithmetic of symbols call, also those in Python, and the contents of objects other than numbers, text, classes, and the
+first parts of containers. What no result can show is noted by `hidden_calls`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from orderproof.prover.recording.hidden_calls import hidden_call, hidden_object
 from orderproof.prover.recording.instruction_results import Plain, Result, described, is_same
+from orderproof.prover.recording.outside_calls import examines_modes
 from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
 from orderproof.prover.recording.torch_switches import switch_name
 from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
@@ -35,6 +36,7 @@ _RETURN = -1  # the offset of an event that is no instruction; that of line 12 i
 _OURS = ("orderproof.prover", "orderproof.models")
 _OF_TORCH = ("sympy", "mpmath", "typing_extensions")  # packages with which torch computes symbols
 _OF_DISPLAYS = "rich"  # writes what a model prints above the progress of a command
+_OF_OPERATORS = (f"{TORCH_FOLDER}_ops.py", f"{TORCH_FOLDER}_library/")
 _OF_SYMBOLS = f"{TORCH_FOLDER}fx/experimental/"
 _OF_A_NAMED_TUPLE = {"_tuple_new", "__builtins__", "__name__"}  # global variables of the code that Python generates
 _FILES = tuple(  # a folder, or one file
@@ -89,6 +91,7 @@ class InstructionTrace:
         self._refuse = refuse
         self._notes_hidden_calls = notes_hidden_calls and is_readable()
         self._handled: BaseException | None = None  # around the block
+        self._kernel: FrameType | None = None  # of an operator in Python, which a recording does not execute
         self._read: Callable[[FrameType], Any] = top_of_stack if is_readable() else lambda _: EMPTY
 
     @contextmanager
@@ -111,12 +114,24 @@ class InstructionTrace:
         self.events.append(iteration)
 
     def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        if self._kernel is not None:
+            return None
+        if frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(_OF_OPERATORS):
+            self._kernel, frame.f_trace_lines = frame, False
+            return self._end_kernel
         if not is_traced(frame):
+            if self._refuse is not None and examines_modes(frame):
+                self._refuse(f"it examines the modes of torch (`{frame.f_code.co_name}`)")
             if frame.f_code.co_filename.startswith(_OF_SYMBOLS) and is_traced(frame.f_back):
                 self.asks_torch = self.asks_torch or frame.f_code.co_name
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, not _has_instructions()
         return self._step
+
+    def _end_kernel(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "return" and frame is self._kernel:
+            self._kernel = None
+        return self._end_kernel
 
     def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
@@ -167,7 +182,7 @@ class InstructionTrace:
                 return f"only one of them executes {_line(theirs or mine[0])}"
             event, value = mine
             if not event.is_instruction_of(theirs):
-                return f"it executes {_line(theirs)} where the recording executes {_line(event)}"
+                return _other(event, theirs)
             if not is_same(event.result, theirs.result, value, rolled=rolled):
                 return f"at {_line(theirs)} it computes {theirs.result} where the recording has {event.result}"
         return ""
@@ -179,7 +194,7 @@ class InstructionTrace:
             if event is None or theirs is None:
                 return f"only one of them executes {_line(theirs or event)}"
             if not event.is_instruction_of(theirs):
-                return f"it executes {_line(theirs)} where the recording executes {_line(event)}"
+                return _other(event, theirs)
         return ""
 
     def other_result(self, eager: InstructionTrace) -> str:
@@ -272,6 +287,13 @@ def _has_instructions() -> bool:
     finally:
         sys.settrace(before)
     return "opcode" in found
+
+
+def _other(recorded: Event, eager: Event) -> str:
+    mine, theirs = _line(recorded), _line(eager)
+    if mine == theirs:
+        return f"it executes other instructions of {theirs}"
+    return f"it executes {theirs} where the recording executes {mine}"
 
 
 def _line(event: Event) -> str:

@@ -56,11 +56,10 @@ def mapping_items(mapping: dict[Any, Any], hidden: tuple[str, ...] = (), owner: 
     """The items of a mapping in their order, but for hidden keys; with those of an ``owner``, its class too."""
     if owner is None and not dict.__len__(mapping):
         return {}
-    items = OrderedDict.items(mapping) if isinstance(mapping, OrderedDict) else dict.items(mapping)
     try:
-        found = dict(items)
+        found = dict(OrderedDict.items(mapping) if isinstance(mapping, OrderedDict) else dict.items(mapping))
     except TypeError:  # a symbol that a recording left, which has no hash
-        found = {id(key): x for key, x in items}
+        found = {id(key): x for key, x in dict.items(mapping)}
     for key in hidden:
         found.pop(key, None)
     if owner is not None:
@@ -73,22 +72,32 @@ def restore_mapping(mapping: dict[Any, Any], old: dict[Any, Any], hidden: tuple[
     if owner is not None and type(owner) is not old["__class__"]:
         owner.__class__ = old["__class__"]
     old = {key: x for key, x in old.items() if owner is None or key != "__class__"}
+    kind: Any = (
+        OrderedDict if isinstance(mapping, OrderedDict) else dict
+    )  # the methods of a subclass may do other things
     try:
-        for key in [key for key in mapping if key not in hidden and key not in old]:
-            del mapping[key]
+        for key in [key for key in kind.keys(mapping) if key not in hidden and key not in old]:
+            kind.__delitem__(mapping, key)
     except TypeError:  # a symbol
-        mapping.clear()
-    mapping.update(old)
+        kind.clear(mapping)
+    for key, x in old.items():
+        kind.__setitem__(mapping, key, x)
     if [key for key in mapping_items(mapping, hidden, owner) if owner is None or key != "__class__"] != list(old):
         for key, x in old.items():
-            del mapping[key]
-            mapping[key] = x
+            kind.__delitem__(mapping, key)
+            kind.__setitem__(mapping, key, x)
 
 
 def refill(value: Any, old: tuple[Any, ...]) -> None:
     """Put the items back that a list or a deque had."""
     value.clear()
     value.extend(old)
+
+
+def refill_set(value: set[Any], old: tuple[Any, ...]) -> None:
+    """Put the members back that a set had."""
+    set.clear(value)
+    set.update(value, old)
 
 
 def restore_memory(memory: memoryview, old: bytes) -> None:

@@ -8,8 +8,11 @@ is written in C. Python reports every call to a profile function, which sorts th
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import inspect
+import reprlib
 import sys
 import threading
 import traceback
@@ -57,7 +60,11 @@ _EXAMINES = {
 }  # fmt: skip
 _EXAMINING_MODULES = ("gc", "_tracemalloc")
 _EXAMINING_FILES = {torch.overrides.__file__, torch.utils._python_dispatch.__file__, torch.utils._mode_utils.__file__}
-_ON_BEHALF = {inspect.__file__, traceback.__file__}
+_COMPILER, _OF_COMPILED = "torch/_dynamo/eval_frame.py", "compile_wrapper"  # around each compiled function
+_ON_BEHALF = {  # their code calls, or examines frames, for the code that calls it
+    inspect.__file__, traceback.__file__, contextlib.__file__, functools.__file__, reprlib.__file__,
+    torch.utils._contextlib.__file__,
+}  # fmt: skip
 _IDENTITIES = {"id", "hash", "get_ident", "get_native_id"}  # another number in each process
 
 
@@ -67,6 +74,7 @@ class OutsideCalls:
 
     unfollowed: list[str] = field(default_factory=list)  # reads of memory, threads, processes, the interpreter
     outside: dict[str, None] = field(default_factory=dict)  # functions whose answers come from outside the program
+    compiled: bool = False  # a function that torch.compile may have compiled
 
     def observe(self, frame: FrameType, event: str, function: Any) -> None:
         """The profile function."""
@@ -75,10 +83,12 @@ class OutsideCalls:
         elif event == "call" and frame.f_back is not None:
             file = frame.f_code.co_filename
             name = frame.f_code.co_name
-            if file in _EXAMINING_FILES and not name.startswith("__") and _is_of_model(frame.f_back):
+            if examines_modes(frame):
                 self.unfollowed.append(f"examines the modes of torch (`{name}`)")
             elif file == ctypes.__file__ and _is_of_model(frame.f_back):
                 self.unfollowed.append(f"uses ctypes (`{name}`)")
+            elif name == _OF_COMPILED and file.endswith(_COMPILER):
+                self.compiled = True
 
     def _observe_c_function(self, frame: FrameType, function: Any) -> None:
         name, module = function.__name__, function.__module__
@@ -110,6 +120,12 @@ def observed_outside_calls() -> Iterator[OutsideCalls]:
         sys.setprofile(before)
         if _other_threads_ran(threads):
             found.outside["other threads"] = None
+
+
+def examines_modes(frame: FrameType) -> bool:
+    """True of a function of torch that looks at its modes, or switches one off, called by a model."""
+    code = frame.f_code
+    return code.co_filename in _EXAMINING_FILES and not code.co_name.startswith("__") and _is_of_model(frame.f_back)
 
 
 def _is_of_the_program(function: Any, name: str) -> bool:

@@ -64,6 +64,7 @@ from orderproof.prover.recording.object_contents import (
     mapping_items,
     namespace,
     refill,
+    refill_set,
     restore_array,
     restore_mapping,
     restore_memory,
@@ -254,7 +255,7 @@ class _Walk:
             self.add(path, lambda: tuple(value), lambda old: refill(value, old))
             self.follow(path, value)
         elif isinstance(value, set):
-            self.add(path, lambda: tuple(map(id, value)))
+            self.add(path, lambda: tuple(value), lambda old: refill_set(value, old))
             self.follow(path, value)
         elif isinstance(value, tuple | frozenset):
             self.follow(path, value)

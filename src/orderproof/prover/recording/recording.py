@@ -30,12 +30,13 @@ from orderproof.prover.recording.assumptions import (
 from orderproof.prover.recording.buffer_values import buffers_with_values
 from orderproof.prover.recording.eager_answers import eager_answers
 from orderproof.prover.recording.eager_check import (
+    NOT_THE_PROGRAM,
     can_compare,
     compare_with_eager,
     hidden_from_profile,
     profiled_operators,
 )
-from orderproof.prover.recording.eager_program import OtherInstructions, compare_programs
+from orderproof.prover.recording.eager_program import compare_programs
 from orderproof.prover.recording.eager_view import EagerView
 from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.loop_recording import Loops
@@ -68,6 +69,10 @@ def _recording() -> Iterator[None]:
         yield
     finally:
         _active.reset(token)
+
+
+class OtherInstructions(CaptureError):
+    """An eager call runs the recorded operators, and executes other instructions of the model."""
 
 
 class UnsupportedModel(CaptureError):
@@ -391,10 +396,14 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
         captured.branch_values = _values_of_all_branches(recording)
     if compared:
         rest = recording.written(), recording.reached
-        captured.without, captured.outside = compare_with_eager(module, inputs, recording.operators, *rest)
-        changed, differs = compare_programs(module, inputs, recording.program, recording.instructions, *rest)
-        captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *changed]))
-        captured.assumptions += (f"of one call: another one computes other results at {differs}",) if differs else ()
+        eager = compare_with_eager(module, inputs, recording.operators, recording.instructions, *rest)
+        compare_programs(module, inputs, recording.program, *rest)
+        if eager.difference:
+            raise OtherInstructions(f"{NOT_THE_PROGRAM}{eager.difference}")
+        captured.without, captured.outside = eager.without, tuple(eager.calls.outside)
+        captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *eager.changed]))
+        if differs := recording.instructions.other_result(eager.trace):
+            captured.assumptions += (f"of one call: another one computes other results at {differs}",)
     return captured
 
 

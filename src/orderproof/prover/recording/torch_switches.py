@@ -8,13 +8,18 @@ has it as the result of an instruction, whatever the name by which it got there.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import partial
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import torch
 
+from orderproof.prover.recording.source import is_model_code
+
 _CLASSES = re.compile("Dispatch(?!Mode)|TorchFunction(?!Mode)|FuncTorch|DisableAutocast")
 _FUNCTIONS = re.compile(
-    "^_dispatch_|^_set_(conj|neg|tensor_metadata|torch_function_state|skip_next|only_lift|dispatch_mode|meta_in_tls)"
+    "^_dispatch_|^_(redispatch|op_dk)|^_set_(conj|neg|tensor_metadata|torch_function_state|skip_next|only_lift|dispatch_mode|meta_in_tls)"
     "|^_(push_on|pop|unset)_(torch_)?(dispatch|function)|^_add_(conj|neg)"
 )
 
@@ -33,7 +38,37 @@ _KINDS = frozenset(_NAMES)
 
 
 def switch_name(value: Any) -> str:
-    """The name of the private part of torch that a value is, or of whose class it is; empty if it is another one."""
-    if id(value) in _KINDS or id(type(value)) in _KINDS:
-        return _NAMES.get(id(value)) or _NAMES[id(type(value))]
-    return ""
+    """The name of the private part of torch that a value is, holds, or of whose class it is; empty if there is none.
+
+    A value holds what a partial function calls or gets, and what the closure of a function outside of the model has.
+    """
+    kind = type(value)
+    if id(value) in _KINDS or id(kind) in _KINDS:
+        return _NAMES.get(id(value)) or _NAMES[id(kind)]
+    return _held_name(value, 3) if kind in _HOLDERS else ""
+
+
+def _held_name(value: Any, depth: int) -> str:
+    if depth == 0 or type(value) not in _HOLDERS:
+        return _NAMES.get(id(value)) or _NAMES.get(id(type(value)), "")
+    return next((name for x in _parts(value) if (name := _held_name(x, depth - 1))), "")
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if type(value) is partial:
+        return (value.func, *value.args, *value.keywords.values())
+    if type(value) is MethodType:
+        return (value.__func__, value.__self__)
+    if type(value) is FunctionType and value.__closure__ and not is_model_code(value.__code__.co_filename):
+        return [x for cell in value.__closure__ if (x := _contents(cell)) is not None]
+    return ()
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+_HOLDERS = frozenset({partial, FunctionType, MethodType})
