@@ -264,9 +264,26 @@ def counted_lengths(kept: Counter[int], size: int) -> Tensor:
     return lower(size)
 
 
+class Slots:
+    __slots__ = ("mask", "size")
+
+    def __init__(self) -> None:
+        self.mask, self.size = lower(1), 1
+
+    def __repr__(self) -> str:
+        return f"{self.size}, {self.mask.shape}"
+
+
+def in_slots(kept: Slots, size: int) -> Tensor:
+    if kept.size < size:
+        kept.mask, kept.size = lower(size), size
+    return kept.mask[:size, :size]
+
+
 CACHES: dict[str, Callable[[], Caches]] = {
     "ordered dictionary": lambda: Caches(OrderedDict(), in_order),
     "set and dictionary": lambda: Caches(({1}, {}), known_by_a_set),
+    "slots": lambda: Caches(Slots(), in_slots),
     "counter": lambda: Caches(Counter({7: 1}), counted_lengths),
 }
 

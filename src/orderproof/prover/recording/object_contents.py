@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import sys
@@ -155,6 +156,17 @@ def slot_value(descriptor: MemberDescriptorType | GetSetDescriptorType, value: A
         return None
     # What is computed when it is read may be another object each time.
     return held if is_slot(descriptor) or isinstance(held, (*SCALARS, tuple)) else type(held)
+
+
+def restore_slots(
+    value: Any, descriptors: Iterable[MemberDescriptorType | GetSetDescriptorType], old: dict[str, Any]
+) -> None:
+    """Put the objects back that slots held; one that was empty, or whose class is in C, keeps what it has."""
+    for descriptor in descriptors:
+        held = old[descriptor.__name__]
+        if is_slot(descriptor) and held is not None:
+            with contextlib.suppress(AttributeError, TypeError):
+                descriptor.__set__(value, held)
 
 
 def cell_contents(cell: CellType) -> Any:

@@ -69,6 +69,7 @@ from orderproof.prover.recording.object_contents import (
     restore_mapping,
     restore_memory,
     restore_namespace,
+    restore_slots,
     restore_variables,
     slot_value,
     variables_of,
@@ -296,7 +297,11 @@ class _Walk:
         if kind not in self.slots:
             self.slots[kind] = attribute_descriptors(kind)
         if slots := self.slots[kind]:
-            self.add(path, lambda: {s.__name__: slot_value(s, value) for s in slots})
+            self.add(
+                path,
+                lambda: {s.__name__: slot_value(s, value) for s in slots},
+                lambda old: restore_slots(value, slots, old),
+            )
             self.follow(path, [slot_value(s, value) for s in slots if is_slot(s)])
         self.queue.append((kind.__name__, kind))
 
