@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from orderproof.auditing.execution import named_tensors
 from orderproof.auditing.length_ranges import Piece
 from orderproof.auditing.open_examples import MORE_EXAMPLES
-from orderproof.errors import first_line
+from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.prover.compiled_code import without_compilation
@@ -175,6 +175,8 @@ class _Comparison:
             try:
                 with self._first_state(), seeded_random(0):
                     eager = trace_eager_call(self.module, inputs)
+            except CaptureError as error:
+                return f"cannot be followed: {error}"
             except Exception as error:  # noqa: BLE001 - third-party code
                 return f"a call whose instructions are traced fails: {first_line(error)}"
             different = graph.instructions.difference(eager, sizes)

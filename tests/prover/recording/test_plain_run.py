@@ -103,10 +103,28 @@ PLAIN: dict[str, Asks] = {
     "frames": lambda m, x: of_frames(1).f_trace is None,
 }
 
+EXAMINES_FRAMES = ("traceback", "generator", "frame of logging")  # a theorem assumes that no model does
+
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_model_that_answers_otherwise_in_a_plain_run_is_not_proved(name: str) -> None:
     assert prove(Answers(PLAIN[name]).eval(), "causal", inputs=torch.randn(2, 7, 6)).verdict == "undecided"
+
+
+class AnswersLongCalls(Answers):
+    """Asks only where there are more tokens than in the proved call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.cumsum(1)
+        plain = x.shape[1] > 8 and self.ask(self, x)
+        return torch.where(y > 1000.0, (x * 1).flip(1 if plain else 2), y)
+
+
+@pytest.mark.parametrize("name", [n for n in PLAIN if n not in EXAMINES_FRAMES])
+def test_nor_has_one_that_answers_so_in_longer_calls_a_theorem(name: str) -> None:
+    theorem = prove(AnswersLongCalls(PLAIN[name]).eval(), "causal", inputs=torch.randn(2, 7, 6)).theorem
+    assert theorem is not None
+    assert not theorem.proved
 
 
 def flipped(y: Tensor) -> Tensor:
