@@ -71,7 +71,11 @@ def rule_of(node: Node) -> Rule:
     if name in _REDUCTIONS:
         return _reduction
     target = node.target
-    if isinstance(target, torch._ops.OpOverload) and torch.Tag.pointwise in target.tags:
+    if (
+        isinstance(target, torch._ops.OpOverload)
+        and target.namespace in ("aten", "prims")
+        and torch.Tag.pointwise in target.tags
+    ):
         return _pointwise
     return lambda node, found: unknown(node_shape(node))
 

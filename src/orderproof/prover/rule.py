@@ -188,7 +188,8 @@ def find_rule(target: object) -> Rule | None:
     matching = _by_operator.get(name)
     if matching is None and name.startswith("aten."):
         matching = _by_operator.get(".".join(name.split(".")[:2]))
-    if matching is None and torch.Tag.pointwise in getattr(target, "tags", ()):
+    # A tag of torch's own operators is a fact; a custom operator may have a wrong one.
+    if matching is None and name.startswith(("aten.", "prims.")) and torch.Tag.pointwise in getattr(target, "tags", ()):
         matching = _by_operator["aten.<pointwise>"]
     return matching
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from orderproof import prove
+from orderproof.prover.recording.eager_check import profiled_operators, seen_by_a_mode
 
 LARGE = 100.0
 
@@ -144,7 +147,23 @@ class WritesUnseen(nn.Module):
         return x.cumsum(1) + (self.peak - LARGE).relu()
 
 
-def test_a_write_that_no_mode_sees_is_noticed() -> None:
+def test_a_write_without_modes_is_refused() -> None:
     finding = prove(WritesUnseen().eval(), "causal", inputs=torch.randn(2, 7, 6))
     assert finding.verdict == "undecided"
-    assert "no mode of torch sees an operator of the call (aten::copy_)" in finding.reason
+    assert "it examines the modes of torch (`_disable_current_modes`)" in finding.reason
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_write_that_no_mode_sees_is_noticed(seen: bool) -> None:
+    unseen: list[str] = []
+    with profiled_operators(unseen=unseen):
+        written = torch.zeros(3).add(1)
+        with _Sees() if seen else nullcontext():
+            written.copy_(torch.ones(3))
+    assert unseen == ([] if seen else ["aten::copy_"])
+
+
+class _Sees(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with seen_by_a_mode():
+            return func(*args, **(kwargs or {}))

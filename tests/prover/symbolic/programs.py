@@ -50,6 +50,12 @@ def lower(x: Tensor) -> Tensor:
     return j <= i
 
 
+def late(x: Tensor, filled: Tensor, number: Tensor) -> Tensor:
+    """Tokens see later ones if a tensor that is filled with one number equals another number."""
+    equal = filled.expand(x.shape[1], x.shape[1]).clone() == number
+    return x + equal.to(x.dtype).triu(1) @ x
+
+
 def with_sink(m: Program, x: Tensor) -> Tensor:
     """Causal attention with a sink."""
     scores = (m.first(x) @ m.second(x).transpose(-1, -2)).masked_fill(~lower(x), -1e9)
@@ -255,6 +261,12 @@ CASES = [
     _case("mask that ends at thirty", lambda m, x: attend(m, x, lower(x) | (index(x)[1] >= 30)), "batch"),
     _case("diagonal of one", lambda m, x: attend(m, x, torch.ones(x.shape[1], x.shape[1]).tril(1) == 1), "batch"),
     _case("strict mask", lambda m, x: attend(m, x, index(x)[1] < index(x)[0], fill=-1e9), "batch"),
+    # A tensor without dimensions takes the dtype of the other operand, in which both are equal from token 100 on.
+    _case(
+        "number of float64", lambda m, x: late(x, torch.full((), 0.1), torch.tensor(0.1, dtype=torch.float64)), "batch"
+    ),
+    _case("number that wraps", lambda m, x: late(x, torch.tensor(44, dtype=torch.int8), torch.tensor(300)), "batch"),
+    _case("number of float32", lambda m, x: late(x, torch.tensor(0.1).bfloat16(), torch.tensor(0.1)), "batch"),
     _case("mean of all tokens", lambda m, x: x - x.mean(1, keepdim=True), "batch"),
     _case("flip", lambda m, x: x.flip(1).cumsum(1), "batch"),
     _case("window centred", lambda m, x: attend(m, x, (index(x)[1] - index(x)[0]).abs() < 3), "batch"),

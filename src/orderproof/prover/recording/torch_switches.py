@@ -1,4 +1,4 @@
-"""Private parts of torch with which code can act beside the modes of a recording.
+"""Private parts of torch with which code can act outside the modes of a recording.
 
 A recording sees a call through torch's modes. Code that switches them off, calls a kernel by its dispatch key, or sets
 a bit of a tensor that no operator sets, does what no recording follows. Such parts are objects: a model that uses one
@@ -19,7 +19,7 @@ from orderproof.prover.recording.source import is_model_code
 
 _CLASSES = re.compile("Dispatch(?!Mode)|TorchFunction(?!Mode)|FuncTorch|DisableAutocast")
 _FUNCTIONS = re.compile(
-    "^_dispatch_|^_(redispatch|op_dk)|^_set_(conj|neg|tensor_metadata|torch_function_state|skip_next|only_lift|dispatch_mode|meta_in_tls)"
+    "^_dispatch_|^_set_(conj|neg|tensor_metadata|torch_function_state|skip_next|only_lift|dispatch_mode|meta_in_tls)"
     "|^_(push_on|pop|unset)_(torch_)?(dispatch|function)|^_add_(conj|neg)"
 )
 

@@ -172,9 +172,12 @@ def _by_cases(call: Application, operands: _Operands) -> Value | None:
 
 
 def _computed(call: Application, operands: _Operands, numbers: Sequence[Number]) -> Number:
-    """The result of the operator on tensors of no dimensions."""
+    """The result of the operator on tensors of one element each.
+
+    An operand without dimensions keeps none: the others decide the dtype in which torch computes.
+    """
     scalars = {
-        node: torch.tensor(number, dtype=fact.dtype)
+        node: torch.full([1] * node.meta["val"].dim(), number, dtype=fact.dtype)
         for node, fact, number in zip(operands.nodes, operands.facts, numbers, strict=True)
     }
     arguments, options = pytree.tree_map_only(Node, scalars.__getitem__, (call.node.args, dict(call.node.kwargs)))

@@ -69,14 +69,19 @@ _ADD: dict[str, Callable[[Term, Term], Term]] = {
 }  # fmt: skip
 
 
-def value_of_operator(name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any]) -> Value | None:
-    """The value of a pointwise operator from the values of its operands, if the tables here have it."""
+def value_of_operator(
+    name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any], common: str | None = None
+) -> Value | None:
+    """The value of a pointwise operator from the values of its operands, if the tables here have it.
+
+    `common`: The dtype to which torch converts two operands first.
+    """
     exact = [v for v in values if not isinstance(v, Cases)]
     if len(exact) == len(values) and options.get("alpha", 1) == 1:
         found = _exact(name, exact, dtype, options)
         if found is not None:
             return found
-    return _by_cases(name, values, dtype, options)
+    return _by_cases(name, values, dtype, options, common)
 
 
 def _exact(name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any]) -> Value | None:
@@ -128,7 +133,9 @@ def _integer(name: str, values: Sequence[Value], terms: Sequence[Term], options:
 # ---------------------------------------------------------------------- by cases
 
 
-def _by_cases(name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any]) -> Value | None:
+def _by_cases(
+    name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any], common: str | None
+) -> Value | None:
     compute = _NUMBERS.get(name)
     cases = [cases_of(v) for v in values]
     if name in CONVERSIONS and dtype in INTEGER_LIMITS and cases[0] is not None and len(cases[0].pairs) == 1:
@@ -145,7 +152,7 @@ def _by_cases(name: str, values: Sequence[Value], dtype: str, options: Mapping[s
         if condition is FALSE:
             continue
         try:
-            number = compute(*(n for _, n in chosen))
+            number = compute(*(n if common not in FLOATS else rounded(float(n), common) for _, n in chosen))
         except (ArithmeticError, ValueError, TypeError):
             return None
         pairs.append((condition, bool(number) if dtype == "bool" else rounded(float(number), dtype)))

@@ -69,7 +69,8 @@ def pointwise(step: Step) -> list[Derived]:
     values = [x.value for x in elements]
     value: Value | None = None
     if all(v is not None for v in values):
-        value = value_of_operator(name, [v for v in values if v is not None], step.claim.dtype, step.kwargs)
+        common = promoted([1 if isinstance(x, Term) else x for x in arguments]) if len(arguments) == 2 else None
+        value = value_of_operator(name, [v for v in values if v is not None], step.claim.dtype, step.kwargs, common)
     if value is not None:
         _check_operands(step, arguments, elements)
         return [Derived.of_value(value, step.claim.dtype)]
