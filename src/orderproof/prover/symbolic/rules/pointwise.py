@@ -114,7 +114,9 @@ def _value(call: Application, operands: _Operands) -> Value | None:
     known = [operands.fact(x).value if isinstance(x, Node) else known_literal(x) for x in operands.arguments]
     found: Value | None
     exact = [x for x in known if x is not None and not isinstance(x, Cases)]
-    if len(exact) == len(known) and _fit_the_operator(call, operands, exact):
+    if len(exact) == len(known):
+        if not _fit_the_operator(call, operands, exact):
+            return None
         if call.name in _CONVERTS:
             found = converted(exact[0], call.dtype)
         elif call.name == "masked_fill":

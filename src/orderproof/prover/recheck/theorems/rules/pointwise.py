@@ -68,8 +68,8 @@ def pointwise(step: Step) -> list[Derived]:
     name = "where" if step.name == "masked_fill" else step.name
     values = [x.value for x in elements]
     value: Value | None = None
-    if all(v is not None for v in values):
-        common = promoted([1 if isinstance(x, Term) else x for x in arguments]) if len(arguments) == 2 else None
+    common = promoted([1 if isinstance(x, Term) else x for x in arguments]) if len(arguments) == 2 else None
+    if all(v is not None and not _wraps(v, common) for v in values):
         value = value_of_operator(name, [v for v in values if v is not None], step.claim.dtype, step.kwargs, common)
     if value is not None:
         _check_operands(step, arguments, elements)
@@ -93,6 +93,15 @@ def _element(step: Step, argument: Any) -> Fact:
     if isinstance(argument, float):
         return Fact((), "float64", number_fact(argument, "float32").predicates, Cases(((TRUE, argument),)))
     return Fact((), "float64", Predicates(ordinary=TRUE))  # a number that is computed from sizes: the same in both runs
+
+
+def _wraps(value: Value, dtype: str | None) -> bool:
+    """True of an integer that is no number of a dtype: what becomes of it is not followed."""
+    term = as_integer(value)
+    if dtype not in INTEGER_LIMITS or term is None or not term.is_integer:
+        return False
+    low, high = INTEGER_LIMITS[dtype]
+    return not low <= term.constant <= high
 
 
 def _check_operands(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> None:
