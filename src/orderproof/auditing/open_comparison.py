@@ -176,7 +176,7 @@ class _Comparison:
                 with self._first_state(), seeded_random(0):
                     eager = trace_eager_call(self.module, inputs)
             except CaptureError as error:
-                return f"cannot be followed: {error}"
+                return f"its call cannot be followed: {error}"
             except Exception as error:  # noqa: BLE001 - third-party code
                 return f"a call whose instructions are traced fails: {first_line(error)}"
             different = graph.instructions.difference(eager, sizes)

@@ -1,4 +1,4 @@
-"""Private parts of torch that act beside the modes of a recording: a model that gets one is not recorded."""
+"""Private parts of torch that act outside the modes of a recording: a model that gets one is not recorded."""
 
 from __future__ import annotations
 

@@ -72,10 +72,10 @@ def restore_mapping(mapping: dict[Any, Any], old: dict[Any, Any], hidden: tuple[
     """Put the items back that `mapping_items` found, in their order."""
     if owner is not None and type(owner) is not old["__class__"]:
         owner.__class__ = old["__class__"]
-    old = {key: x for key, x in old.items() if owner is None or key != "__class__"}
-    kind: Any = (
-        OrderedDict if isinstance(mapping, OrderedDict) else dict
-    )  # the methods of a subclass may do other things
+    if owner is not None:
+        old = {key: x for key, x in old.items() if key != "__class__"}
+    # The methods of a subclass may do other things: `Counter.update` adds.
+    kind: Any = OrderedDict if isinstance(mapping, OrderedDict) else dict
     try:
         for key in [key for key in kind.keys(mapping) if key not in hidden and key not in old]:
             kind.__delitem__(mapping, key)
@@ -83,7 +83,7 @@ def restore_mapping(mapping: dict[Any, Any], old: dict[Any, Any], hidden: tuple[
         kind.clear(mapping)
     for key, x in old.items():
         kind.__setitem__(mapping, key, x)
-    if [key for key in mapping_items(mapping, hidden, owner) if owner is None or key != "__class__"] != list(old):
+    if list(mapping_items(mapping, hidden)) != list(old):
         for key, x in old.items():
             kind.__delitem__(mapping, key)
             kind.__setitem__(mapping, key, x)

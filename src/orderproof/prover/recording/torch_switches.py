@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import partial
-from types import CellType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 
+from orderproof.prover.recording.object_contents import cell_contents
 from orderproof.prover.recording.source import is_model_code
 
 _CLASSES = re.compile("Dispatch(?!Mode)|TorchFunction(?!Mode)|FuncTorch|DisableAutocast")
@@ -60,15 +61,8 @@ def _parts(value: Any) -> Iterable[Any]:
     if type(value) is MethodType:
         return (value.__func__, value.__self__)
     if type(value) is FunctionType and value.__closure__ and not is_model_code(value.__code__.co_filename):
-        return [x for cell in value.__closure__ if (x := _contents(cell)) is not None]
+        return map(cell_contents, value.__closure__)
     return ()
-
-
-def _contents(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
 
 
 _HOLDERS = frozenset({partial, FunctionType, MethodType})
