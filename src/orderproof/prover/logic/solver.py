@@ -125,7 +125,7 @@ class Solver:
                 constant = [_number(e.constant)] if e.constant or not summands else []
                 return _joined(z3.Z3_mk_add, [*constant, *summands])
             case Variable() | Product():
-                return z3.Int(str(e))
+                return z3.Int(e.order[1])
             case Apply(parts=(name, arguments)):
                 return _applied(_function(name, len(arguments), boolean=False), [*map(to, arguments)])
             case Holds(parts=(name, arguments)):

@@ -19,25 +19,29 @@ from math import gcd
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
+from orderproof.prover.logic.ordering import MAX_NODES, Ordered, TooLarge
+
 _interned: dict[tuple[Any, ...], Any] = {}
 _E = TypeVar("_E", bound="Expression")
 
 
-class Expression:
+class Expression(Ordered):
     """A term, an atom or a formula. Equal expressions are the same object."""
 
     __match_args__ = ("parts",)
-    parts: tuple[Any, ...]
 
     def __str__(self) -> str:
         return self.text
 
     def __repr__(self) -> str:
-        return self.text
+        """The text, or what only an equal expression has."""
+        return self.text if self.size <= MAX_NODES else f"<{type(self).__name__} {self.digest.hex()}>"
 
     @cached_property
     def text(self) -> str:
-        """The expression as it is printed. Operands are ordered by it, so it is made once."""
+        """The expression as it is printed. Small operands are ordered by it, so it is made once. Raises `TooLarge`."""
+        if self.size > MAX_NODES:
+            raise TooLarge(f"a condition or a size has more than {MAX_NODES:,} parts")
         return self._text()
 
     def _text(self) -> str:
@@ -86,7 +90,7 @@ def _intern(kind: type[_E], *parts: Any) -> _E:
     found: _E | None = _interned.get(key)
     if found is None:
         found = object.__new__(kind)
-        found.parts = parts
+        found.set_parts(parts)
         _interned[key] = found
     return found
 
@@ -199,7 +203,7 @@ class Term(Expression):
         result = self * other.constant + other * self.constant + -self.constant * other.constant
         for atom, factor in self.summands:
             for second, other_factor in other.summands:
-                product = _intern(Product, tuple(sorted((*_factors(atom), *_factors(second)), key=attrgetter("text"))))
+                product = _intern(Product, tuple(sorted((*_factors(atom), *_factors(second)), key=attrgetter("order"))))
                 total[product] = total.get(product, 0) + factor * other_factor
         return result + _term(0, total)
 
@@ -217,7 +221,7 @@ def _factors(atom: Atom) -> tuple[Atom, ...]:
 def _term(constant: int, summands: Mapping[Atom, int]) -> Term:
     kept = [(a, f) for a, f in summands.items() if f]
     if len(kept) > 1:
-        kept.sort(key=lambda pair: pair[0].text)
+        kept.sort(key=lambda pair: pair[0].order)
     return _intern(Term, constant, tuple(kept))
 
 
@@ -498,7 +502,7 @@ def _joined(kind: type[And | Or], neutral: Formula, absorbing: Formula, formulas
                 operands[one] = None
     if len(operands) < 2:
         return next(iter(operands), neutral)
-    return _intern(kind, tuple(sorted(operands, key=attrgetter("text"))))
+    return _intern(kind, tuple(sorted(operands, key=attrgetter("order"))))
 
 
 def implication(premise: Formula, conclusion: Formula) -> Formula:

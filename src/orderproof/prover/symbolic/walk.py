@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
+from orderproof.prover.logic.ordering import MAX_NODES
 from orderproof.prover.recording.loop_operators import LOOP_STACK, LOOP_STATE
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.symbolic.constants import constant_fact
@@ -51,7 +52,7 @@ def derive(graph: OpenGraph, nodes: Iterable[Node], known: Mapping[Node, OpenFac
         if node.op != "call_function" or any(operand not in facts for operand in node.all_input_nodes):
             continue
         try:
-            facts[node] = _fact(graph, node, facts, context)
+            facts[node] = _bounded(_fact(graph, node, facts, context))
         except NotCovered as error:
             failures[node] = str(error)
     return OpenWalk(facts, failures)
@@ -71,3 +72,11 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
     application = Application(node, facts, graph.shapes[node], context)
     result = application.checked(rule(application))
     return application.finished(result) if isinstance(result, OpenFact) else result
+
+
+def _bounded(facts: OpenFacts) -> OpenFacts:
+    """The facts, if a certificate can state them, which writes each formula out. Raises `NotCovered`."""
+    for fact in facts if isinstance(facts, tuple) else (facts,):
+        if any(part.size > MAX_NODES for part in fact.parts):
+            raise NotCovered(f"what is known of its elements is a formula of more than {MAX_NODES:,} parts")
+    return facts
