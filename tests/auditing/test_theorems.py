@@ -141,6 +141,32 @@ def test_recordings_with_conditions_are_joined_where_they_cover_every_length() -
     assert sentence == "causal: for every length from 2 on, every batch size of at least 2 and every weight"
 
 
+class AttendsInBlocks(nn.Module):
+    """Causal attention within blocks of four tokens; the last block is filled with zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs."""
+        batch, tokens, width = x.shape
+        filled = nn.functional.pad(x, (0, 0, 0, -tokens % 4)).view(batch, -1, 4, width)
+        scores = self.query(filled) @ self.key(filled).transpose(-1, -2)
+        hidden = ~torch.ones(4, 4, dtype=torch.bool).tril()
+        mixed = scores.masked_fill(hidden, -torch.inf).softmax(-1) @ self.value(filled)
+        return mixed.reshape(batch, tokens + -tokens % 4, width)[:, :tokens]
+
+
+def test_conditions_of_recordings_for_other_lengths_do_not_contradict() -> None:
+    """One block is recorded apart from several, and the number of blocks is asked as a multiple of the rows."""
+    theorem, sentence = causal_theorem(AttendsInBlocks(), 7)
+    assert theorem is not None
+    assert theorem.proved
+    assert (theorem.least_length, theorem.greatest_length, theorem.conditions) == (5, None, ())
+    assert sentence == "causal: for every length from 5 on, every batch size of at least 2 and every weight"
+
+
 def test_a_length_at_which_the_call_takes_another_branch_is_covered() -> None:
     theorem, sentence = causal_theorem(DoublesFourTokens(), 7)
     assert theorem is not None

@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from orderproof.auditing.open_inputs import NoTheorem
 from orderproof.auditing.proof import SHOWN_CHANGES
-from orderproof.prover.logic.rewriting import evaluate
+from orderproof.prover.logic.rewriting import Substitution, evaluate
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import (
+    FALSE,
     TRUE,
+    And,
     AtMostZero,
     EqualsZero,
     FloorDivision,
     Formula,
     Not,
+    Or,
+    Term,
+    as_term,
     at_most,
     conjunction,
     disjunction,
+    equal,
     less,
+    negation,
+    without_common_factors,
 )
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
@@ -57,6 +66,12 @@ class Piece:
         """The lengths, as a formula over the open sizes."""
         return conjunction(*_between(self.least, self.greatest), *self.others)
 
+    def can_fulfil(self, conditions: Sequence[Formula], solver: Solver) -> bool:
+        """True if a length that is compared with the recordings fulfils conditions, which do not contradict."""
+        own = (*_between(self.least, self.greatest), *conditions)
+        fulfilled = any(_can_hold(own, n) for n in self.compared_lengths)
+        return fulfilled and not (conditions and _contradict(own, solver))
+
     @property
     def assumptions(self) -> list[str]:
         """The assumptions of every claim about these recordings."""
@@ -79,24 +94,54 @@ class Coverage:
 
 
 def covered_lengths(pieces: Sequence[Piece], solver: Solver) -> Coverage:
-    """The longest range without conditions around the first piece; if there is none, the pieces that adjoin."""
-    if any(piece.others for piece in pieces):
-        for least, greatest in _ranges(pieces):
-            inside = tuple(p for p in pieces if p.least >= least and _ends_by(p.greatest, greatest))
+    """The longest range without conditions around the first piece; if there is none, the first piece with its own.
+
+    A piece that adjoins is joined if it needs no further conditions, and some of its lengths fulfil those of the first.
+    Raises `NoTheorem` if no length fulfils the conditions of the first piece.
+    """
+    first = pieces[0]
+    if not first.can_fulfil(first.others, solver):  # everything would follow from them, and nothing be said
+        raise NoTheorem("no length fulfils the conditions of the recording")
+    possible = [first, *(piece for piece in pieces[1:] if piece.can_fulfil(piece.others, solver))]
+    if any(piece.others for piece in possible):
+        for least, greatest in _ranges(possible):
+            inside = tuple(p for p in possible if p.least >= least and _ends_by(p.greatest, greatest))
             premises = (at_most(LEAST_SIZE, BATCH), *_between(least, greatest))
             if solver.implies(premises, disjunction(*(piece.lengths for piece in inside))):
                 return Coverage(inside, least, greatest)
-    joined, least, greatest = [pieces[0]], pieces[0].least, pieces[0].greatest
-    for piece in pieces[1:]:
-        if piece.greatest is not None and piece.greatest + 1 == least:
-            least = piece.least
-        elif greatest is not None and piece.least == greatest + 1:
-            greatest = piece.greatest
-        else:
+    joined, least, greatest = [first], first.least, first.greatest
+    for piece in possible[1:]:
+        before = piece.greatest is not None and piece.greatest + 1 == least
+        after = greatest is not None and piece.least == greatest + 1
+        if not (before or after) or not _holds_under(first.others, piece, solver):
             continue
+        least, greatest = (piece.least, greatest) if before else (least, piece.greatest)
         joined.append(piece)
-    conditions = dict.fromkeys(c for piece in joined for c in piece.others)
-    return Coverage(tuple(joined), least, greatest, tuple(conditions))
+    return Coverage(tuple(joined), least, greatest, first.others)
+
+
+def have_lengths_in_common(covered: Sequence[Coverage], solver: Solver) -> bool:
+    """True if some length that was compared with recordings is covered by all of these, with their conditions."""
+    conditions = [c for one in covered for c in (*_between(one.least, one.greatest), *one.conditions)]
+    lengths = sorted({n for one in covered for piece in one.pieces for n in piece.compared_lengths})
+    return any(_can_hold(conditions, n) for n in lengths) and not _contradict(conditions, solver)
+
+
+def _holds_under(conditions: Sequence[Formula], piece: Piece, solver: Solver) -> bool:
+    """True if a piece needs no other conditions than these, and some of its lengths fulfil them."""
+    premises = (at_most(LEAST_SIZE, BATCH), *_between(piece.least, piece.greatest), *conditions)
+    return piece.can_fulfil(conditions, solver) and all(solver.implies(premises, c) for c in piece.others)
+
+
+def _can_hold(conditions: Sequence[Formula], tokens: int) -> bool:
+    """False if conditions are false for this number of tokens; functions in them may have any values."""
+    sizes = {BATCH: EXAMPLE_ROWS, TOKENS: tokens}
+    numbers = {v: as_term(number) for size, number in sizes.items() for v in size.variables}
+    return Substitution(numbers).formula(conjunction(*conditions)) is not FALSE
+
+
+def _contradict(conditions: Sequence[Formula], solver: Solver) -> bool:
+    return solver.implies((at_most(LEAST_SIZE, BATCH), at_most(LEAST_SIZE, TOKENS), *conditions), FALSE)
 
 
 def _ranges(pieces: Sequence[Piece]) -> Iterator[tuple[int, int | None]]:
@@ -119,7 +164,8 @@ def _between(least: int, greatest: int | None) -> list[Formula]:
 
 def length_bounds(conditions: Sequence[Formula], solver: Solver) -> tuple[int, int | None, tuple[Formula, ...]]:
     """The least and the greatest number of tokens that fulfil conditions, and those that do not follow from these."""
-    least, greatest, left = LEAST_SIZE, None, [c for c in dict.fromkeys(conditions) if c is not TRUE]
+    simpler = dict.fromkeys(map(_without_open_factors, conditions))
+    least, greatest, left = LEAST_SIZE, None, [c for c in simpler if c is not TRUE]
     # A bound may make another one of an inequation: n > 4 of n != 4, if n > 3 is known.
     for _ in range(2):
         known = (at_most(LEAST_SIZE, BATCH), *_between(least, greatest))
@@ -134,6 +180,30 @@ def length_bounds(conditions: Sequence[Formula], solver: Solver) -> tuple[int, i
         left = others
     known = (at_most(LEAST_SIZE, BATCH), *_between(least, greatest))
     return least, greatest, tuple(condition for condition in left if not solver.implies(known, condition))
+
+
+def _without_open_factors(condition: Formula) -> Formula:
+    """A condition with open sizes, which are positive, divided out of comparisons of multiples of them with zero."""
+    match condition:
+        case AtMostZero(parts=(term,)):
+            return at_most(_without_open_factor(term), 0)
+        case EqualsZero(parts=(term,)):
+            return equal(_without_open_factor(term), 0)
+        case Not(parts=(inner,)):
+            return negation(_without_open_factors(inner))
+        case And(parts=(operands,)):
+            return conjunction(*map(_without_open_factors, operands))
+        case Or(parts=(operands,)):
+            return disjunction(*map(_without_open_factors, operands))
+    return condition
+
+
+def _without_open_factor(term: Term) -> Term:
+    for size in (BATCH, TOKENS):
+        rest, _, common = without_common_factors(term, size)
+        if common is size:
+            return _without_open_factor(rest)
+    return term
 
 
 def _without_equality(condition: Formula, known: Sequence[Formula], solver: Solver) -> Formula:

@@ -6,11 +6,11 @@ compared with eager calls at several lengths before anything is claimed of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from orderproof.auditing.context import TWIN_ASSUMPTION, AuditContext
 from orderproof.auditing.entries import named_place
-from orderproof.auditing.length_ranges import Coverage, covered_lengths
+from orderproof.auditing.length_ranges import Coverage, covered_lengths, have_lengths_in_common
 from orderproof.auditing.open_calls import OpenCalls, Proofs, open_calls
 from orderproof.auditing.open_inputs import NO_TOKENS, NoTheorem
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
@@ -57,6 +57,8 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
     chosen = theorems[0]
     if len(theorems) == 2 and chosen.proved and theorems[1].proved and theorems[1].covers:
         chosen = _with_and_without_mask(*theorems)
+        if chosen.conditions and not _have_lengths_in_common(calls, law, modes, finding.output):
+            chosen = theorems[0]
     if not chosen.proved and law.replaces_whole_rows and call_mode == DEFAULT_SETTING:
         of_rows = _theorem(context, open_calls(context, open_length=False), law, call_mode, finding.output)
         if of_rows.proved:
@@ -129,6 +131,12 @@ def _with_and_without_mask(without: Theorem, masked: Theorem) -> Theorem:
             "assumptions": tuple(dict.fromkeys([*without.assumptions, *masked.assumptions])),
         }
     )
+
+
+def _have_lengths_in_common(calls: OpenCalls, law: ProvedLaw, modes: Sequence[str], output: str) -> bool:
+    """True if some length fulfils the conditions of the theorems of all call modes."""
+    covered = [proved_lengths(output, calls.proofs(law, mode), calls.solver) for mode in modes]
+    return have_lengths_in_common(covered, calls.solver)
 
 
 def without_theorem(reason: str) -> Theorem:

@@ -25,6 +25,7 @@ from typing import Any
 from orderproof.errors import CertificateError
 from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.result import RecheckResult
+from orderproof.prover.recheck.theorems.conditions import can_be_fulfilled
 from orderproof.prover.recheck.theorems.decision import Decision
 from orderproof.prover.recheck.theorems.depth import check_depth
 from orderproof.prover.recheck.theorems.formulas import FALSE, Formula, at_most, every, some
@@ -40,6 +41,7 @@ FIELDS = {"certificate", "kind", "law", "code", "output", "subject", "claim", "a
 RECORDING_FIELDS = {"inputs", "conditions", "questions", "asked", "uniform", "steps", "output", "depth"}
 MOVED_FIELDS = {"inputs", "conditions", "questions", "constants", "everywhere", "entries", "steps", "output", "depth"}
 MAX_RECORDINGS = 64
+NO_LENGTH = "no length fulfils the conditions, so that nothing is claimed"
 
 
 @dataclass
@@ -129,6 +131,7 @@ def _check_call(
         require(one["least_length"] >= LEAST_SIZE, "a range begins before 2 tokens")
         require(end is None or (type(end) is int and end >= one["least_length"]), "a range of lengths is empty")
         conditions = tuple(map(read_formula, one["conditions"]))
+        require(can_be_fulfilled(one["least_length"], end, conditions), NO_LENGTH)
         whole = Range(
             statement, one["least_length"], end, conditions, frozenset(certificate["assumptions"]), decision, fill
         )
@@ -139,10 +142,14 @@ def _check_call(
         pairs = itertools.pairwise(wholes)
         adjoin = all(one.greatest is not None and after.least == one.greatest + 1 for one, after in pairs)
         require(adjoin, "the ranges of lengths leave lengths out")
-        found.conditions = tuple(dict.fromkeys([*found.conditions, *(c for whole in wholes for c in whole.conditions)]))
+        conditions = tuple(dict.fromkeys(c for whole in wholes for c in whole.conditions))
+        # Those of one range are stated of all of them, and must leave lengths of each.
+        require(all(can_be_fulfilled(one.least, one.greatest, conditions) for one in wholes), NO_LENGTH)
+        found.conditions = tuple(dict.fromkeys([*found.conditions, *conditions]))
     ends = [e for e in (found.greatest, greatest) if e is not None]
     found.least, found.greatest = max(found.least, wholes[0].least), min(ends, default=None)
     require(found.greatest is None or found.least <= found.greatest, "its calls have no length in common")
+    require(can_be_fulfilled(found.least, found.greatest, found.conditions), NO_LENGTH)
     found.covers = (*found.covers, *statement.covers)
 
 
