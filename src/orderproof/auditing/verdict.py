@@ -35,6 +35,7 @@ from orderproof.prover.captured_graph import ancestors, module_path
 from orderproof.prover.recording.assumptions import DEFAULTS_ASSUMPTION
 from orderproof.records.audit import Deviation, Expectation, Finding, Scope, Verdict
 
+NOT_REPEATABLE = "two runs on equal inputs give other outputs, by state that calls change or by chance"
 STATE_DIFFERS = "calls change the state of the module, and runs that start in the same state agree"
 
 
@@ -195,8 +196,13 @@ def _proved_finding(
         verdict = "undecided"
         difference = deviation.float64 if deviation.float64 is not None else deviation.float32
         reason = f"a proof was found, but two runs differ by {difference:.2g}: "
-        keeps_state = not search.with_restored_state().deviation()[1]
-        reason += STATE_DIFFERS if keeps_state else "an error in the prover; please report it"
+        restored = search.with_restored_state()
+        if not restored.deviation()[1]:
+            reason += STATE_DIFFERS
+        elif not restored.repeats(context.token_count):
+            reason += NOT_REPEATABLE
+        else:
+            reason += "an error in the prover; please report it"
     vacuous = verdict == "proved" and law.requires_token_mixing and bool(search.dims) and not search.mixes_tokens()
     if vacuous:
         reason = "vacuous: no token's output depends on another token"
@@ -242,6 +248,11 @@ def _unproved_finding(
     witness, deviation = None, Deviation()
     evidence = search.search(options.weights) if options.search_witness else None
     reason = places.reason or missing
+    repeatable = evidence is None or search.is_repeatable(evidence)
+    if not repeatable:
+        search = search.with_restored_state()
+        evidence = search.search(options.weights)
+        evidence = evidence if evidence is not None and search.is_repeatable(evidence) else None
     if evidence is not None and len(token_layouts(search.dims)) > 1:
         # Entries that are no tokens may precede or follow them: a witness must hold in both layouts.
         other_layout = WitnessSearch(context, law, output, token_layouts(search.dims)[-1], search.graph)
@@ -256,8 +267,9 @@ def _unproved_finding(
         verdict = "undecided"
         if context.graph_mismatch is not None:
             reason = context.graph_mismatch
-        elif options.search_witness:
+        elif options.search_witness and repeatable:
             reason += "; no witness was found"
+        reason += "" if repeatable else f"; {NOT_REPEATABLE}"
     assumptions: tuple[str, ...] = ()
     if evidence is not None:
         assumptions = search.evidence_assumptions(evidence)

@@ -207,6 +207,16 @@ class WitnessSearch:
         self._note_float64_failure()
         return found
 
+    def is_repeatable(self, evidence: Counterexample) -> bool:
+        """True if two runs on the unchanged inputs of a counterexample agree: no state or chance makes it differ."""
+        return self.graph is not None or self.repeats(evidence.length, evidence.executor, evidence.noise)
+
+    def repeats(self, length: int, executor: Executor = "model", noise: float = 0.0) -> bool:
+        """True if two runs on the first inputs of this length agree up to rounding."""
+        inputs = self._first[length, executor][0].inputs
+        first, again = (self.runs.outputs(inputs, executor)[self.output] for _ in range(2))
+        return not relative_difference(first, again) > ROUNDING_FACTOR * max(noise, epsilon(first))
+
     def search_other_branches(self) -> Counterexample | None:
         """A counterexample in which the runs take different branches, if the recording took one.
 
