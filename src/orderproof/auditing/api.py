@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import get_args
 
 from torch import nn
@@ -26,6 +27,7 @@ from orderproof.models import Subject, bundled, from_adapter, from_module, load
 from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.process_state import preserved_settings
 from orderproof.prover.recording.reachable_state import shared_walks
+from orderproof.prover.recording.restored_state import unchanged_module
 from orderproof.records.audit import Expectation, Finding, Report
 from orderproof.subject_spec import NO_LAYOUT, Layout, StatedAxes, check_length, kind_assumption
 
@@ -117,8 +119,9 @@ def prove(
     if weights not in get_args(Weights):
         raise UsageError(f"expected weights to be {' or '.join(get_args(Weights))}; got {weights!r}")
     layout = Layout(token_axis, outputs, together, mask, position_ids)
-    context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
-    results = _findings(context, law, expect, weights, uniform)
+    with _unchanged(subject):
+        context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
+        results = _findings(context, law, expect, weights, uniform)
     if output is None:
         return results[0]
     for finding in results:
@@ -218,8 +221,16 @@ def audit(
             pass
         assert report is not None
         return report
-    context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
-    for report in run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
-        pass
+    with _unchanged(subject):
+        context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
+        for report in run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
+            pass
     assert report is not None
     return report
+
+
+@contextmanager
+def _unchanged(subject: object) -> Iterator[None]:
+    """Undo what calls in the block change in a module that the caller goes on to use."""
+    with shared_walks(), unchanged_module(subject) if isinstance(subject, nn.Module) else nullcontext():
+        yield

@@ -128,8 +128,10 @@ def prime_length(minimum: int, avoid: Iterable[int]) -> int:
 
 
 def tensor_sizes(module: nn.Module) -> set[int]:
-    """Every size of every parameter and buffer."""
-    tensors = [*module.parameters(), *module.buffers()]
+    """Every size of every parameter and buffer; those of lazy modules have none before their first call."""
+    from torch.nn.parameter import is_lazy
+
+    tensors = [x for x in (*module.parameters(), *module.buffers()) if not is_lazy(x)]
     return {size for tensor in tensors for size in tensor.shape}
 
 

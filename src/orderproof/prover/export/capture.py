@@ -39,6 +39,7 @@ from orderproof.prover.recording.reachable_state import reachable_state
 from orderproof.prover.recording.recorder import HIGHER_ORDER
 from orderproof.prover.recording.recording import UnsupportedModel, record
 from orderproof.prover.recording.refusal import NOT_RECORDED
+from orderproof.prover.recording.restored_state import restored_state
 from orderproof.prover.rule import find_rule
 
 
@@ -109,7 +110,8 @@ def _record_or_export(
         return recorded
     forget_compiled_code()
     try:
-        captured = export(module, inputs, values=values, quiet=quiet, read=read)
+        with restored_state(module):  # what the model assigns to `.data` during an export has no values
+            captured = export(module, inputs, values=values, quiet=quiet, read=read)
     except CaptureError as error:
         if not unsupported:
             raise

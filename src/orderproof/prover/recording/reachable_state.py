@@ -110,6 +110,7 @@ class ReachableState:
     functions_of_c: list[str]  # whose answers no profile function sees
     arrays: list[tuple[str, Range]]  # the memory of objects besides tensors
     trained: list[Tensor]  # parameters, also those that no module holds
+    tensors: list[Tensor]  # that are no parameters
 
 
 @contextmanager
@@ -177,6 +178,7 @@ class _Walk:
         self.states: list[State] = []
         self.arrays: list[tuple[str, Range]] = []
         self.trained: list[Tensor] = []
+        self.tensors: list[Tensor] = []
         self.functions_of_c: list[str] = []
         self.shown: dict[int, Any] = {}
         self.seen: dict[int, Any] = {}  # keeps each object alive, so that no id is used twice
@@ -203,8 +205,9 @@ class _Walk:
             trained = [memory for x in (*self.parameters, *self.trained) if (memory := storage_of(x)) is not None]
         shared = [path for path, memory in self.arrays if overlaps_any(memory, trained)]
         return ReachableState(
-            list(self.states), not self.queue, shared, list(self.functions_of_c), list(self.arrays), list(self.trained)
-        )
+            list(self.states), not self.queue, shared, list(self.functions_of_c), list(self.arrays), list(self.trained),
+            list(self.tensors),
+        )  # fmt: skip
 
     def add(self, path: str, read: Callable[[], Any], restore: Callable[[Any], None] | None = None) -> None:
         self.states.append(State(path, read, restore if self.restores else None, read()))
@@ -232,6 +235,8 @@ class _Walk:
         if isinstance(value, Tensor):
             if isinstance(value, nn.Parameter) or value.requires_grad:
                 self.trained.append(value)
+            else:
+                self.tensors.append(value)
             self._mapping(path, value.__dict__)
         elif isinstance(value, ModuleType):
             self._module(path, value)
