@@ -206,6 +206,8 @@ class _Branch:
         sizes, call, recording, nodes = self.sizes, self.call, self.recording, self.nodes
         with silent_messages():
             output, changed, assumptions = recording.call(self.aliases)
+            if sizes.unreadable:
+                raise CaptureError(f"a condition on its sizes cannot be read: {sizes.unreadable}")
             if sizes.fixed:
                 raise CaptureError(sizes.why_fixed(sizes.fixed[0]))
             try:

@@ -56,7 +56,8 @@ class OpenSizes:
     Args:
         examples: The values by name.
         kept: Names of sizes that stay open if the call fixes them: the recording is that of one number, which is a
-            condition, and its shapes show where this number is the size.
+            condition, and its shapes show where this number is the size. It ends at a condition that is not linear,
+            since nothing follows from it for other lengths.
 
     """
 
@@ -74,6 +75,7 @@ class OpenSizes:
             self.symbols[name] = self.environment.create_symintnode(symbol, hint=example, source=source)
             self.environment.open[symbol] = self.symbols[name]
         self.environment.kept = frozenset(symbol for symbol, name in self._names.items() if name in kept)
+        self.environment.why_unreadable = self._why_unreadable
 
     def new_index(self, name: str) -> Any:
         """An index of a loop, as a symbolic integer: any number from 0 on, with the example 0."""
@@ -95,6 +97,11 @@ class OpenSizes:
         replaced = self.environment.replacements
         return [name for symbol, name in self._names.items() if symbol in replaced]
 
+    @property
+    def unreadable(self) -> str:
+        """A condition that is not linear, at which a recording with kept sizes ended; empty if there is none."""
+        return self.environment.unreadable
+
     def why_fixed(self, name: str) -> str:
         """Why a recording is for the example of one size only."""
         line = next(self.environment.fixed_at.get(s, "") for s, own in self._names.items() if own == name)
@@ -109,6 +116,13 @@ class OpenSizes:
             if symbol in self.environment.replacements
         ]
         return fixed + [self._condition(guard.expr) for guard in self.environment.guards]
+
+    def _why_unreadable(self, e: Any) -> str:
+        try:
+            self._formula(e)
+        except NotLinear:
+            return self._text(e)
+        return ""
 
     def _condition(self, e: Any) -> Formula:
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import sympy
 from torch._guards import SLoc
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from orderproof.prover.recording.refusal import RecordingUnsupported
 from orderproof.prover.recording.source import innermost_line
 
 
@@ -20,6 +22,8 @@ class SizeEnvironment(ShapeEnv):
         kept: Symbols that stay in the sizes if they equal a number.
         open: The symbolic integer of each symbol.
         fixed_at: The line of the model that made a symbol a number.
+        why_unreadable: The text of a condition that cannot be read, and nothing for another one.
+        unreadable: The first such condition, at which a recording with `kept` symbols ends.
 
     """
 
@@ -28,6 +32,8 @@ class SizeEnvironment(ShapeEnv):
     def __init__(self, **options: Any) -> None:
         self.open: dict[sympy.Symbol, Any] = {}
         self.fixed_at: dict[sympy.Symbol, str] = {}
+        self.why_unreadable: Callable[[Any], str] = lambda _: ""
+        self.unreadable = ""
         super().__init__(**options)
 
     def fix(self, expression: Any) -> None:
@@ -39,6 +45,12 @@ class SizeEnvironment(ShapeEnv):
         if a not in self.kept or not tgt.is_number:
             self.fixed_at.setdefault(a, innermost_line())
             super()._set_replacement(a, tgt, msg)
+
+    def _log_guard(self, prefix: str, g: Any, forcing_spec: bool) -> None:  # noqa: FBT001 - as torch calls it
+        """Note a new condition. Torch prepares a message for its logs here, which takes longer than the question."""
+        if self.kept and (text := self.why_unreadable(g)):
+            self.unreadable = text
+            raise RecordingUnsupported(text)
 
     def _get_user_frame(self) -> None:
         return None
