@@ -17,6 +17,7 @@ from orderproof.models.sample import seeded_generator
 from orderproof.models.tiny.proportional_sizes import config_value
 
 LAYER_COUNT, HEAD_COUNT, KV_HEAD_COUNT, HEAD_DIM = 2, 4, 2, 16
+EXPERT_WIDTH = 24  # [features] small: batched experts copy the weights of an expert for every token
 WEIGHT_NOISE_STD = 0.12  # standard deviation added to every weight
 
 LAYER_TYPE_KEYS = ("layer_types", "layers_block_type", "attn_layer_indices")  # names of one list in some families
@@ -39,16 +40,19 @@ _WIDTH_KEYS = (
     "pooler_output_size",
     "out_hidden_size",
 )
+_MLP_WIDTH_KEYS = ("intermediate_size", "d_ff", "ffn_dim", "hidden_dim", "ffn_hidden_size", "n_inner")
+_EXPERT_WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size")
+_EXPERT_COUNT_KEYS = ("num_local_experts", "num_experts", "n_routed_experts")
 _SIZES: dict[str, int] = {
     **dict.fromkeys((*_LAYER_KEYS, "num_decoder_layers"), LAYER_COUNT),
-    **dict.fromkeys(("intermediate_size", "d_ff", "ffn_dim", "hidden_dim", "ffn_hidden_size", "n_inner"), 128),
+    **dict.fromkeys(_MLP_WIDTH_KEYS, 128),
     **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim", "shared_expert_intermediate_size"), 128),
-    **dict.fromkeys(("moe_intermediate_size", "expert_ffn_hidden_size"), 64),
+    **dict.fromkeys(_EXPERT_WIDTH_KEYS, EXPERT_WIDTH),
     **dict.fromkeys(("head_dim", "d_kv", "attention_head_size", "v_head_dim", "qk_nope_head_dim"), HEAD_DIM),
     **dict.fromkeys(("rotary_dim", "qk_rope_head_dim"), HEAD_DIM // 2),
     **dict.fromkeys(("embedding_size", "input_embedding_size", "kv_lora_rank", "q_lora_rank"), 32),
     **dict.fromkeys(("max_position_embeddings", "n_positions"), 128),
-    **dict.fromkeys(("num_local_experts", "num_experts", "n_routed_experts"), 4),
+    **dict.fromkeys(_EXPERT_COUNT_KEYS, 4),
     **dict.fromkeys(("num_experts_per_tok", "moe_topk"), 2),
     **dict.fromkeys(("n_group", "topk_group"), 1),
     **dict.fromkeys(("linear_head_dim", "linear_key_head_dim", "linear_value_head_dim", "mamba_head_dim"), HEAD_DIM),
@@ -58,6 +62,9 @@ _SIZES: dict[str, int] = {
     "d_latents": 64,
     "num_latents": 16,
     **dict.fromkeys(("moe_hidden_size", "moe_shared_expert_intermediate_size"), 64),
+    **dict.fromkeys(("shared_intermediate_size", "shared_experts_intermediate_size"), 64),
+    **dict.fromkeys(("o_lora_rank", "hc_lowrank"), 32),
+    "index_head_dim": HEAD_DIM,
     "query_pre_attn_scalar": HEAD_DIM,
     "vocab_size": 99,
     "patch_size": 4,
@@ -77,8 +84,9 @@ def tiny_config_values(config: Any, overrides: Mapping[str, Any], *, keep_kv_gro
     renamed: Mapping[str, str] = getattr(config, "attribute_map", {})
     chosen = {renamed.get(key, key): value for key, value in overrides.items()}
     heads = next((chosen[key] for name in _HEAD_KEYS if (key := renamed.get(name, name)) in chosen), HEAD_COUNT)
+    widths = dict.fromkeys(_MLP_WIDTH_KEYS, EXPERT_WIDTH) if _experts_have_mlp_width(config) else {}
     sizes = {
-        **{key: min(value, _positive_int(config, key, value)) for key, value in _SIZES.items()},
+        **{key: min(value, _positive_int(config, key, value)) for key, value in {**_SIZES, **widths}.items()},
         **dict.fromkeys(_HEAD_KEYS, heads),
         **dict.fromkeys(_KV_HEAD_KEYS, _kv_heads(config, heads, keep_groups=keep_kv_groups)),
         **dict.fromkeys(_WIDTH_KEYS, heads * HEAD_DIM),
@@ -124,6 +132,13 @@ def _settable(config: Any, key: str) -> bool:
 def _positive_int(config: Any, key: str, default: int) -> int:
     value = config_value(config, key)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else default
+
+
+def _experts_have_mlp_width(config: Any) -> bool:
+    """True if the configuration has experts, and states no width for them other than that of the feed-forward part."""
+    return any(config_value(config, key) is not None for key in _EXPERT_COUNT_KEYS) and all(
+        config_value(config, key) is None for key in _EXPERT_WIDTH_KEYS
+    )
 
 
 def _kv_heads(config: Any, heads: int, *, keep_groups: bool) -> int:

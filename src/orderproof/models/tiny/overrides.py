@@ -12,6 +12,17 @@ _MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16}  # heads 
 
 _NARROW_EFFICIENTNET = {"width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 320}  # a quarter of 1280
 
+_NARROW_HGNET = {  # an eighth of its channels, and at least 16
+    "model_type": "hgnet_v2", "stem_channels": [3, 16, 16], "stage_in_channels": [16, 16, 64, 128],
+    "stage_mid_channels": [16, 16, 24, 48], "stage_out_channels": [16, 64, 128, 256],
+    "hidden_sizes": [32, 64, 128, 256], "out_features": ["stage2", "stage3", "stage4"],
+}  # fmt: skip
+
+_NARROW_DETECTOR = {
+    "backbone_config": _NARROW_HGNET, "encoder_in_channels": [64, 128, 256], "encoder_hidden_dim": 64,
+    "decoder_in_channels": [64, 64, 64],
+}  # fmt: skip
+
 _STRIPE_CONVOLUTIONS = {  # kernel, stride and padding of the convolutions of a block, for each of its three sizes
     f"{kind}_{ratio}": [[tall, wide], [1, 1], [tall // 2, wide // 2]]
     for ratio, size in (("longratio", 7), ("midratio", 5), ("shortratio", 3))
@@ -46,7 +57,6 @@ UNSUPPORTED_ARCHITECTURES = {
 
 SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
     # required by the model, but open in the default configuration
-    "chameleon": {"vocabulary_map": {"<image>": 5}},
     "dbrx": {
         "attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10000.0},
         "ffn_config": {"ffn_hidden_size": 64, "moe_num_experts": 4},
@@ -188,7 +198,37 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
     "recurrent_gemma": {"block_types": ["recurrent", "attention"]},  # the first two default blocks have no attention
     "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2},  # hybrid layers share weights
     # sizes under keys of their own
-    "funnel": {"d_inner": 128, "d_head": 16},
+    "canine": {"num_hash_buckets": 256},
+    "chameleon": {
+        "vocabulary_map": {"<image>": 5},
+        "vq_config": {
+            "base_channels": 32, "latent_channels": 32, "embed_dim": 32, "num_embeddings": 64,
+            "channel_multiplier": [1, 2],
+        },
+    },
+    "d_fine": _NARROW_DETECTOR,
+    "deimv2": _NARROW_DETECTOR,
+    "pp_doclayout_v4": _NARROW_DETECTOR,
+    "pp_doclayout_v3": {
+        **_NARROW_DETECTOR, "x4_feat_dim": 16,
+        "backbone_config": {**_NARROW_HGNET, "out_features": ["stage1", "stage2", "stage3", "stage4"]},
+    },
+    "deepseek_v4": {"head_dim": 16},
+    "embedding_gemma2_text": {"head_dim": 16, "hidden_size_per_layer_input": 16},
+    "gemma4_unified_text": {"head_dim": 16, "global_head_dim": 32},
+    "higgs_audio_v2": {"codebook_size": 32, "audio_stream_bos_id": 32, "audio_stream_eos_id": 33},
+    "hunyuan_vl_vision": {"max_image_size": 64, "text_hidden_size": 64},
+    "mobilevitv2": {"image_size": 64, "width_multiplier": 0.25},
+    "parakeet_encoder": {"subsampling_conv_channels": 32},
+    "pe_audio_encoder": {"dac_config": {"encoder_hidden_size": 4}},
+    "slanext": {
+        "max_text_length": 16, "hidden_size": 64, "post_conv_in_channels": 32, "post_conv_out_channels": 64,
+        "vision_config": {
+            "hidden_size": 64, "output_channels": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "mlp_dim": 128,
+            "image_size": 48, "global_attn_indexes": [1],
+        },
+    },
+    "funnel": {"d_inner": 128, "d_head": 16, "block_sizes": [1, 2]},
     "gemma4_text": {"head_dim": 16, "global_head_dim": 32},
     "inkling_text": {"swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "swa_head_dim": 16},
     "inkling2_text": {"swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "swa_head_dim": 16},
