@@ -70,7 +70,7 @@ PARTS = {
         "in_process",
         ("lab/engines/test_engine.py",),
         1,
-        ("for run in runs:", "for run in runs[1:]:"),
+        ("in jobs(runs):", "in jobs(runs[1:]):"),
     ),
     "claim": Part("add_a_claim.md", "distance_only", ("claims",), 3, ("LawCheck(REVERSAL)", "LawCheck(PERMUTATION)")),
 }
