@@ -167,3 +167,20 @@ class _Sees(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with seen_by_a_mode():
             return func(*args, **(kwargs or {}))
+
+
+def test_the_text_of_a_constant_may_be_made() -> None:
+    def checked(x: Tensor) -> Tensor:
+        sizes = torch.tensor([[x.shape[1], 3.5]])
+        assert sizes.numel(), f"no sizes: {sizes}"
+        return x * len(f"{sizes[:, 1]}")
+
+    assert prove(Calls(checked), "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
+
+
+@pytest.mark.parametrize("around", [True, False])
+def test_a_read_is_seen_if_a_mode_is_around_it(*, around: bool) -> None:
+    unseen: list[str] = []
+    with profiled_operators(unseen=unseen), seen_by_a_mode() if around else nullcontext():
+        torch.ones(1).item()
+    assert unseen == ([] if around else ["aten::item"])

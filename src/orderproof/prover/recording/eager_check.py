@@ -49,7 +49,7 @@ _READS = {"aten::item", "aten::_local_scalar_dense", "aten::equal", "aten::allcl
 
 
 def seen_by_a_mode() -> AbstractContextManager[Any]:
-    """A block in which a dispatch mode handles an operator, within the range of that operator."""
+    """A block in which a mode handles an operator, within the range of that operator, or a read of a constant."""
     seen: AbstractContextManager[Any] = _RecordFunctionFast(_SEEN)
     return seen
 
@@ -97,8 +97,9 @@ def _outermost(events: Sequence[Any], *, hiding: bool) -> Iterator[str]:
 
 
 def _unseen(events: Sequence[Any]) -> Iterator[str]:
-    """Names of the outermost operators that read or write values within whose range no mode saw an operator."""
+    """Names of the outermost operators that read or write values, which no mode saw within nor around their range."""
     stack: list[str] = []  # the open ranges: an operator or a hidden block by its name, others empty
+    around: list[bool] = []  # for each open range: it is that of a mode
     outermost, seen = "", False
     for event in events:
         if event.kind() == "push":
@@ -106,9 +107,11 @@ def _unseen(events: Sequence[Any]) -> Iterator[str]:
             seen |= name == _SEEN
             counts = name == _HIDDEN or (event.scope() == 0 and _is_operator(name))
             if counts and not any(stack):
-                outermost, seen = name, False
+                outermost, seen = name, any(around)
             stack.append(name if counts else "")
+            around.append(name == _SEEN)
         elif event.kind() == "pop" and stack:
+            around.pop()
             if stack.pop() and not any(stack) and outermost != _HIDDEN and not seen and _uses_values(outermost):
                 yield outermost
 

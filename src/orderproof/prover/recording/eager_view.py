@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from orderproof.prover.recording.constants import is_constant
-from orderproof.prover.recording.eager_check import hidden_from_profile
+from orderproof.prover.recording.eager_check import hidden_from_profile, seen_by_a_mode
 from orderproof.prover.recording.recorded_graph import RecordedGraph
 
 _READS = {
@@ -90,7 +90,8 @@ class EagerView(TorchFunctionMode):
             with _disable_current_modes():
                 with hidden_from_profile():
                     values = alias.values.clone()
-                result = func(values, *args[1:], **kwargs)
+                with seen_by_a_mode():  # the text of a tensor is made by operators
+                    result = func(values, *args[1:], **kwargs)
             if name in ("numpy", "__array__"):
                 # An array shares the memory of its tensor: a write to one would change the other.
                 alias.storage.shared = True
