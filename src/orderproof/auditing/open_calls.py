@@ -26,7 +26,7 @@ from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Term
-from orderproof.prover.recording.open_recording import OpenInput, record_open
+from orderproof.prover.recording.open_recording import OpenInput, UnreadableCondition, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.equivariance.theorem import EntryMap, map_entries, prove_equivariance
 from orderproof.prover.symbolic.statement import BATCH, TOKENS, Equivariance, Statement
@@ -162,13 +162,18 @@ class OpenCalls:
         example = example if limit is None else min(example, limit)
         pieces: list[Piece] = []
         tried: set[int] = set()
+        left_out: set[bool] = set()  # of shorter and of longer calls than the example: those of which nothing follows
         while len(tried) < MAX_PIECES and (not tried or self.may_widen(call_mode)):
-            tokens = next((n for n in self._uncovered(pieces, example) if n not in tried), None)
+            lengths = (n for n in self._uncovered(pieces, example) if n not in tried and (n > example) not in left_out)
+            tokens = next(lengths, None)
             if tokens is None:
                 break
             tried.add(tokens)
             try:
                 piece = self._piece(call_mode, module, inputs, tokens, kept=("tokens",) if pieces else ())
+            except UnreadableCondition:
+                left_out.add(tokens > example)
+                continue
             except Exception:
                 if pieces:  # the model refuses this number of tokens
                     continue

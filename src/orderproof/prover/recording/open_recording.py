@@ -41,6 +41,10 @@ _ABOUT_RESULTS = {  # by whether the results of instructions are compared with t
 }
 
 
+class UnreadableCondition(CaptureError):
+    """A recording with kept sizes asks for what is not linear in them. The message shows it."""
+
+
 @dataclass(frozen=True)
 class OpenInput:
     """An input of an open recording.
@@ -145,6 +149,7 @@ def record_open(
 
     Raises:
         CaptureError: It cannot be recorded so; the message is the reason.
+        UnreadableCondition: With ``kept`` sizes: a condition is not linear in them.
 
     """
     with buffers_with_values(module, values or {}):
@@ -207,7 +212,7 @@ class _Branch:
         with silent_messages():
             output, changed, assumptions = recording.call(self.aliases)
             if sizes.unreadable:
-                raise CaptureError(f"a condition on its sizes cannot be read: {sizes.unreadable}")
+                raise UnreadableCondition(f"a condition on its sizes cannot be read: {sizes.unreadable}")
             if sizes.fixed:
                 raise CaptureError(sizes.why_fixed(sizes.fixed[0]))
             try:

@@ -204,9 +204,11 @@ class OpenSizes:
                 if isinstance(e, FloorDiv | CleanDiv):
                     return floor_division(dividend, divisor.constant)
                 return remainder(dividend, divisor.constant).times(common)
-            if isinstance(e, Mod | PythonMod) and dividend.is_constant and dividend.constant >= 0:
-                smaller = less(dividend, divisor)
-                return conditional(smaller, dividend.times(common), apply(self._text(e)))
+            if isinstance(e, Mod | PythonMod) and (rest := _without_multiples(dividend, divisor)).is_constant:
+                # The divisor is more than the rest, and so positive.
+                fits = less(rest, divisor) if rest.constant >= 0 else at_most(-rest, divisor)
+                found = rest if rest.constant >= 0 else divisor + rest
+                return conditional(fits, found.times(common), apply(self._text(e)))
         if isinstance(e, Max | Min):
             result = parts[0]
             for part in parts[1:]:
@@ -232,6 +234,13 @@ class OpenSizes:
             raise NotLinear(str(e))
         first, second = (self._term(part) for part in e.args)
         return comparisons[type(e)](first, second)
+
+
+def _without_multiples(dividend: Term, divisor: Term) -> Term:
+    """A dividend without the multiple of the divisor in it: 2n - 1 and n give -1."""
+    factors = dict(dividend.summands)
+    atom, factor = divisor.summands[0] if divisor.summands else (None, 1)
+    return dividend if atom not in factors else dividend - divisor * (factors[atom] // factor)
 
 
 class OpaqueNumber:
