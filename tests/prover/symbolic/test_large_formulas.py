@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from orderproof.laws import find_law
-from orderproof.prover.logic.ordering import MAX_NODES
+from orderproof.prover.logic.ordering import MAX_FACT_NODES
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.prover.symbolic.open_fact import OpenFact
@@ -47,12 +47,12 @@ def test_what_is_known_of_a_tensor_is_bounded_and_the_reason_names_the_bound() -
     assert statement is not None
     output = prove(graphs, [TOKEN_INPUT], statement, solver)["output"]
     assert not output.proved
-    assert output.reason == f"what is known of its elements is a formula of more than {MAX_NODES:,} parts"
+    assert output.reason == f"what is known of its elements is a formula of more than {MAX_FACT_NODES:,} parts"
     assert output.node is not None
     for graph in graphs:
         facts = walk_branch(graph, [TOKEN_INPUT], statement, solver).done.facts
         sizes = [part.size for fact in facts.values() if isinstance(fact, OpenFact) for part in fact.parts]
-        assert 1000 < max(sizes) <= MAX_NODES
+        assert 1000 < max(sizes) <= MAX_FACT_NODES
 
 
 def test_few_writes_of_the_same_kind_are_proved() -> None:

@@ -14,7 +14,8 @@ from typing import Any
 from orderproof.errors import CaptureError
 
 TEXT_ORDER = 1_000  # nodes of the largest expressions that are ordered by their text
-MAX_NODES = 20_000  # of an expression that is printed, and of one in the fact about a tensor
+MAX_NODES = 20_000  # of an expression that is printed
+MAX_FACT_NODES = 200_000  # of one in the fact about a tensor, which a certificate writes out
 MOST_COUNTED = 10**9  # nodes, up to which they are counted
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from orderproof.prover.logic.ordering import MAX_NODES
+from orderproof.prover.logic.ordering import MAX_FACT_NODES
 from orderproof.prover.recording.loop_operators import LOOP_STACK, LOOP_STATE
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.symbolic.constants import constant_fact
@@ -77,6 +77,6 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
 def _bounded(facts: OpenFacts) -> OpenFacts:
     """The facts, if a certificate can state them, which writes each formula out. Raises `NotCovered`."""
     for fact in facts if isinstance(facts, tuple) else (facts,):
-        if any(part.size > MAX_NODES for part in fact.parts):
-            raise NotCovered(f"what is known of its elements is a formula of more than {MAX_NODES:,} parts")
+        if any(part.size > MAX_FACT_NODES for part in fact.parts):
+            raise NotCovered(f"what is known of its elements is a formula of more than {MAX_FACT_NODES:,} parts")
     return facts
