@@ -6,6 +6,8 @@ import codecs
 import functools
 import io
 import itertools
+import re
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import prove
+from orderproof.prover.recording.reachable_state import reachable_state
 
 MANY = 3000
 
@@ -298,3 +301,37 @@ def test_a_cache_by_length_is_as_before(name: str) -> None:
     assert repr(module.kept) == before
     for size in (5, 7, 23):
         assert module(torch.randn(2, size, 6)).shape == (2, size, 6)
+
+
+class Searching(nn.Module):
+    """Uses another pattern of `re` in each call, which keeps those that it compiled."""
+
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x.cumsum(1) * len(re.findall(f"b|{time.perf_counter_ns()}x", "banana"))
+
+
+class Naming(Searching):
+    def forward(self, x: Tensor) -> Tensor:
+        re._cache[time.perf_counter_ns()] = None  # type: ignore[attr-defined]
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("kind", [Searching, Naming])
+def test_patterns_that_python_keeps_are_no_state_unless_the_model_names_them(kind: type[Searching]) -> None:
+    found = prove(kind(), "causal", inputs=torch.randn(2, 7, 6))
+    (assumption,) = [text for text in found.scope.assumptions if "the call changes" in text]
+    assert ("re._cache" in assumption) == (kind is Naming)
+
+
+def test_annotations_that_python_makes_when_they_are_read_are_no_state() -> None:
+    class Reads(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.cumsum(1) * int(np.iinfo(np.int8).max)
+
+    assert np.iinfo.__annotations__ == {}
+    reached = reachable_state(Reads())
+    del np.iinfo.__annotations__
+    assert not [name for state in reached.states for name in state.changes()]

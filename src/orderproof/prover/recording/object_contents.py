@@ -116,8 +116,8 @@ def restore_array(array: Any, old: bytes) -> None:
         plain[...] = np.frombuffer(old, plain.dtype).reshape(plain.shape)
 
 
-def namespace(kind: type) -> dict[str, Any]:
-    """The attributes of a class that may be state."""
+def namespace(kind: type | FunctionType) -> dict[str, Any]:
+    """The attributes of a class or a function that may be state."""
     return {name: value for name, value in vars(kind).items() if name not in NOT_STATE}
 
 

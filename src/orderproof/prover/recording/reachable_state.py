@@ -79,6 +79,7 @@ from orderproof.prover.recording.source import is_model_code
 MAX_OBJECTS = 20_000
 _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and restores them itself
 _CACHED_FOR_GOOD = ("torch", "transformers", *sys.stdlib_module_names)  # their results are facts about the installation
+_CACHES_OF_PYTHON = {("re", "_cache"), ("re", "_cache2")}  # of patterns by their text, unless the model names them
 _LEAVES = (*SCALARS, type(None), torch.dtype, torch.device, torch.Size)
 _TABLES = (list, dict, set, deque)
 _CODE = (type, FunctionType, BuiltinFunctionType)
@@ -417,13 +418,14 @@ class _Walk:
         """The attributes of functions and classes of a module, tables of Python, and what the model names."""
         variables = list(vars(module).items())
         kept = [x for _, x in variables if issubclass(type(x), FunctionType | type)]
-        self.add(f"attributes in {module.__name__}", lambda: tuple(tuple(vars(x).values()) for x in kept))
+        self.add(f"attributes in {module.__name__}", lambda: tuple(tuple(namespace(x).values()) for x in kept))
         of_python = module.__name__ in sys.stdlib_module_names
         for name, value in variables:
             kind = type(value)  # `isinstance` would ask the value
             if issubclass(kind, _CODE) or kind in _LEAVES:
                 continue
-            called = name in self.names or (of_python and kind in _TABLES)
+            table = of_python and kind in _TABLES and (module.__name__, name) not in _CACHES_OF_PYTHON
+            called = name in self.names or table
             waiting = self.queue if called else self.unnamed.setdefault(name, [])
             waiting.append((f"{module.__name__}.{name}", _Shown(value)))
 
