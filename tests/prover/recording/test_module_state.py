@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import textwrap
 from collections.abc import Callable
 
 import numpy as np
@@ -45,4 +46,16 @@ def test_the_registries_of_sympy_are_not_restored() -> None:
     with preserved_state(Symbolic()) as changed:
         sympy.S.register(type("NumberOfThisTest", (sympy.Basic,), {}))
     assert sympy.S._classes_to_install.pop("NumberOfThisTest") is not None
+    assert changed.names == []
+
+
+class Wrapping(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * len(textwrap.wrap("some words", 4))
+
+
+def test_annotations_that_python_makes_when_they_are_read_are_no_state() -> None:
+    assert "__annotations__" not in vars(textwrap.TextWrapper)
+    with preserved_state(Wrapping()) as changed:
+        assert textwrap.TextWrapper.__annotations__ == {}
     assert changed.names == []

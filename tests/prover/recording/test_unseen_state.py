@@ -20,7 +20,6 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import prove
-from orderproof.prover.recording.reachable_state import reachable_state
 
 MANY = 3000
 
@@ -324,14 +323,3 @@ def test_patterns_that_python_keeps_are_no_state_unless_the_model_names_them(kin
     found = prove(kind(), "causal", inputs=torch.randn(2, 7, 6))
     (assumption,) = [text for text in found.scope.assumptions if "the call changes" in text]
     assert ("re._cache" in assumption) == (kind is Naming)
-
-
-def test_annotations_that_python_makes_when_they_are_read_are_no_state() -> None:
-    class Reads(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return x.cumsum(1) * int(np.iinfo(np.int8).max)
-
-    assert np.iinfo.__annotations__ == {}
-    reached = reachable_state(Reads())
-    del np.iinfo.__annotations__
-    assert not [name for state in reached.states for name in state.changes()]
