@@ -213,7 +213,7 @@ class WitnessSearch:
 
     def repeats(self, length: int, executor: Executor = "model", noise: float = 0.0) -> bool:
         """True if two runs on the first inputs of this length agree up to rounding."""
-        inputs = self._first[length, executor][0].inputs
+        inputs = self.tokens(length)[0].inputs
         first, again = (
             run(inputs, executor)[self.output] for run in (self.runs.known_outputs, self.runs.repeated_outputs)
         )
