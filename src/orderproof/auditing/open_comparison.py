@@ -19,6 +19,7 @@ from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.execution import relative_difference
 from orderproof.prover.recording.eager_instructions import trace_eager_call
+from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.module_state import RANDOM_GENERATOR, preserved_state
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
@@ -144,54 +145,77 @@ class _Comparison:
         """
         if len(inputs[0]) < LEAST_SIZE:
             return ""
-        with self._first_state():
-            outputs = _outputs(self.module, inputs)
+        sizes = {"batch": len(inputs[0]), "tokens": tokens}
+        traced &= any(_compared_call(graph, sizes) not in self._traced for graph in piece.graphs)
+        call = self._traced_call(inputs) if traced else None
+        outputs = self._outputs(inputs) if call is None or isinstance(call, str) else call.outputs
         if isinstance(outputs, str):  # a proof is about calls in which no operator raises an error
             self.failure = outputs
             return ""
-        sizes = {"batch": len(inputs[0]), "tokens": tokens}
         graph = _recording_of(piece, outputs, inputs, sizes)
         if isinstance(graph, OpenGraph):
             traced |= id(graph) not in self.taken
             self.taken.add(id(graph))
-            graph = self._other_instructions(graph, inputs, sizes) if traced else ""
+            graph = self._other_instructions(graph, inputs, sizes, call) if traced else ""
         return f"with {len(inputs[0])} rows of {tokens} tokens {graph}" if graph else ""
 
     def _first_state(self) -> AbstractContextManager[None]:
         return nullcontext() if self._reached is None else restored_state(self.module, self._reached)
 
-    def _other_instructions(self, graph: OpenGraph, inputs: tuple[Tensor, ...], sizes: Mapping[str, int]) -> str:
+    def _outputs(self, inputs: tuple[Tensor, ...]) -> dict[str, Tensor] | str:
+        """The outputs of an eager call, or how it fails."""
+        try:
+            with (
+                self._first_state(), torch.no_grad(), seeded_random(0),
+                without_compilation(), without_compiled_kernels(),
+            ):  # fmt: skip
+                return named_tensors(self.module(*(x.clone() for x in inputs)))
+        except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
+            return f"an eager call fails: {first_line(error)}"
+
+    def _traced_call(self, inputs: tuple[Tensor, ...]) -> _TracedCall | str:
+        """The same with its instructions."""
+        try:
+            with self._first_state(), seeded_random(0):
+                outputs, instructions = trace_eager_call(self.module, inputs)
+            return _TracedCall(named_tensors(outputs), instructions)
+        except CaptureError as error:
+            return f"its call cannot be followed: {error}"
+        except Exception as error:  # noqa: BLE001 - third-party code
+            return f"a call whose instructions are traced fails: {first_line(error)}"
+
+    def _other_instructions(
+        self, graph: OpenGraph, inputs: tuple[Tensor, ...], sizes: Mapping[str, int], first: _TracedCall | str | None
+    ) -> str:
         """How the Python code of a call differs from that of its recording; empty if it does not.
 
-        The first call with these sizes may fill a cache, so a call that differs is repeated.
+        The ``first`` call with these sizes may fill a cache, so a call that differs is repeated.
         """
         assert graph.instructions is not None
-        key = (id(graph), *sizes.items())
+        key = _compared_call(graph, sizes)
         if key in self._traced:  # with other values of a mask, on which only the recorded branches depend
             return ""
         self._traced.add(key)
         different = ""
-        for _ in range(2):
-            try:
-                with self._first_state(), seeded_random(0):
-                    eager = trace_eager_call(self.module, inputs)
-            except CaptureError as error:
-                return f"its call cannot be followed: {error}"
-            except Exception as error:  # noqa: BLE001 - third-party code
-                return f"a call whose instructions are traced fails: {first_line(error)}"
-            different = graph.instructions.difference(eager, sizes)
+        for made in (None, None) if first is None else (first, None, None):
+            call = made or self._traced_call(inputs)
+            if isinstance(call, str):
+                return call
+            different = graph.instructions.difference(call.instructions, sizes)
             if not different:
                 break
         return different
 
 
-def _outputs(module: nn.Module, inputs: tuple[Tensor, ...]) -> dict[str, Tensor] | str:
-    """The outputs of an eager call, or how it fails."""
-    try:
-        with torch.no_grad(), seeded_random(0), without_compilation(), without_compiled_kernels():
-            return named_tensors(module(*(x.clone() for x in inputs)))
-    except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
-        return f"an eager call fails: {first_line(error)}"
+@dataclass(frozen=True)
+class _TracedCall:
+    outputs: dict[str, Tensor]
+    instructions: InstructionTrace
+
+
+def _compared_call(graph: OpenGraph, sizes: Mapping[str, int]) -> tuple[object, ...]:
+    """Equal for calls of which one is traced."""
+    return (id(graph), *sizes.items())
 
 
 def _recording_of(

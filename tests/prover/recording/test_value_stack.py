@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import FrameType, GeneratorType
 from typing import Any
 
 import pytest
 
 from orderproof.prover.recording import value_stack
-from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
+from orderproof.prover.recording.value_stack import EMPTY, is_readable, stack_reader
 
 pytestmark = pytest.mark.skipif(not is_readable(), reason="the stack of this version of Python is not read")
 
 
 def results(function: Any, *arguments: Any) -> list[Any]:
     """The values on top of the stack before each instruction of a function."""
+
+    def call() -> None:
+        result = function(*arguments)
+        if isinstance(result, GeneratorType):
+            list(result)
+
+    return results_within(call, function)
+
+
+def results_within(block: Callable[[], object], function: Any) -> list[Any]:
+    """The same for a function that a block calls."""
     found: list[Any] = []
 
-    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+    def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
+        if frame.f_code is not function.__code__:
+            return None
         frame.f_trace_opcodes = True
-        if event == "opcode" and frame.f_code is function.__code__:
-            found.append(top_of_stack(frame))
-        return trace
+        read = stack_reader(frame)
+
+        def step(_frame: FrameType, event: str, _argument: Any) -> Any:
+            if event == "opcode":
+                found.append(read())
+            return step
+
+        return step
 
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        result = function(*arguments)
-        if isinstance(result, GeneratorType):
-            list(result)
+        block()
     finally:
         sys.settrace(before)
     return found
@@ -73,3 +90,19 @@ def test_a_generator_shows_its_stack() -> None:
         yield 5 * len("abc")
 
     assert 15 in results(numbers)
+
+
+def test_a_generator_that_is_resumed_elsewhere_shows_its_stack() -> None:
+    def resumed_below(depth: int, generator: Any) -> Any:
+        return next(generator) if depth == 0 else resumed_below(depth - 1, generator)
+
+    def products() -> Any:
+        for factor in range(3):
+            yield factor * 1000 + len("abc")
+
+    def consume() -> None:
+        generator = products()
+        for depth in range(3):
+            resumed_below(10 * depth, generator)
+
+    assert {3, 1003, 2003} <= {x for x in results_within(consume, products) if type(x) is int}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -13,8 +15,8 @@ from orderproof.prover.recording.instruction_trace import InstructionTrace
 from orderproof.prover.recording.outside_calls import observed_outside_calls
 
 
-def trace_eager_call(module: nn.Module, inputs: tuple[Tensor, ...]) -> InstructionTrace:
-    """The instructions of one call, under none of the modes of a recording.
+def trace_eager_call(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Any, InstructionTrace]:
+    """The outputs of a call and its instructions, under none of the modes of a recording.
 
     Raises `CaptureError` if it does what no recording can follow, and what the call raises.
     """
@@ -23,7 +25,7 @@ def trace_eager_call(module: nn.Module, inputs: tuple[Tensor, ...]) -> Instructi
         torch.no_grad(), without_value_checks(), without_compilation(), without_compiled_kernels(),
         observed_outside_calls() as calls, trace.tracing(),
     ):  # fmt: skip
-        module(*(x.clone() for x in inputs))
+        outputs = module(*(x.clone() for x in inputs))
     if calls.unfollowed:
         raise CaptureError(f"it {calls.unfollowed[0]}")
-    return trace
+    return outputs, trace

@@ -83,9 +83,9 @@ def hidden_call(frame: FrameType) -> str:
     return f"`{_name(called)}` gets the function `{_name(handed)}`, whose results nothing compares"
 
 
-def hidden_object(value: Any) -> str:
-    """Why nothing compares what a model does with an object; empty if its results are compared."""
-    modules = [kind.__module__ for kind in type(value).__mro__]
+def hidden_class(kind: type) -> str:
+    """Why nothing compares what a model does with objects of a class; empty if their results are compared."""
+    modules = [one.__module__ for one in kind.__mro__]
     if any(module in _WEAK for module in modules):
         return "it has a weak reference, and a recording keeps alive what an eager call frees"
     if str(modules[0]).partition(".")[0] in _SYMBOLIC:

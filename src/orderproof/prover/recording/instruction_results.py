@@ -15,7 +15,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import PurePath
 from types import (
     BuiltinFunctionType,
@@ -33,7 +33,7 @@ import torch
 
 from orderproof.prover.recording.value_stack import EMPTY
 
-_SYMBOLS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+_SYMBOLS: dict[Any, Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device})
 _SEQUENCES = (tuple, list, deque)
 _SETS = (set, frozenset)
@@ -45,6 +45,7 @@ _OURS = ("orderproof.prover", "orderproof.models")  # replacements of builtins a
 _MAX_PARTS = 1000  # of a value that are compared
 _MAX_SHOWN = 3  # of these
 _DEPTH = 8
+_new: Any = tuple.__new__  # of a named tuple, in a third of the time of its class
 _CLOSE = 1e-9  # of numbers that sympy and Python compute from sizes
 
 
@@ -115,68 +116,116 @@ _UNSEEN_RESULT = Unseen()
 Result = Plain | Symbol | Container | Class | Other | Unseen
 
 
-def described(value: Any) -> Result:
-    """A value as it is compared. No code of a model runs here."""
-    return _described(value, 0, [_MAX_PARTS])
+Form = Callable[[Any, int, list[int]], Result]  # a value, its depth in containers, and how many parts may follow
 
 
-def _described(value: Any, depth: int, left: list[int]) -> Result:
-    kind = type(value)
-    if kind in _PLAIN:
-        if kind is float and (value != value or value == 0):
-            return Plain(kind, str(value))  # not a number, and zeros by their sign
-        return Plain(kind, value)
-    if (number := _SYMBOLS.get(kind)) is not None:
-        return Symbol(number, value.node._expr)
-    if value is EMPTY:
-        return _UNSEEN_RESULT
-    if str(kind.__module__).startswith(_OURS):
-        return Other(kind) if depth else _UNSEEN_RESULT
-    if issubclass(kind, type):
-        return Class(_known_class(value))
-    if issubclass(kind, _FUNCTIONS):
-        replaced = type(getattr(value, "__self__", None)).__module__.startswith(_OURS)
-        return _UNSEEN_RESULT if replaced and not depth else Plain(FunctionType, _function_name(value))
-    if depth < _DEPTH and left[0] > 0 and (parts := _parts(kind, value)) is not None:
-        left[0] -= len(parts)
-        found = [_described(x, depth + 1, left) for x in parts]
-        if issubclass(kind, _SETS):  # after the length, in an order that does not depend on hashes
-            found[1:] = sorted(found[1:], key=repr)
-        return Container(_known_class(kind), tuple(found))
-    return _without_contents(kind, value)
+class Descriptions:
+    """Values as they are compared. No code of a model runs here.
+
+    How values of a class are described is found once: a call has thousands of values of few classes.
+    """
+
+    def __init__(self) -> None:
+        self._forms: dict[int, tuple[type, Form]] = {}  # by identity: a class may define its own equality
+        self._texts: dict[str, Plain] = {}
+
+    def of(self, value: Any) -> Result:
+        """A value as it is compared."""
+        return self._form(type(value))(value, 0, [_MAX_PARTS])
+
+    def _form(self, kind: type) -> Form:
+        found = self._forms.get(id(kind))
+        if found is None:
+            found = self._forms[id(kind)] = kind, self._new_form(kind)
+        return found[1]
+
+    def _new_form(self, kind: type) -> Form:
+        if kind is str:
+            return self._text
+        if kind in _PLAIN:
+            return _float if kind is float else lambda value, *_: _new(Plain, (kind, value))
+        if (number := _SYMBOLS.get(kind)) is not None:
+            return lambda value, *_: Symbol(number, value.node._expr)
+        if kind is object:
+            return lambda value, *_: _UNSEEN_RESULT if value is EMPTY else Other(kind)
+        if str(kind.__module__).startswith(_OURS):
+            return lambda _value, depth, _left: Other(kind) if depth else _UNSEEN_RESULT
+        if issubclass(kind, type):
+            return lambda value, *_: Class(_known_class(value))
+        if issubclass(kind, _FUNCTIONS):
+            return _function
+        simple = _form_without_contents(kind)
+        parts = _parts_of(kind)
+        return simple if parts is None else self._container_form(kind, parts, simple)
+
+    def _container_form(self, kind: type, parts_of: Callable[[Any], list[Any]], simple: Form) -> Form:
+        shown, is_set, form = _known_class(kind), issubclass(kind, _SETS), self._form
+
+        def container(value: Any, depth: int, left: list[int]) -> Result:
+            if depth >= _DEPTH or left[0] <= 0:
+                return simple(value, depth, left)
+            parts, depth = parts_of(value), depth + 1
+            left[0] -= len(parts)
+            found = [form(type(x))(x, depth, left) for x in parts]
+            if is_set:  # after the length, in an order that does not depend on hashes
+                found[1:] = sorted(found[1:], key=repr)
+            described: Container = _new(Container, (shown, tuple(found)))
+            return described
+
+        return container
+
+    def _text(self, value: str, *_: Any) -> Result:
+        found = self._texts.get(value)
+        if found is None:
+            found = self._texts[value] = Plain(str, value)
+        return found
 
 
-def _without_contents(kind: type, value: Any) -> Result:
-    """A member of an enumeration, a number of numpy, or an object of which only the class is compared."""
+def _float(value: float, *_: Any) -> Result:
+    if value != value or value == 0:
+        return Plain(float, str(value))  # not a number, and zeros by their sign
+    return Plain(float, value)
+
+
+def _function(value: Any, depth: int, _left: list[int]) -> Result:
+    replaced = type(getattr(value, "__self__", None)).__module__.startswith(_OURS)
+    return _UNSEEN_RESULT if replaced and not depth else _new(Plain, (FunctionType, _function_name(value)))
+
+
+def _form_without_contents(kind: type) -> Form:
+    """For a member of an enumeration, a number of numpy, or an object of which only the class is compared."""
     if kind.__module__ == "numpy" and issubclass(kind, np.generic):
-        return Plain(kind, str(value))
+        return lambda value, *_: Plain(kind, str(value))
     if issubclass(kind, enum.Enum):
-        return Plain(kind, value._name_)
+        return lambda value, *_: Plain(kind, value._name_)
     if kind.__module__.partition(".")[0] == "torch" and "__members__" in vars(kind):  # an enumeration in C++
-        return Plain(kind, value.name)
-    return Other(_known_class(kind))
+        return lambda value, *_: Plain(kind, value.name)
+    other = Other(_known_class(kind))
+    return lambda *_: other
 
 
-def _parts(kind: type, value: Any) -> list[Any] | None:
+def _parts_of(kind: type) -> Callable[[Any], list[Any]] | None:
     """The compared parts of a container: its length and its first parts. A subclass is compared as its base is."""
     # Methods of the base class: those of a subclass may be code of a model.
     base: Any = next((one for one in (*_SEQUENCES, *_SETS, dict) if issubclass(kind, one)), None)
     if base is not None:
-        parts = list(islice(base.items(value) if base is dict else base.__iter__(value), _MAX_PARTS))
-        return [base.__len__(value), *parts]
+        if base is dict:
+            pairs = dict.items
+            return lambda value: [len(pairs(value)), *chain.from_iterable(islice(pairs(value), _MAX_PARTS))]
+        return lambda value: [base.__len__(value), *islice(base.__iter__(value), _MAX_PARTS)]
     if issubclass(kind, str | int | float | complex | bytes):
         base = next(one for one in (str, int, float, complex, bytes) if issubclass(kind, one))
-        return [base.__repr__(value)]
+        return lambda value: [base.__repr__(value)]
     if issubclass(kind, BaseException):
-        arguments = vars(BaseException)["args"].__get__(value)
-        return [len(arguments), *arguments]
+        arguments = vars(BaseException)["args"].__get__
+        return lambda value: [len(arguments(value)), *arguments(value)]
     if kind is partial:
-        return [value.func, *value.args, *value.keywords.items()]
+        return lambda value: [value.func, *value.args, *value.keywords.items()]
     if kind in _VALUES:
-        return [value.tobytes() if kind is array else repr(value)]
+        return lambda value: [value.tobytes() if kind is array else repr(value)]
     if kind in (range, slice):
-        return [value.start, value.stop, value.step]
-    return list(value.__args__) if kind is GenericAlias else None
+        return lambda value: [value.start, value.stop, value.step]
+    return (lambda value: list(value.__args__)) if kind is GenericAlias else None
 
 
 def _function_name(function: Any) -> str:

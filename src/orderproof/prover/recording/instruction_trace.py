@@ -25,12 +25,12 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from orderproof.prover.recording.hidden_calls import hidden_call, hidden_object
-from orderproof.prover.recording.instruction_results import Plain, Result, described, is_same
+from orderproof.prover.recording.hidden_calls import hidden_call, hidden_class
+from orderproof.prover.recording.instruction_results import Descriptions, Plain, Result, is_same
 from orderproof.prover.recording.outside_calls import examines_modes
 from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
 from orderproof.prover.recording.torch_switches import switch_name
-from orderproof.prover.recording.value_stack import EMPTY, is_readable, top_of_stack
+from orderproof.prover.recording.value_stack import EMPTY, is_readable, stack_reader
 
 _RETURN = -1  # the offset of an event that is no instruction; that of line 12 is -13
 _OURS = ("orderproof.prover", "orderproof.models")
@@ -89,10 +89,12 @@ class InstructionTrace:
         self.asks_torch = ""  # the first function of torch's symbolic sizes that the model calls
         self.hidden_call = ""  # the first one, with its line
         self._refuse = refuse
-        self._notes_hidden_calls = notes_hidden_calls and is_readable()
+        self._reads_stack = is_readable()  # which a trace function cannot find out
+        self._notes_hidden_calls = notes_hidden_calls and self._reads_stack
         self._handled: BaseException | None = None  # around the block
         self._kernel: FrameType | None = None  # of an operator in Python, which a recording does not execute
-        self._read: Callable[[FrameType], Any] = top_of_stack if is_readable() else lambda _: EMPTY
+        self._descriptions = Descriptions()
+        self._hidden_classes: dict[int, tuple[type, str]] = {}
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
@@ -126,40 +128,53 @@ class InstructionTrace:
                 self.asks_torch = self.asks_torch or frame.f_code.co_name
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, not _has_instructions()
-        return self._step
+        return self._tracer(frame)
 
     def _end_kernel(self, frame: FrameType, event: str, _argument: Any) -> Any:
         if event == "return" and frame is self._kernel:
             self._kernel = None
         return self._end_kernel
 
-    def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "opcode":
-            value = self._read(frame)
-            if self._notes_hidden_calls:
-                self._note_hidden_call(frame, value)
-            if self._refuse is not None and (name := switch_name(value)):
-                self._refuse(f"it uses a private part of torch's dispatch (`{name}`)")
-            self._add(frame.f_code, frame.f_lasti, value)
-        elif event == "return":
-            self._add(frame.f_code, _RETURN, argument)
-        elif event == "line":
-            self._add(frame.f_code, _RETURN - frame.f_lineno, EMPTY)
-        return self._step
+    def _tracer(self, frame: FrameType) -> Callable[[FrameType, str, Any], Any]:
+        """The trace function of a frame. It is called before each instruction, so it does nothing twice."""
+        code, identity, read = frame.f_code, id(frame.f_code), stack_reader(frame) if self._reads_stack else _nothing
+        known, add, describe, handled = self._last, self.events.append, self._descriptions.of, self._handled
+        refuse = self._refuse
+
+        def step(frame: FrameType, event: str, argument: Any) -> Any:
+            if event == "opcode":
+                offset, value = frame.f_lasti, read()
+                if self._notes_hidden_calls:
+                    self._note_hidden_call(frame, value)
+                if refuse is not None and (name := switch_name(value)):
+                    refuse(f"it uses a private part of torch's dispatch (`{name}`)")
+            elif event == "return":
+                offset, value = _RETURN, argument
+            elif event == "line":
+                offset, value = _RETURN - frame.f_lineno, EMPTY
+            else:
+                return step
+            # In a handler, Python keeps on the stack which exception is handled around it.
+            result = describe(EMPTY if value is handled and value is not None else value)
+            place = (identity, offset)
+            found = known.get(place)
+            if found is None or found.result != result:
+                found = known[place] = Event(code, offset, result)
+            add(found)
+            return step
+
+        return step
 
     def _note_hidden_call(self, frame: FrameType, value: Any) -> None:
-        if found := hidden_call(frame) or hidden_object(value):
+        if found := hidden_call(frame) or self._hidden_class(type(value)):
             self._notes_hidden_calls = False
             self.hidden_call = f"{found}, at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
-    def _add(self, code: CodeType, offset: int, value: Any) -> None:
-        # In a handler, Python keeps on the stack which exception is handled around it.
-        result = described(EMPTY if value is self._handled and value is not None else value)
-        place = (id(code), offset)
-        event = self._last.get(place)
-        if event is None or event.result != result:
-            event = self._last[place] = Event(code, offset, result)
-        self.events.append(event)
+    def _hidden_class(self, kind: type) -> str:
+        found = self._hidden_classes.get(id(kind))
+        if found is None:
+            found = self._hidden_classes[id(kind)] = kind, hidden_class(kind)
+        return found[1]
 
     @property
     def numbers(self) -> set[int]:
@@ -228,6 +243,10 @@ class InstructionTrace:
                 known.clear()
                 for one in bodies[min(step, 1)]:
                     yield one, value
+
+
+def _nothing() -> Any:
+    return EMPTY
 
 
 ValueOf = Callable[[Any, Mapping[Any, int]], Any]  # of an expression, by the indices of loops

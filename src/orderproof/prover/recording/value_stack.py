@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from functools import cache
 from types import CodeType, FrameType
 from typing import Any
@@ -22,18 +23,26 @@ _ADDRESS, _NUMBER = ctypes.c_void_p.from_address, ctypes.c_int.from_address
 _VALUE = ctypes.py_object.from_address
 
 
-def top_of_stack(frame: FrameType) -> Any:
-    """The value on top of the stack of a frame, called by its trace function; `EMPTY` if there is none."""
+def stack_reader(frame: FrameType) -> Callable[[], Any]:
+    """A function that reads the value on top of the stack of a frame; `EMPTY` if there is none.
+
+    For the trace function of the frame, until it returns or yields: the frame does not move meanwhile.
+    """
     _, count, values = _OFFSETS[_VERSION]
     address: int = _ADDRESS(id(frame) + _FRAME).value  # type: ignore[assignment]
-    size = _NUMBER(address + count).value
-    return EMPTY if size <= _variables(frame.f_code) else _value(address + values + 8 * (size - 1))
+    size, before, variables = _NUMBER(address + count), address + values - 8, _variables(frame.f_code)
+
+    def top() -> Any:
+        number = size.value
+        return EMPTY if number <= variables else _value(before + 8 * number)
+
+    return top
 
 
 def values_on_stack(frame: FrameType, number: int) -> list[Any]:
     """The values on top of the stack of a frame, of which the last one is the top; as many as are asked for.
 
-    Called as `top_of_stack` is. The stack must have this many, as it does before an instruction that takes them.
+    For the trace function of the frame. The stack has this many before an instruction that takes them.
     """
     _, count, values = _OFFSETS[_VERSION]
     address: int = _ADDRESS(id(frame) + _FRAME).value  # type: ignore[assignment]
@@ -65,7 +74,7 @@ def is_readable() -> bool:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
-            found.append(top_of_stack(frame))
+            found.append(stack_reader(frame)())
         return trace
 
     before = sys.gettrace()
