@@ -7,7 +7,7 @@ import functools
 import gc
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -37,6 +37,11 @@ _DESCRIPTIONS = (  # never change
     GetSetDescriptorType, MemberDescriptorType, property, classmethod, staticmethod, CodeType, ModuleType, type,
 )  # fmt: skip
 _SHOWN_ONCE = "__warningregistry__"
+
+
+def keys_and_values(mapping: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The names and objects of a namespace, which no class of a model makes."""
+    return (*mapping, *mapping.values())
 
 
 def variables_of(variables: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from itertools import chain
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
@@ -61,6 +62,7 @@ from orderproof.prover.recording.object_contents import (
     holds_recorded,
     is_slot,
     iterator_state,
+    keys_and_values,
     mapping_items,
     namespace,
     refill,
@@ -210,8 +212,12 @@ class _Walk:
             list(self.tensors),
         )  # fmt: skip
 
-    def add(self, path: str, read: Callable[[], Any], restore: Callable[[Any], None] | None = None) -> None:
-        self.states.append(State(path, read, restore if self.restores else None, read()))
+    def add(
+        self, path: str, read: Callable[[], Any], restore: Callable[[Any], None] | None = None,
+        held: Callable[[], tuple[Any, ...]] | None = None,
+    ) -> None:  # fmt: skip
+        held_now = () if held is None else held()
+        self.states.append(State(path, read, restore if self.restores else None, read(), held, held_now))
 
     def follow(self, path: str, values: Iterable[Any]) -> None:
         self.queue.extend((path, value if self.restores else _OfAnIterator(value)) for value in values)
@@ -406,7 +412,8 @@ class _Walk:
         if module.__name__.partition(".")[0] in _NOT_COMPARED:
             return
         variables = vars(module)
-        self.add(module.__name__, lambda: variables_of(variables), functools.partial(restore_variables, variables))
+        restore = functools.partial(restore_variables, variables)
+        self.add(module.__name__, lambda: variables_of(variables), restore, lambda: keys_and_values(variables))
         if not is_model_module(module, module.__name__):
             self._parts_of_a_library(module)
             return
@@ -418,7 +425,11 @@ class _Walk:
         """The attributes of functions and classes of a module, tables of Python, and what the model names."""
         variables = list(vars(module).items())
         kept = [x for _, x in variables if issubclass(type(x), FunctionType | type)]
-        self.add(f"attributes in {module.__name__}", lambda: tuple(tuple(namespace(x).values()) for x in kept))
+        self.add(
+            f"attributes in {module.__name__}",
+            lambda: tuple(tuple(namespace(x).values()) for x in kept),
+            held=lambda: tuple(chain.from_iterable(x.values() for x in map(vars, kept) if x)),
+        )
         of_python = module.__name__ in sys.stdlib_module_names
         for name, value in variables:
             kind = type(value)  # `isinstance` would ask the value
@@ -436,7 +447,7 @@ class _Walk:
         if issubclass(type(part), ModuleType):
             if id(part) not in self.seen and part.__name__.partition(".")[0] not in _NOT_COMPARED:
                 variables = vars(part)
-                self.add(part.__name__, lambda: variables_of(variables))
+                self.add(part.__name__, lambda: variables_of(variables), held=lambda: keys_and_values(variables))
                 self._parts_of_a_library(part)
         elif type(part) is dict:
             self.add(path, lambda: dict(part))
@@ -461,7 +472,12 @@ class _Walk:
                     self.add(part.__name__, lambda part=part: dict(vars(part)))  # type: ignore[misc]
                 continue
             self.seen[id(part)] = part
-            self.add(part.__name__, lambda part=part: namespace(part), functools.partial(restore_namespace, part))  # type: ignore[misc]
+            self.add(
+                part.__name__,
+                functools.partial(namespace, part),
+                functools.partial(restore_namespace, part),
+                functools.partial(keys_and_values, vars(part)),
+            )
             self._named(part.__name__, part, _OF_A_CLASS)
             for name, value in namespace(part).items():
                 inner = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
