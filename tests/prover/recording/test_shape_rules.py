@@ -75,6 +75,27 @@ READ_OFF: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.linear.default, lambda t: (t("n 8"), t("16 8")), {}),
     (aten.layer_norm.default, lambda t: (t("b n 8"), [8], t("8"), t("8")), {}),
     (aten.scaled_dot_product_attention.default, lambda t: (t("b 4 n 8"), t("b 4 n 8"), t("b 4 n 6")), {}),
+    (aten.matmul.default, lambda t: (t("b 4 n 8", F32, SWAPPED), t("b 4 8 m")), {}),
+    (aten.matmul.default, lambda t: (t("b 4 n 8", F32, SWAPPED), t("b 4 n 8", F32, SWAPPED).transpose(2, 3)), {}),
+    (aten.matmul.default, lambda t: (t("b 1 1 8"), t("b 1 8 1")), {}),
+    (aten.matmul.default, lambda t: (t("b n 8"), t("8 16")), {}),
+    (aten.matmul.default, lambda t: (t("b 4 n 8", F32, SWAPPED), t("16 8").t()), {}),
+    (aten.matmul.default, lambda t: (t("n 8"), t("8 m")), {}),
+    (aten.cumsum.default, lambda t: (t("b n", I64), 1), {}),
+    (aten.cumsum.default, lambda t: (t("b n", BOOL), -1), {}),
+    (aten.cumsum.default, lambda t: (t("b n", I64), 0), {"dtype": F32}),
+    (aten.cumsum.default, lambda t: (t("b n 8", BF16), 1), {}),
+    (aten.unsqueeze.default, lambda t: (t("b n 8"), 1), {}),
+    (aten.unsqueeze.default, lambda t: (t("b n 8"), 0), {}),
+    (aten.unsqueeze.default, lambda t: (t("b n 8"), -1), {}),
+    (aten.unsqueeze.default, lambda t: (t("b 4 n 8", F32, SWAPPED).narrow(3, 4, 4), 2), {}),
+    (aten.unsqueeze.default, lambda t: (t(""), 0), {}),
+    (aten.cat.default, lambda t: ([t("b n 8"), t("b m 8"), t("b 1 8")], 1), {}),
+    (aten.cat.default, lambda t: ([t("b n 8"), t("b n 4")], -1), {}),
+    (aten.cat.default, lambda t: ([t("b 4 n 8", F32, SWAPPED).narrow(3, 4, 4), t("b 4 n 4", F32, SWAPPED)], -1), {}),
+    (aten.cat.default, lambda t: ([t("b n"), t("b n")],), {}),
+    (aten._to_copy.default, lambda t: (t("b 4 n 8", F32, SWAPPED),), {"dtype": F64}),
+    (aten._to_copy.default, lambda t: (t("b 4 n 8").narrow(3, 4, 4),), {"dtype": BF16}),
     (
         aten.scaled_dot_product_attention.default,
         lambda t: (t("b 4 n 8", F32, SWAPPED), t("b 2 n 8", F32, SWAPPED), t("b 2 n 8", F32, SWAPPED)),
@@ -110,8 +131,22 @@ LEFT_TO_TORCH: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.linear.default, lambda t: (t("b 4 n 8", F32, SWAPPED), t("16 8")), {}),
     (aten.linear.default, lambda t: (t("b n 8", BF16), t("16 8", BF16), t("3", BF16)), {}),  # raises
     (aten.layer_norm.default, lambda t: (t("b 4 n 8", F32, SWAPPED), [8]), {}),
-    (aten.matmul.default, lambda t: (t("b n 8"), t("b 8 n")), {}),
-    (aten.cumsum.default, lambda t: (t("b n", I64), 1), {}),
+    (aten.matmul.default, lambda t: (t("8"), t("8 n")), {}),
+    (aten.matmul.default, lambda t: (t("n 8"), t("b 8 n")), {}),  # torch computes the transposed product
+    (aten.matmul.default, lambda t: (t("1 n 8"), t("b 8 n")), {}),
+    (aten.matmul.default, lambda t: (t("b n 8"), t("b 23 n")), {}),  # raises
+    (aten.matmul.default, lambda t: (t("b n n"), t("b 23 n")), {}),  # equal for the example only
+    (aten.matmul.default, lambda t: (t("b n 8"), t("b 8 n", F64)), {}),  # raises
+    (aten.cumsum.default, lambda t: (t("b n", I64), 2), {}),  # raises
+    (aten.cumsum.default, lambda t: (t("", I64), 0), {}),
+    (aten.cumsum.default, lambda t: (t("b 4 n 8", F32, SWAPPED), 2), {}),
+    (aten.unsqueeze.default, lambda t: (t("b n"), 3), {}),  # raises
+    (aten.cat.default, lambda t: ([t("b n 8"), t("b 23 8")], 2), {}),  # equal for the example only
+    (aten.cat.default, lambda t: ([t("b n 8"), t("b n 8", F64)], 2), {}),
+    (aten.cat.default, lambda t: ([t("b n 8"), t("0")], 1), {}),  # an empty tensor is left out
+    (aten.cat.default, lambda t: ([t("b 4 n 8", F32, (0, 2, 3, 1)), t("b 4 n 8", F32, (0, 2, 3, 1))], 1), {}),
+    (aten.cat.default, lambda t: ([t("b n 8"), t("b n 8")], 3), {}),  # raises
+    (aten._to_copy.default, lambda t: (t("b n 8"),), {"dtype": F64, "memory_format": torch.contiguous_format}),
     (aten.clone.default, lambda t: (t("b n 8"),), {"memory_format": torch.contiguous_format}),
     (aten.scaled_dot_product_attention.default, lambda t: (t("b n 8"), t("b n 8"), t("b n 8")), {}),
     (aten.scaled_dot_product_attention.default, lambda t: (t("b 4 n 8"), t("b 2 n 8"), t("b 2 n 8")), {}),

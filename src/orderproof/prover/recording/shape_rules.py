@@ -44,10 +44,12 @@ class ShapeRules:
         """The layout of a result that is one new tensor or a view of the first argument; None: torch has to decide."""
         if func in _VIEWS:
             return self._view(args, kwargs)
-        if func is _ATEN.clone.default:
+        if func in _COPIES:
             return self._clone(args, kwargs)
         if func is _ATEN.einsum.default:
             return self._einsum(args, kwargs)
+        if func is _ATEN.unsqueeze.default:
+            return self._unsqueeze(args, kwargs)
         if func in _CONTIGUOUS_RESULTS:
             found = _CONTIGUOUS_RESULTS[func](args, kwargs)
             if found is None or (func in _OF_CONTIGUOUS_OPERANDS and not self._is_contiguous(args[0])):
@@ -58,10 +60,26 @@ class ShapeRules:
     def _clone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
         """A copy without gaps. Its axes are in the order in memory of those of the tensor, if that is plain."""
         (x,) = args
-        if kwargs:
+        dtype = kwargs.get("dtype") or x.dtype
+        if set(kwargs) - {"dtype", "device", "non_blocking"}:
             return None
         strides = self._strides_without_gaps(x)
-        return None if strides is None else Layout(tuple(x.shape), strides, x.dtype)
+        return None if strides is None else Layout(tuple(x.shape), strides, dtype)
+
+    def _unsqueeze(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
+        """An axis of size one, whose stride is that of the axes behind it."""
+        x, dim = args
+        place = dim + x.dim() + 1 if dim < 0 else dim
+        if kwargs or not 0 <= place <= x.dim():  # torch raises
+            return None
+        sizes, strides = tuple(x.shape), tuple(x.stride())
+        stride = sizes[place] * strides[place] if place < x.dim() else 1
+        return Layout(
+            (*sizes[:place], 1, *sizes[place:]),
+            (*strides[:place], stride, *strides[place:]),
+            x.dtype,
+            x.storage_offset(),
+        )
 
     def _einsum(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
         """The sizes are those of the letters; the order of the axes in memory is that of the example."""
@@ -195,13 +213,20 @@ def _is_one(size: Size) -> bool:
 
 def _result_dtype(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
     """The dtype of the result, from a call on operands with one element each; None if it is not one tensor."""
+    given = ((x.dtype, x.dim()) if isinstance(x, Tensor) else (type(x), x) for x in leaves((args, kwargs)))
+    key = (func, len(args), *kwargs, *given)
+    if key not in _dtypes:
 
-    def small(x: Tensor) -> Tensor:
-        return torch.empty([1] * x.dim(), dtype=x.dtype, device="meta")
+        def small(x: Tensor) -> Tensor:
+            return torch.empty([1] * x.dim(), dtype=x.dtype, device="meta")
 
-    small_args, small_kwargs = map_leaves(Tensor, small, (args, kwargs))
-    result = func(*small_args, **small_kwargs)
-    return result.dtype if isinstance(result, Tensor) else None
+        small_args, small_kwargs = map_leaves(Tensor, small, (args, kwargs))
+        result = func(*small_args, **small_kwargs)
+        _dtypes[key] = result.dtype if isinstance(result, Tensor) else None
+    return _dtypes[key]
+
+
+_dtypes: dict[Any, torch.dtype | None] = {}  # by operator and by what `_result_dtype` looks at
 
 
 def _linear(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
@@ -217,6 +242,43 @@ def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, t
     affine = [p for p in parameters if isinstance(p, Tensor)]
     plain = last == [key_of(size) for size in normalised] and all(list(map(key_of, p.shape)) == last for p in affine)
     return (tuple(x.shape), x.dtype) if plain and not kwargs and _one_dtype(args) else None
+
+
+def _matmul(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    x, y = args
+    fits = x.dim() >= 2 and y.dim() in (2, x.dim()) and key_of(x.shape[-1]) == key_of(y.shape[-2])
+    if kwargs or not fits or not _one_dtype(args) or not (y.dim() == 2 or _same(x.shape[:-2], y.shape[:-2])):
+        return None
+    return (*x.shape[:-1], y.shape[-1]), x.dtype
+
+
+def _cumsum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    x, dim = args
+    if set(kwargs) - {"dtype"} or not -x.dim() <= dim < x.dim():  # torch raises
+        return None
+    plain = x.dtype.is_floating_point or x.dtype.is_complex
+    return tuple(x.shape), kwargs.get("dtype") or (x.dtype if plain else torch.int64)
+
+
+def _cat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    operands, dim = (*args, 0)[:2]
+    dims = {x.dim() for x in operands}
+    if kwargs or len(dims) != 1 or not dims <= {2, 3, 4} or not -min(dims) <= dim < min(dims):
+        return None
+    dim %= min(dims)
+    shapes = [(*x.shape[:dim], *x.shape[dim + 1 :]) for x in operands]
+    if not _one_dtype(operands) or not all(_same(shape, shapes[0]) for shape in shapes):
+        return None
+    if dims == {4} and not all(map(_is_no_image, operands)):
+        return None
+    joined = sum((x.shape[dim] for x in operands[1:]), start=operands[0].shape[dim])
+    return (*shapes[0][:dim], joined, *shapes[0][dim:]), operands[0].dtype
+
+
+def _is_no_image(x: Tensor) -> bool:
+    """True if the channels of an image with these axes are not next to each other in memory."""
+    strides = _examples(x.stride())
+    return strides is not None and strides[-1] == 1 and strides[1] > 1
 
 
 def _reduction(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
@@ -307,7 +369,13 @@ _CONTIGUOUS_RESULTS: dict[OpOverload, Callable[..., tuple[Sizes, torch.dtype] | 
     _ATEN.scaled_dot_product_attention.default: _attention,
     _ATEN.mean.dim: _reduction,
     _ATEN.sum.dim_IntList: _reduction,
+    _ATEN.matmul.default: _matmul,
+    _ATEN.cumsum.default: _cumsum,
+    _ATEN.cat.default: _cat,
 }
-_OF_CONTIGUOUS_OPERANDS = {_ATEN.linear.default, _ATEN.layer_norm.default, _ATEN.mean.dim, _ATEN.sum.dim_IntList}
+_OF_CONTIGUOUS_OPERANDS = {
+    _ATEN.linear.default, _ATEN.layer_norm.default, _ATEN.mean.dim, _ATEN.sum.dim_IntList, _ATEN.cumsum.default,
+}  # fmt: skip
+_COPIES = {_ATEN.clone.default, _ATEN._to_copy.default}
 _UNTAGGED = {_ATEN.__and__.Tensor, _ATEN.__or__.Tensor}  # pointwise operators without the tag
 _VIEWS = {_ATEN.view.default, _ATEN.reshape.default, _ATEN._unsafe_view.default}
