@@ -22,20 +22,21 @@ from dataclasses import dataclass
 
 import torch
 from pydantic import ValidationError
-from torch import nn
 
 from orderproof.atlas import row as atlas_row
 from orderproof.atlas.row import AtlasRow, one_line, with_failure
 from orderproof.auditing.api import audit
 from orderproof.auditing.sandbox import LAW_TIMEOUT
+from orderproof.blocks.transformer import Transformer
 from orderproof.forked_process import ForkedProcess, exit_description, signal_name
 from orderproof.models.hf.architectures import known_architectures
+from orderproof.prover.recording.recorder import decompositions
 from orderproof.records.document import Record
 
 GIB = 2**30
 LAW_SHARE = 0.4  # of the time limit, for one law: the default limits are 300 s and 120 s
 GRACE_SECONDS = 10  # [s] after the time limit, SIGALRM ends a process that its parent has not killed
-# Modules that the code of nearly every architecture imports, which takes 0.4 s.
+# Modules that the code of nearly every architecture imports, which takes 0.4 s, or the measured laws.
 _SHARED_MODULES = (
     "transformers.masking_utils",
     "transformers.modeling_layers",
@@ -46,6 +47,7 @@ _SHARED_MODULES = (
     "transformers.generation.utils",
     "transformers.models.auto.modeling_auto",
     "transformers.models.auto.processing_auto",
+    "torch._inductor.ir",  # eager flex attention
 )
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 
@@ -169,14 +171,16 @@ def start_row(request: RowRequest, close_in_child: Callable[[], None]) -> AtlasW
 
 
 def warm_up() -> None:
-    """Import what every worker needs, once. This process and its workers compute on one thread from now on."""
+    """Import and compute what every worker needs, once; this process and its workers use one thread from now on."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     torch.set_num_threads(1)
     known_architectures()
     for module in _SHARED_MODULES:
         with contextlib.suppress(ImportError):  # some need a library for images
             importlib.import_module(module)
-    audit(nn.Linear(4, 4), inputs=(torch.zeros(2, 7, 4),))  # the first export imports many modules
+    decompositions()
+    model = Transformer(width=8, heads=2, layers=1, causal=True, vocabulary=11)
+    audit(model, inputs=(torch.arange(14).reshape(2, 7) % 11,))  # the first recordings and proofs fill many caches
 
 
 def _apply_limits(limits: Limits) -> None:

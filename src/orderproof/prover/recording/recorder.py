@@ -169,7 +169,7 @@ def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, An
         return None
     if not is_of_torch(func) and any(_has_kernel(func, key) for key in _BACKENDS):
         return None  # a backend runs this kernel, not the decomposition
-    table = _decompositions()
+    table = decompositions()
     if func in table:
         return table[func]
     return func.decompose if func._can_decompose() else None
@@ -194,7 +194,8 @@ def _has_kernel(func: OpOverload, key: str) -> bool:
 
 
 @cache
-def _decompositions() -> dict[Any, Any]:
+def decompositions() -> dict[Any, Any]:
+    """The decompositions of torch by operator; torch takes 0.1 s to list them."""
     table: Any = torch.export.default_decompositions()
     return dict(table.items())
 
