@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from orderproof import audit
+from orderproof.laws.measured import stateless
 from orderproof.models import from_module
 from orderproof.records.audit import Finding
 
@@ -51,6 +56,18 @@ def test_a_mask_of_the_length_of_the_first_call_is_found() -> None:
     assert finding.measurement is not None
     refuted = [c.description for c in finding.measurement.comparisons if c.verdict == "refuted"]
     assert refuted == ["a longer call as the second one, and as the first"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "most", "expected"),
+    [(128, None, [15, 129, 1]), (128, 4096, [15, 129, 1]), (512, 512, [15, 1]), (9, 9, [9, 1]), (None, 32, [15, 1])],
+)
+def test_a_call_is_longer_than_the_stated_length_only_where_calls_may_be(
+    monkeypatch: pytest.MonkeyPatch, stated: int | None, most: int | None, expected: list[int]
+) -> None:
+    monkeypatch.setattr(stateless, "affordable_thresholds", lambda _: [])
+    adapter: Any = SimpleNamespace(has_token_axis=True, max_positions=most, config_max_positions=stated)
+    assert stateless._lengths(adapter, 7, at_default_length=True) == expected
 
 
 def test_a_mask_that_each_call_builds_is_correct() -> None:

@@ -60,7 +60,7 @@ def _lengths(adapter: ModelAdapter, default: int, *, at_default_length: bool) ->
         return list(dict.fromkeys(min(n, adapter.max_positions or n) for n in (2 * default + 1, 1)))
     most = adapter.max_positions or MAX_TOKENS
     stated = adapter.config_max_positions
-    past = [] if stated is None or stated >= MAX_TOKENS else [stated + 1]
+    past = [] if stated is None or stated >= min(MAX_TOKENS, most) else [stated + 1]
     past += [t.tokens + 1 for t in affordable_thresholds(adapter) if t.tokens > default]
     return list(dict.fromkeys(min(n, most) for n in (2 * default + 1, *past, 1)))
 
