@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from orderproof.auditing.api import audit_context, report_on_law
 from orderproof.auditing.execution import MOST_KNOWN_NUMBERS, SubjectExecution
 from orderproof.models import from_module
+from orderproof.prover.export.capture import capture
 from orderproof.prover.rounding_noise import rounding_noise
 
 
@@ -74,17 +75,48 @@ def test_a_run_with_a_part_in_a_narrower_dtype_is_not_exact(narrow: bool) -> Non
         return x.bfloat16().mul(3).double() if narrow else x
 
     exact: list[bool] = []
-    noise = rounding_noise(run, exact=torch.float64, if_exact=lambda: exact.append(True))
+    noise = rounding_noise(run, exact=torch.float64, if_exact=exact.append)
     assert exact == ([] if narrow else [True])
     assert (noise > 1e-4) == narrow
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_run_that_is_exact_for_its_numbers_only_says_so(whole: bool) -> None:
+    mask = torch.tensor([1.0, 0.0, 1.0])
+
+    def run() -> Tensor:
+        return (mask.cumsum(0) if whole else mask).double() * 0.3
+
+    exact: list[bool] = []
+    rounding_noise(run, exact=torch.float64, if_exact=exact.append)
+    assert exact == [not whole]
+
+
+class _Cubes(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x**3
+
+
+def _execution() -> tuple[SubjectExecution, Tensor]:
+    subject, x = from_module(_Cubes(), (torch.randn(2, 7, 4),)), torch.randn(2, 7, 4)
+    return SubjectExecution(subject, capture(subject.module, (x,))), x
+
+
 def test_a_run_that_was_noted_is_known_by_its_inputs_until_outputs_are_forgotten() -> None:
-    execution = SubjectExecution(from_module(nn.Linear(4, 4), (torch.randn(2, 7, 4),)), None)
-    x = torch.randn(2, 7, 4)
-    execution.note_rounds_nowhere((x,), "float64 copy")
+    execution, x = _execution()
+    execution.note_rounds_nowhere((x,), "float64 copy", False)
     assert execution.rounds_nowhere((x.clone(),), "float64 copy")
     assert not execution.rounds_nowhere((x + 1,), "float64 copy")
     assert not execution.rounds_nowhere((x,), "float64 graph")
     execution.forget_outputs()
     assert not execution.rounds_nowhere((x,), "float64 copy")
+
+
+def test_operators_that_round_nowhere_do_so_for_all_inputs_of_the_recorded_call() -> None:
+    execution, x = _execution()
+    execution.note_rounds_nowhere((x,), "float64 copy", True)
+    assert execution.rounds_nowhere((x + 1,), "float64 copy")
+    assert not execution.rounds_nowhere((x[:, :3],), "float64 copy")
+    unrecorded = SubjectExecution(execution.subject, None)
+    unrecorded.note_rounds_nowhere((x,), "float64 copy", True)
+    assert not unrecorded.rounds_nowhere((x + 1,), "float64 copy")

@@ -134,13 +134,25 @@ class SubjectExecution:
         self._repeated.clear()
         self._exact.clear()
 
-    def note_rounds_nowhere(self, inputs: tuple[Tensor, ...], executor: Executor) -> None:
-        """Note that a run in float64 has no part in a narrower dtype, which is so for each of its outputs."""
+    def note_rounds_nowhere(
+        self,
+        inputs: tuple[Tensor, ...],
+        executor: Executor,
+        by_operators: bool,  # noqa: FBT001 - as it is called back
+    ) -> None:
+        """Note that a run in float64 has no part in a narrower dtype, which is so for each of its outputs.
+
+        If that follows from the operators of the run, it is so for all inputs of these shapes: none decides which
+        operators run.
+        """
         self._exact.add(_key(inputs, executor))
+        captured = self.captured
+        if by_operators and captured is not None and not (captured.branches or captured.exported_because):
+            self._exact.add(_key_of_shapes(inputs, executor))
 
     def rounds_nowhere(self, inputs: tuple[Tensor, ...], executor: Executor) -> bool:
         """True if this was noted of an equal run."""
-        return _key(inputs, executor) in self._exact
+        return not self._exact.isdisjoint((_key_of_shapes(inputs, executor), _key(inputs, executor)))
 
     def _outputs_of_graph(self, inputs: tuple[Tensor, ...], executor: Executor) -> dict[str, Tensor]:
         if executor == "float64 copy":
@@ -213,6 +225,11 @@ def state_as_recorded(module: nn.Module, captured: CapturedGraph | None) -> Abst
 def _key(inputs: tuple[Tensor, ...], executor: Executor) -> Hashable:
     """Equal for equal runs."""
     return (executor, *((x.dtype, x.shape, _bytes(x)) for x in inputs))
+
+
+def _key_of_shapes(inputs: tuple[Tensor, ...], executor: Executor) -> Hashable:
+    """Equal for runs on inputs of equal shapes."""
+    return (executor, *((x.dtype, x.shape) for x in inputs))
 
 
 def _bytes(x: Tensor) -> bytes:

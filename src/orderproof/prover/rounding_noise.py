@@ -47,6 +47,7 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, seed: int, exact: torch.dtype | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.perturbed = False
+        self.exact_by_values = False  # some operator in another dtype is exact for these numbers
         self._exact = exact
         self._generators: dict[torch.device, torch.Generator] = {}  # not those that the model draws from
         self._seed = seed
@@ -57,7 +58,12 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = func._schema.name.removeprefix("aten::").rstrip("_")
         whole = known and name in _EXACT_ON_WHOLE_NUMBERS and _is_exact_on(pytree.tree_leaves((args, kwargs)))
         result = func(*args, **kwargs)
-        if whole or (known and name in _EXACT):
+        if known and name in _EXACT:
+            return result
+        if whole:
+            self.exact_by_values |= any(
+                _is_floating(x) and x.dtype is not self._exact for x in pytree.tree_leaves(result)
+            )
             return result
         floats = [x for x in pytree.tree_leaves((args, kwargs)) if _is_floating(x)]
         if not floats:
@@ -108,12 +114,13 @@ def epsilon(x: Tensor) -> float:
 
 
 def rounding_noise(
-    run: Callable[[], Tensor], *, exact: torch.dtype | None = None, if_exact: Callable[[], None] = lambda: None
+    run: Callable[[], Tensor], *, exact: torch.dtype | None = None, if_exact: Callable[[bool], object] = lambda _: None
 ) -> float:
     """The largest relative difference between a run and the same run with perturbed rounding.
 
     `exact` is a dtype whose rounding is not looked at. Infinite if a perturbed run fails, or if it changes the shape
-    or the finite elements of the output. `if_exact` is called if no operator of the run rounds to another dtype.
+    or the finite elements of the output. `if_exact` is called if no operator of the run rounds to another dtype; with
+    True if that follows from the operators, and with False if also from the numbers.
     """
     noises = []
     output: Tensor | None = None
@@ -126,7 +133,7 @@ def rounding_noise(
             forget_compiled_code()
             return float("inf")
         if not mode.perturbed:
-            if_exact()
+            if_exact(not mode.exact_by_values)
             return epsilon(perturbed)  # it is the run itself
         output = run() if output is None else output
         same_shape = perturbed.shape == output.shape
