@@ -12,6 +12,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from operator import attrgetter
 from queue import SimpleQueue
 from typing import Any
 
@@ -73,6 +74,13 @@ def in_a_frame(_: Asks, x: Tensor) -> bool:
     return True
 
 
+def _untraced(trace_function: Callable[[Any], object]) -> bool:
+    try:
+        raise ValueError
+    except ValueError as error:  # whose traceback has the frame
+        return trace_function(error) is None
+
+
 QUESTIONS: dict[str, Question] = {
     "instance of a tensor type": lambda m, x: is_eager(x),
     "dispatch keys": lambda m, x: "CPU" in str(torch._C._dispatch_keys(x)),
@@ -85,6 +93,8 @@ QUESTIONS: dict[str, Question] = {
     "hooks of all modules": lambda m, x: not nn.modules.module._global_forward_pre_hooks,
     "objects": lambda m, x: not any(type(x).__name__ == "Recorder" for x in gc.get_objects()),
     "frames": in_a_frame,
+    "frame of a traceback": lambda m, x: _untraced(lambda e: e.__traceback__.tb_frame.f_trace),
+    "trace function": lambda m, x: _untraced(attrgetter("__traceback__.tb_frame.f_trace")),
     "stack": lambda m, x: not any("record" in f.function for f in inspect.stack(0)),
     "number of references": lambda m, x: sys.getrefcount(x) < 8,
     "profile function": lambda m, x: sys.getprofile() is None,

@@ -75,6 +75,12 @@ def test_the_model_must_not_examine_the_interpreter() -> None:
         capture(Asks(QUESTIONS["frames"]), (X,))
 
 
+@pytest.mark.parametrize("name", ["frame of a traceback", "trace function"])
+def test_nor_its_frames_or_how_they_are_traced(name: str) -> None:
+    with pytest.raises(CaptureError, match="it examines a frame of the interpreter"):
+        capture(Asks(QUESTIONS[name]), (X,))
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_an_object_on_the_memory_of_a_parameter_is_refused(name: str) -> None:
     found = finding_of(SharesMemory(VIEWS[name]))

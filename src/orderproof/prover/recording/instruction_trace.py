@@ -22,7 +22,7 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import takewhile, zip_longest
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from orderproof.prover.recording.hidden_calls import hidden_call, hidden_class
@@ -146,8 +146,8 @@ class InstructionTrace:
                 offset, value = frame.f_lasti, read()
                 if self._notes_hidden_calls:
                     self._note_hidden_call(frame, value)
-                if refuse is not None and (name := switch_name(value)):
-                    refuse(f"it uses a private part of torch's dispatch (`{name}`)")
+                if refuse is not None and (reason := _why_refused(value)):
+                    refuse(reason)
             elif event == "return":
                 offset, value = _RETURN, argument
             elif event == "line":
@@ -247,6 +247,16 @@ class InstructionTrace:
 
 def _nothing() -> Any:
     return EMPTY
+
+
+def _why_refused(value: Any) -> str:
+    """Why no recording follows a model that gets an object; empty if one may."""
+    kind = type(value)
+    # The trace function of a frame shows that it is traced, as it is in each call whose instructions are compared.
+    if kind is FrameType or (kind is FunctionType and value.__globals__ is globals()):
+        return "it examines a frame of the interpreter"
+    name = switch_name(value)
+    return f"it uses a private part of torch's dispatch (`{name}`)" if name else ""
 
 
 ValueOf = Callable[[Any, Mapping[Any, int]], Any]  # of an expression, by the indices of loops
