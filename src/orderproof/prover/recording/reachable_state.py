@@ -100,6 +100,7 @@ _SHOWN_IN_C = (  # classes in C whose objects are compared, or have no state tha
     MappingProxyType, GeneratorType, CoroutineType, AsyncGeneratorType, ContextVar, Token, re.Pattern, random.Random,
     functools._lru_cache_wrapper, functools.partial,
 )  # fmt: skip
+_NEXT = object()  # between the attributes of several objects
 _FUNCTION_OF_C = ctypes._CFuncPtr  # type: ignore[attr-defined]
 
 
@@ -428,7 +429,7 @@ class _Walk:
         self.add(
             f"attributes in {module.__name__}",
             lambda: tuple(tuple(namespace(x).values()) for x in kept),
-            held=lambda: tuple(chain.from_iterable(x.values() for x in map(vars, kept) if x)),
+            held=lambda: tuple(chain.from_iterable((_NEXT, *x.values()) for x in map(vars, kept))),
         )
         of_python = module.__name__ in sys.stdlib_module_names
         for name, value in variables:
