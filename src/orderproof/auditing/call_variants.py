@@ -17,7 +17,7 @@ from orderproof.records.audit import Finding, Theorem
 
 ROWS = (1, 3, 4, 16)
 LENGTHS = (2, 3, 16, 33, 64, 65, 128, 257, 258, 320)  # [tokens] around powers of two, where programs tend to branch
-TESTED_LENGTHS = (9, 66)  # [tokens] in the range of a theorem
+TESTED_LENGTHS = (66, 9)  # [tokens] at the first of these in its range, a theorem is tested
 MAX_WORK = 2e9  # tokens times weights in matrices, of one run
 MAX_LENGTH = 10_000  # [tokens] of a run, however few weights there are
 
@@ -82,7 +82,7 @@ def calls_with_other_lengths(context: AuditContext, law: ProvedLaw, finding: Fin
     proved = f"it is proved at {finding.scope.length} tokens"
     subject = context.runnable.subject
     own = [(length, False) for length in lengths_without_theorem(subject, finding)]
-    for length, covered in own + [(length, True) for length in _lengths_of_theorem(subject, finding.theorem)]:
+    for length, covered in own + [(length, True) for length in _tested_length(subject, finding.theorem)]:
         there = context.at_length(length)
         yield OtherCall(length, f"with {length} tokens", proved, there, call_mode, runs, length, covered)
 
@@ -110,12 +110,12 @@ def _longest(subject: Subject) -> float:
     return longest if subject.max_length is None else min(longest, subject.max_length)
 
 
-def _lengths_of_theorem(subject: Subject, theorem: Theorem | None) -> list[int]:
-    """The lengths [tokens] at which runs test a theorem, in case that a rule of the prover is wrong."""
+def _tested_length(subject: Subject, theorem: Theorem | None) -> list[int]:
+    """The length [tokens] at which runs test a theorem, if any, in case that a rule of the prover is wrong."""
     if not _holds(theorem) or not theorem.open_length or theorem.conditions:
         return []
     greatest = min(theorem.greatest_length or MAX_LENGTH, _longest(subject))
-    return [n for n in TESTED_LENGTHS if theorem.least_length <= n <= greatest]
+    return [n for n in TESTED_LENGTHS if theorem.least_length <= n <= greatest][:1]
 
 
 def _weight_count(subject: Subject) -> int:

@@ -21,7 +21,7 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.findings import undecide
 from orderproof.auditing.implied_expectation import expected_as_in_proved_call
 from orderproof.auditing.output_axes import token_layouts
-from orderproof.auditing.witness import COMPARED_CHANGES, TESTED_CHANGES, WitnessSearch
+from orderproof.auditing.witness import COMPARED_CHANGES, FEWER_CHANGES, LONG, WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.models.settings import DEFAULT_SETTING
@@ -106,7 +106,8 @@ def _agrees_in_a_layout(
     call: OtherCall, law: ProvedLaw, output: str, dims: tuple[TokenDim, ...], *, restores_state: bool
 ) -> bool | None:
     """The same in a layout of the output: entries that are no tokens may precede or follow them."""
-    agrees, count = None, TESTED_CHANGES if call.is_covered else COMPARED_CHANGES
+    fewer = call.is_covered or (call.length or 0) > LONG
+    agrees, count = None, FEWER_CHANGES if fewer else COMPARED_CHANGES
     for layout in token_layouts(dims):
         search = WitnessSearch(call.runs, law, output, layout, None)
         search = search.with_restored_state() if restores_state else search

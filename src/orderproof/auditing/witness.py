@@ -35,7 +35,8 @@ from orderproof.records.audit import Deviation, Witness
 from orderproof.tolerances import TOKEN_MIXING
 
 COMPARED_CHANGES = 4  # at a length at which nothing is proved
-TESTED_CHANGES = 2  # at a length at which a theorem holds
+FEWER_CHANGES = 2  # at a length at which a theorem holds, and at a long one: the first and the last change
+LONG = 100  # [tokens]
 MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
 
 
