@@ -34,7 +34,7 @@ from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.statement import BATCH, TOKENS
 
 EXAMPLE_ROWS = 3
-COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls
+COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls; the last one, unless a longer call is compared
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.auditing.execution import named_tensors
-from orderproof.auditing.length_ranges import Piece
+from orderproof.auditing.length_ranges import COMPARED_LENGTHS, Piece
 from orderproof.auditing.open_examples import MORE_EXAMPLES
 from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
@@ -65,7 +65,7 @@ def _compare_piece(
     comparison: _Comparison, piece: Piece, examples: Examples, is_possible: Callable[[OpenGraph], bool],
     lengths: Sequence[int] | None,
 ) -> str:  # fmt: skip
-    compared = [*piece.compared_lengths, *_beyond(piece, comparison.module)] if lengths is None else lengths
+    compared = _compared_lengths(piece, comparison.module) if lengths is None else lengths
     if not compared:
         return "no length of its range could be compared"
     for tokens in compared:
@@ -78,6 +78,13 @@ def _compare_piece(
             if found := _compare_branch(comparison, piece, graph, examples, compared):
                 return found
     return ""
+
+
+def _compared_lengths(piece: Piece, module: nn.Module) -> list[int]:
+    """The lengths [tokens] of the calls with which a recording is compared, from the shortest to the longest."""
+    beyond, longest = _beyond(piece, module), max(COMPARED_LENGTHS)
+    replaced = beyond and piece.least < longest  # by a longer one
+    return [*(n for n in piece.compared_lengths if not (replaced and n == longest)), *beyond]
 
 
 def _beyond(piece: Piece, module: nn.Module) -> list[int]:

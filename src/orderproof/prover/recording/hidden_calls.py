@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dis
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache, partial, reduce
 from types import (
     BuiltinFunctionType,
@@ -168,8 +168,12 @@ def _name(value: Any) -> str:
     return str(getattr(value, "__qualname__", None) or type(value).__qualname__)
 
 
+def calls_of(code: CodeType) -> Mapping[int, object]:
+    """The instructions of a code object by their offset at which `hidden_call` looks."""
+    return _calls(code)
+
+
 def _calls(code: CodeType) -> dict[int, _Call]:
-    """The calls of a code object by their offset."""
     found = _known.get(id(code))  # equal code objects take long to compare
     if found is None or found[0] is not code:
         found = _known[id(code)] = code, {i.offset: call for i in dis.get_instructions(code) if (call := _call(i))}

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
-from orderproof.prover.recording.hidden_calls import hidden_call, hidden_class
+from orderproof.prover.recording.hidden_calls import calls_of, hidden_call, hidden_class
 from orderproof.prover.recording.instruction_results import Descriptions, Plain, Result, is_same
 from orderproof.prover.recording.outside_calls import examines_modes
 from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
@@ -139,13 +139,15 @@ class InstructionTrace:
         """The trace function of a frame. It is called before each instruction, so it does nothing twice."""
         code, identity, read = frame.f_code, id(frame.f_code), stack_reader(frame) if self._reads_stack else _nothing
         known, add, describe, handled = self._last, self.events.append, self._descriptions.of, self._handled
-        refuse = self._refuse
+        refuse, calls = self._refuse, calls_of(code) if self._notes_hidden_calls else {}
 
         def step(frame: FrameType, event: str, argument: Any) -> Any:
             if event == "opcode":
                 offset, value = frame.f_lasti, read()
                 if self._notes_hidden_calls:
-                    self._note_hidden_call(frame, value)
+                    found = (offset in calls and hidden_call(frame)) or self._hidden_class(type(value))
+                    if found:
+                        self._note_hidden_call(frame, found)
                 if refuse is not None and (reason := _why_refused(value)):
                     refuse(reason)
             elif event == "return":
@@ -157,18 +159,17 @@ class InstructionTrace:
             # In a handler, Python keeps on the stack which exception is handled around it.
             result = describe(EMPTY if value is handled and value is not None else value)
             place = (identity, offset)
-            found = known.get(place)
-            if found is None or found.result != result:
-                found = known[place] = Event(code, offset, result)
-            add(found)
+            last = known.get(place)
+            if last is None or last.result != result:
+                last = known[place] = Event(code, offset, result)
+            add(last)
             return step
 
         return step
 
-    def _note_hidden_call(self, frame: FrameType, value: Any) -> None:
-        if found := hidden_call(frame) or self._hidden_class(type(value)):
-            self._notes_hidden_calls = False
-            self.hidden_call = f"{found}, at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    def _note_hidden_call(self, frame: FrameType, found: str) -> None:
+        self._notes_hidden_calls = False
+        self.hidden_call = f"{found}, at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
     def _hidden_class(self, kind: type) -> str:
         found = self._hidden_classes.get(id(kind))
