@@ -5,7 +5,7 @@
     python benchmarks/audit_cost.py --repeats 1
 
 seconds   processor time of the command and all processes that it starts, imports included, on one thread: the least
-          of the repeats, because other work on the machine only adds to it
+          of the repeats, because other work on the machine only adds to it; the first run may compile modules
 memory    the largest sum, at one time, of the memory of all its processes, where a page that several processes share
           counts once (Pss in /proc, so Linux only): the largest of the repeats, read every 20 ms
 largest   the most memory of one process, with shared pages
@@ -61,6 +61,7 @@ COMMANDS = (
 def run(arguments: tuple[str, ...]) -> Cost:
     """Run the tool once with these arguments."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else every run compiles what no earlier one did
     command = [sys.executable, "-m", "orderproof", *arguments]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     most = 0.0
