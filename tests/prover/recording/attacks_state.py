@@ -16,6 +16,8 @@ import hashlib
 import io
 import itertools
 import logging
+import math
+import random
 import re
 import string
 import sys
@@ -29,7 +31,7 @@ from unittest import mock
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 def function(x: int, k: int = 0, *, n: int = 0) -> int:
@@ -94,6 +96,74 @@ class Metaclass(type):
 
 class OfMetaclass(metaclass=Metaclass):
     pass
+
+
+class HidesAttributes:
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        return {}
+
+
+class AnswersItself:
+    def __getattribute__(self, name: str) -> Any:
+        return {} if name == "__dict__" else object.__getattribute__(self, name)
+
+
+class HidesItsClass:
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        return types.BuiltinFunctionType
+
+    __self__ = math
+
+
+class MetaclassThatHides(type):
+    @property
+    def __dict__(cls) -> dict[str, Any]:  # type: ignore[override]
+        return {}
+
+    @property
+    def __mro__(cls) -> tuple[type, ...]:  # type: ignore[override]
+        return ()
+
+
+class OfMetaclassThatHides(metaclass=MetaclassThatHides):
+    pass
+
+
+class HidesVariables(types.ModuleType):
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        return {}
+
+
+class HidesItems(list[int]):
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def clear(self) -> None:
+        pass
+
+
+class HidesMembers(tuple[Any, ...]):
+    def __iter__(self) -> Any:
+        return iter(())
+
+
+class HidesPosition(random.Random):
+    def getstate(self) -> Any:
+        return ()
+
+
+class TensorThatHides(Tensor):
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        return {}
+
+
+def appended(kept: Any) -> int:
+    kept.append(0)
+    return len(kept)
 
 
 class Emitted(logging.Handler):
@@ -307,6 +377,16 @@ STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {
     "filters of warnings": (nothing, filtered),
     "module that a function imports": (nothing, filtered_by_an_import),
     "attribute of an array": (lambda: np.ma.zeros(3), one_more),
+    "object that hides its attributes": (HidesAttributes, one_more),
+    "object that answers for its attributes": (AnswersItself, one_more),
+    "object that hides its class": (HidesItsClass, one_more),
+    "class that hides its attributes": (nothing, lambda _: one_more(OfMetaclassThatHides)),
+    "instance of such a class": (OfMetaclassThatHides, one_more),
+    "module that hides its variables": (lambda: HidesVariables("hides"), one_more),
+    "tensor that hides its attributes": (lambda: torch.zeros(1).as_subclass(TensorThatHides), one_more),
+    "list that hides its items": (HidesItems, appended),
+    "tuple that hides its members": (lambda: HidesMembers([Holder()]), lambda kept: one_more(kept[0])),
+    "generator that hides its position": (lambda: HidesPosition(0), lambda kept: kept.random()),
 }
 
 

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from orderproof.prover.recording.object_contents import bases_of
 from orderproof.prover.recording.source import is_model_code
 from orderproof.prover.recording.value_stack import EMPTY, values_on_stack
 
@@ -85,7 +86,7 @@ def hidden_call(frame: FrameType) -> str:
 
 def hidden_class(kind: type) -> str:
     """Why nothing compares what a model does with objects of a class; empty if their results are compared."""
-    modules = [one.__module__ for one in kind.__mro__]
+    modules = [one.__module__ for one in bases_of(kind)]
     if any(module in _WEAK for module in modules):
         return "it has a weak reference, and a recording keeps alive what an eager call frees"
     if str(modules[0]).partition(".")[0] in _SYMBOLIC:

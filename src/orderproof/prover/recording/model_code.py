@@ -8,6 +8,7 @@ from types import CodeType, FunctionType, ModuleType
 
 from orderproof.prover.recording.source import is_model_code
 
+_NAMESPACE = type.__dict__["__dict__"].__get__  # whatever a metaclass answers
 _WITHOUT_FILES = ("torch", "numpy", "orderproof")  # modules and classes that these make in C or as they run
 
 
@@ -19,7 +20,7 @@ def is_model_class(kind: type) -> bool:
     # A text that is executed may state any module. Methods that dataclasses generate for torch have no file either.
     return any(
         isinstance(x, FunctionType) and is_model_code(x.__code__.co_filename) and not key.startswith("__")
-        for key, x in vars(kind).items()
+        for key, x in _NAMESPACE(kind).items()
     )
 
 
@@ -38,7 +39,7 @@ def is_of_the_user(kind: type) -> bool:
 
 def belongs_to(kind: type, libraries: tuple[str, ...]) -> bool:
     """True if the module of a class is part of one of these packages."""
-    module = vars(kind).get("__module__")  # of an extension type, it may be a descriptor
+    module = _NAMESPACE(kind).get("__module__")  # of an extension type, it may be a descriptor
     return isinstance(module, str) and module.partition(".")[0] in libraries
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import gc
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import (
     BuiltinFunctionType,
@@ -16,6 +17,7 @@ from types import (
     FunctionType,
     GeneratorType,
     GetSetDescriptorType,
+    MappingProxyType,
     MemberDescriptorType,
     MethodDescriptorType,
     MethodWrapperType,
@@ -30,6 +32,9 @@ from torch import Tensor
 from orderproof.prover.recording.compared_state import SCALARS
 from orderproof.prover.recording.model_code import is_model_class
 
+_ATTRIBUTES = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(("PyObject_GenericGetDict", ctypes.pythonapi))
+_NAMESPACE, _ORDER = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
+_WITH_ITEMS = (list, deque, set, frozenset, tuple)
 NOT_STATE = ("__dict__", "__weakref__", "__annotations__")
 _DEFINITIONS = (ModuleType, type, FunctionType, BuiltinFunctionType)  # importing one of them is no state
 _DESCRIPTIONS = (  # never change
@@ -37,6 +42,41 @@ _DESCRIPTIONS = (  # never change
     GetSetDescriptorType, MemberDescriptorType, property, classmethod, staticmethod, CodeType, ModuleType, type,
 )  # fmt: skip
 _SHOWN_ONCE = "__warningregistry__"
+
+
+def is_a(value: object, kinds: Any) -> bool:
+    """True if the class of an object is, or derives from, one of these; `isinstance` would ask the object."""
+    return issubclass(type(value), kinds)
+
+
+def attributes_of(value: object) -> dict[str, Any] | None:
+    """The attributes of an object that is no class; None if it has no room for any.
+
+    Not `__dict__`, for which the class of a model may have another answer.
+    """
+    try:
+        found: dict[str, Any] = _ATTRIBUTES(value)
+    except AttributeError:
+        return None
+    return found
+
+
+def class_attributes(kind: type) -> MappingProxyType[str, Any]:
+    """The attributes of a class, whatever its metaclass answers."""
+    found: MappingProxyType[str, Any] = _NAMESPACE(kind)
+    return found
+
+
+def bases_of(kind: type) -> tuple[type, ...]:
+    """A class and all that it derives from, whatever its metaclass answers."""
+    found: tuple[type, ...] = _ORDER(kind)
+    return found
+
+
+def items_of(value: Any) -> tuple[Any, ...]:
+    """The items of a list or another container, whatever its class answers when it is iterated over."""
+    base: Any = next(base for base in _WITH_ITEMS if is_a(value, base))
+    return tuple(base.__iter__(value))
 
 
 def keys_and_values(mapping: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -96,8 +136,9 @@ def restore_mapping(mapping: dict[Any, Any], old: dict[Any, Any], hidden: tuple[
 
 def refill(value: Any, old: tuple[Any, ...]) -> None:
     """Put the items back that a list or a deque had."""
-    value.clear()
-    value.extend(old)
+    base: Any = deque if is_a(value, deque) else list
+    base.clear(value)
+    base.extend(value, old)
 
 
 def refill_set(value: set[Any], old: tuple[Any, ...]) -> None:
@@ -123,7 +164,8 @@ def restore_array(array: Any, old: bytes) -> None:
 
 def namespace(kind: type | FunctionType) -> dict[str, Any]:
     """The attributes of a class or a function that may be state."""
-    return {name: value for name, value in vars(kind).items() if name not in NOT_STATE}
+    held = vars(kind) if is_a(kind, FunctionType) else class_attributes(kind)  # type: ignore[arg-type]
+    return {name: value for name, value in held.items() if name not in NOT_STATE}
 
 
 def restore_namespace(kind: type, old: dict[str, Any]) -> None:
@@ -131,7 +173,7 @@ def restore_namespace(kind: type, old: dict[str, Any]) -> None:
     for name in [name for name in namespace(kind) if name not in old]:
         delattr(kind, name)
     for name, value in old.items():
-        if vars(kind).get(name) is not value:
+        if class_attributes(kind).get(name) is not value:
             setattr(kind, name, value)
 
 
@@ -141,9 +183,9 @@ def attribute_descriptors(kind: type) -> list[MemberDescriptorType | GetSetDescr
         return []
     return [
         descriptor
-        for part in kind.__mro__
+        for part in bases_of(kind)
         if part is not object and (is_model_class(part) or part.__module__ in sys.stdlib_module_names)
-        for name, descriptor in vars(part).items()
+        for name, descriptor in class_attributes(part).items()
         if isinstance(descriptor, MemberDescriptorType | GetSetDescriptorType) and name not in NOT_STATE
     ]
 

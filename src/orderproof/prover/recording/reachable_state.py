@@ -9,7 +9,6 @@ code of the model, and copies the contents of each mutable object that it meets,
 from __future__ import annotations
 
 import array
-import contextlib
 import ctypes
 import functools
 import gc
@@ -56,11 +55,16 @@ from orderproof.prover.recording.model_code import (
 )
 from orderproof.prover.recording.object_contents import (
     attribute_descriptors,
+    attributes_of,
+    bases_of,
     cached_results,
     cell_contents,
+    class_attributes,
     generator_position,
     holds_recorded,
+    is_a,
     is_slot,
+    items_of,
     iterator_state,
     keys_and_values,
     mapping_items,
@@ -154,11 +158,11 @@ def state_within(roots: Iterable[tuple[str, Any]]) -> ReachableState:
 def shows_its_state(value: Any) -> bool:
     """False of an object of a class in C whose contents are not compared, such as a file."""
     kind = type(value)
-    if isinstance(value, _SHOWN_IN_C) or belongs_to(kind, ("numpy",)):
+    if is_a(value, _SHOWN_IN_C) or belongs_to(kind, ("numpy",)):
         return True
-    if isinstance(value, Iterator) and kind.__module__ in _ITERATORS:
+    if is_a(value, Iterator) and kind.__module__ in _ITERATORS:
         return True
-    return any(part.__flags__ & (_MUTABLE_CLASS | _IMMUTABLE_TYPE) == _MUTABLE_CLASS for part in kind.__mro__)
+    return any(part.__flags__ & (_MUTABLE_CLASS | _IMMUTABLE_TYPE) == _MUTABLE_CLASS for part in bases_of(kind))
 
 
 _shared: list[_Walk | None] = []  # the last walk, in a block of `shared_walks`
@@ -227,9 +231,9 @@ class _Walk:
         self.queue.extend((path, _OfAnIterator(value)) for value in values)
 
     def visit(self, path: str, value: Any) -> None:
-        if isinstance(value, _Shown):
+        if is_a(value, _Shown):
             self._part_of_a_library(path, value.part)
-        elif isinstance(value, _OfAnIterator):
+        elif is_a(value, _OfAnIterator):
             self.restores = False
             self.visit(path, value.part)
             self.restores = True
@@ -240,19 +244,19 @@ class _Walk:
         if value is sys.modules:  # an import stays: a module that is taken away would be loaded twice
             return
         self.seen[id(value)] = value
-        if isinstance(value, Tensor):
+        if is_a(value, Tensor):
             if isinstance(value, nn.Parameter) or value.requires_grad:
                 self.trained.append(value)
             else:
                 self.tensors.append(value)
-            self._mapping(path, value.__dict__)
-        elif isinstance(value, ModuleType):
+            self._mapping(path, attributes_of(value) or {})
+        elif is_a(value, ModuleType):
             self._module(path, value)
-        elif isinstance(value, type):
+        elif is_a(value, type):
             self._class(path, value)
-        elif isinstance(value, FunctionType):
+        elif is_a(value, FunctionType):
             self._function(path, value)
-        elif isinstance(value, MethodType | BuiltinFunctionType | MethodWrapperType):
+        elif is_a(value, MethodType | BuiltinFunctionType | MethodWrapperType):
             self._method(path, value)
         elif type(value) in (tuple, frozenset):
             self.follow(path, value)
@@ -263,23 +267,23 @@ class _Walk:
     # ------------------------------------------------------------------ containers and objects
 
     def _container(self, path: str, value: Any) -> None:
-        if isinstance(value, dict):
+        if is_a(value, dict):
             self._mapping(path, value)
-        elif isinstance(value, list | deque):
-            self.add(path, lambda: tuple(value), lambda old: refill(value, old))
-            self.follow(path, value)
-        elif isinstance(value, set):
-            self.add(path, lambda: tuple(value), lambda old: refill_set(value, old))
-            self.follow(path, value)
-        elif isinstance(value, tuple | frozenset):
-            self.follow(path, value)
-        elif isinstance(value, _FUNCTION_OF_C):
+        elif is_a(value, list | deque):
+            self.add(path, lambda: items_of(value), lambda old: refill(value, old))
+            self.follow(path, items_of(value))
+        elif is_a(value, set):
+            self.add(path, lambda: items_of(value), lambda old: refill_set(value, old))
+            self.follow(path, items_of(value))
+        elif is_a(value, tuple | frozenset):
+            self.follow(path, items_of(value))
+        elif is_a(value, _FUNCTION_OF_C):
             self.functions_of_c.append(path)
-        elif isinstance(value, bytearray | array.array | memoryview) or type(type(value)).__module__ == "_ctypes":
+        elif is_a(value, bytearray | array.array | memoryview) or type(type(value)).__module__ == "_ctypes":
             self._buffer(path, value)
 
     def _buffer(self, path: str, value: Any) -> None:
-        if isinstance(value, ctypes._Pointer):
+        if is_a(value, ctypes._Pointer):
             self.arrays.append((path, EVERYWHERE))
         try:
             memory = memoryview(value).cast("B")
@@ -300,11 +304,11 @@ class _Walk:
             self.follow(path if key == "_modules" else f"{path}.{key}".removeprefix("."), (x,))
 
     def _attributes(self, path: str, value: Any) -> None:
-        names = getattr(value, "__dict__", None)
-        if isinstance(names, dict):
-            hidden = _TENSORS_OF_A_MODULE if isinstance(value, nn.Module) else ()
+        names = attributes_of(value)
+        if names is not None:
+            hidden = _TENSORS_OF_A_MODULE if is_a(value, nn.Module) else ()
             self._mapping(path, names, hidden=hidden, owner=value)
-            if isinstance(value, nn.Module):
+            if is_a(value, nn.Module):
                 self.trained += [x for x in value._parameters.values() if x is not None]
         kind = type(value)
         if kind not in self.slots:
@@ -323,28 +327,28 @@ class _Walk:
         if self._random_generator(path, value):
             return True
         numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(value, numpy.void):  # a view of an array
+        if numpy is not None and is_a(value, numpy.void):  # a view of an array
             self.arrays.append((path, EVERYWHERE))
-        if isinstance(value, torch.UntypedStorage):
+        if is_a(value, torch.UntypedStorage):
             if value.device.type == "cpu" and value.nbytes():
                 self.arrays.append((path, (value.data_ptr(), value.data_ptr() + value.nbytes())))
             self.add(path, value.nbytes, value.resize_)
             self._mapping(path, vars(value))
-        elif isinstance(value, logging.Logger):
+        elif is_a(value, logging.Logger):
             self._logger(path, value)
-        elif numpy is not None and isinstance(value, numpy.ndarray):
+        elif numpy is not None and is_a(value, numpy.ndarray):
             self.arrays.append((path, memory_of_array(value)))
             read = functools.partial(numpy.ndarray.tobytes, value)  # a masked array's own method writes
             self.add(path, read, functools.partial(restore_array, value))
             if value.dtype.hasobject:
                 self.follow(path, numpy.ndarray.ravel(value).tolist())
             if type(value) is not numpy.ndarray:
-                self._mapping(path, getattr(value, "__dict__", {}))
-        elif isinstance(value, functools._lru_cache_wrapper):
+                self._mapping(path, attributes_of(value) or {})
+        elif is_a(value, functools._lru_cache_wrapper):
             self._cached_function(path, value)
-        elif isinstance(value, ContextVar):
+        elif is_a(value, ContextVar):
             self.add(path, lambda: (value.get(None),))
-        elif isinstance(value, CellType):
+        elif is_a(value, CellType):
             self.add(path, lambda: (cell_contents(value),), lambda old: setattr(value, "cell_contents", old[0]))
             self.follow(path, (cell_contents(value),))
         else:
@@ -372,13 +376,13 @@ class _Walk:
         self.follow(f"{path}.handlers", map(_Shown, logger.handlers))
 
     def _iterator_or_view(self, path: str, value: Any) -> bool:
-        if isinstance(value, GeneratorType | CoroutineType | AsyncGeneratorType):
+        if is_a(value, GeneratorType | CoroutineType | AsyncGeneratorType):
             self.add(path, lambda: generator_position(value))
             self.follow_unrestored(path, generator_position(value))
-        elif isinstance(value, MappingProxyType):
+        elif is_a(value, MappingProxyType):
             self.add(path, lambda: dict(value))
             self.follow(path, dict(value).values())
-        elif isinstance(value, Iterator) and type(value).__module__ in _ITERATORS:
+        elif is_a(value, Iterator) and type(value).__module__ in _ITERATORS:
             self.add(path, lambda: iterator_state(value))
             self.follow_unrestored(path, gc.get_referents(value))
         else:
@@ -387,16 +391,17 @@ class _Walk:
 
     def _random_generator(self, path: str, value: Any) -> bool:
         numpy = sys.modules.get("numpy")
-        if isinstance(value, random.SystemRandom):
+        if is_a(value, random.SystemRandom):
             pass  # each draw calls a function of the operating system, which is observed
-        elif isinstance(value, random.Random):
-            self.add(path, value.getstate, value.setstate)
-        elif isinstance(value, torch.Generator):
+        elif is_a(value, random.Random):
+            generator = random.Random  # the methods of a subclass are code of the model
+            self.add(path, lambda: generator.getstate(value), lambda old: generator.setstate(value, old))
+        elif is_a(value, torch.Generator):
             self._generator(path, value.get_state, value.set_state)
-        elif numpy is not None and isinstance(value, numpy.random.Generator):
+        elif numpy is not None and is_a(value, numpy.random.Generator):
             bits = value.bit_generator
             self._generator(path, lambda: bits.state, lambda old: setattr(bits, "state", old))
-        elif numpy is not None and isinstance(value, numpy.random.RandomState):
+        elif numpy is not None and is_a(value, numpy.random.RandomState):
             self._generator(path, lambda: value.get_state(legacy=False), value.set_state)
         else:
             return False
@@ -412,7 +417,7 @@ class _Walk:
         """The variables of a Python module: by value in a library, followed in the code of a model."""
         if module.__name__.partition(".")[0] in _NOT_COMPARED:
             return
-        variables = vars(module)
+        variables = attributes_of(module) or {}
         restore = functools.partial(restore_variables, variables)
         self.add(module.__name__, lambda: variables_of(variables), restore, lambda: keys_and_values(variables))
         if not is_model_module(module, module.__name__):
@@ -424,7 +429,7 @@ class _Walk:
 
     def _parts_of_a_library(self, module: ModuleType) -> None:
         """The attributes of functions and classes of a module, tables of Python, and what the model names."""
-        variables = list(vars(module).items())
+        variables = list((attributes_of(module) or {}).items())
         kept = [x for _, x in variables if issubclass(type(x), FunctionType | type)]
         self.add(
             f"attributes in {module.__name__}",
@@ -447,7 +452,7 @@ class _Walk:
         self.shown[id(part)] = part
         if issubclass(type(part), ModuleType):
             if id(part) not in self.seen and part.__name__.partition(".")[0] not in _NOT_COMPARED:
-                variables = vars(part)
+                variables = attributes_of(part) or {}
                 self.add(part.__name__, lambda: variables_of(variables), held=lambda: keys_and_values(variables))
                 self._parts_of_a_library(part)
         elif type(part) is dict:
@@ -455,8 +460,8 @@ class _Walk:
         elif type(part) in _TABLES:
             self.add(path, lambda: tuple(map(id, part)))
         else:
-            with contextlib.suppress(AttributeError):
-                names = object.__getattribute__(part, "__dict__")
+            names = attributes_of(part)
+            if names is not None:
                 self.add(path, lambda: dict(names))
             if is_model_class(type(part)) and is_of_the_user(type(part)):
                 self.add(type(part).__name__, lambda: namespace(type(part)))
@@ -464,20 +469,20 @@ class _Walk:
     def _class(self, path: str, kind: type) -> None:
         if type(kind) is not type:
             self.queue.append((type(kind).__name__, type(kind)))
-        for part in kind.__mro__:
+        for part in bases_of(kind):
             if part is not kind and id(part) in self.seen:
                 continue
             if not is_model_class(part):
                 if part.__flags__ & _MUTABLE_CLASS:
                     self.seen[id(part)] = part
-                    self.add(part.__name__, lambda part=part: dict(vars(part)))  # type: ignore[misc]
+                    self.add(part.__name__, lambda part=part: dict(class_attributes(part)))  # type: ignore[misc]
                 continue
             self.seen[id(part)] = part
             self.add(
                 part.__name__,
                 functools.partial(namespace, part),
                 functools.partial(restore_namespace, part),
-                functools.partial(keys_and_values, vars(part)),
+                functools.partial(keys_and_values, class_attributes(part)),
             )
             self._named(part.__name__, part, _OF_A_CLASS)
             for name, value in namespace(part).items():
@@ -492,14 +497,14 @@ class _Walk:
         """The object of a bound method, such as `deque.popleft`; a function in C of a module has none."""
         if isinstance(method, MethodType):
             self.follow(path, (method.__self__, method.__func__))
-        elif not isinstance(method.__self__, ModuleType | type):
+        elif not is_a(method.__self__, ModuleType | type):
             self.follow(path, (method.__self__,))
 
     def _function(self, path: str, function: FunctionType) -> None:
         if not is_model_code(function.__code__.co_filename):
             # A decorator of a library, as `torch.no_grad`, holds the function of the model.
             held = [getattr(function, "__wrapped__", None), *map(cell_contents, function.__closure__ or ())]
-            self.follow(path, [x for x in held if isinstance(x, FunctionType)])
+            self.follow(path, [x for x in held if is_a(x, FunctionType)])
             return
         self.follow(path, function.__defaults__ or ())
         self.follow(path, (function.__kwdefaults__ or {}).values())
@@ -523,8 +528,8 @@ class _Walk:
                 setattr(value, name, x)
 
         self.add(path, lambda: {name: getattr(value, name) for name in names}, restore)
-        annotations = getattr(value, "__annotations__", None)
-        if isinstance(annotations, dict):
+        annotations: Any = getattr(value, "__annotations__", None)
+        if is_a(annotations, dict):
             self.add(f"{path}.__annotations__", lambda: dict(annotations))
 
     def _global(self, variables: dict[str, Any], name: str) -> None:
