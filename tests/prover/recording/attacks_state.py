@@ -155,6 +155,34 @@ class HidesPosition(random.Random):
         return ()
 
 
+class AlwaysEqual(int):
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    __hash__ = int.__hash__
+
+
+class MetaclassEqualToAll(type):
+    def __eq__(cls, _: object) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return hash(int)
+
+
+class OfMetaclassEqualToAll(metaclass=MetaclassEqualToAll):
+    pass
+
+
+class StatesALibrary:
+    __module__ = "sympy.core.basic"
+
+
+def next_equal(kept: Any) -> int:
+    kept.n = AlwaysEqual(int(getattr(kept, "n", 0)) + 1)
+    return int(kept.n)
+
+
 class TensorThatHides(Tensor):
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
@@ -384,6 +412,9 @@ STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {
     "instance of such a class": (OfMetaclassThatHides, one_more),
     "module that hides its variables": (lambda: HidesVariables("hides"), one_more),
     "tensor that hides its attributes": (lambda: torch.zeros(1).as_subclass(TensorThatHides), one_more),
+    "number that is equal to all": (Holder, next_equal),
+    "object whose class is equal to all": (OfMetaclassEqualToAll, one_more),
+    "object of a library that does not have its class": (StatesALibrary, one_more),
     "list that hides its items": (HidesItems, appended),
     "tuple that hides its members": (lambda: HidesMembers([Holder()]), lambda kept: one_more(kept[0])),
     "generator that hides its position": (lambda: HidesPosition(0), lambda kept: kept.random()),

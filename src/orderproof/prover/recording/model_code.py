@@ -9,6 +9,7 @@ from types import CodeType, FunctionType, ModuleType
 from orderproof.prover.recording.source import is_model_code
 
 _NAMESPACE = type.__dict__["__dict__"].__get__  # whatever a metaclass answers
+_QUALIFIED_NAME = type.__dict__["__qualname__"].__get__
 _WITHOUT_FILES = ("torch", "numpy", "orderproof")  # modules and classes that these make in C or as they run
 
 
@@ -38,9 +39,23 @@ def is_of_the_user(kind: type) -> bool:
 
 
 def belongs_to(kind: type, libraries: tuple[str, ...]) -> bool:
-    """True if the module of a class is part of one of these packages."""
+    """True if one of these packages defines a class, and not a model that states its name."""
     module = _NAMESPACE(kind).get("__module__")  # of an extension type, it may be a descriptor
-    return isinstance(module, str) and module.partition(".")[0] in libraries
+    return type(module) is str and module.partition(".")[0] in libraries and _defines(module, kind)
+
+
+def _defines(name: str, kind: type) -> bool:
+    """True if a module has a class under its name, or the package of the module the code of its methods."""
+    found: object = sys.modules.get(name)
+    for part in _QUALIFIED_NAME(kind).split("."):
+        held = _NAMESPACE(found) if issubclass(type(found), type) else getattr(found, "__dict__", {})
+        found = held.get(part)
+    if found is kind:
+        return True
+    package = sys.modules.get(name.partition(".")[0])
+    folder = str(getattr(package, "__file__", None)).removesuffix("__init__.py")
+    files = [x.__code__.co_filename for x in _NAMESPACE(kind).values() if isinstance(x, FunctionType)]
+    return bool(files) and all(file.startswith(folder) for file in files)
 
 
 @functools.cache

@@ -86,7 +86,7 @@ MAX_OBJECTS = 20_000
 _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and restores them itself
 _CACHED_FOR_GOOD = ("torch", "transformers", *sys.stdlib_module_names)  # their results are facts about the installation
 _CACHES_OF_PYTHON = {("re", "_cache"), ("re", "_cache2")}  # of patterns by their text, unless the model names them
-_LEAVES = (*SCALARS, type(None), torch.dtype, torch.device, torch.Size)
+_LEAVES = frozenset(map(id, (*SCALARS, type(None), torch.dtype, torch.device, torch.Size)))  # not by equality
 _TABLES = (list, dict, set, deque)
 _CODE = (type, FunctionType, BuiltinFunctionType)
 _CHANGED_BY_RECORDINGS = ("orderproof", "sympy", "mpmath")  # sympy registers the numbers of torch's open sizes
@@ -194,7 +194,9 @@ class _Walk:
         self.restores = True  # what is visited now
         self.names: set[str] = {"forward"}  # those that the code met so far uses
         self.unnamed: dict[str, list[tuple[str, Any]]] = {}  # what classes define under other names
-        self.slots: dict[type, list[MemberDescriptorType | GetSetDescriptorType]] = {}  # of the classes met so far
+        # Of the classes met so far, by identity: a class may define its own equality.
+        self.slots: dict[int, list[MemberDescriptorType | GetSetDescriptorType]] = {}
+        self.classes: dict[int, type] = {}
 
     def continues_with(self, module: nn.Module, parameters: list[Tensor]) -> bool:
         """True if the walk of a module finds what this one found, and what the module holds besides."""
@@ -237,7 +239,7 @@ class _Walk:
             self.restores = False
             self.visit(path, value.part)
             self.restores = True
-        elif not (type(value) in _LEAVES or id(value) in self.seen or _belongs_to_a_library(type(value))):
+        elif not (id(type(value)) in _LEAVES or id(value) in self.seen or _belongs_to_a_library(type(value))):
             self._visit_object(path, value)
 
     def _visit_object(self, path: str, value: Any) -> None:
@@ -258,7 +260,7 @@ class _Walk:
             self._function(path, value)
         elif is_a(value, MethodType | BuiltinFunctionType | MethodWrapperType):
             self._method(path, value)
-        elif type(value) in (tuple, frozenset):
+        elif type(value) is tuple or type(value) is frozenset:
             self.follow(path, value)
         elif not self._library_object(path, value):
             self._container(path, value)
@@ -311,9 +313,10 @@ class _Walk:
             if is_a(value, nn.Module):
                 self.trained += [x for x in value._parameters.values() if x is not None]
         kind = type(value)
-        if kind not in self.slots:
-            self.slots[kind] = attribute_descriptors(kind)
-        if slots := self.slots[kind]:
+        if id(kind) not in self.slots:
+            self.classes[id(kind)] = kind
+            self.slots[id(kind)] = attribute_descriptors(kind)
+        if slots := self.slots[id(kind)]:
             self.add(
                 path,
                 lambda: {s.__name__: slot_value(s, value) for s in slots},
@@ -439,7 +442,7 @@ class _Walk:
         of_python = module.__name__ in sys.stdlib_module_names
         for name, value in variables:
             kind = type(value)  # `isinstance` would ask the value
-            if issubclass(kind, _CODE) or kind in _LEAVES:
+            if issubclass(kind, _CODE) or id(kind) in _LEAVES:
                 continue
             table = of_python and kind in _TABLES and (module.__name__, name) not in _CACHES_OF_PYTHON
             called = name in self.names or table
