@@ -178,8 +178,14 @@ class StatesALibrary:
     __module__ = "sympy.core.basic"
 
 
+def of_equal_numbers() -> Any:
+    kept = Holder()
+    kept.n = AlwaysEqual(0)
+    return kept
+
+
 def next_equal(kept: Any) -> int:
-    kept.n = AlwaysEqual(int(getattr(kept, "n", 0)) + 1)
+    kept.n = AlwaysEqual(int(kept.n) + 1)
     return int(kept.n)
 
 
@@ -412,7 +418,7 @@ STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {
     "instance of such a class": (OfMetaclassThatHides, one_more),
     "module that hides its variables": (lambda: HidesVariables("hides"), one_more),
     "tensor that hides its attributes": (lambda: torch.zeros(1).as_subclass(TensorThatHides), one_more),
-    "number that is equal to all": (Holder, next_equal),
+    "number that is equal to all": (of_equal_numbers, next_equal),
     "object whose class is equal to all": (OfMetaclassEqualToAll, one_more),
     "object of a library that does not have its class": (StatesALibrary, one_more),
     "list that hides its items": (HidesItems, appended),
