@@ -5,8 +5,10 @@ Each model is causal for fewer than 400 tokens, which are more than those that a
 
 from __future__ import annotations
 
+import abc
 import enum
 import functools
+import gc
 import inspect
 import itertools
 import json
@@ -33,6 +35,7 @@ from orderproof.prover.recording.value_stack import is_readable
 F = torch.FloatTensor
 KIND = int.__class__
 MANY = 400
+LARGE = 50.0
 IS_INSTANCE = functools.partial(isinstance)
 OPTIONS = {"default": [].count}
 
@@ -186,6 +189,48 @@ def of_a_kept_list(x: Tensor, n: int) -> int:
     return n // MANY - product([map(bool, map(kept.filter, [n])), [n // MANY]])
 
 
+def of_an_attribute_of_a_class(_: Tensor, n: int) -> int:
+    class More:
+        __contains__ = MANY.__gt__  # of a symbol it is NotImplemented, which is true
+
+    return int(n not in More())
+
+
+def of_a_comparison_of_a_class(_: Tensor, n: int) -> int:
+    class Equal:
+        __eq__ = (MANY + 1).__eq__  # type: ignore[assignment]
+        __hash__ = None  # type: ignore[assignment]
+
+    return [Equal()].count(n)  # type: ignore[arg-type]
+
+
+def of_a_class_that_is_called(_: Tensor, n: int) -> int:
+    class Called:
+        __call__ = MANY.__gt__
+
+    return int(not list(filter(Called(), [n])))
+
+
+class FiltersItself(filter):  # type: ignore[type-arg]
+    def __init__(self, *_: Any) -> None:
+        pass
+
+
+class IsPartial(functools.partial):  # type: ignore[type-arg]
+    def __init__(self, *_: Any) -> None:
+        pass
+
+
+HANDED: dict[str, Callable[[Tensor, int], int]] = {
+    "attribute of a class": of_an_attribute_of_a_class,
+    "comparison of a class": of_a_comparison_of_a_class,
+    "class that is called": of_a_class_that_is_called,
+    "items of an iterator": lambda x, n: int(not list(filter(*iter([MANY.__gt__, [n]])))),
+    "values of a dictionary": lambda x, n: int(not list(filter(*{"a": MANY.__gt__, "b": [n]}.values()))),
+    "subclass of a class in C": lambda x, n: int(not list(FiltersItself(MANY.__gt__, [n]))),
+    "subclass of partial": lambda x, n: int(not list(filter(IsPartial(MANY.__gt__), [n]))),
+    "class made by a call": lambda x, n: int(n not in abc.ABCMeta("More", (), {"__contains__": MANY.__gt__})()),
+}
 SHIFTS: dict[str, Callable[[Tensor, int], int]] = {
     "types as keys": lambda x, n: dict(zip(map(KIND, [n]), [n // MANY], strict=True)).get(int, 0),
     "types as text": lambda x, n: dict.fromkeys(map(str, map(KIND, [n])), n // MANY).get("<class 'int'>", 0),
@@ -313,6 +358,35 @@ def applied(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 def test_a_function_in_c_that_other_code_calls_has_no_theorem(name: str) -> None:
     finding = prove(HIDDEN[name].eval(), "causal", inputs=torch.randn(2, 7, 6))
     assert finding.theorem is None or not finding.theorem.proved
+
+
+@pytest.mark.skipif(not is_readable(), reason="arguments of calls are read in CPython 3.11 only")
+@pytest.mark.parametrize("name", HANDED)
+def test_nor_has_one_that_a_class_or_an_iterator_hands_over(name: str) -> None:
+    finding = prove(Program(rolled(HANDED[name])).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.theorem is None or not finding.theorem.proved
+
+
+class LeaksUntraced(nn.Module):
+    """Leaks if neither instructions are traced nor a mode is active, and for large numbers only."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        class Collects:
+            __bool__ = gc.isenabled  # off while instructions are traced
+
+        class Modes:
+            __len__ = torch._C._len_torch_dispatch_stack
+
+        if Collects() and not Modes():
+            return x + x.flip(1) * (x > LARGE)
+        return x + 0 * x
+
+
+@pytest.mark.skipif(not is_readable(), reason="results of instructions are read in CPython 3.11 only")
+def test_a_function_that_examines_the_interpreter_is_refused_before_it_is_called() -> None:
+    finding = prove(LeaksUntraced().eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.verdict == "undecided"
+    assert "it examines the interpreter (`isenabled`), test_hidden_calls.py:" in finding.reason
 
 
 @pytest.mark.skipif(not is_readable(), reason="results of instructions are read in CPython 3.11 only")

@@ -71,7 +71,7 @@ def test_another_argument_is_another_program(act: Callable[[Tensor, object], Ten
 
 
 def test_the_model_must_not_examine_the_interpreter() -> None:
-    with pytest.raises(CaptureError, match="the call examines the interpreter"):
+    with pytest.raises(CaptureError, match="examines (the|a frame of the) interpreter"):
         capture(Asks(QUESTIONS["frames"]), (X,))
 
 

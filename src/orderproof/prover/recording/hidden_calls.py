@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from orderproof.prover.recording.object_contents import bases_of
+from orderproof.prover.recording.object_contents import bases_of, class_attributes
 from orderproof.prover.recording.source import is_model_code
 from orderproof.prover.recording.value_stack import EMPTY, values_on_stack
 
@@ -46,6 +46,7 @@ _SORTING = (sorted, max, min)  # by an item of each value
 _MAKE_CODE = (eval, exec, compile, FunctionType, CodeType)
 _WEAK = ("weakref", "_weakrefset", "torch.utils.weak", "torch.multiprocessing.reductions")  # modules of classes
 _SYMBOLIC = ("sympy", "mpmath")
+_UNPACKED: tuple[type, ...] = (tuple, list, dict, type({}.values()), type({}.keys()), range, str)
 
 
 class _Call(NamedTuple):
@@ -73,8 +74,13 @@ def hidden_call(frame: FrameType) -> str:
     called: Any = values[0]
     arguments = values[1:]
     if call.unpacks:
+        unknown = next((x for x in arguments if not issubclass(type(x), _UNPACKED)), None)
+        if unknown is not None and not (_never_calls(called) or called is zip or _is_operator(called)):
+            return f"`{_name(called)}` gets the items of an iterator, which nothing shows before the call"
         arguments = [x for part in arguments for x in _unpacked(part)]
-    while type(called) is partial:
+    if issubclass(type(called), type) and issubclass(called, type):  # which makes a class
+        arguments += [x for part in arguments if type(part) is dict for x in part.values()]
+    while issubclass(type(called), partial):
         called, arguments = called.func, [*called.args, *called.keywords.values(), *arguments]
     if any(called is x for x in _MAKE_CODE):
         return f"`{_name(called)}` makes code, which nothing compares"
@@ -97,7 +103,7 @@ def hidden_class(kind: type) -> str:
 def _unpacked(arguments: Any) -> Iterable[Any]:
     if type(arguments) is dict:
         return arguments.values()
-    return arguments if type(arguments) in (tuple, list) else ()  # an iterator must not be advanced
+    return arguments if type(arguments) in _UNPACKED else ()  # an iterator must not be advanced
 
 
 def _answers_unseen(value: Any) -> bool:
@@ -106,13 +112,14 @@ def _answers_unseen(value: Any) -> bool:
     No code of a model runs here: `isinstance` would ask an object for its class.
     """
     kind = type(value)
-    if kind is partial:
+    if issubclass(kind, partial):
         return any(map(_answers_unseen, (value.func, *value.args, *value.keywords.values())))
     if kind is MethodType:
         return _answers_unseen(value.__func__)
     if issubclass(kind, type):
         return issubclass(value, type)
-    if type(getattr(kind, "__call__", None)) in (BuiltinFunctionType, partial):  # noqa: B004 - the function
+    special = next((held["__call__"] for x in bases_of(kind) if "__call__" in (held := class_attributes(x))), None)
+    if issubclass(type(special), (*_IN_C, partial)) and getattr(special, "__name__", "") != "__call__":
         return True
     return issubclass(kind, _IN_C) and not _is_operator(value)
 
@@ -158,6 +165,8 @@ def _runs_code_of_the_model(called: Any) -> bool:
     if isinstance(called, nn.Module):
         function = type(called).forward
     elif isinstance(called, type):
+        if isinstance(called.__new__, BuiltinFunctionType) and called.__new__ is not object.__new__:
+            return False  # a class in C, of which this one is a subclass
         function = called.__init__  # type: ignore[misc]
     elif not isinstance(called, FunctionType | MethodType):
         function = getattr(type(called), "__call__", None)  # noqa: B004 - the function, not if there is one
@@ -189,6 +198,8 @@ def _call(instruction: dis.Instruction) -> _Call | None:
         return _Call(2 + (instruction.arg or 0))
     if instruction.opname == "CALL_FUNCTION_EX":
         return _Call(3 + (instruction.arg or 0) % 2, unpacks=True)
+    if instruction.opname == "STORE_NAME":  # an attribute of a class whose body is executed
+        return _Call(1, stores=True)
     if instruction.opname in ("STORE_ATTR", "STORE_SUBSCR"):  # on the stack: the value, the object, and the key
         return _Call(2 + (instruction.opname == "STORE_SUBSCR"), stores=True)
     return None

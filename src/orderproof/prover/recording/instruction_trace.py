@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from orderproof.prover.recording.hidden_calls import calls_of, hidden_call, hidden_class
 from orderproof.prover.recording.instruction_results import Descriptions, Plain, Result, is_same
-from orderproof.prover.recording.outside_calls import examines_modes
+from orderproof.prover.recording.outside_calls import EXAMINING_FUNCTIONS, examines_modes
 from orderproof.prover.recording.source import TORCH_FOLDER, is_model_code
 from orderproof.prover.recording.torch_switches import switch_name
 from orderproof.prover.recording.value_stack import EMPTY, is_readable, stack_reader
@@ -256,6 +256,8 @@ def _why_refused(value: Any) -> str:
     # The trace function of a frame shows that it is traced, as it is in each call whose instructions are compared.
     if kind is FrameType or (kind is FunctionType and value.__globals__ is globals()):
         return "it examines a frame of the interpreter"
+    if id(value) in EXAMINING_FUNCTIONS:
+        return f"it examines the interpreter (`{EXAMINING_FUNCTIONS[id(value)]}`)"
     name = switch_name(value)
     return f"it uses a private part of torch's dispatch (`{name}`)" if name else ""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import inspect
 import reprlib
 import sys
@@ -19,7 +20,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -59,6 +60,13 @@ _EXAMINES = {
     "_dispatch_tls_is_dispatch_key_excluded",
 }  # fmt: skip
 _EXAMINING_MODULES = ("gc", "_tracemalloc")
+# These functions by identity: C code may call one for a model, which reports no call.
+EXAMINING_FUNCTIONS = {
+    id(function): name
+    for module, names in ((sys, _EXAMINES), (torch._C, _EXAMINES), (torch._C._autograd, _EXAMINES), (gc, dir(gc)))
+    for name in names
+    if isinstance(function := getattr(module, name, None), BuiltinFunctionType)
+}
 _EXAMINING_FILES = {torch.overrides.__file__, torch.utils._python_dispatch.__file__, torch.utils._mode_utils.__file__}
 _COMPILER, _OF_COMPILED = "torch/_dynamo/eval_frame.py", "compile_wrapper"  # around each compiled function
 _ON_BEHALF = {  # their code calls, or examines frames, for the code that calls it
