@@ -6,6 +6,7 @@ is not the function that a proof of one call is about.
 
 from __future__ import annotations
 
+import contextvars
 import copyreg
 import csv
 import datetime as dt
@@ -24,6 +25,7 @@ import sys
 import threading
 import types
 import warnings
+import weakref
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -187,6 +189,83 @@ def of_equal_numbers() -> Any:
 def next_equal(kept: Any) -> int:
     kept.n = AlwaysEqual(int(kept.n) + 1)
     return int(kept.n)
+
+
+class WithAttributes(float):
+    """Equal to others, with another attribute."""
+
+
+def of_nodes() -> Any:
+    kept = Holder()
+    kept.n = WithAttributes(0.0)
+    kept.n.count = 0
+    return kept
+
+
+def next_node(kept: Any) -> int:
+    count, kept.n = kept.n.count + 1, WithAttributes(0.0)
+    kept.n.count = count
+    return int(count)
+
+
+def in_signs_of_zeros(kept: list[complex]) -> float:
+    kept[0] = -kept[0]
+    return math.copysign(1.0, kept[0].real)
+
+
+def in_a_loop() -> Iterator[int]:
+    yield from (0,)
+    for number in [*range(99)]:  # the iterator is on the stack of the frame
+        del number
+        yield 0
+
+
+def advanced_to_its_loop() -> Iterator[int]:
+    generator = in_a_loop()
+    next(generator)
+    next(generator)
+    return generator
+
+
+def with_a_named_default(*, count: int = 0) -> int:
+    return count
+
+
+def in_a_named_default(_: Any) -> int:
+    defaults: Any = with_a_named_default.__kwdefaults__
+    defaults["count"] += 1
+    return with_a_named_default()
+
+
+def in_an_array(kept: Any) -> int:
+    kept[0] = kept[0] + 1
+    return int(kept[0])
+
+
+VARIABLE: contextvars.ContextVar[Any] = contextvars.ContextVar("VARIABLE", default=None)
+
+
+def in_a_variable() -> Any:
+    VARIABLE.set(Holder())
+    return VARIABLE
+
+
+REFERENCED = Holder()
+
+
+class HasASetter:
+    count = 0
+    held = Holder()
+
+    def _set(self, value: int) -> None:
+        HasASetter.held.n = value
+
+    number = property(lambda self: 0, _set)
+
+
+def set_once_more(kept: Any) -> int:
+    kept.number = HasASetter.held.__dict__.get("n", 0) + 1
+    return int(HasASetter.held.__dict__["n"])
 
 
 class TensorThatHides(Tensor):
@@ -421,6 +500,16 @@ STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {
     "number that is equal to all": (of_equal_numbers, next_equal),
     "object whose class is equal to all": (OfMetaclassEqualToAll, one_more),
     "object of a library that does not have its class": (StatesALibrary, one_more),
+    "attribute of an equal number": (of_nodes, next_node),
+    "signs of zeros": (lambda: [0j], in_signs_of_zeros),
+    "loop in a generator": (advanced_to_its_loop, next),
+    "named default": (nothing, in_a_named_default),
+    "array of objects": (lambda: np.array([0], dtype=object), in_an_array),
+    "object in a context variable": (in_a_variable, lambda kept: one_more(kept.get())),
+    "object of a weak reference": (lambda: weakref.ref(REFERENCED), lambda kept: one_more(kept())),
+    "attribute of a thread": (threading.local, one_more),
+    "method of a class of torch": (nothing, lambda _: one_more(nn.Linear.forward, "calls")),
+    "setter of a property": (HasASetter, set_once_more),
     "list that hides its items": (HidesItems, appended),
     "tuple that hides its members": (lambda: HidesMembers([Holder()]), lambda kept: one_more(kept[0])),
     "generator that hides its position": (lambda: HidesPosition(0), lambda kept: kept.random()),

@@ -143,7 +143,7 @@ class Descriptions:
         if kind is str:
             return self._text
         if kind in _PLAIN:
-            return _float if kind is float else lambda value, *_: _new(Plain, (kind, value))
+            return _SIGNED.get(kind) or (lambda value, *_: _new(Plain, (kind, value)))
         if (number := _SYMBOLS.get(kind)) is not None:
             return lambda value, *_: Symbol(number, value.node._expr)
         if kind is object:
@@ -185,6 +185,13 @@ def _float(value: float, *_: Any) -> Result:
     if value != value or value == 0:
         return Plain(float, str(value))  # not a number, and zeros by their sign
     return Plain(float, value)
+
+
+def _complex(value: complex, *_: Any) -> Result:
+    return Plain(complex, repr(value))  # which shows the signs of zeros
+
+
+_SIGNED: dict[type, Form] = {float: _float, complex: _complex}
 
 
 def _function(value: Any, depth: int, _left: list[int]) -> Result:

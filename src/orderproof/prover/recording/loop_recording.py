@@ -28,6 +28,7 @@ from torch.fx import Node
 
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Term
+from orderproof.prover.recording.compared_state import as_text, is_plain
 from orderproof.prover.recording.instruction_trace import InstructionTrace, Iteration, untraced
 from orderproof.prover.recording.loop_operators import LOOP_STACK
 from orderproof.prover.recording.loop_source import LoopSource, loop_source
@@ -36,7 +37,7 @@ from orderproof.prover.recording.reachable_state import ReachableState, shows_it
 from orderproof.prover.recording.recorded_graph import META, RecordedGraph
 from orderproof.prover.recording.source import is_model_code, is_recording_frame
 
-_SCALARS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
+_OTHER_VALUES = (type(None), torch.dtype, torch.device, torch.Size)
 LEAST_COUNT = 2  # of iterations in the example: torch treats sizes of 1 apart
 _DEPTH = 4  # of nested tuples among the local variables
 
@@ -117,7 +118,9 @@ class OpenRange:
             return ("object", _Same(value)) if node is None else ("tensor", node)
         if isinstance(value, torch.SymInt):
             return ("size", self.loops.sizes.term(value))
-        if isinstance(value, _SCALARS):
+        if is_plain(value):
+            return ("number", type(value), as_text(value))
+        if isinstance(value, _OTHER_VALUES):
             return ("number", type(value), value)
         if type(value) in (tuple, list) and depth < _DEPTH:
             return (type(value), *(self._describe(x, depth + 1) for x in value))
@@ -173,7 +176,7 @@ def _objects_of_locals(frame: FrameType | None) -> Iterator[tuple[str, Any]]:
 
 
 def _objects(value: Any, depth: int = 0) -> Iterator[Any]:
-    if isinstance(value, (*_SCALARS, torch.SymInt)):
+    if is_plain(value) or isinstance(value, (*_OTHER_VALUES, torch.SymInt)):
         return
     if type(value) in (tuple, list, dict) and depth < _DEPTH:
         for one in value.values() if type(value) is dict else value:

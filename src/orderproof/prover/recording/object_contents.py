@@ -35,6 +35,7 @@ from orderproof.prover.recording.model_code import is_model_class
 _ATTRIBUTES = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(("PyObject_GenericGetDict", ctypes.pythonapi))
 _NAMESPACE, _ORDER = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
 _WITH_ITEMS = (list, deque, set, frozenset, tuple)
+ITERATORS = ("builtins", "itertools")  # modules whose iterators show where they are
 NOT_STATE = ("__dict__", "__weakref__", "__annotations__")
 _DEFINITIONS = (ModuleType, type, FunctionType, BuiltinFunctionType)  # importing one of them is no state
 _DESCRIPTIONS = (  # never change
@@ -58,6 +59,13 @@ def attributes_of(value: object) -> dict[str, Any] | None:
         found: dict[str, Any] = _ATTRIBUTES(value)
     except AttributeError:
         return None
+    return found
+
+
+def variables_in(module: ModuleType) -> dict[str, Any]:
+    """The variables of a module, whatever its class answers."""
+    found = attributes_of(module)
+    assert found is not None
     return found
 
 
@@ -232,16 +240,27 @@ def cached_results(function: functools._lru_cache_wrapper[Any]) -> list[Any]:
 
 
 def generator_position(generator: Any) -> tuple[Any, ...]:
-    """Where a generator or a coroutine is, with its local variables and the iterator to which it delegates."""
+    """Where a generator or a coroutine is, with its local variables, the iterators of its loops and what it awaits."""
     frame = next(getattr(generator, name) for name in ("gi_frame", "cr_frame", "ag_frame") if hasattr(generator, name))
     if frame is None:
         return ()
     inner = getattr(generator, "gi_yieldfrom", None)
-    if isinstance(inner, GeneratorType):
-        return (frame.f_lasti, *frame.f_locals.values(), *generator_position(inner))
-    if inner is not None:
-        return (frame.f_lasti, *(iterator_state(inner) if isinstance(inner, Iterator) else (object(),)))
-    return (frame.f_lasti, *frame.f_locals.values())
+    local = list(frame.f_locals.values())
+    # The iterators of loops are on the stack of the frame only.
+    loops = [x for x in gc.get_referents(generator) if x is not inner and not any(x is one for one in local)]
+    position = (frame.f_lasti, *local, *(y for x in loops if isinstance(x, Iterator) for y in iterator_position(x)))
+    if inner is None:
+        return position
+    return (*position, *(iterator_position(inner) if isinstance(inner, Iterator) else (object(),)))
+
+
+def iterator_position(iterator: Iterator[Any]) -> tuple[Any, ...]:
+    """Where an iterator is; different at each time if it does not show that."""
+    if isinstance(iterator, GeneratorType):
+        return generator_position(iterator)
+    if type(iterator).__module__ in ITERATORS:
+        return iterator_state(iterator)
+    return (iterator,)  # an object whose attributes are compared
 
 
 def _is_without_state(function: Any) -> bool:
@@ -253,7 +272,10 @@ def _is_without_state(function: Any) -> bool:
 
 def iterator_state(iterator: Iterator[Any]) -> tuple[Any, ...]:
     """Where an iterator in C is, with the iterators in it; different at each time if it does not show that."""
-    function, *rest = tuple(iterator.__reduce__())
+    try:
+        function, *rest = tuple(iterator.__reduce__())
+    except TypeError:  # as of a memory view
+        return (object(),)
     inner = rest[0] if rest else ()
     if not isinstance(inner, tuple):
         return (object(),)

@@ -18,6 +18,8 @@ import pickle
 import random
 import re
 import sys
+import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -54,6 +56,7 @@ from orderproof.prover.recording.model_code import (
     is_of_the_user,
 )
 from orderproof.prover.recording.object_contents import (
+    ITERATORS,
     attribute_descriptors,
     attributes_of,
     bases_of,
@@ -78,6 +81,7 @@ from orderproof.prover.recording.object_contents import (
     restore_slots,
     restore_variables,
     slot_value,
+    variables_in,
     variables_of,
 )
 from orderproof.prover.recording.source import is_model_code
@@ -97,13 +101,13 @@ _OF_A_FUNCTION = ("__code__", "__defaults__", "__kwdefaults__", "__name__", "__q
 _OF_A_CLASS = ("__name__", "__qualname__", "__bases__")
 _MUTABLE_CLASS = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that Python made
 _IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: also made as the program runs, but in C
-_ITERATORS = ("builtins", "itertools")  # modules whose iterators show where they are
 _SHOWN_IN_C = (  # classes in C whose objects are compared, or have no state that changes
     *SCALARS, type(None), *_TABLES, *_CODE, tuple, frozenset, slice, range, bytearray, array.array, memoryview, Tensor,
     torch.UntypedStorage, torch.Generator, torch.dtype, torch.device, torch.Size, MethodType, ModuleType, CellType,
     MappingProxyType, GeneratorType, CoroutineType, AsyncGeneratorType, ContextVar, Token, re.Pattern, random.Random,
     functools._lru_cache_wrapper, functools.partial,
 )  # fmt: skip
+_LOCAL = threading.local.__getattribute__
 _NEXT = object()  # between the attributes of several objects
 _FUNCTION_OF_C = ctypes._CFuncPtr  # type: ignore[attr-defined]
 
@@ -160,7 +164,7 @@ def shows_its_state(value: Any) -> bool:
     kind = type(value)
     if is_a(value, _SHOWN_IN_C) or belongs_to(kind, ("numpy",)):
         return True
-    if is_a(value, Iterator) and kind.__module__ in _ITERATORS:
+    if is_a(value, Iterator) and kind.__module__ in ITERATORS:
         return True
     return any(part.__flags__ & (_MUTABLE_CLASS | _IMMUTABLE_TYPE) == _MUTABLE_CLASS for part in bases_of(kind))
 
@@ -251,7 +255,7 @@ class _Walk:
                 self.trained.append(value)
             else:
                 self.tensors.append(value)
-            self._mapping(path, attributes_of(value) or {})
+            self._own_attributes(path, value)
         elif is_a(value, ModuleType):
             self._module(path, value)
         elif is_a(value, type):
@@ -305,8 +309,13 @@ class _Walk:
         for key, x in self.states[-1].before.items():
             self.follow(path if key == "_modules" else f"{path}.{key}".removeprefix("."), (x,))
 
-    def _attributes(self, path: str, value: Any) -> None:
+    def _own_attributes(self, path: str, value: Any) -> None:
         names = attributes_of(value)
+        if names is not None:
+            self._mapping(path, names)
+
+    def _attributes(self, path: str, value: Any) -> None:
+        names = attributes_of(value) if not is_a(value, threading.local) else _LOCAL(value, "__dict__")
         if names is not None:
             hidden = _TENSORS_OF_A_MODULE if is_a(value, nn.Module) else ()
             self._mapping(path, names, hidden=hidden, owner=value)
@@ -340,17 +349,15 @@ class _Walk:
         elif is_a(value, logging.Logger):
             self._logger(path, value)
         elif numpy is not None and is_a(value, numpy.ndarray):
-            self.arrays.append((path, memory_of_array(value)))
-            read = functools.partial(numpy.ndarray.tobytes, value)  # a masked array's own method writes
-            self.add(path, read, functools.partial(restore_array, value))
-            if value.dtype.hasobject:
-                self.follow(path, numpy.ndarray.ravel(value).tolist())
-            if type(value) is not numpy.ndarray:
-                self._mapping(path, attributes_of(value) or {})
+            self._array(path, value)
         elif is_a(value, functools._lru_cache_wrapper):
             self._cached_function(path, value)
+        elif is_a(value, weakref.ReferenceType):
+            self.follow(path, (weakref.ref.__call__(value),))
+            self._attributes(path, value)
         elif is_a(value, ContextVar):
             self.add(path, lambda: (value.get(None),))
+            self.follow(path, (value.get(None),))
         elif is_a(value, CellType):
             self.add(path, lambda: (cell_contents(value),), lambda old: setattr(value, "cell_contents", old[0]))
             self.follow(path, (cell_contents(value),))
@@ -385,12 +392,23 @@ class _Walk:
         elif is_a(value, MappingProxyType):
             self.add(path, lambda: dict(value))
             self.follow(path, dict(value).values())
-        elif is_a(value, Iterator) and type(value).__module__ in _ITERATORS:
+        elif is_a(value, Iterator) and type(value).__module__ in ITERATORS:
             self.add(path, lambda: iterator_state(value))
             self.follow_unrestored(path, gc.get_referents(value))
         else:
             return False
         return True
+
+    def _array(self, path: str, value: Any) -> None:
+        """An array of numpy. Its own methods may be code of the model, and those of a masked array write."""
+        array = sys.modules["numpy"].ndarray
+        self.arrays.append((path, memory_of_array(value)))
+        self.add(path, functools.partial(array.tobytes, value), functools.partial(restore_array, value))
+        if value.dtype.hasobject:
+            self.add(path, lambda: tuple(array.tolist(array.ravel(value))), _refilled(value))
+            self.follow(path, array.tolist(array.ravel(value)))
+        if type(value) is not array:
+            self._own_attributes(path, value)
 
     def _random_generator(self, path: str, value: Any) -> bool:
         numpy = sys.modules.get("numpy")
@@ -420,7 +438,7 @@ class _Walk:
         """The variables of a Python module: by value in a library, followed in the code of a model."""
         if module.__name__.partition(".")[0] in _NOT_COMPARED:
             return
-        variables = attributes_of(module) or {}
+        variables = variables_in(module)
         restore = functools.partial(restore_variables, variables)
         self.add(module.__name__, lambda: variables_of(variables), restore, lambda: keys_and_values(variables))
         if not is_model_module(module, module.__name__):
@@ -432,8 +450,10 @@ class _Walk:
 
     def _parts_of_a_library(self, module: ModuleType) -> None:
         """The attributes of functions and classes of a module, tables of Python, and what the model names."""
-        variables = list((attributes_of(module) or {}).items())
+        variables = list((variables_in(module)).items())
         kept = [x for _, x in variables if issubclass(type(x), FunctionType | type)]
+        methods = (class_attributes(x).values() for x in kept if issubclass(type(x), type))
+        kept += [x for x in chain.from_iterable(methods) if issubclass(type(x), FunctionType)]
         self.add(
             f"attributes in {module.__name__}",
             lambda: tuple(tuple(namespace(x).values()) for x in kept),
@@ -455,17 +475,17 @@ class _Walk:
         self.shown[id(part)] = part
         if issubclass(type(part), ModuleType):
             if id(part) not in self.seen and part.__name__.partition(".")[0] not in _NOT_COMPARED:
-                variables = attributes_of(part) or {}
+                variables = variables_in(part)
                 self.add(part.__name__, lambda: variables_of(variables), held=lambda: keys_and_values(variables))
                 self._parts_of_a_library(part)
         elif type(part) is dict:
-            self.add(path, lambda: dict(part))
+            self.add(path, lambda: mapping_items(part))
         elif type(part) in _TABLES:
             self.add(path, lambda: tuple(map(id, part)))
         else:
             names = attributes_of(part)
             if names is not None:
-                self.add(path, lambda: dict(names))
+                self.add(path, lambda: mapping_items(names))
             if is_model_class(type(part)) and is_of_the_user(type(part)):
                 self.add(type(part).__name__, lambda: namespace(type(part)))
 
@@ -489,7 +509,9 @@ class _Walk:
             )
             self._named(part.__name__, part, _OF_A_CLASS)
             for name, value in namespace(part).items():
-                inner = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+                inner = getattr(value, "__func__", None) or value
+                if issubclass(type(value), property):
+                    inner = (value.fget, value.fset, value.fdel)
                 special = name.startswith("__")  # called by expressions, as `x[0]` does, and not by name
                 if special and not is_of_the_user(part):  # those of libraries lead to most of their code
                     continue
@@ -510,7 +532,8 @@ class _Walk:
             self.follow(path, [x for x in held if is_a(x, FunctionType)])
             return
         self.follow(path, function.__defaults__ or ())
-        self.follow(path, (function.__kwdefaults__ or {}).values())
+        if function.__kwdefaults__ is not None:
+            self._mapping(path, function.__kwdefaults__)
         self.follow(path, function.__closure__ or ())
         self._mapping(path, function.__dict__)
         self._named(path, function, _OF_A_FUNCTION)
@@ -520,8 +543,8 @@ class _Walk:
             self.queue.extend(self.unnamed.pop(name, ()))
             if name in variables:
                 self._global(variables, name)
-            elif name in sys.stdlib_module_names and name in sys.modules:  # imported by the function itself
-                self.queue.append((name, _Shown(sys.modules[name])))
+            elif issubclass(type(module := sys.modules.get(name)), ModuleType):  # imported by the function itself
+                self.queue.append((name, module if is_model_module(module, name) else _Shown(module)))
 
     def _named(self, path: str, value: Any, names: tuple[str, ...]) -> None:
         """Attributes of a function or class that its namespace does not hold, and its annotations."""
@@ -543,6 +566,18 @@ class _Walk:
         path = f"global {name}"
         self.add(path, lambda: (variables.get(name),), lambda old: variables.__setitem__(name, old[0]))
         self.queue.append((path, variables[name]))
+
+
+def _refilled(array: Any) -> Callable[[tuple[Any, ...]], None]:
+    """A function that puts the objects back that an array of numpy had, as far as it can be written."""
+
+    def restore(old: tuple[Any, ...]) -> None:
+        plain = array.view(sys.modules["numpy"].ndarray)
+        if plain.dtype == object and plain.flags.writeable:
+            for place, one in zip(sys.modules["numpy"].ndindex(plain.shape), old, strict=True):
+                plain[place] = one
+
+    return restore
 
 
 def _belongs_to_a_library(kind: type) -> bool:

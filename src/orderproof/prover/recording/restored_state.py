@@ -66,7 +66,7 @@ def unchanged_module(module: nn.Module) -> Iterator[None]:
 def _tensors(module: nn.Module, reached: ReachableState) -> list[Tensor]:
     """The buffers of a module and the tensors within its reach; not its parameters."""
     held = (x for part in module.modules() for x in vars(part).values() if isinstance(x, Tensor))
-    others = (x for x in reached.tensors if x.numel() * x.element_size() <= MOST_BYTES)
+    others = (x for x in reached.tensors if _has_values(x) and x.numel() * x.element_size() <= MOST_BYTES)
     found = {id(x): x for x in (*module.buffers(), *held, *others)}
     return [x for x in found.values() if _has_values(x)]
 
@@ -79,7 +79,8 @@ def _restore_names(held: dict[str, Any], before: dict[str, Any]) -> None:
 
 
 def _has_values(x: Tensor) -> bool:
-    return not x.is_meta and not torch.nn.parameter.is_lazy(x)
+    # Sparse tensors cannot be compared by `torch.equal`.
+    return not x.is_meta and x.layout is torch.strided and not torch.nn.parameter.is_lazy(x)
 
 
 def _values(tensors: Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
