@@ -33,6 +33,7 @@ from orderproof.prover.recording.compared_state import SCALARS
 from orderproof.prover.recording.model_code import is_model_class
 
 _ATTRIBUTES = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(("PyObject_GenericGetDict", ctypes.pythonapi))
+_ROOM = type.__dict__["__dictoffset__"].__get__
 _NAMESPACE, _ORDER = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
 _WITH_ITEMS = (list, deque, set, frozenset, tuple)
 ITERATORS = ("builtins", "itertools")  # modules whose iterators show where they are
@@ -55,10 +56,9 @@ def attributes_of(value: object) -> dict[str, Any] | None:
 
     Not `__dict__`, for which the class of a model may have another answer.
     """
-    try:
-        found: dict[str, Any] = _ATTRIBUTES(value)
-    except AttributeError:
+    if not _ROOM(type(value)):
         return None
+    found: dict[str, Any] = _ATTRIBUTES(value)
     return found
 
 
