@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dis
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache, partial, reduce
 from types import (
     BuiltinFunctionType,
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from orderproof.prover.recording.object_contents import bases_of, class_attributes
+from orderproof.prover.recording.real_attributes import bases_of, class_attributes
 from orderproof.prover.recording.source import is_model_code
 from orderproof.prover.recording.value_stack import EMPTY, values_on_stack
 
@@ -62,7 +62,7 @@ def hidden_call(frame: FrameType) -> str:
 
     For a trace function that an instruction calls, if `value_stack.is_readable()`.
     """
-    call = _calls(frame.f_code).get(frame.f_lasti)
+    call = calls_of(frame.f_code).get(frame.f_lasti)
     if call is None:
         return ""
     values = values_on_stack(frame, call.values)
@@ -178,12 +178,8 @@ def _name(value: Any) -> str:
     return str(getattr(value, "__qualname__", None) or type(value).__qualname__)
 
 
-def calls_of(code: CodeType) -> Mapping[int, object]:
+def calls_of(code: CodeType) -> dict[int, _Call]:
     """The instructions of a code object by their offset at which `hidden_call` looks."""
-    return _calls(code)
-
-
-def _calls(code: CodeType) -> dict[int, _Call]:
     found = _known.get(id(code))  # equal code objects take long to compare
     if found is None or found[0] is not code:
         found = _known[id(code)] = code, {i.offset: call for i in dis.get_instructions(code) if (call := _call(i))}

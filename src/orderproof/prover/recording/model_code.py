@@ -6,10 +6,10 @@ import functools
 import sys
 from types import CodeType, FunctionType, ModuleType
 
+from orderproof.prover.recording.real_attributes import class_attributes, is_a
 from orderproof.prover.recording.source import is_model_code
 
-_NAMESPACE = type.__dict__["__dict__"].__get__  # whatever a metaclass answers
-_QUALIFIED_NAME = type.__dict__["__qualname__"].__get__
+_QUALIFIED_NAME = type.__dict__["__qualname__"].__get__  # whatever a metaclass answers
 _WITHOUT_FILES = ("torch", "numpy", "orderproof")  # modules and classes that these make in C or as they run
 
 
@@ -21,7 +21,7 @@ def is_model_class(kind: type) -> bool:
     # A text that is executed may state any module. Methods that dataclasses generate for torch have no file either.
     return any(
         isinstance(x, FunctionType) and is_model_code(x.__code__.co_filename) and not key.startswith("__")
-        for key, x in _NAMESPACE(kind).items()
+        for key, x in class_attributes(kind).items()
     )
 
 
@@ -40,7 +40,7 @@ def is_of_the_user(kind: type) -> bool:
 
 def belongs_to(kind: type, libraries: tuple[str, ...]) -> bool:
     """True if one of these packages defines a class, and not a model that states its name."""
-    module = _NAMESPACE(kind).get("__module__")  # of an extension type, it may be a descriptor
+    module = class_attributes(kind).get("__module__")  # of an extension type, it may be a descriptor
     return type(module) is str and module.partition(".")[0] in libraries and _defines(module, kind)
 
 
@@ -48,13 +48,13 @@ def _defines(name: str, kind: type) -> bool:
     """True if a module has a class under its name, or the package of the module the code of its methods."""
     found: object = sys.modules.get(name)
     for part in _QUALIFIED_NAME(kind).split("."):
-        held = _NAMESPACE(found) if issubclass(type(found), type) else getattr(found, "__dict__", {})
+        held = class_attributes(found) if is_a(found, type) else getattr(found, "__dict__", {})
         found = held.get(part)
     if found is kind:
         return True
     package = sys.modules.get(name.partition(".")[0])
     folder = str(getattr(package, "__file__", None)).removesuffix("__init__.py")
-    files = [x.__code__.co_filename for x in _NAMESPACE(kind).values() if isinstance(x, FunctionType)]
+    files = [x.__code__.co_filename for x in class_attributes(kind).values() if isinstance(x, FunctionType)]
     return bool(files) and all(file.startswith(folder) for file in files)
 
 

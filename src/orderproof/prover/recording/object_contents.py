@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import gc
 import sys
@@ -17,7 +16,6 @@ from types import (
     FunctionType,
     GeneratorType,
     GetSetDescriptorType,
-    MappingProxyType,
     MemberDescriptorType,
     MethodDescriptorType,
     MethodWrapperType,
@@ -31,11 +29,8 @@ from torch import Tensor
 
 from orderproof.prover.recording.compared_state import SCALARS
 from orderproof.prover.recording.model_code import is_model_class
+from orderproof.prover.recording.real_attributes import bases_of, class_attributes, is_a
 
-_ATTRIBUTES = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(("PyObject_GenericGetDict", ctypes.pythonapi))
-_ROOM = type.__dict__["__dictoffset__"].__get__
-_NAMESPACE, _ORDER = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
-_WITH_ITEMS = (list, deque, set, frozenset, tuple)
 ITERATORS = ("builtins", "itertools")  # modules whose iterators show where they are
 NOT_STATE = ("__dict__", "__weakref__", "__annotations__")
 _DEFINITIONS = (ModuleType, type, FunctionType, BuiltinFunctionType)  # importing one of them is no state
@@ -44,47 +39,6 @@ _DESCRIPTIONS = (  # never change
     GetSetDescriptorType, MemberDescriptorType, property, classmethod, staticmethod, CodeType, ModuleType, type,
 )  # fmt: skip
 _SHOWN_ONCE = "__warningregistry__"
-
-
-def is_a(value: object, kinds: Any) -> bool:
-    """True if the class of an object is, or derives from, one of these; `isinstance` would ask the object."""
-    return issubclass(type(value), kinds)
-
-
-def attributes_of(value: object) -> dict[str, Any] | None:
-    """The attributes of an object that is no class; None if it has no room for any.
-
-    Not `__dict__`, for which the class of a model may have another answer.
-    """
-    if not _ROOM(type(value)):
-        return None
-    found: dict[str, Any] = _ATTRIBUTES(value)
-    return found
-
-
-def variables_in(module: ModuleType) -> dict[str, Any]:
-    """The variables of a module, whatever its class answers."""
-    found = attributes_of(module)
-    assert found is not None
-    return found
-
-
-def class_attributes(kind: type) -> MappingProxyType[str, Any]:
-    """The attributes of a class, whatever its metaclass answers."""
-    found: MappingProxyType[str, Any] = _NAMESPACE(kind)
-    return found
-
-
-def bases_of(kind: type) -> tuple[type, ...]:
-    """A class and all that it derives from, whatever its metaclass answers."""
-    found: tuple[type, ...] = _ORDER(kind)
-    return found
-
-
-def items_of(value: Any) -> tuple[Any, ...]:
-    """The items of a list or another container, whatever its class answers when it is iterated over."""
-    base: Any = next(base for base in _WITH_ITEMS if is_a(value, base))
-    return tuple(base.__iter__(value))
 
 
 def keys_and_values(mapping: Mapping[str, Any]) -> tuple[Any, ...]:

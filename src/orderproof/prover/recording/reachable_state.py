@@ -58,16 +58,11 @@ from orderproof.prover.recording.model_code import (
 from orderproof.prover.recording.object_contents import (
     ITERATORS,
     attribute_descriptors,
-    attributes_of,
-    bases_of,
     cached_results,
     cell_contents,
-    class_attributes,
     generator_position,
     holds_recorded,
-    is_a,
     is_slot,
-    items_of,
     iterator_state,
     keys_and_values,
     mapping_items,
@@ -81,8 +76,15 @@ from orderproof.prover.recording.object_contents import (
     restore_slots,
     restore_variables,
     slot_value,
-    variables_in,
     variables_of,
+)
+from orderproof.prover.recording.real_attributes import (
+    attributes_of,
+    bases_of,
+    class_attributes,
+    is_a,
+    items_of,
+    variables_in,
 )
 from orderproof.prover.recording.source import is_model_code
 
@@ -450,7 +452,7 @@ class _Walk:
 
     def _parts_of_a_library(self, module: ModuleType) -> None:
         """The attributes of functions and classes of a module, tables of Python, and what the model names."""
-        variables = list((variables_in(module)).items())
+        variables = list(variables_in(module).items())
         kept = [x for _, x in variables if issubclass(type(x), FunctionType | type)]
         methods = (class_attributes(x).values() for x in kept if issubclass(type(x), type))
         kept += [x for x in chain.from_iterable(methods) if issubclass(type(x), FunctionType)]
