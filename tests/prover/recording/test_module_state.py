@@ -1,4 +1,4 @@
-"""What a call changes outside its tensors is named, and restored where that is possible."""
+"""State that a call changes outside its tensors is named, and restored where that is possible."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 from orderproof.prover.recording.real_attributes import class_attributes, is_a
 from orderproof.prover.recording.source import is_model_code
@@ -46,7 +47,7 @@ def belongs_to(kind: type, libraries: tuple[str, ...]) -> bool:
 
 def _defines(name: str, kind: type) -> bool:
     """True if a module has a class under its name, or the package of the module the code of its methods."""
-    found: object = sys.modules.get(name)
+    found: Any = sys.modules.get(name)
     for part in _QUALIFIED_NAME(kind).split("."):
         held = class_attributes(found) if is_a(found, type) else getattr(found, "__dict__", {})
         found = held.get(part)

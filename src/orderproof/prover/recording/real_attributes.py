@@ -1,4 +1,4 @@
-"""What objects hold, whatever their classes answer.
+"""Attributes and items of objects, whatever their classes answer.
 
 A class may define `__dict__`, `__class__`, `__mro__`, `__iter__` or `__eq__`, and a model may keep state behind such an
 answer. Here dictionaries are asked of Python itself, and items of the base class.
