@@ -109,6 +109,25 @@ def _solved_with_diagonal(m: Program, x: Tensor) -> Tensor:
     return from_chunks(found.mT, x.shape[1])
 
 
+def _row_by_row(m: Program, x: Tensor, *, ahead: int = 0) -> Tensor:
+    """Scores within chunks, with decays per feature: each row is corrected by the rows before it, one after another."""
+    queries, keys, values = (in_chunks(part(x)) for part in (m.first, m.second, m.third))
+    decay = torch.sigmoid(queries).cumsum(2)
+    later = torch.ones(4, 4, dtype=torch.bool).triu(1)
+    decays = (decay[..., :, None, :] - decay[..., None, :, :]).masked_fill(later[..., None], float("-inf")).exp()
+    scores = -(queries[..., :, None, :] * keys[..., None, :, :] * decays).sum(-1)
+    scores = scores.masked_fill(torch.ones(4, 4, dtype=torch.bool).triu(), 0)
+    for i in range(1, 4 - ahead):
+        row, rows = scores[..., i + ahead, :i].clone(), scores[..., :i, :i].clone()
+        scores[..., i, :i] = row + (row[..., None] * rows).sum(-2)
+    return from_chunks((scores + torch.eye(4)) @ values, x.shape[1])
+
+
+def _row_ahead(m: Program, x: Tensor) -> Tensor:
+    """Each row is corrected by the scores of the row after it."""
+    return _row_by_row(m, x, ahead=1)
+
+
 LOOPS = [
     Case("a recurrence whose outputs are stacked", _stacked, BOTH),
     Case("a recurrence that writes its outputs", _written, BOTH),
@@ -120,6 +139,8 @@ LOOPS = [
 ]
 IN_CHUNKS = [
     Case("a loop over chunks", _of_chunks, BOTH, least=5),
+    Case("rows that are corrected one after another", _row_by_row, BOTH, least=5),
+    Case("rows that are corrected by the next one", _row_ahead, frozenset({"batch"}), least=5),
     Case("triangular systems", _solved, BOTH, least=5),
     Case("triangular systems from the last row on", _solved_backwards, frozenset({"batch"}), least=5),
     Case("triangular systems with a diagonal, from the right", _solved_with_diagonal, BOTH, least=5),

@@ -17,13 +17,12 @@ from tests.prover.symbolic.programs import WIDTH, Program
 
 
 def pairs(m: Program, x: Tensor) -> Tensor:
-    """Token n-1-i gets token i//2, then token i."""
+    """Token n-1-i becomes the sum of tokens i//2 and i, twice."""
     n = x.shape[1]
     out = x.clone()
-    for i in range(1, n // 2):
-        out[:, n - 1 - i] += out[:, i // 2]
-    for i in range(1, n // 2):
-        out[:, n - 1 - i] += out[:, i]
+    for _ in range(2):
+        for i in range(1, n // 2):
+            out[:, n - 1 - i] = out[:, i // 2] + out[:, i]
     return out
 
 

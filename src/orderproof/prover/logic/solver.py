@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from orderproof.prover.logic.terms import (
+    FALSE,
     TRUE,
     And,
     Apply,
@@ -58,31 +59,29 @@ class Solver:
 
     def implies(self, premises: Iterable[Formula], conclusion: Formula) -> bool:
         """True if the premises imply the conclusion; False if they do not, or if it is not known."""
-        return self.first_sufficient([(TRUE, premises)], conclusion) is not None
+        return any(True for _ in self.sufficient([(TRUE, premises)], conclusion))
 
-    def first_sufficient(
+    def sufficient(
         self, candidates: Iterable[tuple[Formula, Iterable[Formula]]], conclusion: Formula
-    ) -> Formula | None:
-        """The first formula that implies a conclusion together with its premises; None if none is known to do so.
+    ) -> Iterator[Formula]:
+        """The formulas each of which is known to imply a conclusion together with its premises.
 
         A counterexample to one of them refutes all others that it fulfils.
         """
         counterexamples: list[_Counterexample] = []
         for candidate, premises in candidates:
             premise = conjunction(candidate, *premises)
-            if conclusion is TRUE or premise is conclusion:
-                return candidate
             operands = premise.parts[0] if isinstance(premise, And) else (premise,)
-            if conclusion in operands or negation(premise) is TRUE:
-                return candidate
+            if conclusion is TRUE or conclusion in operands or premise is FALSE:
+                yield candidate
+                continue
             key = (premise, conclusion)
             if key not in self._answers:
                 self._answers[key] = not self._is_refuted(premise, counterexamples) and self._ask(
                     conjunction(premise, negation(conclusion)), counterexamples
                 )
             if self._answers[key]:
-                return candidate
-        return None
+                yield candidate
 
     def _is_refuted(self, premise: Formula, counterexamples: Iterable[_Counterexample]) -> bool:
         import z3

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, islice
 
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.solver import Solver
@@ -26,6 +27,7 @@ from orderproof.prover.logic.terms import (
 from orderproof.prover.symbolic.open_fact import Axes, axis_variable, index
 from orderproof.prover.symbolic.statement import TOKENS, PrefixSum
 
+LARGE = 200  # nodes of a formula whose own parts are tried before what the statement suggests
 Candidates = Callable[[Sequence[tuple[Term, Term]]], Sequence[Formula]]
 
 
@@ -104,7 +106,7 @@ class Context:
             The weakest formula over the other indices that was found.
 
         """
-        bound = {axis_variable(k) for k in range(first_bound, len(sizes))}
+        bound = _bound(first_bound, len(sizes))
         if body.variables.isdisjoint(bound):
             return body
         if isinstance(body, And):
@@ -112,13 +114,22 @@ class Context:
         free: list[Formula] = []
         if isinstance(body, Or):
             free = [part for part in body.parts[0] if part.variables.isdisjoint(bound)]
-        candidates = self._candidates(body, sizes, first_bound)
-        options = ((candidate, self._with_ranges(body, sizes, candidate)) for candidate in candidates)
-        found = self.solver.first_sufficient(options, body)
-        return disjunction(*free) if found is None else disjunction(found, *free)
+        if self.proves(body, sizes):
+            return TRUE
+
+        def sufficient(formulas: Iterable[Formula]) -> Iterator[Formula]:
+            options = ((one, self._with_ranges(body, sizes, one)) for one in formulas)
+            return self.solver.sufficient(options, body)
+
+        possible = (one for one in _parts_without(bound, body) if one not in free and not self.proves(~one, sizes))
+        of_statement = islice(sufficient(self._candidates(body, sizes, first_bound)), 1)
+        # What a large formula says of a constant index, no candidate says.
+        first, second = (sufficient(possible), of_statement)[:: 1 if body.size > LARGE else -1]
+        return disjunction(*(list(first) or second), *free)
 
     def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
         yield TRUE
+        bound = _bound(first_bound, len(sizes))
         kept = [*((index(k), sizes[k]) for k in range(first_bound)), *self.loops]
         atoms = self._atoms(kept)
         yield from _conjunctions(atoms)
@@ -127,7 +138,7 @@ class Context:
                 for place, size in kept:
                     if size is sizes[k]:
                         diagonal = Substitution({axis_variable(k): place}).formula(body)
-                        if diagonal.variables.isdisjoint(_bound(first_bound, len(sizes))):
+                        if diagonal.variables.isdisjoint(bound):
                             yield diagonal
                             for atom in atoms:
                                 yield diagonal & atom
@@ -155,6 +166,21 @@ def _conjunctions(atoms: Sequence[Formula]) -> Iterable[Formula]:
         for chosen in combinations(atoms, count):
             if (candidate := conjunction(*chosen)) is not FALSE:
                 yield candidate
+
+
+def _parts_without(bound: AbstractSet[Variable], formula: Formula) -> Iterator[Formula]:
+    """The comparisons and functions in a formula in which no variable of these occurs, each once."""
+    seen: set[Formula] = set()
+    queue = [formula]
+    while queue:
+        one = queue.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if isinstance(one, And | Or):
+            queue += one.parts[0]
+        elif one.variables.isdisjoint(bound):
+            yield one
 
 
 def _bound(first: int, end: int) -> set[Variable]:

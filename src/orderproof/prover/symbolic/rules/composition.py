@@ -14,6 +14,7 @@ import torch
 from torch.fx import Node
 
 from orderproof.prover.logic.terms import (
+    FALSE,
     TRUE,
     Formula,
     Term,
@@ -22,16 +23,20 @@ from orderproof.prover.logic.terms import (
     conjunction,
     equal,
     floor_division,
+    implication,
     less,
     negation,
     remainder,
 )
+from orderproof.prover.symbolic.context import Context
 from orderproof.prover.symbolic.frame import converted, frame
 from orderproof.prover.symbolic.open_fact import Cases, NotCovered, OpenFact, size_of
 from orderproof.prover.symbolic.operation import number
 from orderproof.prover.symbolic.piecewise import piecewise
 from orderproof.prover.symbolic.reindexing import index_along, reindexed, with_single_axis
 from orderproof.prover.symbolic.rule import Application, open_rule
+
+NESTED = 40  # nodes of a formula from which on a simpler one is looked for
 
 
 @open_rule("cat", "concat", "concatenate")
@@ -164,4 +169,27 @@ def scatter_part(call: Application) -> OpenFact:
     if not call.context.proves(conjunction(at_most(0, start), less(start + (extent - 1) * step, size)), ()):
         raise NotCovered("a part of a tensor is replaced that may leave it")
     inside = conjunction(at_most(start, at), less(at, start + extent * step), equal(remainder(at - start, step), 0))
-    return piecewise([(inside, source.at(fact.dims, terms)), (negation(inside), fact)], fact.dtype)
+    written = source.at(fact.dims, terms)
+    found = piecewise([(inside, written), (negation(inside), fact)], fact.dtype)
+    return found if found.value is not None else _without_nesting(call.context, found, fact, written, inside)
+
+
+def _without_nesting(
+    context: Context, found: OpenFact, before: OpenFact, written: OpenFact, inside: Formula
+) -> OpenFact:
+    """The fact about a tensor in which a part was replaced, as it was before if it says the same.
+
+    A loop that writes row after row would else nest the formulas once for each row.
+    """
+
+    def simpler(formula: Formula, old: Formula, new: Formula) -> Formula:
+        if formula.size <= NESTED or old is FALSE:
+            return formula
+        equal_inside = conjunction(implication(old, new), implication(new, old))
+        return old if context.proves(equal_inside, found.sizes, inside) else formula
+
+    return replace(
+        found,
+        same=simpler(found.same, before.same, written.same),
+        zero=simpler(found.zero, before.ranges().zero, written.ranges().zero),
+    )
