@@ -29,7 +29,7 @@ def _tensor(sizes: OpenSizes, shape: str, dtype: torch.dtype = F32, order: tuple
 
 
 def _layout(x: Any) -> tuple[Any, ...]:
-    return tuple(map(key_of, x.shape)), tuple(map(key_of, x.stride())), x.dtype
+    return tuple(map(key_of, x.shape)), tuple(map(key_of, x.stride())), x.dtype, key_of(x.storage_offset())
 
 
 Operands = Callable[[Callable[..., Tensor]], tuple[Any, ...]]
@@ -85,6 +85,10 @@ READ_OFF: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.cumsum.default, lambda t: (t("b n", BOOL), -1), {}),
     (aten.cumsum.default, lambda t: (t("b n", I64), 0), {"dtype": F32}),
     (aten.cumsum.default, lambda t: (t("b n 8", BF16), 1), {}),
+    (aten.slice_scatter.default, lambda t: (t("b n 8"), t("b n 4"), 2, 0, 4), {}),
+    (aten.slice_scatter.default, lambda t: (t("b 4 n 8").select(1, 2), t("b n 4"), 2, 4, 8), {}),
+    (aten.select_scatter.default, lambda t: (t("b 4 n 8", F32, SWAPPED), t("b 4 n"), 3, 1), {}),
+    (aten.select_scatter.default, lambda t: (t("b 8 n").narrow(1, 2, 4), t("b n"), 1, 1), {}),
     (aten.unsqueeze.default, lambda t: (t("b n 8"), 1), {}),
     (aten.unsqueeze.default, lambda t: (t("b n 8"), 0), {}),
     (aten.unsqueeze.default, lambda t: (t("b n 8"), -1), {}),
@@ -137,6 +141,7 @@ LEFT_TO_TORCH: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.matmul.default, lambda t: (t("b n 8"), t("b 23 n")), {}),  # raises
     (aten.matmul.default, lambda t: (t("b n n"), t("b 23 n")), {}),  # equal for the example only
     (aten.matmul.default, lambda t: (t("b n 8"), t("b 8 n", F64)), {}),  # raises
+    (aten.select_scatter.default, lambda t: (t("1 n 8").expand(*t("b n 8").shape), t("b n"), 2, 1), {}),  # overlaps
     (aten.cumsum.default, lambda t: (t("b n", I64), 2), {}),  # raises
     (aten.cumsum.default, lambda t: (t("", I64), 0), {}),
     (aten.cumsum.default, lambda t: (t("b 4 n 8", F32, SWAPPED), 2), {}),
@@ -170,7 +175,9 @@ def test_a_layout_is_that_of_torch(func: Any, operands: Operands, options: dict[
         expected = func(*args, **options)
         result = ResultShapes().call(func, *args, **options)
     assert _layout(result) == _layout(expected)
-    assert (tuple(map(key_of, found.sizes)), tuple(map(key_of, found.strides)), found.dtype) == _layout(expected)
+    start = found.start if found.offset is None else found.offset
+    own = tuple(map(key_of, found.sizes)), tuple(map(key_of, found.strides)), found.dtype, key_of(start)
+    assert own == _layout(expected)
     assert result is not expected
     assert result.device.type == "meta"
 

@@ -44,6 +44,11 @@ def _collect(values: Any, found: list[Any]) -> None:
         found += pytree.tree_leaves(values)
 
 
+def tensors_in(values: Any) -> list[Tensor]:
+    """The tensors in nested tuples, lists and dictionaries."""
+    return [x for x in leaves(values) if isinstance(x, Tensor)]
+
+
 def map_leaves(kinds: type | tuple[type, ...], function: Callable[[Any], Any], values: Any) -> Any:
     """The same values with the results of a function in place of those of a kind, as `pytree.tree_map_only` does."""
     kind = type(values)

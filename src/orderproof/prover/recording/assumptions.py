@@ -13,8 +13,8 @@ from torch.fx import Graph, Node
 
 from orderproof.errors import CaptureError
 from orderproof.prover.recording.module_state import StateChanges
+from orderproof.prover.recording.operator_names import is_of_torch
 from orderproof.prover.recording.reachable_state import MAX_OBJECTS
-from orderproof.prover.recording.recorded_graph import is_of_torch
 from orderproof.prover.recording.refusal import NOT_RECORDED
 
 DEFAULTS_ASSUMPTION = "with the defaults of"

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from orderproof.prover.recording.arguments import leaves, map_leaves
-from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph, operator_name, tensors_in
+from orderproof.prover.recording.arguments import leaves, map_leaves, tensors_in
+from orderproof.prover.recording.operator_names import operator_name
+from orderproof.prover.recording.recorded_graph import Alias, RecordedGraph
 from orderproof.prover.recording.source import innermost_line
 from orderproof.prover.recording.token_branches import FLAG_READS, is_flag, values_asked_for
 

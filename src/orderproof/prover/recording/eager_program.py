@@ -18,12 +18,13 @@ from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.prover.captured_graph import leaves_by_name
 from orderproof.prover.compiled_code import without_compilation
+from orderproof.prover.recording.arguments import tensors_in
 from orderproof.prover.recording.eager_check import NOT_THE_PROGRAM, prepared_call
 from orderproof.prover.recording.eager_view import EagerReads
 from orderproof.prover.recording.memory import same_bytes
+from orderproof.prover.recording.operator_names import is_of_torch
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.reachable_state import ReachableState
-from orderproof.prover.recording.recorded_graph import is_of_torch, tensors_in
 
 _DIFFERENT = f"{NOT_THE_PROGRAM}an eager call "
 

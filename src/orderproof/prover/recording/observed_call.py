@@ -11,11 +11,11 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.errors import CaptureError
+from orderproof.prover.recording.arguments import tensors_in
 from orderproof.prover.recording.eager_check import prepared_call
 from orderproof.prover.recording.operator_kernels import hidden_write, kernel_not_followed
 from orderproof.prover.recording.outside_calls import observed_outside_calls
 from orderproof.prover.recording.reachable_state import reachable_state
-from orderproof.prover.recording.recorded_graph import tensors_in
 from orderproof.prover.recording.refusal import NOT_RECORDED
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from orderproof.prover.recording.recorded_graph import is_of_torch
+from orderproof.prover.recording.operator_names import is_of_torch
 from orderproof.prover.recording.source import TORCH_FOLDER
 
 _FLAGS_OF_STATISTICS = ("training", "train", "use_input_stats")

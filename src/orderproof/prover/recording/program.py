@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from orderproof.prover.recording.arguments import leaves
-from orderproof.prover.recording.recorded_graph import operator_name, tensors_in
+from orderproof.prover.recording.arguments import leaves, tensors_in
+from orderproof.prover.recording.operator_names import operator_name
 from orderproof.prover.recording.source import innermost_line
 
 _SAME_TENSOR = {"detach", "detach_", "alias", "contiguous", "lift_fresh", "lift", "to", "_to_copy"}  # unless cast

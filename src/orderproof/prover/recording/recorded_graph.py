@@ -17,15 +17,16 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
-from orderproof.prover.recording.arguments import leaves, map_leaves
+from orderproof.prover.recording.arguments import map_leaves, tensors_in
 from orderproof.prover.recording.open_call import OpenCall
+from orderproof.prover.recording.operator_names import operator_name
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
+from orderproof.prover.recording.result_shapes import ResultShapes
 from orderproof.prover.recording.source import format_lines, innermost_line, model_lines
 from orderproof.prover.recording.token_branches import TokenBranches
 
 META = torch.device("meta")
 SAME_VALUE = {"detach", "alias"}  # operators whose result is the operand
-_NAMESPACES_OF_TORCH = {"aten", "prims", "prim", "profiler"}
 
 
 @dataclass(slots=True, eq=False)
@@ -71,6 +72,7 @@ class RecordedGraph:
         self.open_call = open_call
         self.lift = lift
         self.device = device
+        self.results = ResultShapes(views=open_call is not None)  # an eager call is compared by its operators
         self.aliases: dict[int, Alias] = {}  # by id of the tensor, which the alias keeps alive
         self.storages: dict[int, Storage] = {}
         self.module_stack: dict[str, tuple[str, type]] = {}
@@ -115,7 +117,7 @@ class RecordedGraph:
 
     def emit_on_nodes(self, func: OpOverload, *args: Any) -> Node:
         """A node of an operator all of whose tensors are given as nodes."""
-        value = func(*map_leaves(Node, lambda n: n.meta["val"], args))
+        value = self.results.call(func, *map_leaves(Node, lambda n: n.meta["val"], args))
         return self.emit(func, args, {}, value)
 
     def _real_device(self, device: torch.device) -> torch.device:
@@ -216,21 +218,6 @@ class RecordedGraph:
         """True if a tensor is the same in both runs of every law: it depends on no token and on no parameter."""
         storage = self.alias(tensor).storage
         return storage.constant or storage.fixed
-
-
-def is_of_torch(func: OpOverload) -> bool:
-    """True for an operator of torch, False for a custom one."""
-    return func.namespace in _NAMESPACES_OF_TORCH
-
-
-def operator_name(func: OpOverload) -> str:
-    """The name of an operator of torch; of a custom one, which may have the same name, with its namespace."""
-    return func.overloadpacket.__name__ if is_of_torch(func) else str(func)
-
-
-def tensors_in(values: Any) -> list[Tensor]:
-    """The tensors in nested tuples, lists and dictionaries."""
-    return [x for x in leaves(values) if isinstance(x, Tensor)]
 
 
 def _geometry(x: Tensor) -> tuple[Any, ...]:

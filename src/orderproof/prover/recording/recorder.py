@@ -23,20 +23,13 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.prover.recording import constants, writes
-from orderproof.prover.recording.arguments import leaves, map_leaves
+from orderproof.prover.recording.arguments import leaves, map_leaves, tensors_in
 from orderproof.prover.recording.eager_check import seen_by_a_mode
 from orderproof.prover.recording.instruction_trace import untraced
 from orderproof.prover.recording.operator_kernels import hidden_write, kernel_not_followed
+from orderproof.prover.recording.operator_names import is_of_torch, operator_name
 from orderproof.prover.recording.program import Program
-from orderproof.prover.recording.recorded_graph import (
-    META,
-    SAME_VALUE,
-    RecordedGraph,
-    is_of_torch,
-    operator_name,
-    tensors_in,
-)
-from orderproof.prover.recording.result_shapes import ResultShapes
+from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, RecordedGraph
 from orderproof.prover.recording.source import innermost_line
 from orderproof.prover.rule import find_rule
 
@@ -62,7 +55,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, recorded: RecordedGraph, program: Program | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorded = recorded
-        self.results = ResultShapes(views=recorded.open_call is not None)  # an eager call is compared by its operators
         self.program = program  # to which the operators are added as the model called them
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -122,7 +114,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         options = _on_meta(kwargs)
         if _takes_device(func) and not tensors_in((args, kwargs)):
             options["device"] = META
-        result = self.results.call(func, *_on_meta(args), **options)
+        result = self.recorded.results.call(func, *_on_meta(args), **options)
         if not is_of_torch(func) and not all(isinstance(x, Tensor) for x in leaves(result) or [None]):
             recorded.refuse(f"an operator that is not of torch answers with a value, or only has an effect ({func})")
         values = constants.values_of_result(recorded, func, args, kwargs)

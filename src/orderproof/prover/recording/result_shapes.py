@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from orderproof.prover.recording.recorded_graph import is_of_torch, tensors_in
+from orderproof.prover.recording.arguments import tensors_in
+from orderproof.prover.recording.operator_names import is_of_torch
 from orderproof.prover.recording.shape_rules import Layout, ShapeRules, key_of
 
 
@@ -80,14 +81,15 @@ def _layout(result: Any, args: tuple[Any, ...], operands: list[Tensor]) -> Layou
     storage = result.untyped_storage()._cdata
     sharing = [x for x in operands if x.untyped_storage()._cdata == storage]
     if not sharing:
-        return Layout(tuple(result.shape), tuple(result.stride()), result.dtype)
+        return Layout(tuple(result.shape), tuple(result.stride()), result.dtype, start=result.storage_offset())
     if sharing[0] is not args[0] or result.dtype != sharing[0].dtype or result.is_conj() or result.is_neg():
         return None
     return Layout(tuple(result.shape), tuple(result.stride()), result.dtype, result.storage_offset())
 
 
 def _tensor(layout: Layout, base: Any) -> Tensor:
-    if layout.offset is None and all(isinstance(size, int) for size in layout.sizes):
+    places = (*layout.sizes, *layout.strides, layout.start)
+    if layout.offset is None and all(isinstance(place, int) for place in places) and layout.start == 0:
         return torch.empty_strided(layout.sizes, layout.strides, dtype=layout.dtype, device="meta")
     # Torch's kernel in C++, which takes half as long as that in Python.
     with torch._C._DisablePythonDispatcher():
@@ -96,4 +98,4 @@ def _tensor(layout: Layout, base: Any) -> Tensor:
             return view
         # A storage of its own, without bytes: `empty_strided` computes their number in Python where a size is symbolic,
         # which takes 16 times as long.
-        return torch.empty(0, dtype=layout.dtype, device="meta").as_strided(layout.sizes, layout.strides)
+        return torch.empty(0, dtype=layout.dtype, device="meta").as_strided(layout.sizes, layout.strides, layout.start)

@@ -26,12 +26,16 @@ _ATEN = torch.ops.aten
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of a result; it is a view of the first operand if `offset` is not None."""
+    """The layout of a result; it is a view of the first operand if `offset` is not None.
+
+    A new tensor begins at `start` of its storage.
+    """
 
     sizes: Sizes
     strides: Sizes
     dtype: torch.dtype
     offset: Size | None = None
+    start: Size = 0
 
 
 @dataclass
@@ -46,6 +50,8 @@ class ShapeRules:
             return self._view(args, kwargs)
         if func in _COPIES:
             return self._clone(args, kwargs)
+        if func in _SCATTERS:
+            return _scatter(args)
         if func is _ATEN.einsum.default:
             return self._einsum(args, kwargs)
         if func is _ATEN.unsqueeze.default:
@@ -312,6 +318,15 @@ def _attention(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, to
     return (batch, heads, queries, value.shape[3]), query.dtype
 
 
+def _scatter(args: tuple[Any, ...]) -> Layout | None:
+    """A tensor with another part keeps its layout, unless its elements share memory."""
+    x = args[0]
+    examples = _examples(x.stride())
+    if examples is None or 0 in examples:
+        return None
+    return Layout(tuple(x.shape), tuple(x.stride()), x.dtype, start=x.storage_offset())
+
+
 def _split(x: Tensor, sizes: Sizes) -> tuple[Sizes, Sizes] | None:
     """The sizes and strides of a view that splits one axis into several; None if it is not plainly such a view."""
     equal = [key_of(old) == key_of(new) for old, new in zip(x.shape, sizes, strict=False)]
@@ -377,5 +392,6 @@ _OF_CONTIGUOUS_OPERANDS = {
     _ATEN.linear.default, _ATEN.layer_norm.default, _ATEN.mean.dim, _ATEN.sum.dim_IntList, _ATEN.cumsum.default,
 }  # fmt: skip
 _COPIES = {_ATEN.clone.default, _ATEN._to_copy.default}
+_SCATTERS = {_ATEN.slice_scatter.default, _ATEN.select_scatter.default}
 _UNTAGGED = {_ATEN.__and__.Tensor, _ATEN.__or__.Tensor}  # pointwise operators without the tag
 _VIEWS = {_ATEN.view.default, _ATEN.reshape.default, _ATEN._unsafe_view.default}

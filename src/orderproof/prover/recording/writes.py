@@ -10,9 +10,10 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from orderproof.prover.recording.arguments import map_leaves
+from orderproof.prover.recording.arguments import map_leaves, tensors_in
 from orderproof.prover.recording.constants import is_constant, with_values
-from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph, operator_name, tensors_in
+from orderproof.prover.recording.operator_names import operator_name
+from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph
 from orderproof.prover.recording.views import write_to_base
 
 _ATEN = torch.ops.aten
