@@ -35,6 +35,7 @@ from orderproof.prover.rule import find_rule
 
 HIGHER_ORDER = "it calls the higher-order operator"
 _ATEN = torch.ops.aten
+_UNTAGGED_OPEN_RESULTS = {_ATEN.where.default, _ATEN.nonzero_numpy.default}
 _READS = {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}
 _USES_ONLY_SHAPE_OR_DTYPE = {"expand_as", "view_as", "reshape_as", "type_as", "to.other"}  # of the second operand
 _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
@@ -90,7 +91,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             shape = (args[0].new_empty(args[0].shape) + args[1].new_empty(args[1].shape)).shape
             with self:
                 return _ATEN.index.Tensor(args[0].expand(shape), [args[1].expand(shape)])
-        elif torch.Tag.dynamic_output_shape in func.tags and not _has_classes(name, args):
+        elif _has_open_result(func) and not _has_classes(name, args):
             return constants.constant_of_its_own(recorded, func, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
             return writes.change_view(recorded, func, args, kwargs)
@@ -165,6 +166,11 @@ def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, An
     if func in table:
         return table[func]
     return func.decompose if func._can_decompose() else None
+
+
+def _has_open_result(func: OpOverload) -> bool:
+    """True if the shape of the result depends on data; two operators lack torch's tag."""
+    return torch.Tag.dynamic_output_shape in func.tags or func in _UNTAGGED_OPEN_RESULTS
 
 
 def _has_classes(name: str, args: tuple[Any, ...]) -> bool:
