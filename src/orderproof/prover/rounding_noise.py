@@ -9,16 +9,18 @@ shows its real error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
+from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.prover.compiled_code import forget_compiled_code
 from orderproof.prover.execution import relative_difference
+from orderproof.prover.recording.arguments import leaves
 from orderproof.prover.tolerances import ROUNDING_RUNS
 
 _KNOWN_PRECISION = ("aten", "prims")  # operators of other libraries may compute in any dtype inside
@@ -54,18 +56,19 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        known = func.namespace in _KNOWN_PRECISION
-        name = func._schema.name.removeprefix("aten::").rstrip("_")
-        whole = known and name in _EXACT_ON_WHOLE_NUMBERS and _is_exact_on(pytree.tree_leaves((args, kwargs)))
+        name, known = _name(func)
+        given = leaves((args, kwargs))
+        floats = [x for x in given if _is_floating(x)]
+        may_be_whole = known and name in _EXACT_ON_WHOLE_NUMBERS
+        # Read before the call, which may write to its operands; numbers in the exact dtype are mostly not looked at.
+        whole = may_be_whole and not self._are_exact(floats) and _is_exact_on(given)
         result = func(*args, **kwargs)
-        if known and name in _EXACT:
+        results = [x for x in leaves(result) if _is_floating(x)]
+        if known and (name in _EXACT or self._are_exact([*floats, *results])):
             return result
-        if whole:
-            self.exact_by_values |= any(
-                _is_floating(x) and x.dtype is not self._exact for x in pytree.tree_leaves(result)
-            )
+        if whole or (may_be_whole and self._are_exact(floats) and _is_exact_on(given)):
+            self.exact_by_values |= not self._are_exact(results)
             return result
-        floats = [x for x in pytree.tree_leaves((args, kwargs)) if _is_floating(x)]
         if not floats:
             return result  # a factory: what it makes is the same in every run
         if func is torch.ops.aten._to_copy.default and epsilon(result) <= epsilon(floats[0]):
@@ -75,9 +78,12 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             alias = described.alias_info
             if alias is not None and not alias.is_write:
                 continue  # a view: nothing was computed
-            for tensor in filter(_is_floating, pytree.tree_leaves(value)):
+            for tensor in filter(_is_floating, leaves(value)):
                 self._perturb(tensor, known=known)
         return result
+
+    def _are_exact(self, tensors: Sequence[Tensor]) -> bool:
+        return all(x.dtype is self._exact for x in tensors)
 
     def _perturb(self, tensor: Tensor, *, known: bool) -> None:
         if known and tensor.dtype is self._exact:
@@ -90,6 +96,12 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         signs.bernoulli_(0.5, generator=self._generators[tensor.device]).mul_(2).sub_(1)
         real = torch.promote_types(tensor.real.dtype, torch.float32)
         tensor.mul_(1 + signs.to(real) * (eps if known else max(eps, _UNKNOWN_EPS)))
+
+
+@cache
+def _name(func: OpOverload) -> tuple[str, bool]:
+    """The name of an operator without namespace and overload; true if it is one of torch."""
+    return func._schema.name.removeprefix("aten::").rstrip("_"), func.namespace in _KNOWN_PRECISION
 
 
 def _is_exact_on(arguments: list[Any]) -> bool:
