@@ -483,7 +483,7 @@ class _Walk:
         elif type(part) is dict:
             self.add(path, lambda: mapping_items(part))
         elif type(part) in _TABLES:
-            self.add(path, lambda: tuple(map(id, part)))
+            self.add(path, lambda: tuple(map(id, part)), held=lambda: tuple(part))
         else:
             names = attributes_of(part)
             if names is not None:
