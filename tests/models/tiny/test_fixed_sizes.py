@@ -15,7 +15,7 @@ from orderproof.models.tiny.fixed_sizes import EXPERT_WIDTH, tiny_config_values
         (Qwen3MoeConfig(), "moe_intermediate_size", EXPERT_WIDTH),
         (Qwen3MoeConfig(), "intermediate_size", 128),
         (LlamaConfig(), "intermediate_size", 128),
-        (MixtralConfig(intermediate_size=16), "intermediate_size", 16),  # it is not made wider
+        (MixtralConfig(intermediate_size=4), "intermediate_size", 4),  # it is not made wider
     ],
 )
 def test_experts_are_narrow(config: object, key: str, width: int) -> None:

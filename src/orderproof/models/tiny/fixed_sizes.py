@@ -17,7 +17,7 @@ from orderproof.models.sample import seeded_generator
 from orderproof.models.tiny.proportional_sizes import config_value
 
 LAYER_COUNT, HEAD_COUNT, KV_HEAD_COUNT, HEAD_DIM = 2, 4, 2, 16
-EXPERT_WIDTH = 24  # [features] small: batched experts copy the weights of an expert for every token
+EXPERT_WIDTH = 8  # [features] small: batched experts copy the weights of an expert for every token
 WEIGHT_NOISE_STD = 0.12  # standard deviation added to every weight
 
 LAYER_TYPE_KEYS = ("layer_types", "layers_block_type", "attn_layer_indices")  # names of one list in some families
