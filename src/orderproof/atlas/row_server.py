@@ -16,7 +16,7 @@ from orderproof.atlas import worker
 from orderproof.atlas.worker import RowRequest, frozen_gc, start_row
 from orderproof.forked_process import die_with_parent
 
-POLL_INTERVAL = 0.05  # [s]
+POLL_INTERVAL = 0.02  # [s]
 
 
 class RowClient:
