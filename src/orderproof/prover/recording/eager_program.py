@@ -2,11 +2,13 @@
 
 `eager_check` runs the call as it always runs, and sees the names of operators. Here it runs once more on real tensors,
 under a dispatch mode that sees their arguments. A model could notice the mode, but only by calls that the first run
-refuses. A custom operator must leave its operands as its schema says.
+refuses. A custom operator must leave its operands as its schema says. The weights have other numbers in this run, which
+no instruction of the model may notice.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import torch
@@ -21,8 +23,10 @@ from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.recording.arguments import tensors_in
 from orderproof.prover.recording.eager_check import NOT_THE_PROGRAM, prepared_call
 from orderproof.prover.recording.eager_view import EagerReads
+from orderproof.prover.recording.instruction_trace import InstructionTrace, untraced
 from orderproof.prover.recording.memory import same_bytes
 from orderproof.prover.recording.operator_names import is_of_torch
+from orderproof.prover.recording.other_weights import other_weights
 from orderproof.prover.recording.program import Program
 from orderproof.prover.recording.reachable_state import ReachableState
 
@@ -30,9 +34,10 @@ _DIFFERENT = f"{NOT_THE_PROGRAM}an eager call "
 
 
 def compare_programs(
-    module: nn.Module, inputs: tuple[Tensor, ...], recorded: Program, written: list[Tensor], reached: ReachableState
-) -> None:
-    """Run the call in eager mode and compare it with a recording: operators, arguments and results.
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: Program, written: list[Tensor], reached: ReachableState,
+    eager: InstructionTrace,
+) -> str:  # fmt: skip
+    """Run the call in eager mode with other weights and compare it with a recording: operators, arguments and results.
 
     Args:
         module: The module that was recorded.
@@ -40,11 +45,34 @@ def compare_programs(
         recorded: The program of the recording.
         written: The tensors of the module that the call writes to; they get their values back.
         reached: The state of the module.
+        eager: The instructions of a call with its own weights.
+
+    Returns:
+        Where the call computes with the numbers of its weights; empty if it does not, or refuses the other ones.
 
     Raises:
-        CaptureError: They differ, or a custom operator writes to an operand against its schema.
+        CaptureError: They differ also with its own weights, or a custom operator writes to an operand against its
+            schema.
 
     """
+    differs_with_others = ""
+    trace = InstructionTrace()
+    with suppress(CaptureError), other_weights((*module.parameters(), *reached.trained)):
+        program = _followed(module, inputs, recorded, written, reached, trace)
+        differs_with_others = recorded.difference(program)
+        if not differs_with_others:
+            return eager.other_instruction(trace) or eager.other_result(trace)
+    program = _followed(module, inputs, recorded, written, reached)
+    if difference := recorded.difference(program):
+        raise CaptureError(f"{_DIFFERENT}{difference}")
+    return differs_with_others
+
+
+def _followed(
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: Program, written: list[Tensor], reached: ReachableState,
+    trace: InstructionTrace | None = None,
+) -> Program:  # fmt: skip
+    """The program of an eager call. Raises `CaptureError` if it fails."""
     program = Program(recorded.name_of)
     with (
         prepared_call(module, inputs, written, reached) as (copies, _),
@@ -56,14 +84,14 @@ def compare_programs(
         mode = _Follow(program)
         with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads():
             try:
-                output = module(*copies)
+                with nullcontext() if trace is None else trace.tracing():
+                    output = module(*copies)
             except Exception as error:
                 if mode.refusal:
                     raise CaptureError(mode.refusal) from None
                 raise CaptureError(f"{_DIFFERENT}raises {first_line(error)}") from error
         program.end(leaves_by_name(output))
-    if difference := recorded.difference(program):
-        raise CaptureError(f"{_DIFFERENT}{difference}")
+    return program
 
 
 class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -75,7 +103,8 @@ class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.refusal = ""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.program.follow(self._run, func, args, kwargs or {})
+        with untraced():
+            return self.program.follow(self._run, func, args, kwargs or {})
 
     def _run(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_of_torch(func):

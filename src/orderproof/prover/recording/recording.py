@@ -397,13 +397,15 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
     if compared:
         rest = recording.written(), recording.reached
         eager = compare_with_eager(module, inputs, recording.operators, recording.instructions, *rest)
-        compare_programs(module, inputs, recording.program, *rest)
+        reads_weights = compare_programs(module, inputs, recording.program, *rest, eager.trace)
         if eager.difference:
             raise OtherInstructions(f"{NOT_THE_PROGRAM}{eager.difference}")
         captured.without, captured.outside = eager.without, tuple(eager.calls.outside)
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *eager.changed]))
         if differs := recording.instructions.other_result(eager.trace):
             captured.assumptions += (f"of one call: another one computes other results at {differs}",)
+        elif reads_weights:
+            raise CaptureError(f"{NOT_RECORDED}the call computes with the numbers of its weights ({reads_weights})")
     return captured
 
 

@@ -121,11 +121,13 @@ class Context:
             options = ((one, self._with_ranges(body, sizes, one)) for one in formulas)
             return self.solver.sufficient(options, body)
 
-        possible = (one for one in _parts_without(bound, body) if one not in free and not self.proves(~one, sizes))
+        parts = (one for one in _parts_without(bound, body) if one not in free and not self.proves(~one, sizes))
+        of_parts = sufficient(parts)
         of_statement = islice(sufficient(self._candidates(body, sizes, first_bound)), 1)
-        # What a large formula says of a constant index, no candidate says.
-        first, second = (sufficient(possible), of_statement)[:: 1 if body.size > LARGE else -1]
-        return disjunction(*(list(first) or second), *free)
+        # What a large formula says of a constant index, the statement does not suggest.
+        first, second = (of_parts, of_statement) if body.size > LARGE else (of_statement, of_parts)
+        found = list(first) or list(second)
+        return disjunction(*found, *free)
 
     def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
         yield TRUE

@@ -1,0 +1,76 @@
+"""Other weights for a call, to see whether it computes with their numbers.
+
+A claim for every weight is false of a model that decides by the numbers of its weights. It may read them where no walk
+finds what it reads with: an array over the memory of a parameter that a context variable holds, an object with an
+`__array_interface__`, a pointer. Whatever the way, its code then executes other instructions with other weights, or an
+instruction has another result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+_BITS = {  # the sign and the lowest bit of the exponent, as an integer of as many bytes
+    torch.float64: (torch.int64, -0x7FF0000000000000),
+    torch.float32: (torch.int32, -0x7F800000),
+    torch.float16: (torch.int16, -0x7C00),
+    torch.bfloat16: (torch.int16, -0x7F80),
+}
+
+
+@contextmanager
+def other_weights(parameters: Iterable[Tensor]) -> Iterator[None]:
+    """A block in which each weight has the other sign, and twice or half its size.
+
+    The memory itself is changed, as what shares it reads no other one, and bit by bit, so that it can be changed back.
+    Memory that is read-only, or that of other processes too, is left as it is.
+    """
+    changed: dict[int, tuple[Tensor, int]] = {}
+    for x in parameters:
+        if x.device.type == "cpu" and x.dtype in _BITS and _is_own(x.untyped_storage()):
+            kind, bits = _BITS[x.dtype]
+            storage = x.untyped_storage()
+            changed.setdefault(storage._cdata, (torch.empty(0, dtype=kind).set_(storage), bits))
+    try:
+        _flip(changed.values())
+        yield
+    finally:
+        _flip(changed.values())
+
+
+def _flip(memory: Iterable[tuple[Tensor, int]]) -> None:
+    for x, bits in memory:
+        x.bitwise_xor_(bits)
+
+
+def _is_own(storage: torch.UntypedStorage) -> bool:
+    """True of memory that only this process has, and that it may write."""
+    if storage.is_shared():
+        return False
+    if storage.resizable():  # torch allocated it, and no array was made from it
+        return True
+    first, last = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+    return any(start <= first and last <= end for start, end in _private_memory())
+
+
+def _private_memory() -> Iterator[tuple[int, int]]:
+    """The ranges of memory that only this process has, and that it may write; none where the system does not say."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return
+    ranges: list[tuple[int, int]] = []
+    for line in lines:
+        places, access, *_ = line.split()
+        start, end = (int(place, 16) for place in places.split("-"))
+        if not access.startswith("rw") or not access.endswith("p"):
+            continue
+        if ranges and ranges[-1][1] == start:  # they adjoin
+            start = ranges.pop()[0]
+        ranges.append((start, end))
+    yield from ranges

@@ -1,0 +1,144 @@
+"""A model that decides by the numbers of its weights has no proof, whatever it reads them with."""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import functools
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof import prove
+from orderproof.prover.recording.memory import same_bytes
+from orderproof.prover.recording.other_weights import other_weights
+
+INPUTS = torch.randn(2, 7, 8)
+Read = Callable[[], Any]  # gives something over the memory of a weight
+
+
+class _Interface:
+    """An object over the memory of a tensor."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.__array_interface__ = {
+            "shape": tuple(x.shape), "typestr": "<f4", "data": (x.data_ptr(), False), "version": 3
+        }  # fmt: skip
+
+
+class _InAContext:
+    """An array that only a context holds."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.variable: contextvars.ContextVar[Any] = contextvars.ContextVar("weights")
+        self.context = contextvars.copy_context()
+        self.context.run(self.variable.set, x.detach().numpy())
+
+    def __call__(self) -> Any:
+        return self.context.run(self.variable.get)
+
+
+def _dispatched(x: Tensor) -> Read:
+    """A function in C whose registry holds another one, with an array as a default."""
+    array = x.detach().numpy()
+
+    @functools.singledispatch
+    def read(_kind: Any) -> Any:
+        return 0
+
+    read.register(int, functools.partial(lambda array, _kind: array, array))
+    return lambda: read(1)
+
+
+def _from_address(x: Tensor) -> Read:
+    pointer, count = x.data_ptr(), x.numel()
+    return lambda: np.frombuffer((ctypes.c_float * count).from_address(pointer), dtype=np.float32)
+
+
+def _unpacked(x: Tensor) -> Read:
+    pointer, count = x.data_ptr(), x.numel()
+    return lambda: struct.unpack_from(f"{count}f", ctypes.string_at(pointer, 4 * count))
+
+
+def _attribute_of_a_tensor(x: Tensor) -> Read:
+    holder = torch.zeros(1)
+    holder.grad = x.detach().reshape(-1)[:1]
+    return lambda: holder.grad.numpy()  # noqa: PLW0108 - the array is made in the call
+
+
+READS: dict[str, Callable[[Tensor], Read]] = {
+    "an array interface": lambda x: functools.partial(np.asarray, _Interface(x)),
+    "a context": _InAContext,
+    "a registry of types": _dispatched,
+    "an address": _from_address,
+    "bytes": _unpacked,
+    "a gradient": _attribute_of_a_tensor,
+}
+
+
+class Reads(nn.Module):
+    """A model that sees later tokens for some weights only."""
+
+    def __init__(self, read: Callable[[Tensor], Read]) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.read = read(self.linear.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        largest = float(max(np.asarray(self.read()).reshape(-1)))
+        return self.linear(x.flip(1) if largest > 1000 else x)
+
+
+@pytest.mark.parametrize("way", READS)
+def test_a_model_that_reads_its_weights_is_not_proved(way: str) -> None:
+    finding = prove(Reads(READS[way]), "causal", inputs=INPUTS)
+    assert finding.verdict == "undecided", finding.reason
+
+
+def test_the_reason_names_the_line() -> None:
+    finding = prove(Reads(READS["an array interface"]), "causal", inputs=INPUTS)
+    expected = "the graph cannot be recorded: the call computes with the numbers of its weights (test_other_weights.py:"
+    assert finding.reason.startswith(expected)
+
+
+def test_weights_come_back_bit_by_bit() -> None:
+    numbers = [0.0, -0.0, 1.5, -3e-39, 1e-45, 3e38, float("inf"), float("-inf"), float("nan")]
+    before = [torch.tensor(numbers, dtype=dtype) for dtype in (torch.float16, torch.bfloat16, torch.float32)]
+    before.append(torch.tensor(numbers, dtype=torch.float64))
+    weights = [nn.Parameter(x.clone()) for x in before]
+    flushes = torch.set_flush_denormal(True)
+    try:
+        with other_weights(weights):
+            assert all(x[2] in (-3.0, -0.75) for x in weights)
+    finally:
+        torch.set_flush_denormal(False)
+    assert flushes is not None
+    assert all(map(same_bytes, weights, before))
+
+
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_shared_memory_is_changed_once_and_that_of_other_processes_is_not(tmp_path: Path) -> None:
+    weight = nn.Parameter(torch.full((4,), 1.5))
+    part = nn.Parameter(weight.detach()[1:])
+    array = np.full(3, 1.5, dtype=np.float32)
+    array.flags.writeable = False
+    array.tofile(tmp_path / "weights")
+    read_only = nn.Parameter(torch.from_numpy(np.memmap(tmp_path / "weights", np.float32, "r")))
+    of_all = nn.Parameter(torch.full((4,), 1.5).share_memory_())
+    of_an_array = nn.Parameter(torch.from_numpy(array))
+    with other_weights([weight, part, read_only, of_all, of_an_array]):
+        assert weight[0] == part[0] == of_an_array[0] != 1.5
+        assert read_only[0] == of_all[0] == 1.5
+    assert all(x[0] == 1.5 for x in (weight, part, read_only, of_all, of_an_array))
+
+
+def test_a_model_whose_weights_are_in_foreign_memory_is_proved() -> None:
+    module = nn.Linear(8, 8)
+    module.weight = nn.Parameter(torch.from_numpy(np.random.default_rng(0).standard_normal((8, 8), dtype=np.float32)))
+    assert prove(module, "causal", inputs=INPUTS).verdict == "proved"
