@@ -17,7 +17,8 @@ from orderproof.auditing.api import audit_context, report_on_law
 from orderproof.auditing.call_variants import LENGTHS, lengths_without_theorem
 from orderproof.auditing.theorems import MASK_ASSUMPTION
 from orderproof.batch_layout import PAD_LAYOUTS
-from orderproof.models import from_module
+from orderproof.errors import INTERNAL_ERROR
+from orderproof.models import from_module, load
 from orderproof.records.audit import Finding, Report, Scope, Theorem
 from orderproof.report import phrases
 from orderproof.report.law_groups import short_evidence
@@ -350,3 +351,10 @@ def test_reports_name_every_layout_of_pads() -> None:
     assert {*PAD_LAYOUTS} - {"padded"} <= {*phrases.NAMED_CALL_MODES}
     page = Path(explain.__file__).with_name("static") / "report_phrases.js"
     assert all(json.dumps(layout) in page.read_text(encoding="utf-8") for layout in PAD_LAYOUTS)
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("whisper", "proved"), ("gemma4_vision", "undecided")])
+def test_a_model_without_tokens_is_run_with_inputs_of_its_own_size_only(name: str, verdict: str) -> None:
+    report = audit(load(f"arch:{name}", tiny=True), laws=["batch"])
+    assert [f.verdict for f in report.findings] == [verdict]
+    assert not [note for note in report.notes if INTERNAL_ERROR in note]

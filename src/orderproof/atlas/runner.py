@@ -24,7 +24,7 @@ from orderproof.models.hf.architectures import known_architectures
 from orderproof.signals import sigint_blocked
 from orderproof.subject_spec import ARCH_PREFIX, unknown_architecture
 
-POLL_INTERVAL = 0.1  # [s]
+POLL_INTERVAL = 0.02  # [s]
 
 ProgressCallback = Callable[[Sequence[str], int, int], None]
 

@@ -77,7 +77,7 @@ def calls_with_other_lengths(context: AuditContext, law: ProvedLaw, finding: Fin
     del law
     call_mode = finding.call_mode or DEFAULT_SETTING
     runs = context.in_call_mode(call_mode)
-    if isinstance(runs, str):
+    if isinstance(runs, str) or context.whole_rows_only:
         return
     proved = f"it is proved at {finding.scope.length} tokens"
     subject = context.runnable.subject

@@ -188,7 +188,8 @@ class WitnessSearch:
     def lengths(self) -> list[int]:
         """The lengths to try, shortest first."""
         tokens = self.context.token_count
-        return [tokens] if self.runs.has_fixed_length else [*range(2, min(tokens, MAX_SEARCH_LENGTH)), tokens]
+        has_one = self.runs.has_fixed_length or self.context.whole_rows_only
+        return [tokens] if has_one else [*range(2, min(tokens, MAX_SEARCH_LENGTH)), tokens]
 
     def search(self, weights: Weights) -> Counterexample | None:
         """A counterexample with the given weights; for `all` weights, else one with random weights."""

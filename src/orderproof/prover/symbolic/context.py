@@ -28,6 +28,7 @@ from orderproof.prover.symbolic.open_fact import Axes, axis_variable, index
 from orderproof.prover.symbolic.statement import TOKENS, PrefixSum
 
 LARGE = 200  # nodes of a formula whose own parts are tried before what the statement suggests
+MOST_PARTS = 32  # of a formula that are tried
 Candidates = Callable[[Sequence[tuple[Term, Term]]], Sequence[Formula]]
 
 
@@ -121,8 +122,8 @@ class Context:
             options = ((one, self._with_ranges(body, sizes, one)) for one in formulas)
             return self.solver.sufficient(options, body)
 
-        parts = (one for one in _parts_without(bound, body) if one not in free and not self.proves(~one, sizes))
-        of_parts = sufficient(parts)
+        parts = islice((one for one in _parts_without(bound, body) if one not in free), MOST_PARTS)
+        of_parts = sufficient(one for one in parts if not self.proves(~one, sizes))
         of_statement = islice(sufficient(self._candidates(body, sizes, first_bound)), 1)
         # What a large formula says of a constant index, the statement does not suggest.
         first, second = (of_parts, of_statement) if body.size > LARGE else (of_statement, of_parts)
