@@ -48,6 +48,7 @@ _SHARED_MODULES = (
     "transformers.models.auto.modeling_auto",
     "transformers.models.auto.processing_auto",
     "torch._inductor.ir",  # eager flex attention
+    "sympy.simplify",  # sizes of open recordings
 )
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 
@@ -179,6 +180,8 @@ def warm_up() -> None:
         with contextlib.suppress(ImportError):  # some need a library for images
             importlib.import_module(module)
     decompositions()
+    with contextlib.suppress(ImportError, AttributeError):  # a private table, which the first checkpoint fills
+        importlib.import_module("transformers.conversion_mapping").get_checkpoint_conversion_mapping("llama")
     model = Transformer(width=8, heads=2, layers=1, causal=True, vocabulary=11)
     audit(model, inputs=(torch.arange(14).reshape(2, 7) % 11,))  # the first recordings and proofs fill many caches
 
