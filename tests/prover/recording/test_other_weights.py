@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextvars
 import ctypes
 import functools
+import os
+import signal
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -122,6 +124,23 @@ def test_weights_come_back_bit_by_bit() -> None:
     assert all(map(same_bytes, weights, before))
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="the system cannot delay signals")
+def test_an_interruption_while_weights_are_changed_leaves_none_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = [nn.Parameter(torch.full((2,), 1.5)) for _ in range(3)]
+    flip, flips = Tensor.bitwise_xor_, iter(range(100))
+
+    def interrupted(x: Tensor, bits: int) -> Tensor:
+        if next(flips) in (1, 4):  # the second weight, on the way there and back
+            os.kill(os.getpid(), signal.SIGINT)
+        return flip(x, bits)
+
+    monkeypatch.setattr(Tensor, "bitwise_xor_", interrupted)
+    with pytest.raises(KeyboardInterrupt), other_weights(weights):
+        pytest.fail("the block is not entered")
+    assert next(flips) == 6
+    assert all(torch.equal(x.detach(), torch.full((2,), 1.5)) for x in weights)
+
+
 @pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
 def test_shared_memory_is_changed_once_and_that_of_other_processes_is_not(tmp_path: Path) -> None:
     weight = nn.Parameter(torch.full((4,), 1.5))
@@ -129,13 +148,15 @@ def test_shared_memory_is_changed_once_and_that_of_other_processes_is_not(tmp_pa
     array = np.full(3, 1.5, dtype=np.float32)
     array.flags.writeable = False
     array.tofile(tmp_path / "weights")
-    read_only = nn.Parameter(torch.from_numpy(np.memmap(tmp_path / "weights", np.float32, "r")))
+    read_only, of_a_file = (
+        nn.Parameter(torch.from_numpy(np.memmap(tmp_path / "weights", np.float32, mode))) for mode in ("r", "c")
+    )
     of_all = nn.Parameter(torch.full((4,), 1.5).share_memory_())
     of_an_array = nn.Parameter(torch.from_numpy(array))
-    with other_weights([weight, part, read_only, of_all, of_an_array]):
+    with other_weights([weight, part, read_only, of_a_file, of_all, of_an_array]):
         assert weight[0] == part[0] == of_an_array[0] != 1.5
-        assert read_only[0] == of_all[0] == 1.5
-    assert all(x[0] == 1.5 for x in (weight, part, read_only, of_all, of_an_array))
+        assert read_only[0] == of_a_file[0] == of_all[0] == 1.5
+    assert all(x[0] == 1.5 for x in (weight, part, read_only, of_a_file, of_all, of_an_array))
 
 
 def test_a_model_whose_weights_are_in_foreign_memory_is_proved() -> None:

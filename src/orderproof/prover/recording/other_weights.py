@@ -15,6 +15,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from orderproof.signals import interrupts_blocked
+from orderproof.time_limit import TimeLimitExceeded
+
 _BITS = {  # the sign and the lowest bit of the exponent, as an integer of as many bytes
     torch.float64: (torch.int64, -0x7FF0000000000000),
     torch.float32: (torch.int32, -0x7F800000),
@@ -28,28 +31,50 @@ def other_weights(parameters: Iterable[Tensor]) -> Iterator[None]:
     """A block in which each weight has the other sign, and twice or half its size.
 
     The memory itself is changed, as what shares it reads no other one, and bit by bit, so that it can be changed back.
-    Memory that is read-only, or that of other processes too, is left as it is.
+    Memory that is read-only, that is a file, or that other processes have too is left as it is.
     """
-    changed: dict[int, tuple[Tensor, int]] = {}
-    for x in parameters:
-        if x.device.type == "cpu" and x.dtype in _BITS and _is_own(x.untyped_storage()):
-            kind, bits = _BITS[x.dtype]
-            storage = x.untyped_storage()
-            changed.setdefault(storage._cdata, (torch.empty(0, dtype=kind).set_(storage), bits))
+    weights = _Weights(parameters)
+    interruption: BaseException | None = None
     try:
-        _flip(changed.values())
+        weights.flip()
         yield
     finally:
-        _flip(changed.values())
+        while weights.flipped:
+            try:
+                weights.flip()
+            except (KeyboardInterrupt, TimeLimitExceeded) as error:  # before or after signals were delayed
+                interruption = error
+    if interruption is not None:
+        raise interruption
 
 
-def _flip(memory: Iterable[tuple[Tensor, int]]) -> None:
-    for x, bits in memory:
-        x.bitwise_xor_(bits)
+class _Weights:
+    """The memory of parameters, once each.
+
+    Attributes:
+        flipped: The signs and the lowest bits of the exponents are not their own.
+
+    """
+
+    def __init__(self, parameters: Iterable[Tensor]) -> None:
+        self.flipped = False
+        self._memory: dict[int, tuple[Tensor, int]] = {}
+        for x in parameters:
+            storage = x.untyped_storage()
+            if x.device.type == "cpu" and x.dtype in _BITS and _is_own(storage):
+                kind, bits = _BITS[x.dtype]
+                self._memory.setdefault(storage._cdata, (torch.empty(0, dtype=kind).set_(storage), bits))
+
+    def flip(self) -> None:
+        """Flip the bits of all parameters, or none."""
+        with interrupts_blocked():
+            for x, bits in self._memory.values():
+                x.bitwise_xor_(bits)
+            self.flipped = not self.flipped
 
 
 def _is_own(storage: torch.UntypedStorage) -> bool:
-    """True of memory that only this process has, and that it may write."""
+    """True of memory that only this process has, that it may write, and that is no file."""
     if storage.is_shared():
         return False
     if storage.resizable():  # torch allocated it, and no array was made from it
@@ -59,16 +84,16 @@ def _is_own(storage: torch.UntypedStorage) -> bool:
 
 
 def _private_memory() -> Iterator[tuple[int, int]]:
-    """The ranges of memory that only this process has, and that it may write; none where the system does not say."""
+    """The ranges of memory of which that is so; none where the system does not say."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:
         return
     ranges: list[tuple[int, int]] = []
     for line in lines:
-        places, access, *_ = line.split()
+        places, access, _offset, _device, _inode, *path = line.split()
         start, end = (int(place, 16) for place in places.split("-"))
-        if not access.startswith("rw") or not access.endswith("p"):
+        if not access.startswith("rw") or not access.endswith("p") or (path and path[0].startswith("/")):
             continue
         if ranges and ranges[-1][1] == start:  # they adjoin
             start = ranges.pop()[0]
