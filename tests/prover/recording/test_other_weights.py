@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import ctypes
 import functools
-import os
 import signal
 import struct
 from collections.abc import Callable
@@ -124,19 +123,30 @@ def test_weights_come_back_bit_by_bit() -> None:
     assert all(map(same_bytes, weights, before))
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="the system cannot delay signals")
+class _Interruption(BaseException):
+    pass
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="the system has no signal for users")
 def test_an_interruption_while_weights_are_changed_leaves_none_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = [nn.Parameter(torch.full((2,), 1.5)) for _ in range(3)]
     flip, flips = Tensor.bitwise_xor_, iter(range(100))
 
     def interrupted(x: Tensor, bits: int) -> Tensor:
         if next(flips) in (1, 4):  # the second weight, on the way there and back
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGUSR1)
         return flip(x, bits)
 
+    def interrupt(*_: object) -> None:
+        raise _Interruption
+
     monkeypatch.setattr(Tensor, "bitwise_xor_", interrupted)
-    with pytest.raises(KeyboardInterrupt), other_weights(weights):
-        pytest.fail("the block is not entered")
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(_Interruption), other_weights(weights):
+            pytest.fail("the block is not entered")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
     assert next(flips) == 6
     assert all(torch.equal(x.detach(), torch.full((2,), 1.5)) for x in weights)
 

@@ -188,14 +188,17 @@ def _number(value: int) -> Any:
     return z3.IntVal(value)
 
 
-def _product_bounds(product: Product) -> Iterator[Formula]:
+@cache
+def _product_bounds(product: Product) -> tuple[Formula, ...]:
     """The bounds of every product of integers, none of which is zero: it is at least as large as each factor."""
     factors = [as_term(factor) for factor in product.parts[0]]
+    found: list[Formula] = []
     for signs in itertools.product((1, -1), repeat=len(factors)):
         sizes = [factor * sign for factor, sign in zip(factors, signs, strict=True)]
         size = as_term(product) * math.prod(signs)
         known = conjunction(*(at_most(1, one) for one in sizes))
-        yield from (implication(known, at_most(one, size)) for one in sizes)
+        found += (implication(known, at_most(one, size)) for one in sizes)
+    return tuple(found)
 
 
 @cache

@@ -15,8 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from orderproof.signals import interrupts_blocked
-from orderproof.time_limit import TimeLimitExceeded
+from orderproof.signals import interrupts_delayed
 
 _BITS = {  # the sign and the lowest bit of the exponent, as an integer of as many bytes
     torch.float64: (torch.int64, -0x7FF0000000000000),
@@ -34,18 +33,17 @@ def other_weights(parameters: Iterable[Tensor]) -> Iterator[None]:
     Memory that is read-only, that is a file, or that other processes have too is left as it is.
     """
     weights = _Weights(parameters)
-    interruption: BaseException | None = None
     try:
         weights.flip()
         yield
     finally:
-        while weights.flipped:
+        if weights.flipped:
             try:
                 weights.flip()
-            except (KeyboardInterrupt, TimeLimitExceeded) as error:  # before or after signals were delayed
-                interruption = error
-    if interruption is not None:
-        raise interruption
+            except BaseException:
+                if weights.flipped:  # a signal came before signals were delayed
+                    weights.flip()
+                raise
 
 
 class _Weights:
@@ -67,7 +65,7 @@ class _Weights:
 
     def flip(self) -> None:
         """Flip the bits of all parameters, or none."""
-        with interrupts_blocked():
+        with interrupts_delayed():
             for x, bits in self._memory.values():
                 x.bitwise_xor_(bits)
             self.flipped = not self.flipped

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import torch
@@ -126,7 +127,7 @@ class Recording:
         self.operators: list[str] = []  # those that the call called
         self.unseen: list[str] = []  # those of them that use values where dispatch is switched off
         names = frozenset(self.tensors.real)
-        self.program = Program(lambda x: name if (name := self.tensors.name_of(x)) in names else None)
+        self.program = Program(partial(_name_in_program, self.tensors, names))
         self.compared = compared
 
     # ------------------------------------------------------------------ tensors of the graph
@@ -358,6 +359,18 @@ class Recording:
             assumptions=custom_operator_assumptions(custom, self.graph),
             branches=tuple(dict.fromkeys(self.recorded.branches.taken)),
         )
+
+
+def _name_in_program(tensors: ModuleTensors, names: Collection[str], x: Tensor) -> str | None:
+    """The name of a tensor of the module; of a parameter that has none, its place: it is not known by its values."""
+    name = tensors.name_of(x)
+    if name in names:
+        return name
+    return (
+        f"parameter at {x.data_ptr()}, {x.dtype} {list(x.shape)} {x.stride()}"
+        if tensors.is_trained(x) and not x.is_meta
+        else None
+    )
 
 
 def record(

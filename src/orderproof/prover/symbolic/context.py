@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations, islice
 
 from orderproof.prover.logic.rewriting import Substitution
@@ -193,9 +194,9 @@ def _bound(first: int, end: int) -> set[Variable]:
 def _within(sizes: Axes, formulas: Iterable[Formula]) -> list[Formula]:
     """The indices that occur are within their sizes."""
     used = frozenset().union(*(f.variables for f in formulas))
-    return [
-        f
-        for k, size in enumerate(sizes)
-        if axis_variable(k) in used
-        for f in (at_most(0, index(k)), less(index(k), size))
-    ]
+    return [f for k, size in enumerate(sizes) if axis_variable(k) in used for f in _range(k, size)]
+
+
+@cache
+def _range(axis: int, size: Term) -> tuple[Formula, Formula]:
+    return at_most(0, index(axis)), less(index(axis), size)
