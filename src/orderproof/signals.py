@@ -36,7 +36,7 @@ def interrupts_delayed() -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for delayed, handler in before.items():
+            signal.signal(delayed, handler)
         for number in received:
             signal.raise_signal(number)
