@@ -82,7 +82,7 @@ def _is_own(storage: torch.UntypedStorage) -> bool:
 
 
 def _private_memory() -> Iterator[tuple[int, int]]:
-    """The ranges of memory of which that is so; none where the system does not say."""
+    """The private ranges of memory that can be written and are no file; none where the system does not list them."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:
