@@ -57,11 +57,24 @@ class _Weights:
     def __init__(self, parameters: Iterable[Tensor]) -> None:
         self.flipped = False
         self._memory: dict[int, tuple[Tensor, int]] = {}
+        self._private: list[tuple[int, int]] | None = None  # ranges of memory
         for x in parameters:
             storage = x.untyped_storage()
-            if x.device.type == "cpu" and x.dtype in _BITS and _is_own(storage):
+            known = storage._cdata in self._memory
+            if not known and x.device.type == "cpu" and x.dtype in _BITS and self._is_own(storage):
                 kind, bits = _BITS[x.dtype]
-                self._memory.setdefault(storage._cdata, (torch.empty(0, dtype=kind).set_(storage), bits))
+                self._memory[storage._cdata] = torch.empty(0, dtype=kind).set_(storage), bits
+
+    def _is_own(self, storage: torch.UntypedStorage) -> bool:
+        """True of memory that only this process has, that it may write, and that is no file."""
+        if storage.is_shared():
+            return False
+        if storage.resizable():  # torch allocated it, and no array was made from it
+            return True
+        if self._private is None:
+            self._private = list(_private_memory())
+        first, last = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+        return any(start <= first and last <= end for start, end in self._private)
 
     def flip(self) -> None:
         """Flip the bits of all parameters, or none."""
@@ -69,16 +82,6 @@ class _Weights:
             for x, bits in self._memory.values():
                 x.bitwise_xor_(bits)
             self.flipped = not self.flipped
-
-
-def _is_own(storage: torch.UntypedStorage) -> bool:
-    """True of memory that only this process has, that it may write, and that is no file."""
-    if storage.is_shared():
-        return False
-    if storage.resizable():  # torch allocated it, and no array was made from it
-        return True
-    first, last = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
-    return any(start <= first and last <= end for start, end in _private_memory())
 
 
 def _private_memory() -> Iterator[tuple[int, int]]:
