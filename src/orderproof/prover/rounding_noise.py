@@ -59,14 +59,15 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name, known = _name(func)
         given = leaves((args, kwargs))
         floats = [x for x in given if _is_floating(x)]
-        may_be_whole = known and name in _EXACT_ON_WHOLE_NUMBERS
-        # Read before the call, which may write to its operands; numbers in the exact dtype are mostly not looked at.
-        whole = may_be_whole and not self._are_exact(floats) and _is_exact_on(given)
+        of_exact, may_be_whole = self._are_exact(floats), known and name in _EXACT_ON_WHOLE_NUMBERS
+        # Numbers are read before the call, which may write to them, and after it only if they are all in the exact
+        # dtype and the result is not: then it is another tensor.
+        whole = may_be_whole and not of_exact and _is_exact_on(given)
         result = func(*args, **kwargs)
         results = [x for x in leaves(result) if _is_floating(x)]
-        if known and (name in _EXACT or self._are_exact([*floats, *results])):
+        if known and (name in _EXACT or (of_exact and self._are_exact(results))):
             return result
-        if whole or (may_be_whole and self._are_exact(floats) and _is_exact_on(given)):
+        if whole or (may_be_whole and of_exact and _is_exact_on(given)):
             self.exact_by_values |= not self._are_exact(results)
             return result
         if not floats:

@@ -1,6 +1,5 @@
 """A one-hot encoding is recorded where its size does not depend on data."""
 
-import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -45,26 +44,6 @@ def test_a_number_of_classes_that_depends_on_data_is_refused():
     finding = prove(Open(), "causal", inputs=INPUTS)
     assert finding.verdict == "undecided"
     assert "the size of a tensor depends on data" in finding.reason
-
-
-@pytest.mark.parametrize("places", [torch.where, lambda x: x.nonzero(as_tuple=True)])
-def test_places_of_data_are_refused_and_those_of_constants_are_recorded(places):
-    class Read(nn.Module):
-        def __init__(self, *, constant):
-            super().__init__()
-            self.constant = constant
-
-        def forward(self, x):
-            written = x.clone()
-            found = places((torch.arange(7) if self.constant else x[0, :, 0]) > 2)
-            written[:, found[0]] = 0
-            return written.cumsum(1)
-
-    refused = prove(Read(constant=False), "causal", inputs=INPUTS)
-    assert refused.verdict == "undecided"
-    assert refused.reason.startswith("the graph cannot be recorded: the size of a tensor depends on data (aten.")
-    assert "torch.export" not in refused.reason
-    assert prove(Read(constant=True), "causal", inputs=INPUTS).verdict == "proved"
 
 
 def test_the_rows_of_attention_weights_are_decided():

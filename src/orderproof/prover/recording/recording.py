@@ -366,11 +366,9 @@ def _name_in_program(tensors: ModuleTensors, names: Collection[str], x: Tensor) 
     name = tensors.name_of(x)
     if name in names:
         return name
-    return (
-        f"parameter at {x.data_ptr()}, {x.dtype} {list(x.shape)} {x.stride()}"
-        if tensors.is_trained(x) and not x.is_meta
-        else None
-    )
+    if x.is_meta or not tensors.is_trained(x):
+        return None
+    return f"parameter at {x.data_ptr()}, {x.dtype} {list(x.shape)} {x.stride()}"
 
 
 def record(

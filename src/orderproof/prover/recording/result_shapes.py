@@ -44,13 +44,13 @@ class ResultShapes:
             return _tensor(found, args[0] if args else None)
         operands = tensors_in((args, kwargs))
         read_off = None if key in self._layouts else self._rules.result(func, args, kwargs)
-        if read_off is not None and (self._views or read_off.offset is None):
+        if read_off is not None and (self._views or not read_off.is_view):
             self._layouts[key] = read_off
             return _tensor(read_off, args[0] if args else None)
         result = func(*args, **kwargs)
         if key not in self._layouts:
             layout = _layout(result, args, operands)
-            self._layouts[key] = layout if self._views or layout is None or layout.offset is None else None
+            self._layouts[key] = layout if self._views or layout is None or not layout.is_view else None
         return result
 
 
@@ -80,22 +80,23 @@ def _layout(result: Any, args: tuple[Any, ...], operands: list[Tensor]) -> Layou
         return None
     storage = result.untyped_storage()._cdata
     sharing = [x for x in operands if x.untyped_storage()._cdata == storage]
-    if not sharing:
-        return Layout(tuple(result.shape), tuple(result.stride()), result.dtype, start=result.storage_offset())
-    if sharing[0] is not args[0] or result.dtype != sharing[0].dtype or result.is_conj() or result.is_neg():
-        return None
-    return Layout(tuple(result.shape), tuple(result.stride()), result.dtype, result.storage_offset())
+    if sharing:
+        base = sharing[0]
+        if base is not args[0] or result.dtype != base.dtype or result.is_conj() or result.is_neg():
+            return None
+    places = tuple(result.shape), tuple(result.stride()), result.dtype, result.storage_offset()
+    return Layout(*places, is_view=bool(sharing))
 
 
 def _tensor(layout: Layout, base: Any) -> Tensor:
-    places = (*layout.sizes, *layout.strides, layout.start)
-    if layout.offset is None and all(isinstance(place, int) for place in places) and layout.start == 0:
+    places = (*layout.sizes, *layout.strides, layout.offset)
+    if not layout.is_view and all(isinstance(place, int) for place in places) and layout.offset == 0:
         return torch.empty_strided(layout.sizes, layout.strides, dtype=layout.dtype, device="meta")
     # Torch's kernel in C++, which takes half as long as that in Python.
     with torch._C._DisablePythonDispatcher():
-        if layout.offset is not None:
+        if layout.is_view:
             view: Tensor = base.as_strided(layout.sizes, layout.strides, layout.offset)
             return view
         # A storage of its own, without bytes: `empty_strided` computes their number in Python where a size is symbolic,
         # which takes 16 times as long.
-        return torch.empty(0, dtype=layout.dtype, device="meta").as_strided(layout.sizes, layout.strides, layout.start)
+        return torch.empty(0, dtype=layout.dtype, device="meta").as_strided(layout.sizes, layout.strides, layout.offset)

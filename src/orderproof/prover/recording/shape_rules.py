@@ -26,16 +26,13 @@ _ATEN = torch.ops.aten
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of a result; it is a view of the first operand if `offset` is not None.
-
-    A new tensor begins at `start` of its storage.
-    """
+    """The layout of a result: a view of the first operand, or a new tensor."""
 
     sizes: Sizes
     strides: Sizes
     dtype: torch.dtype
-    offset: Size | None = None
-    start: Size = 0
+    offset: Size = 0
+    is_view: bool = False
 
 
 @dataclass
@@ -85,6 +82,7 @@ class ShapeRules:
             (*strides[:place], stride, *strides[place:]),
             x.dtype,
             x.storage_offset(),
+            is_view=True,
         )
 
     def _einsum(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
@@ -132,9 +130,11 @@ class ShapeRules:
         x, sizes = args
         found = _split(x, tuple(sizes))
         if found is not None:
-            return Layout(*found, x.dtype, x.storage_offset())
+            return Layout(*found, x.dtype, x.storage_offset(), is_view=True)
         viewed = _viewed_sizes(tuple(x.shape), tuple(sizes)) if self._is_contiguous(x) else None
-        return None if viewed is None else Layout(viewed, self._contiguous_strides(viewed), x.dtype, x.storage_offset())
+        if viewed is None:
+            return None
+        return Layout(viewed, self._contiguous_strides(viewed), x.dtype, x.storage_offset(), is_view=True)
 
     def _pointwise_strides(self, sizes: Sizes, operands: Sequence[Tensor]) -> Sizes | None:
         """The order of the axes in memory is that of the first operand if it has all of them."""
@@ -324,7 +324,7 @@ def _scatter(args: tuple[Any, ...]) -> Layout | None:
     examples = _examples(x.stride())
     if examples is None or 0 in examples:
         return None
-    return Layout(tuple(x.shape), tuple(x.stride()), x.dtype, start=x.storage_offset())
+    return Layout(tuple(x.shape), tuple(x.stride()), x.dtype, x.storage_offset())
 
 
 def _split(x: Tensor, sizes: Sizes) -> tuple[Sizes, Sizes] | None:

@@ -132,7 +132,6 @@ class Context:
         return disjunction(*found, *free)
 
     def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
-        yield TRUE
         bound = _bound(first_bound, len(sizes))
         kept = [*((index(k), sizes[k]) for k in range(first_bound)), *self.loops]
         atoms = self._atoms(kept)
