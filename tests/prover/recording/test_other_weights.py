@@ -102,24 +102,79 @@ def test_a_model_that_reads_its_weights_is_not_proved(way: str) -> None:
     assert finding.verdict == "undecided", finding.reason
 
 
+def _raises_for_other_signs(number: float) -> bool:
+    if number < 0:
+        raise ValueError("a negative weight")
+    return number > 1000
+
+
+def _raises_for_small_changes(number: float) -> bool:
+    if number != 0.5 and number < 1000:
+        raise ValueError("another weight")
+    return number > 1000
+
+
+class Checks(Reads):
+    """A model that raises an error for some weights, and sees later tokens for others."""
+
+    def __init__(self, leaks: Callable[[float], bool]) -> None:
+        super().__init__(READS["an array interface"])
+        self.linear.weight.data.fill_(0.5)
+        self.leaks = leaks
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x.flip(1) if self.leaks(float(np.asarray(self.read())[0, 0])) else x)
+
+
+@pytest.mark.parametrize("leaks", [_raises_for_other_signs, _raises_for_small_changes])
+def test_an_error_for_other_weights_hides_nothing(leaks: Callable[[float], bool]) -> None:
+    assert prove(Checks(leaks), "causal", inputs=INPUTS).verdict == "undecided"
+
+
+class Cholesky(nn.Module):
+    """A model that raises an error if its weights have another sign, and not if they are near these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.squares = nn.Parameter(2 * torch.eye(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ torch.linalg.cholesky(self.squares)
+
+
+def test_a_model_whose_operators_refuse_other_signs_is_proved() -> None:
+    assert prove(Cholesky(), "causal", inputs=INPUTS).verdict == "proved"
+
+
+@pytest.mark.parametrize("rows", [8, 1])
+def test_two_parameters_over_one_memory_do_not_hide_each_other(rows: int) -> None:
+    module = Reads(READS["an array interface"])
+    array = np.random.default_rng(0).standard_normal((8, 8), dtype=np.float32)
+    module.linear.weight = nn.Parameter(torch.from_numpy(array))
+    module.other = nn.Parameter(torch.from_numpy(array[:rows]))
+    module.read = READS["an array interface"](module.linear.weight)
+    assert prove(module, "causal", inputs=INPUTS).verdict == "undecided"
+
+
 def test_the_reason_names_the_line() -> None:
     finding = prove(Reads(READS["an array interface"]), "causal", inputs=INPUTS)
     expected = "the graph cannot be recorded: the call computes with the numbers of its weights (test_other_weights.py:"
     assert finding.reason.startswith(expected)
 
 
-def test_weights_come_back_bit_by_bit() -> None:
-    numbers = [0.0, -0.0, 1.5, -3e-39, 1e-45, 3e38, float("inf"), float("-inf"), float("nan")]
-    before = [torch.tensor(numbers, dtype=dtype) for dtype in (torch.float16, torch.bfloat16, torch.float32)]
-    before.append(torch.tensor(numbers, dtype=torch.float64))
-    weights = [nn.Parameter(x.clone()) for x in before]
-    flushes = torch.set_flush_denormal(True)
+@pytest.mark.parametrize("mildly", [False, True])
+def test_weights_come_back_bit_by_bit(mildly: bool) -> None:
+    numbers = torch.tensor([0.0, -0.0, 1.5, -3e-39, 1e-45, 3e38, float("inf"), float("-inf"), float("nan")])
+    before = [numbers.to(dtype) for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)]
+    before += [before[-1].to(torch.complex128), before[2].to(torch.float8_e5m2), torch.arange(9, dtype=torch.uint8)]
+    weights = [nn.Parameter(x.clone(), requires_grad=False) for x in before]
+    torch.set_flush_denormal(True)
     try:
-        with other_weights(weights):
-            assert all(x[2] in (-3.0, -0.75) for x in weights)
+        with other_weights(weights, mildly=mildly):
+            assert not any(map(same_bytes, weights, before))
+            assert all(bool(x[2] > 0) is mildly for x in (weights[k] for k in range(4)))
     finally:
         torch.set_flush_denormal(False)
-    assert flushes is not None
     assert all(map(same_bytes, weights, before))
 
 

@@ -8,7 +8,7 @@ no instruction of the model may notice.
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -48,24 +48,30 @@ def compare_programs(
         eager: The instructions of a call with its own weights.
 
     Returns:
-        Where the call computes with the numbers of its weights; empty if it does not, or refuses the other ones.
+        How the call computes with the numbers of its weights; empty if it does not.
 
     Raises:
         CaptureError: They differ also with its own weights, or a custom operator writes to an operand against its
             schema.
 
     """
-    differs_with_others = ""
-    trace = InstructionTrace()
-    with suppress(CaptureError), other_weights((*module.parameters(), *reached.trained)):
-        program = _followed(module, inputs, recorded, written, reached, trace)
-        differs_with_others = recorded.difference(program)
-        if not differs_with_others:
+    parameters, difference = (*module.parameters(), *reached.trained), ""
+    for mildly in (False, True):
+        trace = InstructionTrace()
+        try:
+            with other_weights(parameters, mildly=mildly):
+                program = _followed(module, inputs, recorded, written, reached, trace)
+        except CaptureError as error:  # the model may refuse weights of the other sign
+            difference = str(error).removeprefix(_DIFFERENT)
+            continue
+        difference = recorded.difference(program)
+        if not difference:
             return eager.other_instruction(trace) or eager.other_result(trace)
+        break
     program = _followed(module, inputs, recorded, written, reached)
-    if difference := recorded.difference(program):
-        raise CaptureError(f"{_DIFFERENT}{difference}")
-    return differs_with_others
+    if own_difference := recorded.difference(program):
+        raise CaptureError(f"{_DIFFERENT}{own_difference}")
+    return difference
 
 
 def _followed(
