@@ -7,6 +7,7 @@ import ctypes
 import functools
 import signal
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,26 @@ class Checks(Reads):
 @pytest.mark.parametrize("leaks", [_raises_for_other_signs, _raises_for_small_changes])
 def test_an_error_for_other_weights_hides_nothing(leaks: Callable[[float], bool]) -> None:
     assert prove(Checks(leaks), "causal", inputs=INPUTS).verdict == "undecided"
+
+
+class AsksForTheTime(Reads):
+    """A model whose instructions have other results in each call, besides."""
+
+    def __init__(self, *, reads: bool) -> None:
+        super().__init__(READS["an array interface"])
+        self.reads = reads
+
+    def forward(self, x: Tensor) -> Tensor:
+        started = time.perf_counter_ns()
+        found = super().forward(x) if self.reads else self.linear(x)
+        return found if time.perf_counter_ns() >= started else x.flip(1)
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_other_results_in_each_call_hide_nothing(reads: bool) -> None:
+    finding = prove(AsksForTheTime(reads=reads), "causal", inputs=INPUTS)
+    assert finding.verdict == ("undecided" if reads else "proved")
+    assert ("the numbers of its weights" in finding.reason) is reads
 
 
 class Cholesky(nn.Module):

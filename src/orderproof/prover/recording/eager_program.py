@@ -8,7 +8,6 @@ no instruction of the model may notice.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -55,30 +54,33 @@ def compare_programs(
             schema.
 
     """
-    parameters, difference = (*module.parameters(), *reached.trained), ""
+    parameters = (*module.parameters(), *reached.trained)
+    difference, with_others = "", InstructionTrace()
     for mildly in (False, True):
-        trace = InstructionTrace()
+        with_others = InstructionTrace()
         try:
             with other_weights(parameters, mildly=mildly):
-                program = _followed(module, inputs, recorded, written, reached, trace)
+                program = _followed(module, inputs, recorded, written, reached, with_others)
         except CaptureError as error:  # the model may refuse weights of the other sign
             difference = str(error).removeprefix(_DIFFERENT)
             continue
         difference = recorded.difference(program)
-        if not difference:
-            return eager.other_instruction(trace) or eager.other_result(trace)
+        if not difference and not (eager.other_instruction(with_others) or eager.other_result(with_others)):
+            return ""
         break
-    program = _followed(module, inputs, recorded, written, reached)
-    if own_difference := recorded.difference(program):
+    with_own = InstructionTrace()  # results that change from call to call are not those of weights
+    if own_difference := recorded.difference(_followed(module, inputs, recorded, written, reached, with_own)):
         raise CaptureError(f"{_DIFFERENT}{own_difference}")
-    return difference
+    if difference or eager.other_instruction(with_own):
+        return difference
+    return eager.other_instruction(with_others) or eager.other_result(with_others, steady=with_own)
 
 
 def _followed(
     module: nn.Module, inputs: tuple[Tensor, ...], recorded: Program, written: list[Tensor], reached: ReachableState,
-    trace: InstructionTrace | None = None,
+    trace: InstructionTrace,
 ) -> Program:  # fmt: skip
-    """The program of an eager call. Raises `CaptureError` if it fails."""
+    """The program of an eager call whose instructions are traced. Raises `CaptureError` if it fails."""
     program = Program(recorded.name_of)
     with (
         prepared_call(module, inputs, written, reached) as (copies, _),
@@ -90,7 +92,7 @@ def _followed(
         mode = _Follow(program)
         with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads():
             try:
-                with nullcontext() if trace is None else trace.tracing():
+                with trace.tracing():
                     output = module(*copies)
             except Exception as error:
                 if mode.refusal:

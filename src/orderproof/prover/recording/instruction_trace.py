@@ -213,12 +213,17 @@ class InstructionTrace:
                 return _other(event, theirs)
         return ""
 
-    def other_result(self, eager: InstructionTrace) -> str:
-        """The line of the first other result in an eager call of the same sizes and instructions; empty if none is."""
-        for event, theirs in zip(self.events, eager.events, strict=True):
+    def other_result(self, eager: InstructionTrace, steady: InstructionTrace | None = None) -> str:
+        """The line of the first other result in an eager call of the same sizes and instructions; empty if none is.
+
+        Results that differ from those of a ``steady`` call too do not count.
+        """
+        again = self.events if steady is None else steady.events
+        for event, theirs, same in zip(self.events, eager.events, again, strict=True):
             assert isinstance(event, Event)
             assert isinstance(theirs, Event)
-            if event is not theirs and not is_same(event.result, theirs.result, lambda number: number):
+            assert isinstance(same, Event)
+            if not _has_result_of(event, theirs) and _has_result_of(event, same):
                 return _line(theirs)
         return ""
 
@@ -244,6 +249,10 @@ class InstructionTrace:
                 known.clear()
                 for one in bodies[min(step, 1)]:
                     yield one, value
+
+
+def _has_result_of(event: Event, other: Event) -> bool:
+    return event is other or is_same(event.result, other.result, lambda number: number)
 
 
 def _nothing() -> Any:

@@ -411,12 +411,12 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
         reads_weights = compare_programs(module, inputs, recording.program, *rest, eager.trace)
         if eager.difference:
             raise OtherInstructions(f"{NOT_THE_PROGRAM}{eager.difference}")
+        if reads_weights:
+            raise CaptureError(f"{NOT_RECORDED}the call computes with the numbers of its weights ({reads_weights})")
         captured.without, captured.outside = eager.without, tuple(eager.calls.outside)
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *eager.changed]))
         if differs := recording.instructions.other_result(eager.trace):
             captured.assumptions += (f"of one call: another one computes other results at {differs}",)
-        elif reads_weights:
-            raise CaptureError(f"{NOT_RECORDED}the call computes with the numbers of its weights ({reads_weights})")
     return captured
 
 
