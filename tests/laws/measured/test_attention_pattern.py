@@ -90,3 +90,12 @@ def test_model_that_does_not_tell_is_not_asked() -> None:
     found = measured(tiny_encoder(of=Unknown))
     assert found.verdict == "not_applicable"
     assert found.reason == "its configuration does not determine its attention pattern"
+
+
+def test_as_many_features_as_tokens_are_not_taken_for_tokens() -> None:
+    class Pooled(TransformerAdapter):
+        def call(self, tokens: Tensor, **kwargs: Any) -> ModelOutput:
+            output = super().call(tokens, **kwargs).output
+            return ModelOutput(output.mean(1)[:, : self.default_length])
+
+    assert measured(tiny_encoder(of=Pooled)).verdict == "not_applicable"
