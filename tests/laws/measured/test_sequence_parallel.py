@@ -95,6 +95,17 @@ def test_rank_that_crashes_is_reported_at_once(number: int, said: str) -> None:
     assert time.monotonic() - began < 10
 
 
+def test_rank_that_crashes_is_reported_also_if_another_one_noticed_first() -> None:
+    def disconnect(rank: int) -> list[Tensor]:
+        if rank == 0:
+            raise RuntimeError("connection reset by peer")
+        time.sleep(0.3)  # until its process has ended
+        os._exit(7)
+
+    with pytest.raises(RuntimeError, match=r"^rank 1 of 2 ended with exit code 7 and returned nothing$"):
+        run_on_ranks(disconnect, 2)
+
+
 @pytest.mark.parametrize("encoding", ["rotary", "alibi", "t5", "learned", "none", "forgetting", "path"])
 def test_any_split_gives_what_one_rank_gives(encoding: str) -> None:
     found = measured(tiny_decoder(encoding))
