@@ -1,10 +1,10 @@
 // Weighted values as arrows, head to tail: the sum is where the last one ends, in whatever order they are added.
 import { el, escapeControls } from "./dom.js";
-import { labelPoint, placeLabels } from "./label_places.js";
+import { labelPoint, lineOfFont, placeLabels } from "./label_places.js";
 import { tween } from "./motion.js";
 
 const SIZE = 400, EDGE = 34;
-const LABEL = { size: SIZE, font: "600 17px ui-serif, Georgia, serif", height: 21 }; // as the style sheet has it
+const LABEL = { size: SIZE, font: "600 17px ui-serif, Georgia, serif" }; // as the style sheet has it
 const AXIS_NAMES = [{ left: SIZE - 110, right: SIZE, top: SIZE - 26, bottom: SIZE }, { left: 0, right: 110, top: 0, bottom: 26 }];
 const LABEL_LETTERS = 12;
 
@@ -104,5 +104,5 @@ function arrow(kind, line, label) {
   const [x, y] = labelPoint(line, label);
   return el("g", { class: `arrow ${kind}` },
     el("line", { x1, y1, x2, y2 }), el("path", { d: `M ${x2} ${y2} L ${wing(0.42)} L ${wing(-0.42)} Z` }),
-    label.shown ? el("text", { x, y, opacity: label.shown, "text-anchor": "middle", "dominant-baseline": "middle" }, line.word) : null);
+    label.shown ? el("text", { x, y: y + lineOfFont(LABEL.font).baseline, opacity: label.shown, "text-anchor": "middle" }, line.word) : null);
 }

@@ -5,17 +5,24 @@ const GAP = 3; // between a word and its arrow, and between two words
 
 let pen = null;
 
-function widthOf(word, font) {
+function measure(word, font) {
   pen ??= document.createElement("canvas").getContext("2d");
   pen.font = font;
-  return pen.measureText(word).width;
+  return pen.measureText(word);
+}
+
+// The height of a line of a font, and how far below its middle the letters stand: the reader's font is not known.
+export function lineOfFont(font) {
+  const { fontBoundingBoxAscent: above, fontBoundingBoxDescent: below } = measure("", font);
+  return { height: above + below, baseline: (above - below) / 2 };
 }
 
 // arrows: {word, x1, y1, x2, y2}; the result has for each the share of its length and the distance from it to its left,
 // and `shown`: 0 for a word without a free place, or without a visible arrow. The longest words, which have the fewest places, choose first.
 // No word covers one of the boxes `kept`.
-export function placeLabels(arrows, { size, font, height }, kept) {
-  const lines = arrows.map((arrow) => ({ ...arrow, width: widthOf(arrow.word, font) }));
+export function placeLabels(arrows, { size, font }, kept) {
+  const { height } = lineOfFont(font);
+  const lines = arrows.map((arrow) => ({ ...arrow, width: measure(arrow.word, font).width }));
   const places = new Array(lines.length), taken = [...kept];
   for (const i of lines.map((_, k) => k).sort((a, b) => lines[b].width - lines[a].width)) {
     const best = (lengthOf(lines[i]) < LEAST_LENGTH ? [] : candidates(lines[i], height))
