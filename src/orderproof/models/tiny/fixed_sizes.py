@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from orderproof.models.sample import seeded_generator
-from orderproof.models.tiny.proportional_sizes import config_value
+from orderproof.models.tiny.proportional_sizes import POSITION_COUNT, config_value
 
 LAYER_COUNT, HEAD_COUNT, KV_HEAD_COUNT, HEAD_DIM = 2, 4, 2, 16
 EXPERT_WIDTH = 8  # [features] small: batched experts copy the weights of an expert for every token
@@ -51,7 +51,7 @@ _SIZES: dict[str, int] = {
     **dict.fromkeys(("head_dim", "d_kv", "attention_head_size", "v_head_dim", "qk_nope_head_dim"), HEAD_DIM),
     **dict.fromkeys(("rotary_dim", "qk_rope_head_dim"), HEAD_DIM // 2),
     **dict.fromkeys(("embedding_size", "input_embedding_size", "kv_lora_rank", "q_lora_rank"), 32),
-    **dict.fromkeys(("max_position_embeddings", "n_positions"), 128),
+    **dict.fromkeys(("max_position_embeddings", "n_positions"), POSITION_COUNT),
     **dict.fromkeys(_EXPERT_COUNT_KEYS, 4),
     **dict.fromkeys(("num_experts_per_tok", "moe_topk"), 2),
     **dict.fromkeys(("n_group", "topk_group"), 1),
