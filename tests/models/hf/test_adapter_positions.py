@@ -35,7 +35,7 @@ def test_a_mask_that_the_source_ignores_is_not_supported() -> None:
 
 def test_loading_in_a_dtype_computes_frequencies_in_it_and_casting_rounds_them() -> None:
     adapter = tiny_adapter("llama")
-    assert (adapter.config_max_positions, adapter.family_max_positions) == (60, 2048)
+    assert (adapter.config_max_positions, adapter.family_max_positions) == (70, 2048)
     before = adapter.module.rotary_emb.inv_freq.clone()
     loaded = adapter.loaded_in(torch.bfloat16).module
     assert loaded.dtype == torch.bfloat16

@@ -229,10 +229,10 @@ def test_of_gemma3_the_text_model_with_both_layer_types_is_audited():
 
 
 def test_position_tables_bound_the_length():
-    assert load("arch:roberta", tiny=True).max_length == 58
+    assert load("arch:roberta", tiny=True).max_length == 68
     assert load("arch:llama", tiny=True).max_length is None
-    with pytest.raises(UsageError, match="length must be at most 58"):
-        load("arch:roberta", tiny=True).sample(59)
+    with pytest.raises(UsageError, match="length must be at most 68"):
+        load("arch:roberta", tiny=True).sample(69)
     subject = load("arch:bert?max_position_embeddings=5", tiny=True)
     assert (subject.default_length, subject.max_length) == (5, 5)
 

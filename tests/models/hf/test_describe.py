@@ -32,7 +32,7 @@ def test_description_of_a_llama() -> None:
     assert (found.class_name, found.model_kind, found.causal, found.layer_count) == ("LlamaModel", "causal_lm", True, 2)
     assert {"input_ids", "inputs_embeds", "position_ids", "use_cache"} <= found.forward_arguments
     assert found.accepts_kwargs
-    assert (found.vocab_size, found.position_table_size, found.config_max_positions) == (99, None, 60)
+    assert (found.vocab_size, found.position_table_size, found.config_max_positions) == (99, None, 70)
     assert (found.family_max_positions, found.has_positions, found.first_position_id) == (2048, True, 0)
     assert found.attention_layers == (AttentionLayer("full_attention"),) * 2
     assert found.has_full_attention

@@ -15,7 +15,7 @@ from orderproof.adapter import ModelAdapter, Threshold
 
 MIN_LENGTH = 3  # [tokens] the laws about caches split a text into a prefix and two tokens
 MAX_LENGTH = 300  # [tokens]
-MAX_WORK = 2e7  # tokens times weights in matrices; a tiny model has 1e5 of these, with experts three times as many
+MAX_WORK = 1.2e7  # tokens times weights in matrices; a tiny model has 1e5 of these, with experts three times as many
 SHORT_THRESHOLD = 20  # [tokens] crossed twice: the third chunk has a state that was carried over a whole chunk
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from orderproof.models.tiny.proportional_sizes import POSITION_COUNT
+
 _MROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 
 _MOE = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_shared_experts": 1}
@@ -39,7 +41,8 @@ _SMALL_VIT = {
 
 _SMALL_T5_GEMMA = {
     "hidden_size": 72, "intermediate_size": 288, "num_hidden_layers": 2, "num_attention_heads": 8,
-    "num_key_value_heads": 4, "head_dim": 8, "vocab_size": 99, "max_position_embeddings": 128, "sliding_window": 4,
+    "num_key_value_heads": 4, "head_dim": 8, "vocab_size": 99, "sliding_window": 4,
+    "max_position_embeddings": POSITION_COUNT,
 }  # fmt: skip
 
 # arguments of configurations without a default
@@ -188,6 +191,9 @@ SIZE_OVERRIDES: dict[str, dict[str, Any]] = {
         "num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2, "num_kv_shared_layers": 2,
         "intermediate_size": 128, "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0],
     },
+    # texts are padded to multiples of 64 tokens, and more than one multiple is to fit
+    "nystromformer": {"max_position_embeddings": 128},
+    "reformer": {"max_position_embeddings": 128},
     # one layer of attention: without one, a call with a cache raises an error
     "bamba": {"attn_layer_indices": [1], **_MAMBA},
     "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"], **_MAMBA},

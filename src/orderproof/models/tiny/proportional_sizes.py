@@ -13,7 +13,7 @@ from dataclasses import fields
 from typing import Any
 
 LAYER_COUNT, EXPERT_COUNT, EXPERTS_PER_TOKEN, VOCAB_SIZE, QUERY_COUNT = 2, 4, 2, 99, 8
-POSITION_COUNT = 60  # models are run past it; no width, so that an axis of features is not taken for one of tokens
+POSITION_COUNT = 70  # past the usual chunks of 64 tokens; no width, so that features are not taken for tokens
 IMAGE_GRID_SIDES = (3, 8, 16, 0)  # [patches] small; enough for four stages that halve it; 0: unchanged
 MAX_LAYERS = 4  # limit on one layer per layer type
 TARGET_WIDTH = 64
