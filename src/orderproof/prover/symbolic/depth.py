@@ -1,8 +1,12 @@
 """Induction over layers: a proof for the recorded layers is one for every number of them.
 
-A layer reads what the layer before it computed, its own parameters, and tensors that all layers share. Let F be the
-fact about the result of the last recorded layer. If what enters the first layer fulfils F, and each layer maps F to a
-fact that implies F, then F holds after any number of layers with the code of the recorded ones, in any order.
+A layer reads what the layer before it computed, its own parameters, and tensors that other layers read too: what only
+one layer reads, such as a mask that each layer makes narrower, may have any value for a further one. Layers of the same
+classes have the same code, or codes that alternate: others may be steps of a sequence that goes on.
+
+Let F be the fact about the result of the last recorded layer. If what enters the first layer fulfils F, and each layer
+maps F to a fact that implies F, then F holds after any number of layers with the code of the recorded ones, in any
+order.
 
 Machine-checked (proofs/symbolic/depth.v): depth_induction, depth_induction_weaken.
 Not machine-checked: that layers have the same code, which is compared.
@@ -11,10 +15,14 @@ Not machine-checked: that layers have the same code, which is compared.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
 from torch.fx import Node
+from torch.fx.node import map_aggregate
 
 from orderproof.prover.captured_graph import module_path
 from orderproof.prover.logic.terms import FALSE
@@ -118,7 +126,63 @@ def repeated_layers(graph: OpenGraph, output: Node, matching: Callable[[Node, No
             if node not in computed:
                 computed.add(node)
                 queue += node.users
-    return layers if _reads_last_layer_only(output, layers) else []
+    return layers if _reads_last_layer_only(output, layers) and _are_kinds(graph, layers) else []
+
+
+def _are_kinds(graph: OpenGraph, layers: Sequence[Layer]) -> bool:
+    """True if a further layer is one of the recorded ones, as far as these show it."""
+    readers = Counter(node for layer in layers for node in _shared(layer) if node.op == "call_function")
+    if any(count == 1 for count in readers.values()):
+        return False
+    codes: dict[frozenset[tuple[str, type]], list[str]] = {}
+    for layer in layers:
+        codes.setdefault(_classes(layer), []).append(_code(graph, layer))
+    return all(len(set(found)) == 1 or _alternate(found) for found in codes.values())
+
+
+def _alternate(codes: Sequence[str]) -> bool:
+    """True if each code comes again after another one."""
+    runs = Counter(code for code, _ in groupby(codes))
+    return all(count > 1 for count in runs.values())
+
+
+def _shared(layer: Layer) -> set[Node]:
+    """What a layer reads besides its entry and what it computes."""
+    own = {*layer.nodes, layer.entry}
+    return {node for one in layer.nodes for node in one.all_input_nodes if node not in own}
+
+
+def _classes(layer: Layer) -> frozenset[tuple[str, type]]:
+    """The classes of the modules of a layer that compute something, by their paths within it."""
+    found = set()
+    for node in layer.nodes:
+        for path, kind in node.meta.get("nn_module_stack", {}).values():
+            if (match := _INDEX.match(path)) is not None:
+                found.add((path[match.end() :], kind))
+    return frozenset(found)
+
+
+def _code(graph: OpenGraph, layer: Layer) -> str:
+    """The operators of a layer with their arguments, in which a parameter is known by its place and shape only."""
+    places: dict[Node, str] = {layer.entry: "entry"}
+    for node in layer.nodes:
+        places[node] = f"result {len(places)}"
+
+    def name(value: Any) -> Any:
+        if not isinstance(value, Node):
+            return value
+        if value not in places:
+            state = graph.state.get(value.name)
+            if state in graph.parameters:
+                places[value] = f"parameter {graph.shapes[value]}"
+            elif state in graph.values:
+                constant = graph.values[state]
+                places[value] = f"constant {constant.dtype} {constant.tolist()}"
+            else:
+                places[value] = value.name
+        return places[value]
+
+    return "\n".join(f"{node.target} {map_aggregate((node.args, node.kwargs), name)}" for node in layer.nodes)
 
 
 def _layer(
