@@ -147,7 +147,8 @@ def main() -> None:
         return
     done = {row["name"] for row in rows}
     part, parts = map(int, arguments.worker.split("/"))
-    names = [x for x in (arguments.names or sorted(known_architectures())) if x not in done][part::parts]
+    own = (arguments.names or sorted(known_architectures()))[part::parts]  # the same ones when a run goes on
+    names = [x for x in own if x not in done]
     signal.signal(signal.SIGALRM, _raise_out_of_time)
     for place, name in enumerate(names):
         print(f"{place + 1} of {len(names)}: {name}", flush=True)
