@@ -242,6 +242,8 @@ CASES = [
     ),
     _case("two layers", lambda m, x: attend(m, attend(m, x, lower(x)) + x, lower(x)), "causal", "batch"),
     _case("cumulative sum", lambda m, x: x.cumsum(1), "causal", "batch"),
+    _case("number in vmap", lambda m, x: torch.vmap(lambda y: y.cumsum(0) / (y[0].norm() + 2.5))(x), "causal", "batch"),
+    _case("norm of a row in vmap", lambda m, x: torch.vmap(lambda y: y.cumsum(0) / (y.norm() + 2.5))(x), "batch"),
     _case("causal convolution", lambda m, x: m.depthwise(F.pad(x.mT, (2, 0))).mT, "causal", "batch"),
     _case(
         "cut convolution",

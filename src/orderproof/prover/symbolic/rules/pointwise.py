@@ -61,7 +61,7 @@ def pointwise(call: Application) -> OpenFact:
     """The fact about the result of a pointwise operator."""
     operands = _operands(call)
     value = _value(call, operands)
-    dims = operands.facts[0].dims
+    dims = operands.facts[0].dims if operands.facts else ()  # `vmap` makes a tensor of a number
     if value is not None:
         return OpenFact(dims, call.dtype, value=value)
     if call.name in ("where", "masked_fill"):

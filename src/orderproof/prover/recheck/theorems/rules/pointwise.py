@@ -59,7 +59,7 @@ def pointwise(step: Step) -> list[Derived]:
     if step.name in ("clamp", "clip", "clamp_min", "clamp_max"):
         return [_clamped(step)]
     elements = [_element(step, x) for x in arguments]
-    require(any(isinstance(x, Fact) for x in arguments), "no operand is a tensor")
+    require(step.name in CONVERSIONS or any(isinstance(x, Fact) for x in arguments), "no operand is a tensor")
     _check_shape(step, [x for x in arguments if isinstance(x, Fact)])
     if step.name == "masked_fill":
         elements = [elements[1], elements[2], elements[0]]
@@ -116,7 +116,7 @@ def _check_operands(step: Step, arguments: Sequence[Any], elements: Sequence[Fac
 def _check_shape(step: Step, operands: Sequence[Fact]) -> None:
     """Each dimension of the result has the size of an operand."""
     rank = len(step.shape)
-    require(rank == max(len(f.axes) for f in operands), "its result has another number of dimensions")
+    require(rank == max((len(f.axes) for f in operands), default=0), "its result has another number of dimensions")
     for d, size in enumerate(step.shape):
         places = [(f, d - rank + len(f.axes)) for f in operands]
         own = [size_of(f, place) for f, place in places if place >= 0]
