@@ -23,7 +23,7 @@ from torch import Tensor, distributed
 from orderproof.errors import UnsupportedCallError
 
 TIMEOUT = 30.0  # [s] for all ranks together
-_EXIT_TIMEOUT = 1.0  # [s] for a rank that disconnected another one to end
+_EXIT_TIMEOUT = 3.0  # [s] for a rank that disconnected another one to end
 _STACK_TIMEOUT = 1.0  # [s] for a rank to write its stack
 
 
@@ -58,12 +58,12 @@ def _wait(ranks: Sequence[BaseProcess], folder: Path, limit: float) -> None:
     while running and time.monotonic() < end:
         connection.wait([rank.sentinel for rank in running], end - time.monotonic())
         running = [rank for rank in running if rank.is_alive()]
-        if any(rank.exitcode for rank in ranks):
-            return
-        if any("result" not in torch.load(file, weights_only=True) for file in folder.glob("*.pt")):
+        answers = [torch.load(file, weights_only=True) for file in folder.glob("*.pt")]
+        if any(rank.exitcode for rank in ranks) or any("result" not in answer for answer in answers):
             # A rank that crashes disconnects the others before its process has ended: its exit code is the reason.
             silent = [rank.sentinel for i, rank in enumerate(ranks) if not (folder / f"{i}.pt").exists()]
-            connection.wait(silent, _EXIT_TIMEOUT)
+            if silent:
+                connection.wait(silent, _EXIT_TIMEOUT)
             return
 
 
