@@ -147,7 +147,7 @@ def _alternate(codes: Sequence[str]) -> bool:
 
 
 def _shared(layer: Layer) -> set[Node]:
-    """What a layer reads besides its entry and what it computes."""
+    """The nodes that a layer reads, without its entry and its own ones."""
     own = {*layer.nodes, layer.entry}
     return {node for one in layer.nodes for node in one.all_input_nodes if node not in own}
 
