@@ -48,6 +48,7 @@ SCRIPTS = {  # the name of the script: the law and the subject
     "rwkv_padding": ("padding", "arch:rwkv"),
     "sam3_lite_text_padding": ("padding", "arch:sam3_lite_text_text_model"),
     "seamless_m4t_padding": ("padding", "arch:seamless_m4t"),
+    "tapas_context_length": ("context_length", "arch:tapas"),
     "videoprism_text_causal": ("causal", "arch:videoprism_text_model"),
     "xlstm_cache": ("use_cache", "arch:xlstm"),
     "yoso_padding": ("padding", "arch:yoso"),
