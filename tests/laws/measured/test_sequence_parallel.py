@@ -99,7 +99,7 @@ def test_rank_that_crashes_is_reported_also_if_another_one_noticed_first() -> No
     def disconnect(rank: int) -> list[Tensor]:
         if rank == 0:
             raise RuntimeError("connection reset by peer")
-        time.sleep(0.3)  # until its process has ended
+        time.sleep(0.3)  # its process ends after the other one has failed
         os._exit(7)
 
     with pytest.raises(RuntimeError, match=r"^rank 1 of 2 ended with exit code 7 and returned nothing$"):

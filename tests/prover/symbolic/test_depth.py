@@ -13,6 +13,7 @@ from orderproof.prover.logic.solver import Solver
 from orderproof.prover.recording.open_recording import OpenInput, record_open
 from orderproof.prover.symbolic.theorem import TOKEN_INPUT, OutputProof, prove
 from tests.prover.symbolic.programs import WIDTH, Program, attend, lower
+from tests.prover.symbolic.stacks import STACKS
 
 
 class Stack(nn.Module):
@@ -111,97 +112,9 @@ def test_no_induction_if_the_output_reads_several_layers() -> None:
     assert not proof.every_depth
 
 
-class Masked(nn.Module):
-    """Layers of attention, each with the mask that its place gives."""
-
-    def __init__(self, *masks: Callable[[Tensor, Tensor], Tensor]) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(Reader() for _ in masks)
-        self.masks = masks
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The result of the last layer. Layers of one function have one mask."""
-        places = torch.arange(x.shape[1])
-        masks = {mask: mask(places[:, None], places) for mask in self.masks}
-        for layer, mask in zip(self.layers, self.masks, strict=True):
-            x = layer(x, masks[mask])
-        return x
-
-
-class Reader(nn.Module):
-    """Attention with a residual."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(WIDTH, WIDTH)
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return x + self.linear(torch.nn.functional.scaled_dot_product_attention(x, x, x, mask))
-
-
-def _earlier(i: Tensor, j: Tensor) -> Tensor:
-    return j <= i
-
-
-def _window(i: Tensor, j: Tensor) -> Tensor:
-    return (j <= i) & (i - j < 3)
-
-
-def _ending(distance: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """No causal mask for a negative distance."""
-    return lambda i, j: (i - j >= distance) | (i == j)
-
-
-@pytest.mark.parametrize(
-    ("masks", "every_depth"),
-    [
-        ((_earlier, _earlier, _earlier), True),
-        ((_earlier, _window, _earlier, _window), True),
-        ((_earlier, _earlier, _window, _window), False),  # steps of a sequence that may go on
-        ((_ending(8), _ending(7), _ending(6), _ending(5)), False),  # which goes on to masks that are not causal
-    ],
-    ids=["one mask", "alternating", "one after the other", "a sequence"],
-)
-def test_masks_of_further_layers_are_those_of_recorded_ones(
-    masks: tuple[Callable[[Tensor, Tensor], Tensor], ...], every_depth: bool
-) -> None:
-    proof = _proof(Masked(*masks))
-    assert proof.proved
-    assert proof.every_depth is every_depth
-
-
-class Numbered(nn.Module):
-    """A layer whose mask has a number that falls from layer to layer, in its code or in a buffer."""
-
-    def __init__(self, number: int, *, in_buffer: bool) -> None:
-        super().__init__()
-        self.reader = Reader()
-        if in_buffer:
-            self.register_buffer("number", torch.tensor(number))
-        else:
-            self.number = number
-
-    def forward(self, x: Tensor) -> Tensor:
-        places = torch.arange(x.shape[1])
-        return self.reader(x, (places[:, None] - places >= self.number) | (places[:, None] == places))
-
-
-class InOrder(nn.Module):
-    """Layers one after the other."""
-
-    def __init__(self, *layers: nn.Module) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return in_order(self.layers, x)
-
-
-@pytest.mark.parametrize(("numbers", "every_depth"), [((4, 4, 4), True), ((6, 5, 4), False)])
-@pytest.mark.parametrize("in_buffer", [False, True])
-def test_numbers_of_further_layers_are_those_of_recorded_ones(
-    numbers: tuple[int, ...], every_depth: bool, in_buffer: bool
-) -> None:
-    proof = _proof(InOrder(*(Numbered(number, in_buffer=in_buffer) for number in numbers)))
+@pytest.mark.parametrize("name", STACKS)
+def test_further_layers_are_those_that_the_recorded_ones_show(name: str) -> None:
+    make, every_depth = STACKS[name]
+    proof = _proof(make())
     assert proof.proved
     assert proof.every_depth is every_depth

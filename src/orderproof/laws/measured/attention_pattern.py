@@ -83,7 +83,7 @@ def _outputs_before_and_after(calls: CachedCalls, pairs: Tensor) -> OutputPair:
     changed = tokens.clone()
     changed[own] = _different_tokens(calls, tokens[own])
     before, after = calls.forward(tokens), calls.forward(changed)
-    if before.dim() != 3 or before.shape[1] != count:  # as many features as tokens are none
+    if before.dim() != 3 or before.shape[1] != count:  # a pooled output may have as many features as there are tokens
         raise UnsupportedCallError("it does not give one output per token")
     rows, columns = pairs.T[replaced].nonzero(as_tuple=True)  # the row in which a token was replaced, and the output
     if not len(rows):

@@ -84,7 +84,7 @@ class Program:
         if not found and not func._schema.is_mutable:
             return  # a number that is read from constants
         if operator_name(func) == "scalar_tensor":  # an eager call makes tensors of numbers without it
-            self.name(found[0], *_values(torch.tensor(args[0], dtype=found[0].dtype)))
+            self.name(found[0], *origin_by_values(torch.tensor(args[0], dtype=found[0].dtype)))
             return
         first = args[0] if args and isinstance(args[0], Tensor) else None
         if first is not None and len(found) == 1:
@@ -114,7 +114,7 @@ class Program:
         if found is not None:
             return found
         name = self.name_of(tensor)
-        self.name(tensor, *(("of the module", name) if name is not None else _values(tensor)))
+        self.name(tensor, *(("of the module", name) if name is not None else origin_by_values(tensor)))
         return self._origins[id(tensor)]
 
 
@@ -125,7 +125,8 @@ def _place(x: Tensor) -> tuple[Any, ...]:
     return storage, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype, x.is_conj(), x.is_neg()
 
 
-def _values(x: Tensor) -> Origin:
+def origin_by_values(x: Tensor) -> Origin:
+    """The origin of a tensor without a name: two with the same values have the same one."""
     if x.is_meta or x.layout is not torch.strided or x.is_quantized:
         return "without values", tuple(x.shape), str(x.dtype)
     data = x.detach().clone().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8).numpy()

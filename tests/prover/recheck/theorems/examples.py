@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import nn
 
 from orderproof.auditing.length_ranges import length_bounds
 from orderproof.laws import find_law
@@ -46,11 +47,15 @@ class LyingSolver(Solver):
 def recorded(case: Case) -> tuple[list[OpenGraph], tuple[str, ...]]:
     """The recordings of a program, and the roles of its inputs."""
     torch.manual_seed(0)
+    return recorded_module(Program(case.function), masked=case.masked)
+
+
+def recorded_module(module: nn.Module, *, masked: bool = False) -> tuple[list[OpenGraph], tuple[str, ...]]:
+    """The recordings of a module, and the roles of its inputs."""
     inputs = [OpenInput("x", ("batch", "tokens", WIDTH), torch.float32)]
-    if case.masked:
+    if masked:
         inputs.append(OpenInput("mask", ("batch", "tokens"), torch.int64, fixed=True))
-    graphs = record_open(Program(case.function).eval(), inputs, {"batch": 3, "tokens": 13})
-    return graphs, (TOKEN_INPUT, *[MASK] * case.masked)
+    return record_open(module.eval(), inputs, {"batch": 3, "tokens": 13}), (TOKEN_INPUT, *[MASK] * masked)
 
 
 def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, solver: Solver) -> Certificate | None:

@@ -2,7 +2,8 @@
 
 The invariant F is the fact about the result of the last recorded layer. What enters the first layer fulfils F; each
 layer, given F, computes a result that fulfils F; layers exchange nothing else; and the output reads the last result
-only. So F holds after any number of layers with the code of the recorded ones, in any order.
+only. So F holds after any number of layers with the code of the recorded ones, in any order. `layer_kinds` checks that
+the recording shows which these are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from orderproof.errors import CertificateError
 from orderproof.prover.recheck.theorems.facts import Fact
 from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE
+from orderproof.prover.recheck.theorems.layer_kinds import check_kinds
 from orderproof.prover.recheck.theorems.notation import require
 from orderproof.prover.recheck.theorems.reading import Facts, step_nodes
 from orderproof.prover.recheck.theorems.recording import Recording, check_step
@@ -77,7 +79,7 @@ def _checked_again(
 
 
 def check_structure(layers: Sequence[Mapping[str, Any]], steps: Mapping[str, Mapping[str, Any]], output: str) -> None:
-    """Layers exchange one tensor each, and the output reads the last one only."""
+    """Layers exchange one tensor each, the output reads the last one only, and further layers are like these."""
     reads = {node: set(step_nodes(step)) for node, step in steps.items()}
     seen: set[str] = set()
     computed: set[str] = set()  # from the results of layers
@@ -99,6 +101,7 @@ def check_structure(layers: Sequence[Mapping[str, Any]], steps: Mapping[str, Map
         require(used == {layer["result"]}, "a layer has several results")
         computed = _reached(reads, {one["result"] for one in layers[: number + 1]})
     _check_output_reads(reads, output, layers, seen)
+    check_kinds(layers, steps)
 
 
 def _reached(reads: Mapping[str, set[str]], start: set[str]) -> set[str]:

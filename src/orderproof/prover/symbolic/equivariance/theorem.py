@@ -19,7 +19,6 @@ from orderproof.prover.logic.terms import Formula, at_most, negation
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.context import Context
-from orderproof.prover.symbolic.depth import Layer, repeated_layers
 from orderproof.prover.symbolic.equivariance.moved_fact import NOTHING, Axis, Motion, MovedFact, uniform
 from orderproof.prover.symbolic.equivariance.rule import (
     MovedFacts,
@@ -29,6 +28,7 @@ from orderproof.prover.symbolic.equivariance.rule import (
     is_same_tensor,
     is_view,
 )
+from orderproof.prover.symbolic.layers import Layer, repeated_layers
 from orderproof.prover.symbolic.open_fact import NotCovered, OpenFact
 from orderproof.prover.symbolic.statement import BATCH, TOKENS
 from orderproof.prover.symbolic.theorem import OutputProof, in_every_branch
