@@ -236,6 +236,11 @@ def _is_plain(parameter: nn.Parameter) -> bool:
     return type(parameter) is nn.Parameter and strided and parameter.is_floating_point()
 
 
+def copy_sharing_parameters(module: nn.Module) -> nn.Module:
+    """A copy with the same parameters, which take most of the memory; for calls, which do not change them."""
+    return copy.deepcopy(module, {id(p): p for p in module.parameters()})
+
+
 def _copy_with_parameters_in(module: nn.Module, dtype: torch.dtype) -> nn.Module:
     """A copy whose plain parameters are in a dtype: the copy never holds them in the dtype of the module."""
     converted = {id(p): _converted(p, dtype) for p in module.parameters() if _is_plain(p)}

@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch import nn
 
+from orderproof.adapter import copy_sharing_parameters
 from orderproof.auditing.measurement import measure_law
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
-from orderproof.laws.measured.model_state import PristineModel, copy_without_parameters, has_same_state
+from orderproof.laws.measured.model_state import PristineModel, has_same_state
 from orderproof.models import from_module
 
 
@@ -88,7 +89,7 @@ def test_a_copy_serves_until_a_call_changes_it() -> None:
 
 def test_a_copy_shares_the_parameters() -> None:
     model = Box()
-    assert copy_without_parameters(model).linear.weight is model.linear.weight  # type: ignore[union-attr]
+    assert copy_sharing_parameters(model).linear.weight is model.linear.weight  # type: ignore[union-attr]
 
 
 class Noisy(nn.Module):

@@ -11,13 +11,13 @@ and another does not, and by masks that a fast path drops.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from orderproof.adapter import copy_sharing_parameters
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
@@ -95,7 +95,7 @@ def _compare_train_mode(calls: CachedCalls) -> OutputPair:
 
 def _train_mode_without_dropout(module: nn.Module) -> nn.Module:
     """A copy in train mode with every dropout at 0."""
-    module = copy.deepcopy(module).train()
+    module = copy_sharing_parameters(module).train()
     for part in module.modules():
         if isinstance(part, nn.modules.batchnorm._BatchNorm):
             raise UnsupportedCallError("in train mode its batch norms use the statistics of the batch")

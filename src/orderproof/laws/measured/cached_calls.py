@@ -168,7 +168,7 @@ class CachedCalls:
             return None
         module = self._first.own() if own else self._first.shared()
         fresh = self.for_adapter(self.adapter.with_module(module), first=self._first)
-        fresh._origin = None if own else (self, ())
+        fresh._origin = None if own else self._origin or (self, ())
         return fresh
 
     @cached_property

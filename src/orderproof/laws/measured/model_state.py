@@ -6,7 +6,6 @@ fraction of the time of a copy, so one copy serves all comparisons until a call 
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections import OrderedDict
 from types import MethodType
@@ -14,6 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from orderproof.adapter import copy_sharing_parameters
 
 _SCALARS = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, torch.Size)
 _COPIED_BY_ATTRIBUTES = ("__reduce_ex__", "__reduce__", "__getstate__")  # a class that defines one may hold more
@@ -28,7 +29,7 @@ class PristineModel:
 
         ``is_own``: the module has no other user, so it can serve as the first model in this state.
         """
-        self._first = copy_without_parameters(module)
+        self._first = copy_sharing_parameters(module)
         self._shared: nn.Module | None = module if is_own else None
 
     def shared(self) -> nn.Module:
@@ -39,16 +40,11 @@ class PristineModel:
 
     def own(self) -> nn.Module:
         """A copy in the first state, for a caller that changes it."""
-        return copy_without_parameters(self._first)
+        return copy_sharing_parameters(self._first)
 
     def is_state_of(self, module: nn.Module) -> bool:
         """True if a module is in the first state, as far as its attributes show."""
         return has_same_state(module, self._first)
-
-
-def copy_without_parameters(module: nn.Module) -> nn.Module:
-    """A copy that shares the parameters, which take most of the memory."""
-    return copy.deepcopy(module, {id(p): p for p in module.parameters()})
 
 
 def has_same_state(one: Any, other: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from orderproof.adapter import AttentionPattern, ModelAdapter, ModelOutput
+from orderproof.adapter import AttentionPattern, ModelAdapter, ModelOutput, copy_sharing_parameters
 from orderproof.errors import UnsupportedCallError, first_line
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.attention_pattern import attention_pattern, causal_padding_mask
@@ -297,7 +297,7 @@ class HFAdapter(ModelAdapter):
     def attention_backends(self) -> Iterator[tuple[str, Self]]:
         for name in ATTENTION_BACKENDS:
             if name != self.module.config._attn_implementation and _supports_backend(self.module, name):
-                model = copy.deepcopy(self.module)
+                model = copy_sharing_parameters(self.module)
                 try:
                     with suppress_warnings():
                         (model if hasattr(model, "set_attn_implementation") else model.model).set_attn_implementation(

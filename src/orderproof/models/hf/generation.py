@@ -6,13 +6,13 @@ so that the requested number of tokens is generated.
 
 from __future__ import annotations
 
-import copy
 import inspect
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from orderproof.adapter import copy_sharing_parameters
 from orderproof.errors import UnsupportedCallError
 from orderproof.library_messages import suppress_warnings
 from orderproof.seeded_random import seeded_random
@@ -73,7 +73,7 @@ def _generates(module: Any) -> bool:
 def _with_lm_head(module: Any) -> Any:
     """The same model with a random head, unless it has one. Raises `UnsupportedCallError`."""
     if _generates(module):
-        return copy.deepcopy(module)  # its generation configuration is replaced
+        return copy_sharing_parameters(module)  # its generation configuration is replaced
     with seeded_random(0):
         model = causal_lm_class(module)(module.config).to(module.dtype).eval()
     inner = getattr(model, model.base_model_prefix, None)

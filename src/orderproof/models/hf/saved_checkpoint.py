@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import shutil
 import tempfile
 import weakref
 from pathlib import Path
 from typing import Any
 
+from orderproof.adapter import copy_sharing_parameters
 from orderproof.weight_bits import weight_bits
 
 
@@ -25,7 +25,7 @@ class SavedCheckpoint:
         if state != self._state:
             folder = tempfile.mkdtemp(prefix="orderproof-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            saved = copy.deepcopy(model, {id(p): p for p in model.parameters()})
+            saved = copy_sharing_parameters(model)
             saved.save_pretrained(folder)  # which writes into its configuration
             self._state, self._folder = state, Path(folder)
         return self._folder
