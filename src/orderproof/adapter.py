@@ -17,12 +17,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from orderproof.errors import UnsupportedCallError
+
+M = TypeVar("M", bound=nn.Module)
 
 
 class ModelOutput(NamedTuple):
@@ -236,7 +238,7 @@ def _is_plain(parameter: nn.Parameter) -> bool:
     return type(parameter) is nn.Parameter and strided and parameter.is_floating_point()
 
 
-def copy_sharing_parameters(module: nn.Module) -> nn.Module:
+def copy_sharing_parameters(module: M) -> M:
     """A copy with the same parameters, which take most of the memory; for calls, which do not change them."""
     return copy.deepcopy(module, {id(p): p for p in module.parameters()})
 

@@ -97,6 +97,7 @@ def test_rank_that_crashes_is_reported_at_once(number: int, said: str) -> None:
 
 def test_rank_that_crashes_is_reported_also_if_another_one_noticed_first() -> None:
     def disconnect(rank: int) -> list[Tensor]:
+        all_gather(torch.zeros(1), 0)  # both are connected
         if rank == 0:
             raise RuntimeError("connection reset by peer")
         time.sleep(0.3)  # its process ends after the other one has failed
