@@ -96,10 +96,13 @@ def test_rank_that_crashes_is_reported_at_once(number: int, said: str) -> None:
 
 
 def test_rank_that_crashes_is_reported_also_if_another_one_noticed_first() -> None:
+    connected = multiprocessing.get_context("fork").Event()
+
     def disconnect(rank: int) -> list[Tensor]:
-        all_gather(torch.zeros(1), 0)  # both are connected
         if rank == 0:
+            connected.wait(20)
             raise RuntimeError("connection reset by peer")
+        connected.set()
         time.sleep(0.3)  # its process ends after the other one has failed
         os._exit(7)
 

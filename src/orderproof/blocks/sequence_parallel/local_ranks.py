@@ -61,9 +61,11 @@ def _wait(ranks: Sequence[BaseProcess], folder: Path, limit: float) -> None:
         answers = [torch.load(file, weights_only=True) for file in folder.glob("*.pt")]
         if any(rank.exitcode for rank in ranks) or any("result" not in answer for answer in answers):
             # A rank that crashes disconnects the others before its process has ended: its exit code is the reason.
-            silent = [rank.sentinel for i, rank in enumerate(ranks) if not (folder / f"{i}.pt").exists()]
-            if silent:
-                connection.wait(silent, _EXIT_TIMEOUT)
+            silent = [rank for i, rank in enumerate(ranks) if not (folder / f"{i}.pt").exists()]
+            ended = connection.wait([rank.sentinel for rank in silent], _EXIT_TIMEOUT) if silent else []
+            for rank in silent:
+                if rank.sentinel in ended:
+                    rank.join()  # it has its exit code a moment after its sentinel is ready
             return
 
 
