@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from orderproof.records.audit import Report
+from orderproof.records.audit import Report, Witness
 from orderproof.report import render_text
-from orderproof.report.witness_phrases import TOKENS_SHOWN
+from orderproof.report.witness_phrases import TOKENS_SHOWN, witness_outcome
 from tests.report import examples
 
 
@@ -105,6 +105,14 @@ def test_a_witness_marks_the_tokens_that_changed():
     text = unwrapped(printed(examples.everyday()))
     assert "before [CLS] the «cat» chased the «dog» [SEP] after [CLS] the «dog» chased the «cat» [SEP]" in text
     assert "last_hidden_state[0, 1, 203]: the law requires 0.418367, the model gives 0.392011" in text
+
+
+def test_outputs_that_must_differ_and_do_not_have_one_value():
+    witness = Witness(
+        tokens_before=(), tokens_after=(), change="a mask must change the output", output_index=(0, 1),
+        expected_value=0.25, actual_value=0.25, relative_difference=0.0,
+    )  # fmt: skip
+    assert witness_outcome(witness, "logits") == "logits[0, 1]: 0.25 in both calls, which must differ"
 
 
 def test_every_comparison_has_its_numbers_and_its_control():

@@ -26,11 +26,16 @@ def witness_title(finding: Finding) -> str:
 
 
 def witness_outcome(witness: Witness, output: str) -> str:
-    """Where the outputs differ most, the value that the law requires there and the model's value."""
+    """Where the outputs differ most, the value that the law requires there and the model's value.
+
+    Of outputs that must differ and do not, their value.
+    """
     index = f"[{', '.join(map(str, witness.output_index))}]" if witness.output_index else ""
     where = f"{output or 'output'}{index}"
     if witness.expected_value is None or witness.actual_value is None:
         return f"{where} differs"
+    if witness.expected_value == witness.actual_value:  # of a law that requires a difference
+        return f"{where}: {phrases.format_number(witness.actual_value)} in both calls, which must differ"
     expected, actual = phrases.format_number(witness.expected_value), phrases.format_number(witness.actual_value)
     return f"{where}: the law requires {expected}, the model gives {actual}"
 

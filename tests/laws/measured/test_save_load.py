@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from orderproof.adapter import ModelAdapter
+from orderproof.auditing import audit
 from orderproof.auditing.measurement import measure_law
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
 from orderproof.laws.measured.measured_law import MeasuredLaw
-from orderproof.models import load
+from orderproof.models import from_module, load
 from orderproof.records.audit import Finding
 
 
@@ -89,3 +90,10 @@ def test_buffer_of_another_dtype_keeps_it_when_built_on_meta(
     assert driver.module.normalizer.dtype == torch.bfloat16
     assert found.verdict == ("held" if initialised else "refuted")
     assert (found.deviation.float32 == 0.0) == initialised
+
+
+@pytest.mark.parametrize("law", ["save_load", "batch_composition", "attention_backend"])
+def test_a_model_in_which_no_token_sees_another_is_measured(law: str) -> None:
+    subject = from_module(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU()), torch.randn(2, 6, 8))
+    (found,) = audit(subject, laws=[law]).findings
+    assert (found.verdict, found.measurement is not None) == ("held", True)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from orderproof.adapter import copy_sharing_parameters
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
-from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 
 PADS = 2
@@ -49,7 +49,7 @@ class AttentionBackend(MeasuredLaw):
         )
 
     def control(self, calls: CachedCalls) -> OutputPair:
-        return replace_first_token(calls)
+        return replace_every_token(calls)
 
 
 def _compare_backend(

@@ -19,7 +19,7 @@ import torch
 from orderproof.adapter import ModelAdapter
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
-from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.lengths import affordable_thresholds
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.laws.measured.padded_batch import padded_batch
@@ -58,7 +58,7 @@ class BatchComposition(MeasuredLaw):
                 )
 
     def control(self, calls: CachedCalls) -> OutputPair:
-        return replace_first_token(calls)
+        return replace_every_token(calls)
 
 
 def _pads_past_thresholds(calls: CachedCalls) -> list[int]:

@@ -18,6 +18,11 @@ def replace_first_token(calls: CachedCalls) -> OutputPair:
     return (first[:, 1:], second[:, 1:]) if first.dim() == 3 else (first, second)
 
 
+def replace_every_token(calls: CachedCalls) -> OutputPair:
+    """All tokens replaced: the output must differ, also where no token sees another."""
+    return calls.default_output, calls.forward(calls.sample_tokens(other=1))
+
+
 def replace_last_token(calls: CachedCalls) -> OutputPair:
     """The last token replaced: its own output must differ."""
     changed, other = calls.default_tokens.clone(), calls.sample_tokens(other=1)

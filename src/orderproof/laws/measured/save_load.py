@@ -21,7 +21,7 @@ from functools import partial
 import torch
 
 from orderproof.laws.measured.cached_calls import CachedCalls
-from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 
 
@@ -39,7 +39,7 @@ class SaveLoad(MeasuredLaw):
             yield Comparison("cast to bfloat16 and loaded in bfloat16", _compare_cast, informational=True)
 
     def control(self, calls: CachedCalls) -> OutputPair:
-        return replace_first_token(calls)
+        return replace_every_token(calls)
 
 
 def _compare_reloaded(calls: CachedCalls, *, name: str) -> OutputPair:
