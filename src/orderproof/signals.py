@@ -1,11 +1,34 @@
-"""Signals that are delayed while something must not be interrupted."""
+"""Signals: which end a command, and how they are delayed while something must not be interrupted."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+
+_TERMINATION = ("SIGTERM", "SIGHUP")  # by `kill`, a time limit of CI, a closed terminal
+
+
+def interrupt_on_termination() -> None:
+    """Let the signals that ask a process to end do what Ctrl-C does: temporary files go, and results are written.
+
+    Where one of them is ignored, as under nohup, it stays so. Forked processes end as by default.
+    """
+    own = os.getpid()
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        if os.getpid() == own:
+            raise KeyboardInterrupt
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    for name in _TERMINATION:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,6 @@ def test_a_pipe_gets_plain_lines_even_with_forced_colour() -> None:
             "recording the graph",
             "OP201 causal",
             "OP406 stateless",
-            "comparing two sentences",
         )
     ]
     assert "\r" not in done.stderr.decode()
@@ -55,6 +55,17 @@ def test_counters_of_one_stage_are_written_seldom(
         update("without positions", 30, 31)
     numbers = [f"orderproof: sentence {k} of 30 ..." for k in (0, 10, 20)]
     assert lines(capsys) == [*numbers, "orderproof: without positions ..."]
+
+
+def test_a_long_stage_is_mentioned_again(capsys: pytest.CaptureFixture[str]) -> None:
+    stages = console.StageLines()
+    with stages.reminding(interval=0.05):
+        stages.write("loading")
+        time.sleep(0.3)
+    first, *others = lines(capsys)
+    assert first == "orderproof: loading ..."
+    assert len(others) > 1
+    assert set(others) == {"orderproof: loading, for 0 s now ..."}
 
 
 def test_names_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,6 +32,22 @@ def test_a_closed_standard_output_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("arguments", [["list", "laws"], ["--help"], ["audit", "--help"]])
+def test_a_pipe_that_nobody_reads_has_its_own_exit_code(arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*COMMAND, *arguments], stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_name_that_cannot_be_opened_is_one_line() -> None:
+    name = f"{'x' * 300}.py:build"
+    done = subprocess.run([*COMMAND, "audit", name], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"orderproof: {name!r} cannot be opened: File name too long\n"
+
+
 SUBJECT = """
 import time
 from torch import nn
@@ -42,14 +58,15 @@ def model():
 """
 
 
-def test_ctrl_c_during_loading_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_during_loading_is_one_line(tmp_path: Path, sent: signal.Signals) -> None:
     (tmp_path / "waits.py").write_text(SUBJECT)
     process = start_interruptible(
         [*COMMAND, "prove", "waits.py:model", "--law", "causal"], cwd=tmp_path,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     first = process.stderr.readline()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert first == b"orderproof: loading waits.py:model ...\n"

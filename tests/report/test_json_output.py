@@ -113,6 +113,21 @@ def test_two_files_do_not_share_standard_output():
         file_output.check_writable("-", None, "-")
 
 
+def test_two_outputs_are_two_files(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"expected another file for each output; got '.*report\.json' twice"):
+        file_output.check_writable(tmp_path / "report.json", None, tmp_path / "." / "report.json")
+    file_output.check_writable(os.devnull, os.devnull)
+
+
+def test_an_output_does_not_replace_its_subject(tmp_path: Path):
+    model = tmp_path / "model.py"
+    model.write_text("")
+    for subject in (f"{model}:build", str(model)):
+        with pytest.raises(UsageError, match=r"got '.*model\.py', which holds the subject"):
+            file_output.check_writable(model, source=subject)
+    file_output.check_writable(tmp_path / "report.json", source=f"{model}:build")
+
+
 def test_a_read_only_folder_is_reported_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # whoever runs the tests may be allowed everything
     with pytest.raises(UsageError, match=r"cannot write .*: Permission denied; give a file name"):

@@ -7,7 +7,6 @@ subject is run as a module. In float64 a copy of the module is run, or the recor
 from __future__ import annotations
 
 import copy
-import traceback
 from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from orderproof.models.subject import Axis
 from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.prover.counterexample import Executor
 from orderproof.prover.execution import execute, execute_nodes
-from orderproof.prover.export.exporter import model_source_location
+from orderproof.prover.export.exporter import source_of_error
 from orderproof.prover.float64_parameters import Float64Parameters
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.prover.recording.restored_state import changes_state, restored_state
@@ -172,7 +171,7 @@ class SubjectExecution:
                 return named_tensors(module(*[x.clone() for x in inputs]))
         except Exception as error:
             if executor != "model":  # a module that names float32 in its code does not run in float64
-                where = model_source_location(traceback.extract_tb(error.__traceback__))
+                where = source_of_error(error)
                 self.float64_failure = f"a float64 copy of the model fails: {failure_reason(error)}{where}"
             raise
 

@@ -11,7 +11,7 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.expectations import checked_expectations
 from orderproof.auditing.findings import finding_without_result, undecide_inapplicable, with_cause, with_law
 from orderproof.auditing.sandbox import LAW_TIMEOUT, MeasurementRun
-from orderproof.auditing.sentence_pair import compare_sentence_pair
+from orderproof.auditing.sentence_pair import compare_sentence_pair, has_sentences
 from orderproof.auditing.verdict import ProofOptions, prove_law
 from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
 from orderproof.laws import ProvedLaw, find_model_law, measured_laws, proved_laws
@@ -67,8 +67,9 @@ def run_audit(
         show(f"{measured[following].code} {measured[following].name}", len(proved) + following + 1, total)
         yield audit.report()
     audit.findings = undecide_inapplicable(audit.findings, [law.name for law in laws] if chosen else list(expect))
-    show("comparing two sentences", total - 1, total)
-    audit.compare_sentences()
+    if has_sentences(context.subject):
+        show("comparing two sentences", total - 1, total)
+        audit.compare_sentences()
     audit.notes.extend(context.notes)
     yield audit.report()
 

@@ -23,6 +23,12 @@ from orderproof.records.audit import AttentionMap, SentenceDistance, SentencePai
 FIRST_SENTENCE, SECOND_SENTENCE = "the cat chased the dog", "the dog chased the cat"
 
 
+def has_sentences(subject: Subject) -> bool:
+    """True if a subject takes a sentence: it has a tokenizer, and one input of tokens."""
+    takes_text = subject.encode_sentence is not None and subject.patch_embedding_path is None
+    return takes_text and len(subject.token_axes) == 1
+
+
 def compare_sentence_pair(
     subject: Subject, *, sentences: tuple[str, str] = (FIRST_SENTENCE, SECOND_SENTENCE), seed: int = 0,
     audited: AuditContext | None = None,
@@ -32,8 +38,9 @@ def compare_sentence_pair(
     None for a subject that takes no text, and for one whose entry map is not complete. The recording of an
     audit of the same subject is used if the sentences have its length.
     """
-    if subject.encode_sentence is None or subject.patch_embedding_path is not None or len(subject.token_axes) != 1:
+    if not has_sentences(subject):
         return None
+    assert subject.encode_sentence is not None
     samples = [subject.encode_sentence(s) for s in sentences]
     length = len(samples[0].labels)
     if length < 2 or len(samples[1].labels) != length:

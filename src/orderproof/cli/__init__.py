@@ -7,6 +7,7 @@ import gc
 import sys
 
 from orderproof.cli.library_imports import spare_imports
+from orderproof.signals import interrupt_on_termination
 
 # The default is (700, 10, 10). Importing torch and transformers makes a million objects that live until the end.
 COLLECTION_THRESHOLDS = (50_000, 20, 10)
@@ -15,6 +16,7 @@ COLLECTION_THRESHOLDS = (50_000, 20, 10)
 def main() -> None:
     """Run the command line: see `orderproof.cli.application`."""
     try:
+        interrupt_on_termination()
         _collect_garbage_rarely()
         spare_imports()
         from orderproof.cli.application import main as run

@@ -6,6 +6,7 @@
      or a score that contradicts a proof about its model (the result is kept, and no report is written)
 3    no check failed, and at least one is undecided
 130  interrupted; the findings so far have been reported
+141  standard output was closed before all output was written
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ COMPARE_EPILOG = (
 )
 
 _OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_OF_A_NAME = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)  # of a file of the user
 
 app = typer.Typer(
     name="orderproof",
@@ -100,8 +102,10 @@ def main() -> None:
     try:
         app()
     except SystemExit as error:
-        if error.code == EXIT_INTERRUPTED and _is_of_a_signal(error):
+        if error.code == EXIT_INTERRUPTED and _is_caused_by(error, KeyboardInterrupt):
             sys.stderr.write("orderproof: interrupted\n")
+        if _is_caused_by(error, BrokenPipeError):  # typer ends with 1, the code of a failed check
+            _end_with_closed_output()
         raise
     except OrderproofError as error:
         sys.stderr.write(f"orderproof: {error}\n")
@@ -110,12 +114,14 @@ def main() -> None:
         sys.stderr.write("orderproof: interrupted\n")
         raise SystemExit(130) from None
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(141) from None
+        _end_with_closed_output()
     except OSError as error:
+        if error.errno in _OF_A_NAME and error.filename is not None:
+            sys.stderr.write(f"orderproof: {str(error.filename)!r} cannot be opened: {error.strerror}\n")
+            raise SystemExit(2) from None
         if error.errno not in _OF_A_FULL_DISK or error.filename is not None:
             _end_with_internal_error(error)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in its buffer
+        _discard_output()
         sys.stderr.write(f"orderproof: standard output cannot be written: {error.strerror}\n")
         raise SystemExit(2) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, it becomes one line
@@ -132,10 +138,20 @@ def _end_with_internal_error(error: Exception) -> NoReturn:
     raise SystemExit(2) from None
 
 
-def _is_of_a_signal(error: BaseException | None) -> bool:
-    """True if an exit follows from Ctrl-C that no command handled itself."""
+def _end_with_closed_output() -> NoReturn:
+    _discard_output()
+    raise SystemExit(141) from None
+
+
+def _discard_output() -> None:
+    """Write what is left in the buffer of standard output nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _is_caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
+    """True if an exit follows from such an error that no command handled itself."""
     while error is not None:
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, kind):
             return True
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orderproof.cli import options
-from orderproof.cli.console import has_live_display, report_console, stage_lines
+from orderproof.cli.console import StageLines, has_live_display, report_console
 from orderproof.cli.outputs import print_written, rendered, write_outputs
 from orderproof.errors import UsageError
 from orderproof.subject_spec import ARCH_PREFIX, check_spec
@@ -160,7 +160,7 @@ def atlas_progress(*, quiet: bool) -> Iterator[AtlasProgress]:
         with _live_progress() as show:
             yield show
     else:
-        write_line = stage_lines()
+        write_line = StageLines().write
 
         def show_line(running: Sequence[str], done: int, total: int) -> None:
             if running or not done:  # not at the end

@@ -62,7 +62,7 @@ def audit(
     """
     from orderproof.report.file_output import check_writable
 
-    check_writable(json, html, junit, sarif, markdown, certificate)
+    check_writable(json, html, junit, sarif, markdown, certificate, source=subject)
     layout = parse_layout(token_axis, output_axes, together=together, mask=mask, position_ids=position_ids)
     if against:
         check_port_options(subject, against, certificate=certificate, layout=layout, attention=attention, length=length)

@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from orderproof.report.phrases import escape_control_characters
 
 LINE_INTERVAL = 10.0  # [s] between lines of one stage that differ only in a counter, "3 of 40"
+REMINDER_INTERVAL = 30.0  # [s] between lines that say that a stage goes on
 _COUNTER = re.compile(r"\d+ of \d+")
 
 
@@ -98,8 +100,9 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
         yield lambda text, done, total: None
         return
     if not has_live_display():
-        write_line = stage_lines()
-        yield lambda text, done, total: write_line(text)
+        lines = StageLines()
+        with lines.reminding():
+            yield lambda text, done, total: lines.write(text)
         return
     text_column = TextColumn("{task.description}", markup=False)  # a path may have brackets
     columns = (SpinnerColumn(), text_column, BarColumn(bar_width=24), TimeElapsedColumn())
@@ -118,17 +121,43 @@ def has_live_display() -> bool:
     return sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
 
 
-def stage_lines() -> Callable[[str], None]:
-    """A function that writes a text as a line on standard error: at once for a new stage, seldom within one."""
-    stage, written = "", 0.0
+class StageLines:
+    """Lines on standard error: one at once for a new stage, others seldom within one."""
 
-    def write_line(text: str) -> None:
-        nonlocal stage, written
-        now, kind = time.monotonic(), _COUNTER.sub("", text)
-        if kind == stage and now - written < LINE_INTERVAL:
+    def __init__(self) -> None:
+        self._text, self._stage, self._began, self._written = "", "", 0.0, 0.0
+        self._stream = sys.stderr  # by itself: a model may replace it
+
+    def write(self, text: str) -> None:
+        """Write a line for a stage, unless one of the same stage was written shortly before."""
+        now, stage = time.monotonic(), _COUNTER.sub("", text)
+        if stage == self._stage and now - self._written < LINE_INTERVAL:
             return
-        stage, written = kind, now
-        sys.stderr.write(f"orderproof: {escape_control_characters(text)} ...\n")
-        sys.stderr.flush()
+        if stage != self._stage:
+            self._began = now
+        self._text, self._stage, self._written = text, stage, now
+        self._write_line(text)
 
-    return write_line
+    @contextmanager
+    def reminding(self, interval: float = REMINDER_INTERVAL) -> Iterator[None]:
+        """Write in the block how long a stage has lasted, at each interval [s] without a line."""
+        ended = threading.Event()
+
+        def remind() -> None:
+            while not ended.wait(max(self._written + interval - time.monotonic(), interval / 10)):
+                now = time.monotonic()
+                if self._text and now - self._written >= interval:
+                    self._written = now
+                    self._write_line(f"{self._text}, for {now - self._began:.0f} s now")
+
+        thread = threading.Thread(target=remind, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _write_line(self, text: str) -> None:
+        self._stream.write(f"orderproof: {escape_control_characters(text)} ...\n")
+        self._stream.flush()

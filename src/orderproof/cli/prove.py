@@ -63,7 +63,7 @@ def prove(
     """  # noqa: E501
     from orderproof.report.file_output import check_writable
 
-    check_writable(json, html, junit, sarif, certificate)
+    check_writable(json, html, junit, sarif, certificate, source=subject)
     layout = parse_layout(token_axis, output_axes, together=together, mask=mask, position_ids=position_ids)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
     options.check_laws(laws)

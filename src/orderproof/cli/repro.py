@@ -42,7 +42,7 @@ def repro(
     """
     from orderproof.report.file_output import check_writable, write_file
 
-    check_writable(script, issue)
+    check_writable(script, issue, source=subject)
     tiny = subject.startswith(ARCH_PREFIX)
     check_subject(subject, tiny=tiny, attention=attention, layout=Layout(), allow_network=allow_network)
     options.check_laws([law])

@@ -17,6 +17,7 @@ from orderproof.models.call_arguments import PlainOutputs, as_dictionaries
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.prover.captured_graph import leaves_by_name
+from orderproof.prover.export.exporter import source_of_error
 from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
 from orderproof.prover.recording.restored_state import restored_state
 from orderproof.time_limit import TimeLimitExceeded, time_limit
@@ -89,7 +90,8 @@ class ModuleCalls:
         if isinstance(failure, OrderproofError):
             raise failure
         assert failure is not None
-        raise SubjectError(f"{self.name}: calling it with {shapes} raised {first_line(failure)}") from failure
+        raised = f"{first_line(failure)}{source_of_error(failure)}"
+        raise SubjectError(f"{self.name}: calling it with {shapes} raised {raised}") from failure
 
     def shapes(self, inputs: tuple[Tensor, ...], seconds: float | None = None) -> dict[str, Shape]:
         """The shapes of the outputs by name. Raises what the module raises, and `TimeoutError`."""

@@ -23,6 +23,7 @@ from orderproof.models.plain_adapter import from_adapter
 from orderproof.models.plain_module import Inputs, from_module, refuse_layout
 from orderproof.models.subject import Subject
 from orderproof.models.trial_call import check_trial_load
+from orderproof.prover.export.exporter import source_of_error
 from orderproof.registry import did_you_mean
 from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import NO_LAYOUT, Layout, object_location, on_import_path
@@ -104,7 +105,12 @@ def _import_and_call(place: str, name: str, spec: str) -> Any:
     except (OrderproofError, KeyboardInterrupt):
         raise
     except BaseException as error:  # the user's function: anything may come
-        raise SubjectError(f"{spec}: calling it raised {first_line(error)}") from error
+        raise SubjectError(f"{spec}: calling it {_raised(error)}") from error
+
+
+def _raised(error: BaseException) -> str:
+    """The error with its line in the code of the user."""
+    return f"raised {first_line(error)}{source_of_error(error)}"
 
 
 def _from_file(path: Path, spec: str) -> ModuleType:
@@ -122,7 +128,7 @@ def _from_file(path: Path, spec: str) -> ModuleType:
             raise
         except BaseException as error:  # the user's file: anything may come
             del sys.modules[name]
-            raise SubjectError(f"{spec}: running {path} raised {first_line(error)}") from error
+            raise SubjectError(f"{spec}: running {path} {_raised(error)}") from error
     return module
 
 
@@ -133,11 +139,11 @@ def _from_package(place: str, spec: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name and (place == error.name or place.startswith(error.name + ".")):
                 raise SubjectError(f"{spec}: no module named {error.name}") from error
-            raise SubjectError(f"{spec}: importing {place} raised {first_line(error)}") from error
+            raise SubjectError(f"{spec}: importing {place} {_raised(error)}") from error
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # the user's package: anything may come
-            raise SubjectError(f"{spec}: importing {place} raised {first_line(error)}") from error
+            raise SubjectError(f"{spec}: importing {place} {_raised(error)}") from error
 
 
 def _resolve_attribute(module: ModuleType, name: str, spec: str) -> Any:

@@ -30,19 +30,26 @@ def write_file(content: str | bytes, target: str | Path) -> None:
         raise _write_error(target, error) from error
 
 
-def check_writable(*targets: str | Path | None) -> None:
+def check_writable(*targets: str | Path | None, source: str | None = None) -> None:
     """Check before long work that the files can be written.
 
-    Raises `UsageError` where the folder is missing or read-only, where the target is a folder, and where more than one
-    target is standard output.
+    Raises `UsageError` where the folder is missing or read-only, where the target is a folder or the file of the
+    subject ``source``, and where two targets are one file or standard output.
     """
     if (count := sum(str(target) == "-" for target in targets)) > 1:
         raise UsageError(f"expected at most one output on standard output (-); got {count}")
+    read = _files_of(source or "")
+    seen: set[Path] = set()
     for target in targets:
         if target is None or str(target) == "-":
             continue
         path = Path(target).expanduser()
         try:
+            if path.resolve() in seen and not path.is_char_device():
+                raise UsageError(f"expected another file for each output; got {str(target)!r} twice")
+            seen.add(path.resolve())
+            if path.resolve() in read:
+                raise UsageError(f"expected another file for the output; got {str(target)!r}, which holds the subject")
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "it is a folder")
             if path.exists() and not path.is_file():
@@ -54,6 +61,12 @@ def check_writable(*targets: str | Path | None) -> None:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise _write_error(target, error) from error
+
+
+def _files_of(source: str) -> set[Path]:
+    """The file of a subject, written as the file itself or as file.py:name."""
+    names = (source, source.rpartition(":")[0])
+    return {Path(name).expanduser().resolve() for name in names if name and Path(name).expanduser().is_file()}
 
 
 def _write_error(target: str | Path, error: OSError) -> UsageError:

@@ -94,7 +94,9 @@ def read_config(path: Path, label: str) -> dict[str, Any]:
 def _json(file: Path, label: str) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        raise CheckpointError(f"{label}: {file.name} cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise CheckpointError(f"{label}: {file.name} is not readable as JSON: {first_line(error)}") from error
     if not isinstance(content, dict):
         raise CheckpointError(f"{label}: {file.name} must be a JSON object; got {type(content).__name__}")
@@ -127,6 +129,10 @@ def _check_shard(path: Path, shard: str, label: str) -> None:
         raise CheckpointError(f"{label}: {INDEX_FILE} names a file outside the folder: {shard}")
     if not (path / shard).is_file():
         raise CheckpointError(f"{label}: {INDEX_FILE} names {shard}, which is missing")
+    try:
+        (path / shard).open("rb").close()
+    except OSError as error:
+        raise CheckpointError(f"{label}: {shard} cannot be read: {error.strerror}") from error
     try:
         with safe_open(path / shard, framework="pt") as file:
             file.keys()
@@ -170,6 +176,7 @@ def _load_pretrained(
             local_files_only=True,
             use_safetensors=True,
             trust_remote_code=False,
+            ignore_mismatched_sizes=True,  # reported below, with their names
             output_loading_info=True,
             **options,
         )
@@ -178,6 +185,6 @@ def _load_pretrained(
     except Exception as error:  # a third-party loader: anything may come
         raise CheckpointError(f"{label}: its weights cannot be loaded: {first_line(error)}") from error
     if report.get("mismatched_keys"):
-        key = min(str(entry) for entry in report["mismatched_keys"])
-        raise CheckpointError(f"{label}: weights of another shape than config.json says: {key}")
+        key, found, expected = min((key, *map(list, shapes)) for key, *shapes in report["mismatched_keys"])
+        raise CheckpointError(f"{label}: {key} has shape {found}, and config.json says {expected}")
     return model, set(report["missing_keys"])

@@ -8,7 +8,6 @@ a rule here are decomposed, if torch has a decomposition.
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -26,9 +25,9 @@ from orderproof.prover.compiled_code import forget_compiled_code
 from orderproof.prover.export.constant_reading import constants_readable
 from orderproof.prover.export.exporter import (
     exporter_context,
-    model_source_location,
     record_untraced_effects,
     skip_distribution_validation,
+    source_of_error,
 )
 from orderproof.prover.export.inlining import inline_higher_order_ops
 from orderproof.prover.export.source_lines import origins_in_blocks, restore_origins
@@ -298,6 +297,6 @@ def _is_data_dependent(error: Exception) -> bool:
 def _export_error_message(error: Exception) -> str:
     """The kind and the source line of an export error, in one line."""
     if _is_data_dependent(error):
-        where = model_source_location(traceback.extract_tb(error.__traceback__))
+        where = source_of_error(error)
         return f"{NOT_RECORDED}control flow depends on data (`if tensor:`, `.item()`, `nonzero`){where}"
     return f"{NOT_RECORDED}{first_line(error)}"

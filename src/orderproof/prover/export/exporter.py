@@ -76,10 +76,15 @@ def record_untraced_effects() -> Iterator[list[str]]:
 
 
 def _caller_location() -> str:
-    return model_source_location(traceback.extract_stack())
+    return _model_source_location(traceback.extract_stack())
 
 
-def model_source_location(frames: traceback.StackSummary) -> str:
+def source_of_error(error: BaseException) -> str:
+    """`, file.py:12`: the innermost line of the model that an error passed; empty if there is none."""
+    return _model_source_location(traceback.extract_tb(error.__traceback__))
+
+
+def _model_source_location(frames: traceback.StackSummary) -> str:
     """`, file.py:12`: the innermost line of the model; empty if there is none."""
     own = [f for f in frames if _is_model_source(f.filename)]
     return f", {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
