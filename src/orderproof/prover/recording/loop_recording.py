@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -25,6 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import Node
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Term
@@ -38,6 +40,7 @@ from orderproof.prover.recording.recorded_graph import META, RecordedGraph
 from orderproof.prover.recording.source import is_model_code, is_recording_frame
 
 _OTHER_VALUES = (type(None), torch.dtype, torch.device, torch.Size)
+_STACK = torch.stack
 LEAST_COUNT = 2  # of iterations in the example: torch treats sizes of 1 apart
 _DEPTH = 4  # of nested tuples among the local variables
 
@@ -50,6 +53,7 @@ class RecordedLoop:
         count: The number of iterations.
         indices: The symbol of the index of each iteration.
         line: Where it is: "file.py:12".
+        frame: That of the function with the loop.
         iterations: The nodes of each iteration.
         lists: The nodes that the two iterations append to each list.
         stacked: The nodes that stack such lists.
@@ -59,6 +63,7 @@ class RecordedLoop:
     count: Any
     indices: tuple[Any, Any]
     line: str
+    frame: FrameType
     iterations: list[list[Node]] = field(default_factory=list)
     lists: list[tuple[Node, Node]] = field(default_factory=list)
     stacked: list[Node] = field(default_factory=list)
@@ -70,7 +75,7 @@ class OpenRange:
     def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType) -> None:
         self.loops, self.source, self.frame = loops, source, frame
         line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-        self.loop = RecordedLoop(count, loops.new_indices(), line)
+        self.loop = RecordedLoop(count, loops.new_indices(), line, frame)
         before, current = self.loop.indices
         self.symbols = loops.sizes.loop_symbol(before), loops.sizes.loop_symbol(current)
         self.begins: list[Node] = []  # the last node before each iteration, and after the last one
@@ -154,6 +159,8 @@ class OpenRange:
             self.loops.recorded.give_up(f"an iteration of a loop of open length changes {changed}")
         if not self.kept.complete:
             self.loops.recorded.give_up("an iteration of a loop of open length may change too many objects")
+        if reason := self.loops.hidden_state():
+            self.loops.recorded.give_up(f"an iteration of a loop of open length may change {reason}")
 
     def _note_lists(self) -> None:
         for name in self.source.filled:
@@ -216,6 +223,30 @@ def renaming(loops: Loops, loop: RecordedLoop) -> Substitution:
     return Substitution({variable: second})
 
 
+def _is_of_model(mode: object) -> bool:
+    """True if code of the model handles what is called under a mode."""
+    methods = (getattr(type(mode), name, None) for name in ("__torch_function__", "__torch_dispatch__"))
+    codes = (getattr(getattr(x, "__func__", x), "__code__", None) for x in methods)
+    return any(code is not None and is_model_code(code.co_filename) for code in codes)
+
+
+def _holds_objects(tensor: Tensor) -> bool:
+    """True if a tensor has an attribute that an iteration may have set: those that a library sets are flags."""
+    values: Iterable[Any] = (*vars(tensor).values(), *vars(tensor.untyped_storage()).values())
+    return any(type(value) is not bool for value in values)
+
+
+def _stacks_itself(frame: FrameType) -> bool:
+    """True if the function of this frame calls `torch.stack` now, and not code that it calls."""
+    name, caller = "torch", sys._getframe(1)
+    while not is_model_code(caller.f_code.co_filename):
+        if caller.f_back is None:
+            return False
+        caller = caller.f_back
+    known = caller.f_locals.get(name, caller.f_globals.get(name))
+    return caller is frame and known is torch and torch.stack is _STACK
+
+
 class Loops:
     """The loops of open length of a recording."""
 
@@ -259,6 +290,16 @@ class Loops:
                     return OpenRange(self, count, source, frame)
         return builtins.range(*arguments)
 
+    def hidden_state(self) -> str:
+        """Objects that no local variable shows: modes of the model, attributes of tensors; empty if there are none."""
+        modes = (*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack())  # type: ignore[no-untyped-call]
+        if any(_is_of_model(mode) for mode in modes):
+            return "a mode"
+        with torch._C.DisableTorchFunction():  # it refuses storages to the model
+            if any(_holds_objects(alias.tensor) for alias in self.recorded.aliases.values()):
+                return "an attribute of a tensor"
+        return ""
+
     def current_node(self, tensor: Tensor) -> Node | None:
         """The node of the value of a tensor; None if it was written through another tensor since."""
         alias = self.recorded.aliases.get(id(tensor))
@@ -269,6 +310,8 @@ class Loops:
         if not isinstance(tensors, list | tuple) or len(tensors) != 2:
             return None
         for loop in self.found:
+            if not _stacks_itself(loop.frame):
+                continue
             if loop.lists and (self.recorded.node_of(tensors[0]), self.recorded.node_of(tensors[1])) in loop.lists:
                 last = tensors[1]
                 dim = dim % (last.dim() + 1)

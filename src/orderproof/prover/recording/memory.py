@@ -14,12 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orderproof.prover.recording.elements import MAX_COMPARED, Range, overlaps, places
 from orderproof.prover.recording.recorded_graph import Alias
 
-MAX_COMPARED = 1 << 20  # elements of a tensor whose values are compared
 LIFTED = "constant_"  # begins the name of a tensor that the module does not hold under a name
 _NO_OVERLAP = 0
-Range = tuple[int, int]  # the address of the first byte, and of the one after the last
 EVERYWHERE: Range = (1, 1 << 64)  # of an object whose memory is not known
 
 
@@ -119,10 +118,7 @@ def _addresses(x: Tensor) -> Tensor:
     """The address of each element."""
     memory = memory_of(x)
     assert memory is not None
-    found = torch.tensor([memory[0]])
-    for size, stride in zip(x.shape, x.stride(), strict=True):
-        found = (found[:, None] + torch.arange(size) * (stride * x.element_size())).reshape(-1)
-    return found
+    return memory[0] + places(x)
 
 
 def _is_changed(use: _Use) -> bool:
@@ -162,11 +158,6 @@ def memory_of_array(x: Any) -> Range:
     start = x.__array_interface__["data"][0]
     steps = [(size - 1) * stride for size, stride in zip(x.shape, x.strides, strict=True)] if x.size else []
     return start + sum(min(s, 0) for s in steps), start + sum(max(s, 0) for s in steps) + x.itemsize
-
-
-def overlaps(first: Range, second: Range) -> bool:
-    """True if two ranges have a byte in common."""
-    return first[0] < second[1] and second[0] < first[1]
 
 
 def overlaps_any(memory: Range | None, others: Iterable[Range]) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from orderproof.prover.recording.memory import Range, overlaps_any, storage_of
+from orderproof.prover.recording.elements import Range
+from orderproof.prover.recording.memory import overlaps_any, storage_of
 
 
 class ModuleTensors:

@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from orderproof.prover.recording.memory import Range, storage_of
+from orderproof.prover.recording.elements import Range
+from orderproof.prover.recording.memory import storage_of
 from orderproof.signals import interrupts_delayed
 
 _FLOATS = {  # an integer of as many bytes, and the bits of the mantissa

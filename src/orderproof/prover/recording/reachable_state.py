@@ -47,7 +47,8 @@ from torch import Tensor, nn
 
 from orderproof.library_messages import suppress_warnings
 from orderproof.prover.recording.compared_state import SCALARS, State
-from orderproof.prover.recording.memory import EVERYWHERE, Range, memory_of_array, overlaps_any, storage_of
+from orderproof.prover.recording.elements import Range
+from orderproof.prover.recording.memory import EVERYWHERE, memory_of_array, overlaps_any, storage_of
 from orderproof.prover.recording.model_code import (
     belongs_to,
     global_names,

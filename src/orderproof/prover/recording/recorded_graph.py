@@ -18,6 +18,7 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from orderproof.prover.recording.arguments import map_leaves, tensors_in
+from orderproof.prover.recording.elements import geometry
 from orderproof.prover.recording.open_call import OpenCall
 from orderproof.prover.recording.operator_names import operator_name
 from orderproof.prover.recording.refusal import RecordingRefused, RecordingUnsupported
@@ -167,7 +168,7 @@ class RecordedGraph:
             return found
         if tensor.is_meta and (storage := self.storages.get(tensor.untyped_storage()._cdata)) is not None:
             for other in storage.aliases:  # `x.data` has no operator
-                if _geometry(other.tensor) == _geometry(tensor):
+                if geometry(other.tensor) == geometry(tensor):
                     alias = Alias(tensor, storage, other.node, other.version, other.parent, other.view, other.values)
                     self.aliases[id(tensor)] = alias
                     return alias
@@ -218,7 +219,3 @@ class RecordedGraph:
         """True if a tensor is the same in both runs of every law: it depends on no token and on no parameter."""
         storage = self.alias(tensor).storage
         return storage.constant or storage.fixed
-
-
-def _geometry(x: Tensor) -> tuple[Any, ...]:
-    return tuple(x.shape), tuple(x.stride()), x.storage_offset(), x.dtype, x.is_conj(), x.is_neg()

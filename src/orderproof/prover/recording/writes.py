@@ -12,6 +12,7 @@ from torch.fx import Node
 
 from orderproof.prover.recording.arguments import map_leaves, tensors_in
 from orderproof.prover.recording.constants import is_constant, with_values
+from orderproof.prover.recording.elements import geometry, views_meet
 from orderproof.prover.recording.operator_names import operator_name
 from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph
 from orderproof.prover.recording.views import write_to_base
@@ -36,6 +37,8 @@ def write(
         kwargs: Its options.
 
     """
+    if _reads_what_it_writes(recorded, func, args, kwargs):
+        recorded.refuse(f"it reads memory to which it writes ({func})")
     written = [k for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
     if written != [0] or not isinstance(args[0], Tensor):
         recorded.give_up(f"it writes to an argument ({func})")
@@ -66,6 +69,32 @@ def write(
         alias.storage.constant = False
     _store(recorded, alias, node)
     return target
+
+
+def _reads_what_it_writes(
+    recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bool:
+    """True if another operand may share elements with one that is written: the result depends on the order of both.
+
+    Where all sizes are numbers the elements are compared. An operator that computes each element from those at its
+    place may read the very tensor to which it writes.
+    """
+    arguments = func._schema.arguments
+    given = {**dict(zip((a.name for a in arguments), args, strict=False)), **kwargs}
+    writes = {a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write}
+    targets = tensors_in([value for name, value in given.items() if name in writes])
+    others = tensors_in([value for name, value in given.items() if name not in writes])
+    by_element = torch.Tag.pointwise in func.tags or operator_name(func) == "copy_"
+    for target in targets:
+        storage = recorded.alias(target).storage
+        for other in others:
+            if recorded.alias(other).storage is not storage or (other is target and by_element):
+                continue
+            if recorded.open_call is not None:
+                return True
+            if not (by_element and geometry(other) == geometry(target)) and views_meet(target, other):
+                return True
+    return False
 
 
 def change_view(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

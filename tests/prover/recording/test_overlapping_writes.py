@@ -1,0 +1,87 @@
+"""An operator that reads memory to which it writes: what it gives depends on the order in which it visits elements.
+
+Torch copies forwards, in vectors and on several threads, so the results of such a call change with its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof import prove
+
+Forward = Callable[[Tensor], Tensor]
+
+
+class Calls(nn.Module):
+    """A module with this forward call."""
+
+    def __init__(self, forward: Forward) -> None:
+        super().__init__()
+        self.call = forward
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.call(x)
+
+
+def _summed(x: Tensor, change: Callable[[Tensor], object]) -> Tensor:
+    y = x.cumsum(1)
+    change(y)
+    return y
+
+
+def _delayed(x: Tensor) -> Tensor:
+    """Its parts meet from 250 tokens on."""
+    z = torch.cat([x.flip(1), x.new_zeros(len(x), 250, x.shape[2]), x], 1)
+    z[:, 250:] = z[:, :-250]
+    return z[:, x.shape[1] + 250 :]
+
+
+def _added_out(x: Tensor) -> Tensor:
+    y = x.cumsum(1)
+    torch.add(y[:, :-1], 1, out=y[:, 1:])
+    return y
+
+
+OVERLAPPING: dict[str, Forward] = {
+    "copied one place on": lambda x: _summed(x, lambda y: y[:, 1:].copy_(y[:, :-1])),
+    "copied one place back": lambda x: _summed(x, lambda y: y[:, :-1].copy_(y[:, 1:])),
+    "assigned": lambda x: _summed(x, lambda y: y.__setitem__((slice(None), slice(1, None)), y[:, :-1])),
+    "added": lambda x: _summed(x, lambda y: y[:, 1:].add_(y[:, :-1])),
+    "multiplied": lambda x: _summed(x, lambda y: y[:, 1:].mul_(y[:, :-1])),
+    "added in part": lambda x: _summed(x, lambda y: y[:, 1:].addcmul_(x[:, 1:], y[:, :-1])),
+    "reduced": lambda x: _summed(x, lambda y: y[:, 1:].clamp_(max=y[:, :-1])),
+    "features": lambda x: _summed(x, lambda y: y[..., 1:].copy_(y[..., :-1])),
+    "steps that meet": lambda x: _summed(x, lambda y: y[..., ::2].copy_(y[..., :3])),
+    "one token for all": lambda x: _summed(x, lambda y: y.copy_(y[:, 3:4])),
+    "transposed": lambda x: _summed(x, lambda y: y[:, :6].copy_(y[:, :6].transpose(1, 2))),
+    "the tensor of a product": lambda x: _summed(x, lambda y: y[0, :6].addmm_(y[0, :6], y[0, :6])),
+    "into an output": _added_out,
+    "indices": lambda x: _summed(x, lambda y: y.index_copy_(1, torch.tensor([1, 2]), y[:, :2])),
+    "from many tokens on": _delayed,
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_it_is_not_proved(name: str) -> None:
+    finding = prove(Calls(OVERLAPPING[name]).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.verdict != "proved"
+    assert "it reads memory to which it writes" in finding.reason
+
+
+APART: dict[str, Forward] = {
+    "halves": lambda x: _summed(x, lambda y: y[..., :3].copy_(y[..., 3:])),
+    "steps between": lambda x: _summed(x, lambda y: y[..., ::2].copy_(y[..., 1::2])),
+    "a copy": lambda x: _summed(x, lambda y: y[:, 1:].copy_(y[:, :-1].clone())),
+    "a new tensor": lambda x: _summed(x, lambda y: y[:, 1:].copy_(y[:, :-1] * 2)),
+    "the tensor itself": lambda x: _summed(x, lambda y: y.add_(y)),
+    "the same part": lambda x: _summed(x, lambda y: y[..., 1:].mul_(y[..., 1:])),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_does_not_meet_is_proved(name: str) -> None:
+    assert prove(Calls(APART[name]).eval(), "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
