@@ -205,7 +205,9 @@ class AuditContext:
                 return int(node.meta["val"].shape[axis])
         if self.export_failure is not None:
             return self.length
-        raise SubjectError(f"{self.subject.name}: no input has a token axis; name it with token_axis=")
+        raise SubjectError(
+            f"{self.subject.name}: no input has a token axis; name it with --token-axis (in Python token_axis=)"
+        )
 
     @cached_property
     def runnable(self) -> AuditContext:

@@ -43,6 +43,7 @@ COMPARE_EPILOG = (
     "Exit codes: 0 all runs finished; 2 wrong usage, a failed run, or a score that contradicts a proof; "
     "130 interrupted."
 )
+RECHECK_EPILOG = "Exit codes: 0 every certificate is accepted; 1 a certificate is refused; 2 a file cannot be read."
 
 _OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _OF_A_NAME = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)  # of a file of the user
@@ -89,7 +90,7 @@ app.command("ceiling")(ceiling)
 app.command("explain")(explain)
 app.command("list")(list_command)
 app.command("ports")(ports)
-app.command("recheck")(recheck)
+app.command("recheck", epilog=RECHECK_EPILOG)(recheck)
 app.command("repro")(repro)
 app.command("sensitivity")(sensitivity)
 

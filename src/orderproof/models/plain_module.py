@@ -178,9 +178,10 @@ def _check_device(module: nn.Module, inputs: Inputs | None, name: str) -> None:
         given = (inputs,) if inputs is None or isinstance(inputs, Tensor) else tuple(inputs)
     tensors = (*module.parameters(), *module.buffers(), *(x for x in given if isinstance(x, Tensor)))
     if devices := sorted({str(x.device) for x in tensors} - {"cpu"}):
+        advice = "make them there" if devices == ["meta"] else "audit a copy: copy.deepcopy(model).cpu()"
         raise SubjectError(
             f"{name}: expected parameters, buffers and inputs on the CPU, where audits run; got some on "
-            f"{devices[0]}; audit a copy: copy.deepcopy(model).cpu()"
+            f"{devices[0]}; {advice}"
         )
 
 

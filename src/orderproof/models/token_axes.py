@@ -36,7 +36,10 @@ def resolve_token_axes(
     first = next((i for i, tensor in enumerate(examples) if _default_token_axis(tensor, token_axis) is not None), None)
     if first is None:
         shapes = ", ".join(str(tuple(tensor.shape)) for tensor in examples)
-        raise SubjectError(f"{name}: no token axis found in inputs of shape {shapes}; name it with token_axis=")
+        raise SubjectError(
+            f"{name}: no token axis found in inputs of shape {shapes}; name it with --token-axis "
+            "(in Python token_axis=)"
+        )
     axis = _normalized_axis(_default_token_axis(examples[first], token_axis), examples[first], name)
     assert axis is not None
     size = examples[first].shape[axis]

@@ -153,9 +153,12 @@ def _limit_memory() -> float:
     """Limit the data of this process to the memory that is available; the limit for new data [bytes]."""
     import resource
 
-    available = available_memory() * MEMORY_SHARE
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines())
-    used = int(status["VmData"].split()[0]) * 1024
+    used, addresses = (int(status[name].split()[0]) * 1024 for name in ("VmData", "VmSize"))
+    available = available_memory() * MEMORY_SHARE
+    stated, _ = resource.getrlimit(resource.RLIMIT_AS)  # by `ulimit -v`
+    if stated != resource.RLIM_INFINITY:
+        available = min(available, max(stated - addresses, 0))
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = int(used + available)
     resource.setrlimit(resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))

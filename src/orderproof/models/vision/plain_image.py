@@ -53,8 +53,8 @@ def image_subject(module: nn.Module, image: Tensor, name: str) -> Subject:
             raise SubjectError(f"{name}: calling it with {shape} raised {type(error).__name__}: {error}") from error
     if found is None:
         raise SubjectError(
-            f"{name}: no token axis found in inputs of shape {tuple(image.shape)}; name it with token_axis=, or give a "
-            "module whose part returns patches [row, patch, width]"
+            f"{name}: no token axis found in inputs of shape {tuple(image.shape)}; name it with "
+            "--token-axis (in Python token_axis=), or give a module whose part returns patches [row, patch, width]"
         )
     count = int(found.out.shape[1])
     return Subject(
