@@ -9,6 +9,9 @@ import array
 import functools
 import io
 import itertools
+import logging
+import operator
+import os
 import types
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,6 +29,7 @@ LAST = 89
 LONG = 400  # more iterations than a test of a theorem runs
 STORED = torch.zeros(1)
 STACK = torch.stack
+OPERAND_OF_LONG = operator.attrgetter(".".join(["grad"] * LONG))
 ONE = object()
 GLOBAL = {"count": 0}
 
@@ -348,6 +352,53 @@ def with_a_list_on_a_storage(x: Tensor) -> Tensor:
     return torch.stack(found, 1)
 
 
+def with_a_chain_of_gradients(x: Tensor) -> Tensor:
+    h, found = torch.zeros_like(x[:, 0]), []
+    for i in range(x.shape[1]):
+        after = torch.tanh(h + x[:, i])
+        after.grad = h
+        h = after
+        after = None  # type: ignore[assignment]
+        found.append(h)
+    y = torch.stack(found, 1)
+    try:
+        OPERAND_OF_LONG(h)
+    except AttributeError:
+        return y
+    return y + h[:, None]
+
+
+def with_hooks_of_a_tensor(x: Tensor) -> Tensor:
+    h, found, STORED._backward_hooks = torch.zeros_like(x[:, 0]), [], {"kept": []}
+    for i in range(x.shape[1]):
+        h = torch.tanh(h + x[:, i] + STORED)
+        STORED._backward_hooks["kept"] = [*STORED._backward_hooks["kept"], h]
+        found.append(h)
+    y = torch.stack(found, 1)
+    late = STORED._backward_hooks["kept"][LONG:]
+    STORED._backward_hooks = None
+    return y + late[-1][:, None] if late else y
+
+
+def in_the_environment(x: Tensor) -> Tensor:
+    return in_a_library(x, os.environ._data)
+
+
+def among_the_loggers(x: Tensor) -> Tensor:
+    return in_a_library(x, logging.root.manager.loggerDict)
+
+
+def in_a_library(x: Tensor, kept: Any) -> Tensor:
+    h, found, kept["seen"] = torch.zeros_like(x[:, 0]), [], []
+    for i in range(x.shape[1]):
+        h = torch.tanh(h + x[:, i])
+        kept["seen"] = [*kept["seen"], h]
+        found.append(h)
+    y = torch.stack(found, 1)
+    late = kept.pop("seen")[LONG:]
+    return y + late[-1][:, None] if late else y
+
+
 class OnBuffer(nn.Module):
     """Keeps a list on a buffer."""
 
@@ -377,7 +428,8 @@ class Function(nn.Module):
 
 HIDDEN = (
     under_a_mode_afterwards, under_a_mode, by_another_name, with_another_torch, with_a_list_on_its_state,
-    with_a_list_on_a_token, with_a_list_on_a_storage,
+    with_a_list_on_a_token, with_a_list_on_a_storage, with_a_chain_of_gradients, with_hooks_of_a_tensor,
+    in_the_environment, among_the_loggers,
 )  # fmt: skip
 
 

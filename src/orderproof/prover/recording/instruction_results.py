@@ -79,15 +79,17 @@ class Container(NamedTuple):
     kind: Any  # the class, or its name
     parts: tuple[Any, ...]
 
-    @property
-    def has_objects(self) -> bool:
-        """True if some part, at any depth, is an object whose contents are not compared."""
-        return any(isinstance(x, Other | Unseen) or (isinstance(x, Container) and x.has_objects) for x in self.parts)
-
     def __repr__(self) -> str:
         length, *others = self.parts or ("none",)
         shown = ", ".join(map(repr, others[:_MAX_SHOWN]))
         return f"{_name(self.kind)} of {length}{': ' * bool(others)}{shown}{', ...' * (len(others) > _MAX_SHOWN)}"
+
+
+class Filled(NamedTuple):
+    """A list to which each iteration of a loop of open length appends a tensor; a recording has two iterations."""
+
+    def __repr__(self) -> str:
+        return "list"
 
 
 class Class(NamedTuple):
@@ -113,7 +115,8 @@ class Unseen(NamedTuple):
 
 
 _UNSEEN_RESULT = Unseen()
-Result = Plain | Symbol | Container | Class | Other | Unseen
+_FILLED = Filled()
+Result = Plain | Symbol | Container | Filled | Class | Other | Unseen
 
 
 Form = Callable[[Any, int, list[int]], Result]  # a value, its depth in containers, and how many parts may follow
@@ -128,6 +131,11 @@ class Descriptions:
     def __init__(self) -> None:
         self._forms: dict[int, tuple[type, Form]] = {}  # by identity: a class may define its own equality
         self._texts: dict[str, Plain] = {}
+        self._filled: dict[int, list[Any]] = {}
+
+    def note_filled(self, values: list[Any]) -> None:
+        """Note that the iterations of a loop of open length fill a list."""
+        self._filled[id(values)] = values
 
     def of(self, value: Any) -> Result:
         """A value as it is compared."""
@@ -159,9 +167,11 @@ class Descriptions:
         return simple if parts is None else self._container_form(kind, parts, simple)
 
     def _container_form(self, kind: type, parts_of: Callable[[Any], list[Any]], simple: Form) -> Form:
-        shown, is_set, form = _known_class(kind), issubclass(kind, _SETS), self._form
+        shown, is_set, form, filled = _known_class(kind), issubclass(kind, _SETS), self._form, self._filled
 
         def container(value: Any, depth: int, left: list[int]) -> Result:
+            if id(value) in filled:
+                return _FILLED
             if depth >= _DEPTH or left[0] <= 0:
                 return simple(value, depth, left)
             parts, depth = parts_of(value), depth + 1
@@ -248,12 +258,8 @@ def _known_class(kind: type) -> Any:
     return kind if kind.__module__ == "builtins" or module.get(name) is kind else f"{kind.__module__}.{name}"
 
 
-def is_same(recorded: Result, eager: Result, value_of: Callable[[Any], Any], *, rolled: bool = False) -> bool:
-    """True if a result of a recording is that of an eager call, where symbols have the values of `value_of`.
-
-    ``rolled``: a recording with a loop of open length, of which it has two iterations. Containers of objects, such as a
-    list to which each iteration appends a tensor, are then compared by their class only.
-    """
+def is_same(recorded: Result, eager: Result, value_of: Callable[[Any], Any]) -> bool:
+    """True if a result of a recording is that of an eager call, where symbols have the values of `value_of`."""
     if recorded is eager or isinstance(recorded, Unseen):
         return True
     if isinstance(recorded, Symbol):
@@ -268,11 +274,11 @@ def is_same(recorded: Result, eager: Result, value_of: Callable[[Any], Any], *, 
             return signs and math.isclose(value, real, rel_tol=_CLOSE)
         return Plain(recorded.kind, recorded.kind(value)) == eager
     if isinstance(recorded, Container) and isinstance(eager, Container):
-        if rolled and recorded.kind == eager.kind and recorded.has_objects:
-            return True
         return (
             recorded.kind == eager.kind
             and len(recorded.parts) == len(eager.parts)
-            and all(is_same(x, y, value_of, rolled=rolled) for x, y in zip(recorded.parts, eager.parts, strict=True))
+            and all(is_same(x, y, value_of) for x, y in zip(recorded.parts, eager.parts, strict=True))
         )
+    if isinstance(recorded, Filled):
+        return isinstance(eager, Container) and eager.kind is list
     return recorded == eager

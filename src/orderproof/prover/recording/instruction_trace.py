@@ -115,6 +115,10 @@ class InstructionTrace:
         """Note that an iteration begins, or that a loop ended."""
         self.events.append(iteration)
 
+    def note_filled(self, values: list[Any]) -> None:
+        """Note that the iterations of a loop of open length fill a list: its length is another in each call."""
+        self._descriptions.note_filled(values)
+
     def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
         if self._kernel is not None:
             return None
@@ -192,14 +196,13 @@ class InstructionTrace:
 
         """
         executed = [event for event in eager.events if isinstance(event, Event)]
-        rolled = any(isinstance(event, Iteration) for event in self.events)
         for mine, theirs in zip_longest(self._at(value_of), executed):
             if mine is None or theirs is None:
                 return f"only one of them executes {_line(theirs or mine[0])}"
             event, value = mine
             if not event.is_instruction_of(theirs):
                 return _other(event, theirs)
-            if not is_same(event.result, theirs.result, value, rolled=rolled):
+            if not is_same(event.result, theirs.result, value):
                 return f"at {_line(theirs)} it computes {theirs.result} where the recording has {event.result}"
         return ""
 

@@ -28,6 +28,7 @@ from torch.fx import Node
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
+from orderproof.library_messages import suppress_warnings
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Term
 from orderproof.prover.recording.compared_state import as_text, is_plain
@@ -102,6 +103,9 @@ class OpenRange:
                 if not shows_its_state(one):
                     recorded.give_up(f"a loop of open length may change {name}, which does not show its state")
             self.kept = state_within(roots)
+            for name in self.source.filled:
+                if type(values := self.frame.f_locals.get(name)) is list:
+                    self.loops.instructions.note_filled(values)
         self._check_kept()
         if len(self.begins) < 3:
             return self.loop.indices[len(self.begins) - 1]
@@ -233,7 +237,8 @@ def _is_of_model(mode: object) -> bool:
 def _holds_objects(tensor: Tensor) -> bool:
     """True if a tensor has an attribute that an iteration may have set: those that a library sets are flags."""
     values: Iterable[Any] = (*vars(tensor).values(), *vars(tensor.untyped_storage()).values())
-    return any(type(value) is not bool for value in values)
+    hidden = tensor.grad is not None or bool(tensor._backward_hooks)
+    return hidden or any(type(value) is not bool for value in values)
 
 
 def _stacks_itself(frame: FrameType) -> bool:
@@ -295,7 +300,7 @@ class Loops:
         modes = (*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack())  # type: ignore[no-untyped-call]
         if any(_is_of_model(mode) for mode in modes):
             return "a mode"
-        with torch._C.DisableTorchFunction():  # it refuses storages to the model
+        with torch._C.DisableTorchFunction(), suppress_warnings():  # storages are refused to the model
             if any(_holds_objects(alias.tensor) for alias in self.recorded.aliases.values()):
                 return "an attribute of a tensor"
         return ""
