@@ -21,6 +21,10 @@ from orderproof.prover.symbolic.equivariance.theorem import FIXED
 from orderproof.prover.symbolic.statement import MASK, Equivariance, Statement
 from orderproof.records.audit import OPEN_CALL_ASSUMPTION, Finding, Theorem
 
+EVERY_DEPTH_ASSUMPTION = (
+    "for other numbers of layers: each has the code of a recorded one, and the code around them does not depend on "
+    "their number"
+)
 MASK_ASSUMPTION = (
     "an attention mask has one value for each row and token, 0 or 1 in int64, or a boolean where the argument takes one"
 )
@@ -119,6 +123,10 @@ def _with_and_without_mask(without: Theorem, masked: Theorem) -> Theorem:
     """One theorem for the calls without and with a mask: for the lengths and sizes at which both hold."""
     ends = [t.greatest_length for t in (without, masked) if t.greatest_length is not None]
     least = max(without.least_length, masked.least_length)
+    every_depth = without.every_depth and masked.every_depth
+    assumptions = dict.fromkeys([*without.assumptions, *masked.assumptions])
+    if not every_depth:
+        assumptions.pop(EVERY_DEPTH_ASSUMPTION, None)
     if ends and min(ends) < least:
         return without
     return masked.model_copy(
@@ -126,9 +134,9 @@ def _with_and_without_mask(without: Theorem, masked: Theorem) -> Theorem:
             "covers": ("no attention mask", *masked.covers),
             "least_length": least,
             "greatest_length": min(ends, default=None),
-            "every_depth": without.every_depth and masked.every_depth,
+            "every_depth": every_depth,
             "conditions": tuple(dict.fromkeys([*without.conditions, *masked.conditions])),
-            "assumptions": tuple(dict.fromkeys([*without.assumptions, *masked.assumptions])),
+            "assumptions": tuple(assumptions),
         }
     )
 
@@ -160,9 +168,10 @@ def join_theorem(name: str, found: Proofs, statement: Statement | Equivariance, 
     results = [own[name] for piece, own in found if any(piece is one for one in pieces)]
     assumptions = [text for piece in pieces for text in piece.assumptions]
     assumptions += [text for one in results for text in one.assumptions]
+    every_depth = all(one.every_depth for one in results)
+    assumptions += [EVERY_DEPTH_ASSUMPTION] if every_depth else []
     return Theorem(
-        proved=True, least_length=covered.least, greatest_length=covered.greatest,
-        every_depth=all(one.every_depth for one in results),
+        proved=True, least_length=covered.least, greatest_length=covered.greatest, every_depth=every_depth,
         covers=statement.covers,
         conditions=tuple(map(str, covered.conditions)),
         assumptions=(OPEN_CALL_ASSUMPTION, *dict.fromkeys(assumptions)),

@@ -141,6 +141,8 @@ def split(call: OperatorCall) -> Facts:
     rank = len(fact.shape)
     unbind = ".unbind." in call.target
     dim = int(call.argument(1 if unbind else 2, "dim", 0)) % rank
+    if not unbind and sum(int(value.shape[dim]) for value in call.node.meta["val"]) != fact.shape[dim]:
+        raise RuleNotApplicable("parts of a tensor that overlap, or leave elements out, have no lemma")
     results, start = [], 0
     for value in call.node.meta["val"]:
         shape = tuple(int(s) for s in value.shape)
