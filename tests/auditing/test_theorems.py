@@ -14,6 +14,7 @@ from orderproof.auditing import open_calls, verdict
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
 from orderproof.auditing.context import TWIN_ASSUMPTION
 from orderproof.auditing.theorem_certificates import theorem_certificate
+from orderproof.auditing.theorems import EVERY_DEPTH_ASSUMPTION
 from orderproof.models import load
 from orderproof.prover.logic.terms import FALSE
 from orderproof.prover.recheck.theorems.theorem import check_theorem
@@ -257,8 +258,15 @@ def test_a_model_without_weights_has_theorems(law: str) -> None:
     assert theorem is not None
     assert theorem.proved
     assert (theorem.least_length, theorem.greatest_length, theorem.every_depth) == (2, None, True)
-    assert TWIN_ASSUMPTION in theorem.assumptions
+    assert {TWIN_ASSUMPTION, EVERY_DEPTH_ASSUMPTION} <= set(theorem.assumptions)
     assert {x.device.type for x in subject.module.buffers()} == {"meta"}
+
+
+def test_only_a_proof_for_every_number_of_layers_assumes_something_of_other_numbers() -> None:
+    for layers in (1, 2):
+        theorem = prove(load(f"arch:gpt2?n_layer={layers}", tiny=True), "causal").theorem
+        assert theorem is not None
+        assert theorem.every_depth == (layers == 2) == (EVERY_DEPTH_ASSUMPTION in theorem.assumptions)
 
 
 def test_a_model_without_weights_has_no_theorem_if_the_calls_of_its_twin_differ(
