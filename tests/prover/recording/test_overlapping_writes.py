@@ -85,3 +85,40 @@ APART: dict[str, Forward] = {
 @pytest.mark.parametrize("name", APART)
 def test_what_does_not_meet_is_proved(name: str) -> None:
     assert prove(Calls(APART[name]).eval(), "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
+
+
+def _from_another_layer(x: Tensor) -> Tensor:
+    z = torch.stack([x, x.cumsum(1), x])
+    z[0, ..., 1:4] = z[1, ..., 1:4]
+    first, second = z[1:].unbind(0)
+    first[..., :2] = second[..., :2]
+    return z[0] + z[1].cumsum(1)
+
+
+def _in_place(x: Tensor) -> Tensor:
+    z = torch.stack([x, x])
+    z[1:] += x.cumsum(1)
+    return z.sum(0)
+
+
+FOR_EVERY_LENGTH: dict[str, Forward] = {
+    name: APART[name] for name in ("halves", "a copy", "a new tensor", "the tensor itself", "the same part")
+} | {
+    "other layers": _from_another_layer,
+    "in place": _in_place,
+    "parts": lambda x: _summed(x, lambda y: y.split([2, 4], -1)[0].copy_(y.split([2, 4], -1)[1][..., 2:])),
+    "the first token": lambda x: _summed(x, lambda y: y[:, 1:].mul_(y[:, :1])),
+    "the last token": lambda x: _summed(x, lambda y: y[:, :-1].copy_(y[:, :-1])),
+}
+
+
+@pytest.mark.parametrize("name", FOR_EVERY_LENGTH)
+def test_what_does_not_meet_at_any_length_has_a_theorem(name: str) -> None:
+    theorem = prove(Calls(FOR_EVERY_LENGTH[name]).eval(), "causal", inputs=torch.randn(2, 7, 6)).theorem
+    assert theorem is not None
+    assert (theorem.proved, theorem.reason) == (True, "")
+
+
+def test_what_meets_from_some_length_on_has_no_theorem() -> None:
+    finding = prove(Calls(OVERLAPPING["from many tokens on"]).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.theorem is None or not finding.theorem.proved

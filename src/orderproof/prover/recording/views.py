@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 _ATEN = torch.ops.aten
 Emit = Callable[..., Any]  # (operator, *args): the node of the operator on nodes
@@ -65,6 +66,19 @@ def write_to_base(
         start = sum(sizes[:part])
         return emit(_ATEN.slice_scatter.default, base, value, dim, start, start + sizes[part])
     return None
+
+
+def positional_arguments(func: OpOverload, rest: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...] | None:
+    """The arguments after the first by position, with defaults; None if they cannot be written so."""
+    found: list[Any] = list(rest)
+    for argument in func._schema.arguments[1 + len(rest) :]:
+        if argument.name in options:
+            found.append(options[argument.name])
+        elif argument.has_default_value():
+            found.append(argument.default_value)
+        else:
+            return None
+    return tuple(found)
 
 
 def _as_list(dim: int | list[int]) -> list[int]:

@@ -15,7 +15,8 @@ from orderproof.prover.recording.constants import is_constant, with_values
 from orderproof.prover.recording.elements import geometry, views_meet
 from orderproof.prover.recording.operator_names import operator_name
 from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph
-from orderproof.prover.recording.views import write_to_base
+from orderproof.prover.recording.view_parts import are_apart, is_same_view
+from orderproof.prover.recording.views import positional_arguments, write_to_base
 
 _ATEN = torch.ops.aten
 
@@ -86,13 +87,15 @@ def _reads_what_it_writes(
     others = tensors_in([value for name, value in given.items() if name not in writes])
     by_element = torch.Tag.pointwise in func.tags or operator_name(func) == "copy_"
     for target in targets:
-        storage = recorded.alias(target).storage
+        alias = recorded.alias(target)
         for other in others:
-            if recorded.alias(other).storage is not storage or (other is target and by_element):
+            read = recorded.alias(other)
+            if read.storage is not alias.storage or are_apart(alias, read):
                 continue
             if recorded.open_call is not None:
-                return True
-            if not (by_element and geometry(other) == geometry(target)) and views_meet(target, other):
+                if not (by_element and is_same_view(alias, read)):
+                    return True
+            elif not (by_element and geometry(other) == geometry(target)) and views_meet(target, other):
                 return True
     return False
 
@@ -152,7 +155,7 @@ def _store(recorded: RecordedGraph, alias: Alias, node: Node) -> None:
         assert current.view is not None
         func, rest, options, place = current.view
         parent = current.parent
-        arguments = _positional(func, rest, options)
+        arguments = positional_arguments(func, rest, options)
         if arguments is None or tensors_in(arguments):
             recorded.give_up(f"it writes through a view ({func})")
         name, base = operator_name(func), recorded.current_node(parent)
@@ -184,16 +187,3 @@ def _functional(recorded: RecordedGraph, func: OpOverload) -> OpOverload:
         if packet is not None and func._overloadname in packet.overloads():
             return getattr(packet, func._overloadname)  # type: ignore[no-any-return]
     return recorded.give_up(f"it writes to an argument ({func})")
-
-
-def _positional(func: OpOverload, rest: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...] | None:
-    """The arguments after the first by position, with defaults; None if they cannot be written so."""
-    found: list[Any] = list(rest)
-    for argument in func._schema.arguments[1 + len(rest) :]:
-        if argument.name in options:
-            found.append(options[argument.name])
-        elif argument.has_default_value():
-            found.append(argument.default_value)
-        else:
-            return None
-    return tuple(found)

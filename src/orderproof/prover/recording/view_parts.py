@@ -1,0 +1,95 @@
+"""Whether two views of one storage have elements in common, from the operators that made them.
+
+This is known for every size of a dimension whose size is open, where elements cannot be listed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderproof.prover.recording.operator_names import operator_name
+from orderproof.prover.recording.recorded_graph import Alias
+from orderproof.prover.recording.views import positional_arguments
+
+_Part = tuple[int, int, float]  # a dimension, the first index, and the one after the last
+_NO_END = 1 << 62  # an end of a slice that stands for the size
+
+
+def is_same_view(first: Alias, second: Alias) -> bool:
+    """True if two views are made by the same operators with the same numbers."""
+    one, other = _chain(first), _chain(second)
+    return len(one) == len(other) and all(_is_same_step(a, b) for a, b in zip(one, other, strict=True))
+
+
+def are_apart(first: Alias, second: Alias) -> bool:
+    """True if two views are of different parts of a dimension of one tensor; False if that is not plain."""
+    for one, other in zip(_chain(first), _chain(second), strict=False):
+        if not _is_same_step(one, other):
+            a, b = _part(one), _part(other)
+            return a is not None and b is not None and a[0] == b[0] and (a[2] <= b[1] or b[2] <= a[1])
+    return False
+
+
+def _chain(alias: Alias) -> list[Alias]:
+    """The tensor of which all are views, and each view down to this one."""
+    found = [alias]
+    while found[-1].parent is not None:
+        found.append(found[-1].parent)
+    return found[::-1]
+
+
+def _is_same_step(one: Alias, other: Alias) -> bool:
+    """True if two tensors are one, or views of the same tensor by the same operator with the same numbers."""
+    if one is other:
+        return True
+    if one.view is None or other.view is None:
+        return False
+    (func, rest, options, place), (func2, rest2, options2, place2) = one.view, other.view
+    numbers, others = [*rest, *options.items()], [*rest2, *options2.items()]
+    return func is func2 and place == place2 and _are_numbers(numbers) and _are_numbers(others) and numbers == others
+
+
+def _are_numbers(values: Any) -> bool:
+    """True if values can be compared: open sizes would ask for a decision."""
+    if isinstance(values, list | tuple):
+        return all(map(_are_numbers, values))
+    return values is None or isinstance(values, int | str)
+
+
+def _part(alias: Alias) -> _Part | None:
+    """The part of a dimension of its base that a view is, for every size of that dimension; None if it is not known."""
+    if alias.view is None or alias.parent is None:
+        return None
+    func, rest, options, place = alias.view
+    arguments = positional_arguments(func, rest, options)
+    if arguments is None or not _are_numbers(arguments):
+        return None
+    shape = alias.parent.tensor.shape
+    match operator_name(func), arguments:
+        case "select", (dim, index):
+            start, end = index, index + 1 if index != -1 else None
+        case "slice", (dim, start, end, _):
+            pass
+        case "narrow", (dim, start, length):
+            end = start + length
+        case "unbind", (dim,):
+            start, end = place, (place or 0) + 1
+        case "split_with_sizes", (sizes, dim):
+            start, end = sum(sizes[:place]), sum(sizes[: (place or 0) + 1])
+        case "split", (int(each), dim):
+            start, end = (place or 0) * each, ((place or 0) + 1) * each
+        case _:
+            return None
+    dim %= len(shape)
+    size = shape[dim] if isinstance(shape[dim], int) else None
+    first, last = _end(start, size, 0), _end(end, size, float("inf"))
+    return None if first is None or last is None else (dim, int(first), last)
+
+
+def _end(index: int | None, size: int | None, default: float) -> float | None:
+    """An end of a part; None if it is counted from an end that is not known."""
+    if index is None or index >= _NO_END:
+        return default
+    if index < 0:
+        return None if size is None else max(index + size, 0)
+    return index
