@@ -46,6 +46,11 @@ def _added_out(x: Tensor) -> Tensor:
     return y
 
 
+def _strided(y: Tensor) -> Tensor:
+    rows, tokens, width = y.shape
+    return y.as_strided((rows, tokens - 1, 2 * width), (tokens * width, width, 1))
+
+
 OVERLAPPING: dict[str, Forward] = {
     "copied one place on": lambda x: _summed(x, lambda y: y[:, 1:].copy_(y[:, :-1])),
     "copied one place back": lambda x: _summed(x, lambda y: y[:, :-1].copy_(y[:, 1:])),
@@ -62,6 +67,8 @@ OVERLAPPING: dict[str, Forward] = {
     "into an output": _added_out,
     "indices": lambda x: _summed(x, lambda y: y.index_copy_(1, torch.tensor([1, 2]), y[:, :2])),
     "from many tokens on": _delayed,
+    "windows": lambda x: _summed(x, lambda y: y.unfold(1, 3, 1).select(1, 1).copy_(y.unfold(1, 3, 1).select(1, 0))),
+    "strides": lambda x: _summed(x, lambda y: _strided(y)[:, 1].copy_(_strided(y)[:, 0])),
 }
 
 
@@ -108,6 +115,7 @@ FOR_EVERY_LENGTH: dict[str, Forward] = {
     "in place": _in_place,
     "parts": lambda x: _summed(x, lambda y: y.split([2, 4], -1)[0].copy_(y.split([2, 4], -1)[1][..., 2:])),
     "the first token": lambda x: _summed(x, lambda y: y[:, 1:].mul_(y[:, :1])),
+    "one token and another": lambda x: _summed(x, lambda y: y[:, -1].add_(y[:, x.shape[1] // 2])),
     "the last token": lambda x: _summed(x, lambda y: y[:, :-1].copy_(y[:, :-1])),
 }
 

@@ -1,4 +1,4 @@
-"""Whether two views of one storage have elements in common, from the operators that made them.
+"""Which views of one storage have elements in common, by the operators that made them.
 
 This is known for every size of a dimension whose size is open, where elements cannot be listed.
 """
@@ -12,18 +12,29 @@ from orderproof.prover.recording.recorded_graph import Alias
 from orderproof.prover.recording.views import positional_arguments
 
 _Part = tuple[int, int, float]  # a dimension, the first index, and the one after the last
+_OF_OTHER_ELEMENTS = {  # views in which no element of their base is more than once
+    "select", "slice", "narrow", "unbind", "split", "split_with_sizes", "chunk", "tensor_split", "diagonal",
+    "view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "ravel",
+    "transpose", "swapaxes", "swapdims", "t", "mT", "permute", "movedim", "moveaxis", "detach", "alias",
+}  # fmt: skip
 _NO_END = 1 << 62  # an end of a slice that stands for the size
 
 
-def is_same_view(first: Alias, second: Alias) -> bool:
-    """True if two views are made by the same operators with the same numbers."""
+def are_same_or_apart(first: Alias, second: Alias) -> bool:
+    """True if two views are made by the same operators, which may select other indices of a dimension.
+
+    They have the same elements in the same order, or none in common.
+    """
     one, other = _chain(first), _chain(second)
-    return len(one) == len(other) and all(_is_same_step(a, b) for a, b in zip(one, other, strict=True))
+    steps = [_is_same_step(a, b) or _select_other_indices(a, b) for a, b in zip(one, other, strict=False)]
+    return len(one) == len(other) and all(steps) and all(map(_has_each_element_once, one))
 
 
 def are_apart(first: Alias, second: Alias) -> bool:
     """True if two views are of different parts of a dimension of one tensor; False if that is not plain."""
     for one, other in zip(_chain(first), _chain(second), strict=False):
+        if not (_has_each_element_once(one) and _has_each_element_once(other)):
+            return False
         if not _is_same_step(one, other):
             a, b = _part(one), _part(other)
             return a is not None and b is not None and a[0] == b[0] and (a[2] <= b[1] or b[2] <= a[1])
@@ -31,11 +42,25 @@ def are_apart(first: Alias, second: Alias) -> bool:
 
 
 def _chain(alias: Alias) -> list[Alias]:
-    """The tensor of which all are views, and each view down to this one."""
-    found = [alias]
-    while found[-1].parent is not None:
-        found.append(found[-1].parent)
+    """The tensor of which all are views, and each view down to this one, without slices of everything."""
+    found: list[Alias] = []
+    current: Alias | None = alias
+    while current is not None:
+        if not _is_everything(current):
+            found.append(current)
+        current = current.parent
     return found[::-1]
+
+
+def _is_everything(alias: Alias) -> bool:
+    """True of the slice `[:]`, which torch makes for each dimension before one with an open index."""
+    if alias.view is None or operator_name(alias.view[0]) != "slice":
+        return False
+    arguments = positional_arguments(*alias.view[:3])
+    if arguments is None or not _are_numbers(arguments):
+        return False
+    _, start, end, step = arguments
+    return start in (None, 0) and (end is None or end >= _NO_END) and step == 1
 
 
 def _is_same_step(one: Alias, other: Alias) -> bool:
@@ -47,6 +72,19 @@ def _is_same_step(one: Alias, other: Alias) -> bool:
     (func, rest, options, place), (func2, rest2, options2, place2) = one.view, other.view
     numbers, others = [*rest, *options.items()], [*rest2, *options2.items()]
     return func is func2 and place == place2 and _are_numbers(numbers) and _are_numbers(others) and numbers == others
+
+
+def _select_other_indices(one: Alias, other: Alias) -> bool:
+    """True if two tensors are those at an index of the same dimension; both are views of the same tensor."""
+    if one.view is None or other.view is None:
+        return False
+    selects = all(operator_name(func) == "select" and len(rest) == 2 for func, rest, *_ in (one.view, other.view))
+    return selects and _are_numbers([one.view[1][0], other.view[1][0]]) and one.view[1][0] == other.view[1][0]
+
+
+def _has_each_element_once(alias: Alias) -> bool:
+    """False of a view such as `unfold`, whose parts share elements."""
+    return alias.view is None or operator_name(alias.view[0]) in _OF_OTHER_ELEMENTS
 
 
 def _are_numbers(values: Any) -> bool:

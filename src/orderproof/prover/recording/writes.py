@@ -15,7 +15,7 @@ from orderproof.prover.recording.constants import is_constant, with_values
 from orderproof.prover.recording.elements import geometry, views_meet
 from orderproof.prover.recording.operator_names import operator_name
 from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph
-from orderproof.prover.recording.view_parts import are_apart, is_same_view
+from orderproof.prover.recording.view_parts import are_apart, are_same_or_apart
 from orderproof.prover.recording.views import positional_arguments, write_to_base
 
 _ATEN = torch.ops.aten
@@ -93,7 +93,7 @@ def _reads_what_it_writes(
             if read.storage is not alias.storage or are_apart(alias, read):
                 continue
             if recorded.open_call is not None:
-                if not (by_element and is_same_view(alias, read)):
+                if not (by_element and are_same_or_apart(alias, read)):
                     return True
             elif not (by_element and geometry(other) == geometry(target)) and views_meet(target, other):
                 return True
