@@ -51,6 +51,16 @@ def _strided(y: Tensor) -> Tensor:
     return y.as_strided((rows, tokens - 1, 2 * width), (tokens * width, width, 1))
 
 
+def _exported(x: Tensor) -> Tensor:
+    """Its graph is made by torch.export, because of `out=`, and the parts hold zeros for small inputs."""
+    total = torch.empty_like(x)
+    torch.cumsum(x, 1, out=total)
+    zero = torch.zeros_like(x)
+    parts = torch.stack([(x - 30).relu().flip(1), zero, zero], 1)
+    parts[:, 1:].add_(parts[:, :-1])
+    return x + parts[:, 2] + total
+
+
 OVERLAPPING: dict[str, Forward] = {
     "copied one place on": lambda x: _summed(x, lambda y: y[:, 1:].copy_(y[:, :-1])),
     "copied one place back": lambda x: _summed(x, lambda y: y[:, :-1].copy_(y[:, 1:])),
@@ -67,6 +77,8 @@ OVERLAPPING: dict[str, Forward] = {
     "into an output": _added_out,
     "indices": lambda x: _summed(x, lambda y: y.index_copy_(1, torch.tensor([1, 2]), y[:, :2])),
     "from many tokens on": _delayed,
+    "recorded by torch.export": _exported,
+    "a negative start": lambda x: _summed(x, lambda y: y.narrow(1, -3, 3).copy_(y.narrow(1, -4, 3))),
     "windows": lambda x: _summed(x, lambda y: y.unfold(1, 3, 1).select(1, 1).copy_(y.unfold(1, 3, 1).select(1, 0))),
     "strides": lambda x: _summed(x, lambda y: _strided(y)[:, 1].copy_(_strided(y)[:, 0])),
 }
@@ -113,6 +125,7 @@ FOR_EVERY_LENGTH: dict[str, Forward] = {
 } | {
     "other layers": _from_another_layer,
     "in place": _in_place,
+    "the last features": lambda x: _summed(x, lambda y: y.narrow(2, -2, 2).copy_(y.narrow(2, 0, 2))),
     "parts": lambda x: _summed(x, lambda y: y.split([2, 4], -1)[0].copy_(y.split([2, 4], -1)[1][..., 2:])),
     "the first token": lambda x: _summed(x, lambda y: y[:, 1:].mul_(y[:, :1])),
     "one token and another": lambda x: _summed(x, lambda y: y[:, -1].add_(y[:, x.shape[1] // 2])),

@@ -5,11 +5,12 @@ Torch's `pytree` does the same for any registered class, and took a sixth of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 from torch.fx import Node
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
@@ -61,3 +62,16 @@ def map_leaves(kinds: type | tuple[type, ...], function: Callable[[Any], Any], v
     if kind is dict or kind is immutable_dict:
         return kind({key: map_leaves(kinds, function, value) for key, value in values.items()})
     return pytree.tree_map_only(kinds, function, values)
+
+
+def written_and_read(
+    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The tensors to which an operator writes, and its other ones."""
+    arguments = func._schema.arguments
+    given = {**dict(zip((a.name for a in arguments), args, strict=False)), **kwargs}
+    writes = {a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write}
+    return (
+        tensors_in([value for name, value in given.items() if name in writes]),
+        tensors_in([value for name, value in given.items() if name not in writes]),
+    )

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 MAX_COMPARED = 1 << 20  # elements of a tensor whose values or places are compared
 Range = tuple[int, int]  # the place of the first byte, and of the one after the last
@@ -39,6 +40,19 @@ def views_meet(first: Tensor, second: Tensor) -> bool:
     if first.element_size() != second.element_size() or max(first.numel(), second.numel()) > MAX_COMPARED:
         return True
     return bool(torch.isin(one[0] + places(first), other[0] + places(second)).any())
+
+
+def goes_by_element(func: OpOverload) -> bool:
+    """True if an operator computes each element from those at its place, so that it may write to what it reads."""
+    return torch.Tag.pointwise in func.tags or func._schema.name == "aten::copy_"
+
+
+def reads_what_it_writes(target: Tensor, other: Tensor, *, by_element: bool) -> bool:
+    """True if the result of a write depends on the order in which the elements of two views of one storage are visited.
+
+    The sizes of both are numbers.
+    """
+    return not (by_element and geometry(other) == geometry(target)) and views_meet(target, other)
 
 
 def _range(x: Tensor) -> Range:

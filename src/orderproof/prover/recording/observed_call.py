@@ -11,8 +11,9 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.errors import CaptureError
-from orderproof.prover.recording.arguments import tensors_in
+from orderproof.prover.recording.arguments import tensors_in, written_and_read
 from orderproof.prover.recording.eager_check import prepared_call
+from orderproof.prover.recording.elements import goes_by_element, reads_what_it_writes
 from orderproof.prover.recording.operator_kernels import hidden_write, kernel_not_followed
 from orderproof.prover.recording.outside_calls import observed_outside_calls
 from orderproof.prover.recording.reachable_state import reachable_state
@@ -68,8 +69,25 @@ class _HiddenEffects(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if isinstance(func, OpOverload) and not self.found:
-            self.found = kernel_not_followed(func) or hidden_write(func, args, kwargs) or _write_to_array(func, args)
+            self.found = (
+                kernel_not_followed(func) or hidden_write(func, args, kwargs) or _write_to_array(func, args)
+                or _write_to_operand(func, args, kwargs)
+            )  # fmt: skip
         return func(*args, **kwargs)
+
+
+def _write_to_operand(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """How an operator writes to what it reads; empty if it does not."""
+    targets, others = written_and_read(func, args, kwargs)
+    by_element = goes_by_element(func)
+    with torch._C.DisableTorchFunction():
+        pairs = [(x, y) for x in targets for y in others if _storage(x) == _storage(y) is not None]
+        meets = any(reads_what_it_writes(x, y, by_element=by_element) for x, y in pairs)
+    return f"it reads memory to which it writes ({func})" if meets else ""
+
+
+def _storage(x: Tensor) -> int | None:
+    return x.untyped_storage()._cdata if x.layout is torch.strided else None
 
 
 def _write_to_array(func: OpOverload, args: tuple[Any, ...]) -> str:

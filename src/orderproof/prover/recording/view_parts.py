@@ -9,7 +9,7 @@ from typing import Any
 
 from orderproof.prover.recording.operator_names import operator_name
 from orderproof.prover.recording.recorded_graph import Alias
-from orderproof.prover.recording.views import positional_arguments
+from orderproof.prover.recording.views import end_of_narrow, positional_arguments
 
 _Part = tuple[int, int, float]  # a dimension, the first index, and the one after the last
 _OF_OTHER_ELEMENTS = {  # views in which no element of their base is more than once
@@ -109,7 +109,7 @@ def _part(alias: Alias) -> _Part | None:
         case "slice", (dim, start, end, _):
             pass
         case "narrow", (dim, start, length):
-            end = start + length
+            end = end_of_narrow(start, length)
         case "unbind", (dim,):
             start, end = place, (place or 0) + 1
         case "split_with_sizes", (sizes, dim):

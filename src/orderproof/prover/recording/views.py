@@ -55,7 +55,7 @@ def write_to_base(
         return emit(_ATEN.slice_scatter.default, base, value, *args)
     if name == "narrow":
         dim, start, length = args
-        return emit(_ATEN.slice_scatter.default, base, value, dim, start, start + length)
+        return emit(_ATEN.slice_scatter.default, base, value, dim, start, end_of_narrow(start, length))
     if name == "diagonal":
         return emit(_ATEN.diagonal_scatter.default, base, value, *args)
     if name == "unbind":
@@ -66,6 +66,11 @@ def write_to_base(
         start = sum(sizes[:part])
         return emit(_ATEN.slice_scatter.default, base, value, dim, start, start + sizes[part])
     return None
+
+
+def end_of_narrow(start: int, length: int) -> int | None:
+    """The end of a part as that of a slice; None for the end of the dimension."""
+    return None if start < 0 and start + length == 0 else start + length
 
 
 def positional_arguments(func: OpOverload, rest: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...] | None:

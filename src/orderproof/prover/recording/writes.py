@@ -10,9 +10,9 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from orderproof.prover.recording.arguments import map_leaves, tensors_in
+from orderproof.prover.recording.arguments import map_leaves, tensors_in, written_and_read
 from orderproof.prover.recording.constants import is_constant, with_values
-from orderproof.prover.recording.elements import geometry, views_meet
+from orderproof.prover.recording.elements import goes_by_element, reads_what_it_writes
 from orderproof.prover.recording.operator_names import operator_name
 from orderproof.prover.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph
 from orderproof.prover.recording.view_parts import are_apart, are_same_or_apart
@@ -80,12 +80,8 @@ def _reads_what_it_writes(
     Where all sizes are numbers the elements are compared. An operator that computes each element from those at its
     place may read the very tensor to which it writes.
     """
-    arguments = func._schema.arguments
-    given = {**dict(zip((a.name for a in arguments), args, strict=False)), **kwargs}
-    writes = {a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write}
-    targets = tensors_in([value for name, value in given.items() if name in writes])
-    others = tensors_in([value for name, value in given.items() if name not in writes])
-    by_element = torch.Tag.pointwise in func.tags or operator_name(func) == "copy_"
+    targets, others = written_and_read(func, args, kwargs)
+    by_element = goes_by_element(func)
     for target in targets:
         alias = recorded.alias(target)
         for other in others:
@@ -95,7 +91,7 @@ def _reads_what_it_writes(
             if recorded.open_call is not None:
                 if not (by_element and are_same_or_apart(alias, read)):
                     return True
-            elif not (by_element and geometry(other) == geometry(target)) and views_meet(target, other):
+            elif reads_what_it_writes(target, other, by_element=by_element):
                 return True
     return False
 
