@@ -20,6 +20,7 @@ SpecForm = Literal["architecture", "folder", "object", "onnx", "hub"]
 
 ARCH_PREFIX = "arch:"
 MIN_LENGTH = 2  # [tokens]
+TOKEN_AXIS_OPTION = "--token-axis (in Python token_axis=)"
 NO_ARGUMENT = "none"  # stated where a module takes no padding mask, or no position ids
 MARKED_TOKENS = {"real": False, "pads": True}  # the tokens at which a mask has 1 or True -> these are pads
 MODEL_KINDS = {"decoder": "causal_lm", "encoder": "encoder"}  # as a user names a kind -> as the laws do

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import group_norm, layer_norm, pad, scaled_dot_product_attention
 
 from orderproof import prove
@@ -20,15 +20,7 @@ from orderproof.prover.symbolic.open_fact import OpenFact
 from orderproof.prover.symbolic.reindexing import reindexed
 from orderproof.prover.symbolic.rule import Application
 from orderproof.prover.symbolic.rules import parts
-
-
-class Program(nn.Module):
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
+from tests.function_module import Function
 
 
 def attends(x: Tensor, also: Callable[[Tensor], Tensor]) -> Tensor:
@@ -90,10 +82,10 @@ BROKEN: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_law_that_longer_calls_break_has_no_theorem(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     law, function = BROKEN[name]
-    finding = prove(Program(function).eval(), law, inputs=torch.randn(2, 7, 6))
+    finding = prove(Function(function).eval(), law, inputs=torch.randn(2, 7, 6))
     assert finding.theorem is None or not finding.theorem.proved
     monkeypatch.setattr(verdict, "compare_other_calls", lambda _context, _law, found, _prove, **_: found)
-    finding = prove(Program(function).eval(), law, inputs=torch.randn(2, 7, 6))
+    finding = prove(Function(function).eval(), law, inputs=torch.randn(2, 7, 6))
     assert finding.theorem is None or not finding.theorem.proved or finding.theorem.greatest_length is not None
 
 
@@ -139,7 +131,7 @@ UNSOUND: dict[str, tuple[str, Callable[[Tensor, int], Tensor]]] = {
 def test_no_rule_covers_what_breaks_a_law(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     law, function = UNSOUND[name]
     monkeypatch.setattr(verdict, "compare_other_calls", lambda _context, _law, found, _prove, **_: found)
-    program = Program(lambda x: function(x, x.shape[1]) if x.shape[1] > 8 else 2 * x)
+    program = Function(lambda x: function(x, x.shape[1]) if x.shape[1] > 8 else 2 * x)
     finding = prove(program.eval(), law, inputs=torch.randn(2, 7, 6))
     assert finding.theorem is None or not finding.theorem.proved or finding.theorem.greatest_length == 8
 
@@ -152,12 +144,12 @@ def wrong_rule(_call: Application, fact: OpenFact, dim: int, place: Term) -> Ope
 
 def test_runs_at_its_own_lengths_refute_a_theorem_of_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "selected", wrong_rule)
-    finding = prove(Program(BROKEN["an index from the end"][1]).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    finding = prove(Function(BROKEN["an index from the end"][1]).eval(), "causal", inputs=torch.randn(2, 7, 6))
     assert finding.verdict == "refuted"
 
 
 def test_runs_that_agree_with_a_theorem_leave_no_trace_in_the_scope() -> None:
-    finding = prove(Program(lambda x: x.cumsum(1)).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    finding = prove(Function(lambda x: x.cumsum(1)).eval(), "causal", inputs=torch.randn(2, 7, 6))
     assert finding.theorem is not None
     assert finding.theorem.proved
     assert finding.scope.compared_lengths == ()
@@ -170,6 +162,6 @@ def test_indices_and_paddings_that_stay_inside_have_theorems() -> None:
         ("permutation", lambda x: x + pad(x, (0, 0, 0, x.shape[1] // 8)).sum(1, keepdim=True)),
         ("causal", lambda x: attends(x, lambda i: (i % 100).to(torch.int8) >= 101)),
     ):
-        finding = prove(Program(function).eval(), law, inputs=torch.randn(2, 7, 6))
+        finding = prove(Function(function).eval(), law, inputs=torch.randn(2, 7, 6))
         assert finding.verdict == "proved", law
         assert finding.theorem is not None

@@ -29,6 +29,7 @@ from orderproof.prover.execution import execute, relative_difference
 from orderproof.prover.export.capture import capture
 from orderproof.prover.float64_parameters import Float64Parameters
 from orderproof.seeded_random import seeded_random
+from orderproof.subject_spec import TOKEN_AXIS_OPTION
 from orderproof.tolerances import SAME_GRAPH
 
 if TYPE_CHECKING:
@@ -205,9 +206,7 @@ class AuditContext:
                 return int(node.meta["val"].shape[axis])
         if self.export_failure is not None:
             return self.length
-        raise SubjectError(
-            f"{self.subject.name}: no input has a token axis; name it with --token-axis (in Python token_axis=)"
-        )
+        raise SubjectError(f"{self.subject.name}: no input has a token axis; name it with {TOKEN_AXIS_OPTION}")
 
     @cached_property
     def runnable(self) -> AuditContext:

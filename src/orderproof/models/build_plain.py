@@ -30,7 +30,7 @@ from orderproof.models.subject import (
 )
 from orderproof.models.trial_call import check_trial_call
 from orderproof.prover.recording.restored_state import restored_state
-from orderproof.subject_spec import Layout
+from orderproof.subject_spec import TOKEN_AXIS_OPTION, Layout
 
 _SEPARATE = (
     "input {places}: a sequence of its own, held fixed, because the module takes another length of it than of the "
@@ -149,7 +149,7 @@ def _other_token_axis(calls: ModuleCalls, call: Call) -> str:
         return ""
     return (
         f"the module takes other sizes of axis {found[0]} of input {first}, and not of axis {usual}; state which one "
-        "runs over tokens with --token-axis (in Python token_axis=)"
+        f"runs over tokens with {TOKEN_AXIS_OPTION}"
     )
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.input_sampling import TokenAxes
+from orderproof.subject_spec import TOKEN_AXIS_OPTION
 
 
 def axis_notes(examples: tuple[Tensor, ...], axes: TokenAxes) -> tuple[str, ...]:
@@ -36,10 +37,7 @@ def resolve_token_axes(
     first = next((i for i, tensor in enumerate(examples) if _default_token_axis(tensor, token_axis) is not None), None)
     if first is None:
         shapes = ", ".join(str(tuple(tensor.shape)) for tensor in examples)
-        raise SubjectError(
-            f"{name}: no token axis found in inputs of shape {shapes}; name it with --token-axis "
-            "(in Python token_axis=)"
-        )
+        raise SubjectError(f"{name}: no token axis found in inputs of shape {shapes}; name it with {TOKEN_AXIS_OPTION}")
     axis = _normalized_axis(_default_token_axis(examples[first], token_axis), examples[first], name)
     assert axis is not None
     size = examples[first].shape[axis]

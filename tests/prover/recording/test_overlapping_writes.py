@@ -9,22 +9,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from orderproof import prove
+from tests.function_module import Function
 
 Forward = Callable[[Tensor], Tensor]
-
-
-class Calls(nn.Module):
-    """A module with this forward call."""
-
-    def __init__(self, forward: Forward) -> None:
-        super().__init__()
-        self.call = forward
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.call(x)
 
 
 def _summed(x: Tensor, change: Callable[[Tensor], object]) -> Tensor:
@@ -86,7 +76,7 @@ OVERLAPPING: dict[str, Forward] = {
 
 @pytest.mark.parametrize("name", OVERLAPPING)
 def test_it_is_not_proved(name: str) -> None:
-    finding = prove(Calls(OVERLAPPING[name]).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    finding = prove(Function(OVERLAPPING[name]).eval(), "causal", inputs=torch.randn(2, 7, 6))
     assert finding.verdict != "proved"
     assert "it reads memory to which it writes" in finding.reason
 
@@ -103,7 +93,7 @@ APART: dict[str, Forward] = {
 
 @pytest.mark.parametrize("name", APART)
 def test_what_does_not_meet_is_proved(name: str) -> None:
-    assert prove(Calls(APART[name]).eval(), "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
+    assert prove(Function(APART[name]).eval(), "causal", inputs=torch.randn(2, 7, 6)).verdict == "proved"
 
 
 def _from_another_layer(x: Tensor) -> Tensor:
@@ -135,11 +125,11 @@ FOR_EVERY_LENGTH: dict[str, Forward] = {
 
 @pytest.mark.parametrize("name", FOR_EVERY_LENGTH)
 def test_what_does_not_meet_at_any_length_has_a_theorem(name: str) -> None:
-    theorem = prove(Calls(FOR_EVERY_LENGTH[name]).eval(), "causal", inputs=torch.randn(2, 7, 6)).theorem
+    theorem = prove(Function(FOR_EVERY_LENGTH[name]).eval(), "causal", inputs=torch.randn(2, 7, 6)).theorem
     assert theorem is not None
     assert (theorem.proved, theorem.reason) == (True, "")
 
 
 def test_what_meets_from_some_length_on_has_no_theorem() -> None:
-    finding = prove(Calls(OVERLAPPING["from many tokens on"]).eval(), "causal", inputs=torch.randn(2, 7, 6))
+    finding = prove(Function(OVERLAPPING["from many tokens on"]).eval(), "causal", inputs=torch.randn(2, 7, 6))
     assert finding.theorem is None or not finding.theorem.proved

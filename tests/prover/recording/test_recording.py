@@ -15,6 +15,7 @@ from orderproof.models import from_module, load
 from orderproof.prover.execution import execute, relative_difference
 from orderproof.prover.export.capture import capture, export
 from tests.auditing.internals import AuditContext, prove_law
+from tests.function_module import Function
 from tests.prover.recording.attacks import READS, STATEFUL, WORLDS, Branch, swallowed
 
 
@@ -232,17 +233,6 @@ DIFFERENTIATED = {  # each depends on later tokens
     "jacrev": lambda x: torch.func.jacrev(lambda y: y.mean(1) ** 2)(x).sum((0, 1, 2))[None] + x,
     "vjp": lambda x: torch.func.vjp(lambda y: y.cumsum(1), x)[1](x)[0],
 }
-
-
-class Function(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
 
 
 @pytest.mark.parametrize("name", DIFFERENTIATED)

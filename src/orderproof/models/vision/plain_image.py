@@ -18,6 +18,7 @@ from orderproof.models.vision.patch_embedding import (
     is_only_path,
     record_submodule_calls,
 )
+from orderproof.subject_spec import TOKEN_AXIS_OPTION
 
 PATCHES = 3  # dimensions of an output [row, patch, width]
 SAME = 1e-5  # the difference of equal patches that rounding explains
@@ -54,7 +55,7 @@ def image_subject(module: nn.Module, image: Tensor, name: str) -> Subject:
     if found is None:
         raise SubjectError(
             f"{name}: no token axis found in inputs of shape {tuple(image.shape)}; name it with "
-            "--token-axis (in Python token_axis=), or give a module whose part returns patches [row, patch, width]"
+            f"{TOKEN_AXIS_OPTION}, or give a module whose part returns patches [row, patch, width]"
         )
     count = int(found.out.shape[1])
     return Subject(

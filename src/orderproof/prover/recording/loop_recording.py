@@ -35,6 +35,7 @@ from orderproof.prover.recording.compared_state import as_text, is_plain
 from orderproof.prover.recording.instruction_trace import InstructionTrace, Iteration, untraced
 from orderproof.prover.recording.loop_operators import LOOP_STACK
 from orderproof.prover.recording.loop_source import LoopSource, loop_source
+from orderproof.prover.recording.model_code import is_model_class
 from orderproof.prover.recording.open_sizes import OpenSizes
 from orderproof.prover.recording.reachable_state import ReachableState, shows_its_state, state_within
 from orderproof.prover.recording.recorded_graph import META, RecordedGraph
@@ -227,13 +228,6 @@ def renaming(loops: Loops, loop: RecordedLoop) -> Substitution:
     return Substitution({variable: second})
 
 
-def _is_of_model(mode: object) -> bool:
-    """True if code of the model handles what is called under a mode."""
-    methods = (getattr(type(mode), name, None) for name in ("__torch_function__", "__torch_dispatch__"))
-    codes = (getattr(getattr(x, "__func__", x), "__code__", None) for x in methods)
-    return any(code is not None and is_model_code(code.co_filename) for code in codes)
-
-
 def _holds_objects(tensor: Tensor) -> bool:
     """True if a tensor has an attribute that an iteration may have set: those that a library sets are flags."""
     values: Iterable[Any] = (*vars(tensor).values(), *vars(tensor.untyped_storage()).values())
@@ -243,12 +237,12 @@ def _holds_objects(tensor: Tensor) -> bool:
 
 def _stacks_itself(frame: FrameType) -> bool:
     """True if the function of this frame calls `torch.stack` now, and not code that it calls."""
-    name, caller = "torch", sys._getframe(1)
+    caller = sys._getframe(1)
     while not is_model_code(caller.f_code.co_filename):
         if caller.f_back is None:
             return False
         caller = caller.f_back
-    known = caller.f_locals.get(name, caller.f_globals.get(name))
+    known = caller.f_locals.get("torch", caller.f_globals.get("torch"))
     return caller is frame and known is torch and torch.stack is _STACK
 
 
@@ -298,7 +292,7 @@ class Loops:
     def hidden_state(self) -> str:
         """Objects that no local variable shows: modes of the model, attributes of tensors; empty if there are none."""
         modes = (*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack())  # type: ignore[no-untyped-call]
-        if any(_is_of_model(mode) for mode in modes):
+        if any(is_model_class(type(mode)) for mode in modes):
             return "a mode"
         with torch._C.DisableTorchFunction(), suppress_warnings():  # storages are refused to the model
             if any(_holds_objects(alias.tensor) for alias in self.recorded.aliases.values()):
@@ -315,9 +309,8 @@ class Loops:
         if not isinstance(tensors, list | tuple) or len(tensors) != 2:
             return None
         for loop in self.found:
-            if not _stacks_itself(loop.frame):
-                continue
-            if loop.lists and (self.recorded.node_of(tensors[0]), self.recorded.node_of(tensors[1])) in loop.lists:
+            nodes = self.recorded.node_of(tensors[0]), self.recorded.node_of(tensors[1])
+            if nodes in loop.lists and _stacks_itself(loop.frame):
                 last = tensors[1]
                 dim = dim % (last.dim() + 1)
                 shape = [*last.shape[:dim], loop.count, *last.shape[dim:]]

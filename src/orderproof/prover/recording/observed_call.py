@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.errors import CaptureError
-from orderproof.prover.recording.arguments import tensors_in, written_and_read
+from orderproof.prover.recording.arguments import written_and_read
 from orderproof.prover.recording.eager_check import prepared_call
 from orderproof.prover.recording.elements import goes_by_element, reads_what_it_writes
 from orderproof.prover.recording.operator_kernels import hidden_write, kernel_not_followed
@@ -69,19 +69,19 @@ class _HiddenEffects(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if isinstance(func, OpOverload) and not self.found:
+            written, read = written_and_read(func, args, kwargs)
             self.found = (
-                kernel_not_followed(func) or hidden_write(func, args, kwargs) or _write_to_array(func, args)
-                or _write_to_operand(func, args, kwargs)
+                kernel_not_followed(func) or hidden_write(func, args, kwargs) or _write_to_array(func, written)
+                or _write_to_operand(func, written, read)
             )  # fmt: skip
         return func(*args, **kwargs)
 
 
-def _write_to_operand(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def _write_to_operand(func: OpOverload, written: list[Tensor], read: list[Tensor]) -> str:
     """How an operator writes to what it reads; empty if it does not."""
-    targets, others = written_and_read(func, args, kwargs)
     by_element = goes_by_element(func)
     with torch._C.DisableTorchFunction():
-        pairs = [(x, y) for x in targets for y in others if _storage(x) == _storage(y) is not None]
+        pairs = [(x, y) for x in written for y in read if _storage(x) == _storage(y) is not None]
         meets = any(reads_what_it_writes(x, y, by_element=by_element) for x, y in pairs)
     return f"it reads memory to which it writes ({func})" if meets else ""
 
@@ -90,14 +90,8 @@ def _storage(x: Tensor) -> int | None:
     return x.untyped_storage()._cdata if x.layout is torch.strided else None
 
 
-def _write_to_array(func: OpOverload, args: tuple[Any, ...]) -> str:
+def _write_to_array(func: OpOverload, written: list[Tensor]) -> str:
     """How an operator writes to a tensor whose memory an array may share; empty if it does not."""
-    written = [
-        x
-        for argument, given in zip(func._schema.arguments, args, strict=False)
-        if argument.alias_info is not None and argument.alias_info.is_write
-        for x in tensors_in(given)
-    ]
     with torch._C.DisableTorchFunction():
         shared = any(x.layout is torch.strided and not x.untyped_storage().resizable() for x in written)
     return f"it writes to a tensor whose memory an array may share ({func})" if shared else ""
