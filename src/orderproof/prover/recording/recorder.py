@@ -39,6 +39,7 @@ _UNTAGGED_OPEN_RESULTS = {_ATEN.where.default, _ATEN.nonzero_numpy.default}
 _READS = {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}
 _USES_ONLY_SHAPE_OR_DTYPE = {"expand_as", "view_as", "reshape_as", "type_as", "to.other"}  # of the second operand
 _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
+_NUMBERS_OF_A_SHAPE = {"size", "stride", "storage_offset"}  # asked for by code of torch in C++
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
 _DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
 _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
@@ -78,6 +79,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         recorded, name = self.recorded, operator_name(func)
         if name in _ASSERTIONS:
             return None
+        if name in _NUMBERS_OF_A_SHAPE:
+            recorded.give_up("torch computes a result in code that needs the sizes as numbers")
         args, kwargs = map_leaves(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
         if name in _STORAGE_CHANGES:
             recorded.give_up(f"it replaces the storage of a tensor ({func})")
