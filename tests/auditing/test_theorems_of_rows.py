@@ -73,6 +73,28 @@ def test_a_call_that_asks_for_the_number_of_rows_is_a_condition() -> None:
     assert theorem.conditions == (f"batch - {MANY} <= 0",)
 
 
+class MixesRowsAtOneLength(nn.Module):
+    """A scan over the tokens; in calls of `TOKENS` + 5 tokens and five rows, each row also gets the mean of all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scan = nn.LSTM(8, 8, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs."""
+        scanned: Tensor = self.scan(x)[0]
+        return scanned + scanned.mean(0) if x.shape[1] == TOKENS + 5 and x.shape[0] == 5 else scanned
+
+
+@pytest.mark.parametrize(("length", "conditions"), [(None, ()), (TOKENS + 5, ("!(batch - 5 == 0)",))])
+def test_the_length_is_that_of_the_audit(length: int | None, conditions: tuple[str, ...]) -> None:
+    theorem = prove(MixesRowsAtOneLength().eval(), "batch", inputs=torch.randn(2, TOKENS, 8), length=length).theorem
+    assert theorem is not None
+    assert theorem.proved
+    assert not theorem.open_length
+    assert theorem.conditions == conditions
+
+
 class CentredInputs(MixesTokens):
     """The same with inputs from which the mean over the rows is taken."""
 

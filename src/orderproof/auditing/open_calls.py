@@ -46,14 +46,14 @@ class OpenCalls:
 
     Attributes:
         subject: The subject.
-        open_length: The number of tokens is open, and not only the number of rows.
+        length: The number of tokens, if only the number of rows is open; None if both are.
         solver: Decides implications.
         inputs: The inputs of the call modes.
 
     """
 
     subject: Subject
-    open_length: bool = True
+    length: int | None = None  # [tokens]
     solver: Solver = field(default_factory=Solver)
     inputs: OpenInputs = field(init=False)
     _pieces: dict[str, list[Piece] | str] = field(default_factory=dict)
@@ -64,7 +64,12 @@ class OpenCalls:
     _recorded_again: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.inputs = OpenInputs(self.subject, open_length=self.open_length)
+        self.inputs = OpenInputs(self.subject, self.length)
+
+    @property
+    def open_length(self) -> bool:
+        """The number of tokens is open, and not only the number of rows."""
+        return self.length is None
 
     def may_widen(self, call_mode: str) -> bool:
         """True if a recording of a call mode that only widens a theorem was made, or is worth its time."""
@@ -153,8 +158,8 @@ class OpenCalls:
     def _record(self, call_mode: str) -> Iterator[Piece]:
         module, inputs, roles = self.inputs.call(call_mode)
         self._roles[call_mode] = roles
-        if not self.open_length:
-            yield self._piece(call_mode, module, inputs, self.subject.default_length)
+        if self.length is not None:
+            yield self._piece(call_mode, module, inputs, self.length)
             return
         avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
         example = prime_length(EXAMPLE_LENGTH, avoided)
@@ -244,16 +249,16 @@ class OpenCalls:
                 self.recorded(call_mode),
                 lambda tokens, more: open_examples(self.subject, shared, call_mode, tokens, more=more),
                 partial(is_possible, roles=self.roles(call_mode), solver=self.solver),
-                None if self.open_length else [self.subject.default_length],
+                None if self.length is None else [self.length],
                 self.inputs.replaced(call_mode),
             )
         return self._differences[call_mode]
 
 
 def open_calls(context: AuditContext, *, open_length: bool = True) -> OpenCalls:
-    """The open recordings of the subject of an audit."""
-    name = "open calls" if open_length else "calls with open rows"
-    calls: OpenCalls = context.memo.setdefault(name, OpenCalls(context.subject, open_length))
+    """The open recordings of the subject of an audit; without open lengths, those at the length of the audit."""
+    length = None if open_length else context.length
+    calls: OpenCalls = context.memo.setdefault(f"open calls, length {length}", OpenCalls(context.subject, length))
     return calls
 
 

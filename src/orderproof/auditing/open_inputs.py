@@ -32,12 +32,12 @@ class OpenInputs:
 
     Attributes:
         subject: The subject.
-        open_length: The number of tokens is open, and not only the number of rows.
+        length: The number of tokens, if only the number of rows is open; None if both are.
 
     """
 
     subject: Subject
-    open_length: bool = True
+    length: int | None = None  # [tokens]
     _names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # besides the tokens
     _export_contexts: dict[str, ExportContext] = field(default_factory=dict)  # of calls with further inputs
 
@@ -68,11 +68,11 @@ class OpenInputs:
     def call(self, call_mode: str) -> tuple[nn.Module, list[OpenInput], tuple[str, ...]]:
         """The module of a call mode, its open inputs, and their roles."""
         subject, shared = self.subject, self.names(call_mode)
-        samples = subject.sample(subject.default_length, 0).inputs
+        samples = subject.sample(subject.default_length if self.length is None else self.length, 0).inputs
         inputs, roles = [], []
         for k, (x, axis) in enumerate(zip(samples, subject.token_axes, strict=True)):
             sizes: list[int | str] = list(x.shape)
-            if not self.open_length:
+            if self.length is not None:
                 if not (axis or (axis is None and subject.starts_with_rows)):
                     raise NoTheorem("an input has no axis of rows")
                 sizes[0] = "batch"
@@ -87,7 +87,7 @@ class OpenInputs:
                 raise NoTheorem("an input has several token axes")
             inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype, fixed=axis is None))
             roles.append(FIXED if axis is None else TOKEN_INPUT)
-        if self.open_length and TOKEN_INPUT not in roles:
+        if self.length is None and TOKEN_INPUT not in roles:
             raise NoTheorem(NO_TOKENS)
         module: nn.Module = subject.module
         if shared:

@@ -79,11 +79,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         recorded, name = self.recorded, operator_name(func)
         if name in _ASSERTIONS:
             return None
-        if name in _NUMBERS_OF_A_SHAPE:
-            recorded.give_up("torch computes a result in code that needs the sizes as numbers")
         args, kwargs = map_leaves(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
-        if name in _STORAGE_CHANGES:
-            recorded.give_up(f"it replaces the storage of a tensor ({func})")
+        if name in _STORAGE_CHANGES or name in _NUMBERS_OF_A_SHAPE:
+            recorded.give_up(_unsupported(func))
         if refusal := _refusal(func, args, kwargs):
             recorded.refuse(refusal)
         if name in _READS or torch.Tag.data_dependent_output in func.tags:
@@ -137,6 +135,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 part = recorded.emit(operator.getitem, (node, place), {}, one)
                 recorded.register(one, part, func, args, kwargs, place, None if values is None else values[place])
         return result
+
+
+def _unsupported(func: OpOverload) -> str:
+    """Why an operator cannot be recorded that replaces a storage, or asks for the numbers of a shape."""
+    if operator_name(func) in _STORAGE_CHANGES:
+        return f"it replaces the storage of a tensor ({func})"
+    return "torch computes a result in code that needs the sizes as numbers"
 
 
 def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
