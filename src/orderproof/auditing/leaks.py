@@ -16,7 +16,7 @@ from torch.fx import Node
 from orderproof.auditing.context import AuditContext
 from orderproof.prover.analysis import analyze
 from orderproof.prover.domain.constants import Constants, draws_random_numbers, is_nondeterministic
-from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, compress
+from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact, compress
 from orderproof.prover.rule import RelationBreak
 
 MAX_MASK_SEARCH = 24  # [operators] before the place of a leak that are searched for its mask
@@ -44,11 +44,8 @@ def find_leaks(done: Any, needed: set[Node], context: AuditContext) -> list[Rela
             return fact
         if node in needed:
             mask = nearest_mask(node, done.constants)
-            leaks.append(
-                RelationBreak(
-                    node, mask, None, (), (), constant=False, reason=_leak_description(over, level, fact, tokens)
-                )
-            )
+            reason = _leak_description(done.law, over, level, fact, tokens)
+            leaks.append(RelationBreak(node, mask, None, (), (), constant=False, reason=reason))
         return Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
 
     captured = done.captured
@@ -86,11 +83,9 @@ def _is_mask_like(node: Node, constants: Constants) -> bool:
     return value.dtype is torch.bool or constants.has_masking_magnitude(node) or constants.is_multiplicative_mask(node)
 
 
-def _leak_description(over: NDArray[np.bool_], level: DependenceArray, fact: Fact, tokens: int) -> str:
+def _leak_description(law: Any, over: NDArray[np.bool_], level: DependenceArray, fact: Fact, tokens: int) -> str:
     """The first token that depends on another that it must not depend on, in words."""
     where = tuple(int(i) for i in np.argwhere(over)[0])
     dims = [d for d, size in enumerate(fact.shape) if size == tokens and over.shape[d] > 1]
     element = f"token {where[dims[0]]}" if dims else f"row {where[0]}"
-    if int(level[where]) >= ALWAYS:
-        return f"{element} comes to depend on anything"
-    return f"{element} comes to depend on token {int(level[where])}"
+    return f"{element} comes to depend on {law.dependence_text(int(level[where]))}"

@@ -46,6 +46,9 @@ class BatchLaw(ReplacementLaw):
         name = {0: "the first row", -1: "the last row"}.get(self.replaced_row, f"row {self.replaced_row}")
         return f"replace {name} of the batch"
 
+    def dependence_text(self, level: int) -> str:
+        return "anything" if level >= ALWAYS else "another row"
+
     def open_statement(self, shared: frozenset[str]) -> Statement | None:
         if not shared <= {MASK}:
             return None

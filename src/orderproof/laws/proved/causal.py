@@ -74,11 +74,10 @@ class CausalLaw(IndependenceLaw):
         where = np.argwhere(np.broadcast_to(over, np.broadcast_shapes(over.shape, allowed.shape)))[0]
         i = int(where[token.dim]) - token.prefix_length
         level = int(np.broadcast_to(fact.dependence, over.shape)[tuple(where)])
-        what = "anything" if level >= ALWAYS else f"token {level}"
         entry = (
             f"the output at token {i}" if i >= 0 else f"entry {i + token.prefix_length} of the output, before token 0,"
         )
-        return f"{entry} may depend on {what}"
+        return f"{entry} may depend on {self.dependence_text(level)}"
 
     def open_statement(self, shared: frozenset[str]) -> Statement | None:
         """With a mask the outputs at real tokens: a pad may see no token, and its output is then the mean of all."""

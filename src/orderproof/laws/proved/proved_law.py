@@ -28,7 +28,7 @@ from orderproof.permutations import (
     symmetric_generators,
     transposition,
 )
-from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact, Shape, constant_dependence
+from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, constant_dependence
 from orderproof.prover.domain.move import FREE, STILL, is_permuted, permuted_axis
 from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS, Equivariance, Statement
 from orderproof.records.audit import Expectation, Remedy
@@ -316,6 +316,10 @@ class IndependenceLaw(ProvedLaw):
 
     def inapplicable_reason(self, dims: tuple[TokenDim, ...]) -> str | None:
         return None if dims else "the output has no token dimension"
+
+    def dependence_text(self, level: int) -> str:
+        """The tokens on which an element with this level of dependence depends."""
+        return "anything" if level >= ALWAYS else f"token {level}"
 
     def proof_cases(self, tokens: int, rows: int = 1) -> Iterator[tuple[InputChange, int, int]]:
         changes = list(self.input_changes(tokens, rows))

@@ -72,8 +72,11 @@ class ReplacementLaw(IndependenceLaw):
             return None
         where = tuple(int(i) for i in np.argwhere(over & unchanged)[0])
         place = f", token {where[dims[0].dim] - dims[0].prefix_length}" if dims else ""
-        anything = int(np.broadcast_to(fact.dependence, fact.shape)[where]) >= ALWAYS
-        return f"the output at row {where[0]}{place} may depend on {'anything' if anything else 'a replaced token'}"
+        level = int(np.broadcast_to(fact.dependence, fact.shape)[where])
+        return f"the output at row {where[0]}{place} may depend on {self.dependence_text(level)}"
+
+    def dependence_text(self, level: int) -> str:
+        return "anything" if level >= ALWAYS else "a replaced token"
 
     def _unchanged_entries(
         self, shape: Shape, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
