@@ -113,14 +113,14 @@ REFUSED: dict[str, tuple[Callable[[nn.Module], object], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_module_that_cannot_be_called_safely_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     act, reason = REFUSED[name]
-    monkeypatch.setattr(trial_call, "TRIAL_TIMEOUT", 2.0 if name in ("spins", "sleeps") else 60.0)
+    timeout = 2.0 if name in ("spins", "sleeps") else 60.0
     if name.startswith("allocates"):
         monkeypatch.setattr(trial_call, "available_memory", lambda: 2e8)
     model = Model(act)
     before = read_settings() | module_classes(model.eval())
     threads, children = threading.active_count(), forked_process.descendants(os.getpid())
     with pytest.raises(SubjectError) as caught:
-        audit(model, laws=["causal"], inputs=INPUTS)
+        audit(model, laws=["causal"], inputs=INPUTS, timeout=timeout)
     assert str(caught.value).startswith(f"Model: it cannot be audited: a call of it {reason}")
     assert "\n" not in str(caught.value)
     assert read_settings() | module_classes(model) == before

@@ -26,6 +26,7 @@ from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject, bundled, from_adapter, from_module, load
 from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.process_state import preserved_settings
+from orderproof.models.trial_call import call_timeout
 from orderproof.prover.recording.reachable_state import shared_walks
 from orderproof.prover.recording.restored_state import unchanged_module
 from orderproof.records.audit import Expectation, Finding, Report
@@ -199,7 +200,7 @@ def audit(
     against: Against | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Decide which laws a subject obeys and where order enters it; `timeout` is for each law [s].
+    """Decide which laws a subject obeys and where order enters it; `timeout` is for each law and the first call [s].
 
     `laws` are names or codes; without them all laws are decided. A law of kind check that is named is expected to
     hold. `kind` ("decoder" or "encoder") decides what else is expected; `expect` overrides the expected results by
@@ -222,7 +223,9 @@ def audit(
         assert report is not None
         return report
     with _unchanged(subject):
-        context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
+        with call_timeout(timeout):
+            found = as_subject(subject, inputs=inputs, layout=layout, kind=kind)
+        context = audit_context(found, length=length, seed=seed)
         for report in run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
             pass
     assert report is not None

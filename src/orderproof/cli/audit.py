@@ -89,6 +89,7 @@ def audit(
                 layout=layout,
                 allow_network=allow_network,
                 kind=as_kind,
+                timeout=timeout,
             )
             from orderproof.auditing.api import audit_context
             from orderproof.auditing.run import run_audit

@@ -66,8 +66,9 @@ def card(
             from orderproof.auditing import audit
 
             subject = load_subject(
-                source, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network
-            )
+                source, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network,
+                timeout=timeout,
+            )  # fmt: skip
             report = audit(
                 subject, laws=law, length=length, expect=expected, seed=seed, timeout=timeout, progress=update
             )

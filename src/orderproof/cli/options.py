@@ -91,7 +91,7 @@ Timeout = Annotated[
         "--timeout",
         metavar="SECONDS",
         min=0.001,
-        help="Time limit for each law; a law that exceeds it is undecided.",
+        help="Time limit for each law, which is then undecided, and for the first call of a Python object.",
     ),
 ]
 Details = Annotated[bool, typer.Option("--details", help="Print every proof, comparison, witness and assumption too.")]

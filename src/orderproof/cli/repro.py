@@ -50,8 +50,9 @@ def repro(
     with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject}", 0, 1)
         loaded = load_subject(
-            subject, tiny=tiny, attention=attention, seed=seed, layout=Layout(), allow_network=allow_network
-        )
+            subject, tiny=tiny, attention=attention, seed=seed, layout=Layout(), allow_network=allow_network,
+            timeout=timeout,
+        )  # fmt: skip
         from orderproof.auditing import audit
         from orderproof.reproduction import reproduce
 

@@ -36,22 +36,25 @@ def check_subject(spec: str | None, *, tiny: bool, attention: str | None, layout
 
 def load_subject(
     spec: str | None, *, tiny: bool, attention: str | None, seed: int, layout: Layout, allow_network: bool,
-    kind: str | None = None,
+    kind: str | None = None, timeout: float | None = None,
 ) -> Subject:  # fmt: skip
     """The named subject, or the bundled model; a small one is called on one thread.
 
-    Raises `UsageError` and `SubjectError`.
+    `timeout`: for the first call of a Python object [s]. Raises `UsageError` and `SubjectError`.
     """
     check_subject(spec, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
     from orderproof.models import bundled, load
+    from orderproof.models.trial_call import call_timeout
 
     assume = kind_assumption(kind)
     if spec is None:
         subject = bundled(attention=attention, assume=assume)
     else:
-        subject = load(
-            spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, layout=layout, assume=assume
-        )
+        with call_timeout(timeout):
+            subject = load(
+                spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, layout=layout,
+                assume=assume,
+            )  # fmt: skip
     _limit_threads(subject.module)
     keep_until_the_end()  # the imported libraries and the model
     return subject

@@ -11,7 +11,9 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import torch
@@ -27,6 +29,17 @@ LOAD_TIMEOUT = 900.0  # [s] to load weights from a slow disk
 MEMORY_SHARE = 0.9  # of the memory that is available, for one call
 _THREAD_GRACE = 1.0  # [s] for threads that are about to end
 _GIGABYTE = 2**30
+_call_timeout: ContextVar[float] = ContextVar("call timeout", default=TRIAL_TIMEOUT)
+
+
+@contextmanager
+def call_timeout(seconds: float | None) -> Iterator[None]:
+    """A block in which a first call may take this time [s]; None: the default."""
+    token = _call_timeout.set(TRIAL_TIMEOUT if seconds is None else seconds)
+    try:
+        yield
+    finally:
+        _call_timeout.reset(token)
 
 
 def check_trial_call(name: str, module: nn.Module, call: Callable[[], object]) -> None:
@@ -36,7 +49,7 @@ def check_trial_call(name: str, module: nn.Module, call: Callable[[], object]) -
     """
     if not forked_process.can_fork():
         return
-    if reason := _reason(lambda: _objection_to_call(module, call), TRIAL_TIMEOUT):
+    if reason := _reason(lambda: _objection_to_call(module, call), _call_timeout.get()):
         raise SubjectError(f"{name}: it cannot be audited: a call of it {reason}")
 
 
