@@ -64,7 +64,7 @@ def test_rows_of_one_length_are_proved_for_every_number_of_rows() -> None:
     theorem = theorem_of(MixesTokens())
     assert theorem.proved
     assert not theorem.open_length
-    assert theorem_text(theorem).startswith("for inputs of this size, every batch size of at least 2 and every weight")
+    assert theorem_text(theorem).startswith("for inputs of shape [batch, 7, 8], every batch size of at least 2")
 
 
 def test_a_call_that_asks_for_the_number_of_rows_is_a_condition() -> None:

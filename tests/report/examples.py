@@ -232,6 +232,7 @@ def theorem_of_rows() -> Report:
     theorem = Theorem(
         proved=True,
         open_length=False,
+        recorded_shapes=("[batch, 7]",),
         conditions=("batch >= 4",),
         assumptions=(OVER_REALS,),
         reason="its recording is for 23 tokens only: the call uses their number, model.py:12",

@@ -101,6 +101,10 @@ class OpenInputs:
             inputs.append(OpenInput(name, tuple(sizes), dtype if name == BLOCKS else torch.int64, fixed=True))
         return module, inputs, (*roles, *shared)
 
+    def shapes(self, call_mode: str) -> tuple[str, ...]:
+        """The shapes of the inputs of a call mode: `[batch, tokens, 8]`."""
+        return tuple(f"[{', '.join(map(str, one.sizes))}]" for one in self.call(call_mode)[1])
+
     def replaced(self, call_mode: str) -> ExportContext:
         """The block in which parts of the model are replaced that cannot be recorded."""
         return self._export_contexts.get(call_mode, self.subject.export_context)

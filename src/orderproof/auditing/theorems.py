@@ -40,7 +40,8 @@ def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str
     same += [MASK_ASSUMPTION] if MASK in calls.roles(call_mode) else []
     theorems = {name: join_theorem(name, found, statement, calls.solver) for name in first}
     if not calls.open_length:
-        theorems = {name: theorem.model_copy(update={"open_length": False}) for name, theorem in theorems.items()}
+        of_rows = {"open_length": False, "recorded_shapes": calls.inputs.shapes(call_mode)}
+        theorems = {name: theorem.model_copy(update=of_rows) for name, theorem in theorems.items()}
     return {
         name: theorem.model_copy(update={"assumptions": (*theorem.assumptions, *same)}) if theorem.proved else theorem
         for name, theorem in theorems.items()

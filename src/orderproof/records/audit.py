@@ -181,6 +181,7 @@ class Theorem(Record):
     least_length: int = 2  # [tokens]
     greatest_length: int | None = None  # [tokens]; None: no limit in the program
     open_length: bool = True  # False: for inputs of the recorded size, and every number of rows
+    recorded_shapes: tuple[str, ...] = ()  # of the inputs, if the length is not open: "[batch, 3, 30, 30]"
     every_depth: bool = False  # for every number of layers with the code of the recorded ones
     covers: tuple[str, ...] = ()  # the inputs that both runs share: "every attention mask"
     conditions: tuple[str, ...] = ()  # on the sizes, besides the range of lengths

@@ -53,9 +53,9 @@ def theorem_text(theorem: Theorem) -> str:
 
 
 def lengths_text(theorem: Theorem) -> str:
-    """``every length from 2 to 128``, ``every length of at least 2``, or ``inputs of this size``; with conditions.
+    """``every length from 2 to 128``, ``every length of at least 2``, or ``inputs of shape [batch, 9]``.
 
-    The first condition on the sizes is named, and how many there are besides.
+    With the first condition on the sizes, and how many there are besides.
     """
     text, conditions = _sizes_text(theorem), theorem.conditions
     if not conditions:
@@ -67,7 +67,10 @@ def lengths_text(theorem: Theorem) -> str:
 def _sizes_text(theorem: Theorem) -> str:
     """The lengths of a theorem without its conditions."""
     if not theorem.open_length:
-        return "inputs of this size"
+        shapes = join_words(list(theorem.recorded_shapes))
+        return (
+            f"inputs of shape{'s' * (len(theorem.recorded_shapes) > 1)} {shapes}" if shapes else "inputs of this size"
+        )
     if theorem.greatest_length is None:
         return f"every length of at least {theorem.least_length:,}"
     return f"every length from {theorem.least_length:,} to {theorem.greatest_length:,}"

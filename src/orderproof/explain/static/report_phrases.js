@@ -127,15 +127,15 @@ function fileName(source) {
   return ["", ".", ".."].includes(name) || name.startsWith("<") ? "" : name;
 }
 
-// "every length from 2 to 128", "inputs of this size", "every length of at least 2 where tokens >= 3 and 1 more".
+// "every length from 2 to 128", "inputs of shape [batch, 9]", "every length of at least 2 where tokens >= 3 and 1 more".
 export function lengthsText(theorem) {
   const [first, ...others] = theorem.conditions;
   if (first === undefined) return sizesText(theorem);
   return `${sizesText(theorem)} where ${first}${others.length ? ` and ${others.length} more` : ""}`;
 }
 
-function sizesText({ open_length: open, least_length: least, greatest_length: greatest }) {
-  if (!open) return "inputs of this size";
+function sizesText({ open_length: open, least_length: least, greatest_length: greatest, recorded_shapes: shapes }) {
+  if (!open) return shapes?.length ? `inputs of shape${shapes.length > 1 ? "s" : ""} ${joinWords(shapes)}` : "inputs of this size";
   const [from, to] = [least, greatest].map((n) => n?.toLocaleString("en"));
   return greatest === null ? `every length of at least ${from}` : `every length from ${from} to ${to}`;
 }
