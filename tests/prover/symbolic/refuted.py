@@ -100,6 +100,13 @@ def _wrapping_power(m: Program, x: Tensor) -> Tensor:
     return torch.zeros(n, n).masked_fill(~((i <= i[:, None]) | wraps), -1e9).softmax(-1) @ x
 
 
+def _wraps_in_steps(m: Program, x: Tensor) -> Tensor:
+    """Products of positions in steps: the last one wraps to a negative number from 700 on."""
+    factor = 375_001
+    place = ((torch.arange(x.shape[1]) * factor) // 2 * factor) // 2 * factor
+    return m.first(x) + torch.where((place < 0)[:, None], x.flip(0), 0.0)
+
+
 def _with_bias(x: Tensor, bias: Tensor) -> Tensor:
     """Attention whose masked scores get numbers that may be as large as the mask."""
     n = x.shape[1]
@@ -142,6 +149,7 @@ def _case(
 
 
 REFUTED = [
+    _case("products in steps that wrap", _wraps_in_steps, "causal", lengths=(720,)),
     _case("power that wraps", _wrapping_power, "batch", lengths=(90,)),
     _case("masked scores copied to booleans", _copied_to_booleans, "batch"),
     _case("large numbers copied to another dtype", _copied_to_double, "batch"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orderproof.errors import CertificateError
+from orderproof.prover.recheck.assumptions import SMALL_INTEGERS_ASSUMPTION
 from orderproof.prover.recheck.theorems.facts import (
     INTEGER_LIMITS,
     Axes,
@@ -37,6 +38,7 @@ from orderproof.prover.recheck.theorems.formulas import (
     some,
 )
 from orderproof.prover.recheck.theorems.index_maps import Digits
+from orderproof.prover.recheck.theorems.limits import GREATEST_SIZE, Limits
 from orderproof.prover.recheck.theorems.notation import require, text
 from orderproof.prover.recheck.theorems.setting import Obligation, Setting
 from orderproof.prover.recheck.theorems.terms import Term, Variable, apply, integer, variable
@@ -46,8 +48,6 @@ MAY_WRAP = frozenset({  # operators whose integers may be so large that what is 
     "pow", "mul", "multiply", "square", "prod", "cumprod", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm",
     "addcmul", "einsum", "linear", "outer", "ger", "__lshift__", "bitwise_left_shift", "exp2", "ldexp", "lcm",
 })  # fmt: skip
-SMALL_INTEGER = 1 << 24
-GREATEST_SIZE = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -246,9 +246,13 @@ class Step:
 
     def check_limits(self, value: Term, dtype: str, sizes: Axes) -> None:
         """A term does not wrap around; an integer of the model does."""
-        if dtype == "int64" and value.largest_integer < SMALL_INTEGER:
-            return
         low, high = INTEGER_LIMITS[dtype]
+        if dtype == "int64":
+            if Limits(sizes, high).limit(value) <= high:
+                return
+            if Limits(sizes, GREATEST_SIZE).limit(value) <= high:
+                self.assume(SMALL_INTEGERS_ASSUMPTION)
+                return
         bounded = every(*(less(variable(name), GREATEST_SIZE) for name in OPEN_SIZES))
         within = every(at_most(low, value), at_most(value, high))
         self.meet(Obligation(sizes, bounded, within), f"its value may leave {dtype}")
