@@ -81,6 +81,27 @@ def test_a_stated_convention_replaces_the_common_one() -> None:
     assert verdicts(MarksPads(), "padding", mask="attention_mask=real") == {"padded": "refuted"}
 
 
+class MarksPadsInIntegers(nn.Module):
+    """A mask of integers with 1 at pads, which a boolean switches off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, drop: Tensor | None = None) -> Tensor:
+        y: Tensor = self.linear(x)
+        return y if drop is None or drop.dtype is torch.bool else y + x.mean(1, keepdim=True)
+
+
+def test_a_mask_that_is_said_to_have_1_at_pads_is_given_integers() -> None:
+    torch.manual_seed(0)
+    module, x = MarksPadsInIntegers().eval(), torch.randn(2, 7, 8)
+    assert from_module(module, x, mask="drop=pads").notes == (
+        "argument 'drop' is a padding mask, 1 at pads, as stated",
+    )
+    assert prove(module, "padding", inputs=x, mask="drop=pads").verdict == "refuted"
+
+
 def test_a_guessed_mask_leaves_a_note_that_says_how_to_state_another() -> None:
     (note,) = from_module(MarksPads(), IDS).notes
     assert note.startswith(

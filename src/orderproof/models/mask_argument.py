@@ -39,7 +39,8 @@ class MaskArgument:
 
     def value(self, mask: Tensor) -> Tensor:
         """A mask (1 at real tokens, 0 at pads) as this argument takes it."""
-        return mask == 0 if self.marks_pads else mask.bool() if self.boolean else mask
+        marked = mask == 0 if self.marks_pads else mask
+        return marked.bool() if self.boolean else marked.to(mask.dtype)
 
     @property
     def convention(self) -> str:
