@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from orderproof.prover.recording.elements import Range
@@ -73,6 +74,8 @@ class ModuleTensors:
 
 
 def _memory(x: Tensor) -> tuple[Any, ...]:
+    if x.layout is not torch.strided:  # sparse: a recording refuses it where it is used
+        return (id(x),)
     storage = x.untyped_storage()
     start = storage.data_ptr() if storage.nbytes() else storage._cdata
     return start, x.storage_offset(), tuple(x.shape), tuple(x.stride()), x.dtype, x.is_conj(), x.is_neg()

@@ -92,5 +92,11 @@ def _restore(values: Iterable[tuple[Tensor, Tensor]]) -> None:
         for tensor, value in values:
             if (tensor.shape, tensor.dtype, tensor.device) != (value.shape, value.dtype, value.device):
                 tensor.data = value
-            elif not torch.equal(tensor.detach(), value):
+            elif not _are_equal(tensor.detach(), value):
                 tensor.detach().copy_(value)
+
+
+def _are_equal(first: Tensor, second: Tensor) -> bool:
+    if first.is_complex():  # `torch.equal` knows no complex32
+        first, second = (torch.view_as_real(x.resolve_conj()) for x in (first, second))
+    return torch.equal(first, second)

@@ -37,12 +37,13 @@ class Window:
     stride: int
     padding: int
     dilation: int
+    further: int  # outputs that are longer than the windows, of a transposed convolution
     transposed: bool
 
     @property
     def is_pointwise(self) -> bool:
-        """True if each output reads the input at its own position only."""
-        return self.width == 1 and self.stride == 1 and self.padding == 0
+        """True if each output reads the input at its own position only, and there is one for each input."""
+        return self.width == 1 and self.stride == 1 and self.padding == 0 and self.further == 0
 
     def input_positions(self, tap: int, size: int) -> Any:
         """For each output the input position that one tap reads, and a mask of the outputs for which there is one."""
@@ -118,7 +119,8 @@ def _spatial_windows(call: OperatorCall, widths: tuple[int, ...], *, transposed:
         paddings = [(w - 1) * d // 2 for w, d in zip(widths, dilations, strict=True)]
     else:
         paddings = _per_dimension(0 if padding == "valid" else padding, count)
-    return [Window(*x, transposed) for x in zip(widths, strides, paddings, dilations, strict=True)]
+    further = _per_dimension(call.argument(7, "output_padding", 0) if ".convolution." in call.target else 0, count)
+    return [Window(*x, transposed) for x in zip(widths, strides, paddings, dilations, further, strict=True)]
 
 
 def _per_dimension(value: Any, count: int) -> list[int]:

@@ -42,6 +42,8 @@ def embedding_bag(call: OperatorCall) -> Facts:
     count = shape_of(indices)[0]
     if starts[0] != 0 or (call.argument(7, "include_last_offset", False) and starts[-1] != count):
         raise RuleNotApplicable("bags that leave indices out have no lemma")
+    if (np.diff(starts, append=count) < 0).any():  # torch sorts the offsets, or reads memory that it did not write
+        raise RuleNotApplicable("bags that do not begin one after the other have no lemma")
     call.constants.mark_used(offsets)
     shapes = [tuple(int(s) for s in value.shape) for value in call.node.meta["val"]]
     inside = _membership(starts, shapes[0][0], count)

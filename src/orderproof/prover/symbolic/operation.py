@@ -57,9 +57,10 @@ class Operation(Generic[FactT]):
 
     @property
     def shape(self) -> tuple[Term, ...]:
-        """The shape of the one result."""
-        (shape,) = self.shapes
-        return shape
+        """The shape of the one result. Raises `NotCovered`."""
+        if len(self.shapes) != 1:
+            raise NotCovered("an operator with several results")
+        return self.shapes[0]
 
     @property
     def dtype(self) -> torch.dtype:

@@ -34,6 +34,7 @@ class EmbeddingBag:
         ends = [*offsets.tolist()[1:], count]
         last = offsets.tolist()[-1] if call.flag("include_last_offset") else count
         require(offsets[0] == 0 and last == count, "its bags leave indices out")
+        require(all(start <= end for start, end in zip(offsets.tolist(), ends, strict=True)), "its bags overlap")
         bags = torch.zeros(out.shape[0], count, dtype=torch.float64)
         for bag, (start, end) in enumerate(zip(offsets.tolist(), ends, strict=True)):
             if bag < len(bags):
