@@ -63,7 +63,7 @@ def calls_with_other_rows(context: AuditContext, law: ProvedLaw, finding: Findin
 
 def calls_with_other_masks(context: AuditContext, law: ProvedLaw, finding: Finding) -> Iterator[OtherCall]:
     """The calls with other attention masks, if no theorem covers every mask."""
-    if finding.call_mode not in PAD_LAYOUTS or (_holds(finding.theorem) and finding.theorem.covers):
+    if finding.call_mode not in PAD_LAYOUTS or (_decides(finding.theorem) and finding.theorem.covers):
         return
     proved = f"it is proved at {finding.scope.length} tokens with pads at other places"
     for layout in PAD_LAYOUTS:
@@ -89,7 +89,7 @@ def calls_with_other_lengths(context: AuditContext, law: ProvedLaw, finding: Fin
 
 def rows_without_theorem(theorem: Theorem | None) -> tuple[int, ...]:
     """The numbers of rows of a short list that no theorem covers."""
-    covered = _holds(theorem) and not theorem.conditions
+    covered = _decides(theorem) and not theorem.conditions
     return tuple(count for count in ROWS if not (covered and count >= LEAST_SIZE))
 
 
@@ -97,7 +97,7 @@ def lengths_without_theorem(subject: Subject, finding: Finding) -> list[int]:
     """The lengths [tokens] at which to compare runs: those of a short list that no theorem covers."""
     theorem = finding.theorem
     lengths = {*LENGTHS} - {finding.scope.length}
-    if _holds(theorem) and theorem.open_length and not theorem.conditions:
+    if _decides(theorem) and theorem.open_length and not theorem.conditions:
         least, greatest = theorem.least_length, theorem.greatest_length
         above = set() if greatest is None else {greatest + 1, 2 * greatest + 1}
         lengths = {n for n in lengths | above if n < least or (greatest is not None and n > greatest)}
@@ -112,7 +112,7 @@ def _longest(subject: Subject) -> float:
 
 def _tested_length(subject: Subject, theorem: Theorem | None) -> list[int]:
     """The length [tokens] at which runs test a theorem, if any, in case that a rule of the prover is wrong."""
-    if not _holds(theorem) or not theorem.open_length or theorem.conditions:
+    if not _decides(theorem) or not theorem.open_length or theorem.conditions:
         return []
     greatest = min(theorem.greatest_length or MAX_LENGTH, _longest(subject))
     return [n for n in TESTED_LENGTHS if theorem.least_length <= n <= greatest][:1]
@@ -122,8 +122,9 @@ def _weight_count(subject: Subject) -> int:
     return max(matrix_weight_count(subject.module), 1)
 
 
-def _holds(theorem: Theorem | None) -> TypeGuard[Theorem]:
-    return theorem is not None and theorem.proved
+def _decides(theorem: Theorem | None) -> TypeGuard[Theorem]:
+    """True if a theorem is proved, and of the model itself: runs of one with replaced parts are compared."""
+    return theorem is not None and theorem.proved and not theorem.is_of_replaced_parts
 
 
 def _rows(count: int) -> str:

@@ -32,6 +32,7 @@ from orderproof.prover.logic.terms import (
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
 from orderproof.prover.symbolic.statement import BATCH, TOKENS
+from orderproof.records.audit import TRACED_ASSUMPTION
 
 EXAMPLE_ROWS = 3
 COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls; the last one, unless a longer call is compared
@@ -79,7 +80,7 @@ class Piece:
         found = [f"of one call: the call changes {', '.join(list(changed)[:SHOWN_CHANGES])}"] if changed else []
         found += dict.fromkeys(text for graph in self.graphs for text in graph.assumptions)
         if self.patched_because:
-            found.append(f"as traced: parts of the model were replaced, because {self.patched_because}")
+            found.append(f"{TRACED_ASSUMPTION} {self.patched_because}")
         return found
 
 

@@ -15,7 +15,7 @@ from orderproof.prover.analysis import Analysis, analyze
 from orderproof.prover.captured_graph import CapturedGraph, ancestors, module_path
 from orderproof.prover.certificate import graph_fingerprint, graph_records
 from orderproof.prover.domain.constants import Constants, draws_random_numbers
-from orderproof.records.audit import RECORDED_CALL_ASSUMPTION, Proof, ProofStep, Scope
+from orderproof.records.audit import RECORDED_CALL_ASSUMPTION, TRACED_ASSUMPTION, Proof, ProofStep, Scope
 
 Weights = Literal["all", "these"]
 SHOWN_CHANGES = 4
@@ -87,7 +87,7 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, state
     if captured.without:
         assumptions.append(f"{captured.without} off: computed by torch's operators one by one")
     if captured.patched_because:
-        assumptions.append(f"as traced: parts of the model were replaced, because {captured.patched_because}")
+        assumptions.append(f"{TRACED_ASSUMPTION} {captured.patched_because}")
     if captured.exported_because:
         assumptions.append(f"as compiled: recorded by torch.export, because {captured.exported_because}")
     if context.runnable is not context:

@@ -60,7 +60,7 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
             break
         theorems.append(_theorem(context, calls, law, mode, finding.output))
     chosen = theorems[0]
-    if len(theorems) == 2 and chosen.proved and theorems[1].proved and theorems[1].covers:
+    if len(theorems) == 2 and chosen.proved and _covers_masks(theorems[1]):
         chosen = _with_and_without_mask(*theorems)
         if chosen.conditions and not _have_lengths_in_common(calls, law, modes, finding.output):
             chosen = theorems[0]
@@ -69,6 +69,15 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
         if of_rows.proved:
             chosen = of_rows.model_copy(update={"reason": "" if chosen.reason == NO_TOKENS else chosen.reason})
     return finding.model_copy(update={"theorem": chosen})
+
+
+def _covers_masks(masked: Theorem) -> bool:
+    """True if a theorem about calls with a mask widens that without one.
+
+    Where parts of the model are replaced, the replaced ones may keep a mask that the model drops: runs with several
+    masks are compared with a theorem of its own.
+    """
+    return masked.proved and bool(masked.covers) and not masked.is_of_replaced_parts
 
 
 def theorem_of_the_program(

@@ -32,6 +32,8 @@ OPEN_CALL_ASSUMPTION = (  # of every theorem: the same without the shape
     f"over the real numbers, for finite activations, at the recorded dtype, layout and device, {_SETTINGS}"
 )
 
+TRACED_ASSUMPTION = "as traced: parts of the model were replaced, because"  # and the reason
+
 
 class Scope(Record):
     """The scope of a verdict: the recorded length [tokens], the weights, the values used and the assumptions."""
@@ -187,6 +189,11 @@ class Theorem(Record):
     conditions: tuple[str, ...] = ()  # on the sizes, besides the range of lengths
     assumptions: tuple[str, ...] = ()
     reason: str = ""  # why it is not proved, or not for every length
+
+    @property
+    def is_of_replaced_parts(self) -> bool:
+        """True if parts of the model were replaced in a recording."""
+        return any(text.startswith(TRACED_ASSUMPTION) for text in self.assumptions)
 
 
 class Completion(Record):

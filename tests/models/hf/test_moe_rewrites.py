@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from orderproof import audit
 from orderproof.auditing.context import AuditContext
 from orderproof.models.hf.architectures import load_architecture
 from orderproof.models.hf.moe_rewrites import (
@@ -82,6 +83,43 @@ def test_a_wrong_rewrite_is_reported_as_another_branch(monkeypatch: pytest.Monke
     mismatch = AuditContext(subject, subject.default_length).graph_mismatch
     assert mismatch is not None
     assert "captured a different branch" in mismatch
+
+
+def test_a_method_that_other_code_replaced_is_not_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.jetmoe import modeling_jetmoe
+
+    subject = load_architecture("arch:jetmoe", tiny=True)
+    original = modeling_jetmoe.JetMoeMoE.forward
+    monkeypatch.setattr(modeling_jetmoe.JetMoeMoE, "forward", lambda layer, x: 2 * original(layer, x))
+    rewritten = [(kind.__name__, method) for kind, method, _ in _matching_rewrites(subject.module)]
+    assert ("JetMoeMoE", "forward") not in rewritten
+    assert ("JetMoeMoA", "map") in rewritten
+
+
+def test_a_recording_that_keeps_masks_is_compared_with_runs_that_drop_them() -> None:
+    from transformers import JetMoeConfig, JetMoeModel
+
+    class Mistaken(JetMoeModel):
+        """Attention that is not causal with a mask, which sdpa drops where it has no pads."""
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: object) -> object:
+            for layer in self.layers:
+                layer.self_attention.is_causal = attention_mask is None
+            return super().forward(input_ids=input_ids, attention_mask=attention_mask, **options)
+
+    torch.manual_seed(0)
+    config = JetMoeConfig(
+        vocab_size=50, hidden_size=16, num_hidden_layers=2, num_key_value_heads=2, kv_channels=8, intermediate_size=32,
+        num_local_experts=4, num_experts_per_tok=2, max_position_embeddings=512, attn_implementation="sdpa",
+    )  # fmt: skip
+    report = audit(Mistaken(config).eval(), laws=["causal"])
+    plain, padded = report.findings
+    assert plain.verdict == "proved"
+    assert plain.theorem is not None
+    assert plain.theorem.covers == ()
+    assert padded.call_mode == "padded"
+    assert padded.verdict == "undecided"
+    assert "runs with a mask without pads violate it" in padded.reason
 
 
 def test_identity_experts_return_their_input() -> None:

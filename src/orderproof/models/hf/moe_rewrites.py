@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -133,8 +134,16 @@ def _matching_rewrites(module: nn.Module) -> list[tuple[type, str, Callable[...,
     return [
         (kinds[model, name], method, form)
         for (model, name, method), form in _REWRITES.items()
-        if (model, name) in kinds
+        if (model, name) in kinds and _is_of_transformers(getattr(kinds[model, name], method))
     ]
+
+
+def _is_of_transformers(method: Callable[..., Any]) -> bool:
+    """False of a method that other code put in the place of the library's."""
+    import transformers
+
+    code = getattr(method, "__code__", None)
+    return code is not None and Path(code.co_filename).is_relative_to(Path(transformers.__file__).parent)
 
 
 def needs_moe_rewrite(module: nn.Module) -> bool:
