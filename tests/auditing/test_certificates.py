@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from torch import Tensor, nn
 
+from orderproof import prove
 from orderproof.auditing.api import audit_context, report_on_law
 from orderproof.auditing.certificates import certificate_for, certificates_of
 from orderproof.auditing.context import AuditContext
@@ -59,12 +62,33 @@ def test_a_certificate_has_the_assumptions_of_its_finding() -> None:
 def test_a_model_with_uniform_entries_is_named_as_another_model(layers: int, outcome: str) -> None:
     context = audit_context(load(f"arch:gpt2?n_layer={layers}", tiny=True), keep_walks=True)
     report = report_on_law(context, "prompt_permutation", uniform=("wpe",))
-    assert report.subject.name.endswith(" with wpe the same for every token")
+    assert report.subject.name.endswith(" with the entries of wpe the same for every token")
     (finding,) = report.findings
     assert finding.outcome == outcome
-    assert "of another model: model.wpe.weight the same for every token" in finding.scope.assumptions
+    changed = "values from model.wpe.weight the same for every token at modeling_gpt2.py:"
+    assert any(text.startswith(f"of another model: {changed}") for text in finding.scope.assumptions)
     for certificate in certificates_of(context, finding):
-        assert certificate["subject"] == f"{context.subject.name} with model.wpe.weight the same for every token"
+        assert certificate["subject"].startswith(f"{context.subject.name} with {changed}")
+
+
+class Stepping(nn.Module):
+    """A distance that is scaled by a vector, which is the same for every token already."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = nn.Parameter(torch.randn(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs."""
+        return x + self.step * torch.arange(x.shape[1])[:, None] + x.mean(1, keepdim=True)
+
+
+def test_a_uniform_entry_is_named_by_its_line_and_not_only_by_a_tensor_from_which_it_is_computed() -> None:
+    finding = prove(Stepping().eval(), "permutation", inputs=torch.randn(2, 7, 4), uniform=["step"])
+    assert finding.outcome == "no"
+    (changed,) = [text for text in finding.scope.assumptions if "another model" in text]
+    assert changed.startswith("of another model: values from step the same for every token at ")
+    assert "test_certificates.py:" in changed
 
 
 def test_the_certificate_of_a_complete_entry_map_names_what_it_takes_out() -> None:

@@ -303,7 +303,10 @@ def test_certificate_of_a_model_without_its_positions(run: Run, tmp_path: Path) 
     assert run(*arguments, "--certificate", str(path), "-q").code == 0
     done = run("recheck", str(path))
     assert done.code == 0
-    assert "in arch:gpt2?n_layer=1 with model.wpe.weight the same for every token, " in done.out
+    assert (
+        "in arch:gpt2?n_layer=1 with values from model.wpe.weight the same for every token at modeling_gpt2.py:"
+        in done.out
+    )
 
 
 # ---------------------------------------------------------------- words that change places

@@ -162,7 +162,7 @@ def report_on_law(
     report = build_report(context, findings, notes, began)
     if not uniform:
         return report
-    name = f"{report.subject.name} with {', '.join(uniform)} the same for every token"
+    name = f"{report.subject.name} with the entries of {', '.join(uniform)} the same for every token"
     return report.model_copy(update={"subject": report.subject.model_copy(update={"name": name})})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from torch.fx import Node
@@ -95,16 +95,33 @@ def origin_of(node: Node, constants: Constants) -> str:
 
 
 def uniform_text(captured: CapturedGraph, constants: Constants) -> str:
-    """``bias.table the same for every token``: how a graph differs from that of its model; empty if it does not."""
+    """``bias.table the same for every token at model.py:12``: how a graph differs from that of its model, or empty.
+
+    Of a value that is computed, the tensors from which it is: ``values from wpe.weight the same for every token ...``.
+    """
     by_name = {n.name: n for n in captured.graph.nodes}
     nodes = [by_name.get(name) for name in captured.uniform]
-    names = dict.fromkeys(
-        name if node is None else origin_of(node, constants) or name
+    names = [
+        name if node is None else _constant_text(node, constants)
         for name, node in zip(captured.uniform, nodes, strict=True)
-    )
-    shown = list(names)[:SHOWN_CONSTANTS]
-    more = [f"{len(names) - len(shown)} more"] if len(names) > len(shown) else []
-    return f"{' and '.join([', '.join(shown), *more])} the same for every token" if shown else ""
+    ]
+    lines = [source_of(node)[0] for node in captured.uniform_at]
+    if not names:
+        return ""
+    places = _first_ones([line for line in lines if line])
+    return f"{_first_ones(names)} the same for every token{f' at {places}' if places else ''}"
+
+
+def _constant_text(node: Node, constants: Constants) -> str:
+    origin = origin_of(node, constants) or node.name
+    return origin if node.op == "placeholder" else f"values from {origin}"
+
+
+def _first_ones(texts: Sequence[str]) -> str:
+    """``a, b, c and 2 more``."""
+    distinct = list(dict.fromkeys(texts))
+    more = [f"{len(distinct) - SHOWN_CONSTANTS} more"] if len(distinct) > SHOWN_CONSTANTS else []
+    return " and ".join([", ".join(distinct[:SHOWN_CONSTANTS]), *more])
 
 
 def constant_origin(node: Node) -> tuple[str, str]:

@@ -33,6 +33,7 @@ class CapturedGraph:
     branches: tuple[TokenBranch, ...] = ()  # that calls take by which values occur in their inputs
     branch_values: tuple[int, ...] = ()  # values that decide a branch, on this path or on another one
     uniform: tuple[str, ...] = ()  # constants that were made the same for every token: the graph is of another model
+    uniform_at: tuple[Node, ...] = ()  # the nodes that read these constants so; others read them as they are
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
     exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
@@ -71,6 +72,7 @@ class CapturedGraph:
             attributes=self.attributes,
             branch_values=self.branch_values,
             uniform=self.uniform,
+            uniform_at=tuple(mapping[n] for n in self.uniform_at),
             without=self.without,
             patched_because=self.patched_because,
             exported_because=self.exported_because,

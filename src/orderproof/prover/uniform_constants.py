@@ -41,6 +41,7 @@ def make_uniform(
         count += 1
         result.uniform = (*result.uniform, "is_causal" if found.operand is None else found.operand.name)
         node = by_name[found.node.name]
+        result.uniform_at = (*result.uniform_at, node)
         if found.operand is None:
             _disable_causal_flag(node)
             continue
