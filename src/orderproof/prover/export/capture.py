@@ -31,6 +31,7 @@ from orderproof.prover.export.exporter import (
 )
 from orderproof.prover.export.inlining import inline_higher_order_ops
 from orderproof.prover.export.source_lines import origins_in_blocks, restore_origins
+from orderproof.prover.recording.assumptions import signed_zero_assumption
 from orderproof.prover.recording.eager_check import can_compare
 from orderproof.prover.recording.module_tensors import ModuleTensors
 from orderproof.prover.recording.observed_call import observe_call
@@ -187,8 +188,9 @@ def export(
     outputs = _output_nodes(program, names)
     made = program.graph_module
     return CapturedGraph(
-        made.graph, tuple(input_nodes), outputs, state, frozenset(parameters), real, read=read, attributes=made
-    )
+        made.graph, tuple(input_nodes), outputs, state, frozenset(parameters), real, read=read, attributes=made,
+        assumptions=signed_zero_assumption(made.graph),
+    )  # fmt: skip
 
 
 def _decompose(program: Any) -> Any:

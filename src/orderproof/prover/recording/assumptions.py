@@ -7,17 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from orderproof.errors import CaptureError
 from orderproof.prover.recording.module_state import StateChanges
-from orderproof.prover.recording.operator_names import is_of_torch
+from orderproof.prover.recording.operator_names import is_of_torch, operator_name
 from orderproof.prover.recording.reachable_state import MAX_OBJECTS
 from orderproof.prover.recording.refusal import NOT_RECORDED
 
 DEFAULTS_ASSUMPTION = "with the defaults of"
+_READ_SIGNS = {"copysign", "atan2", "arctan2", "signbit"}
+_READ_SIGNS_OF_COMPLEX = {  # along their branch cuts
+    "angle", "sqrt", "rsqrt", "pow", "log", "log2", "log10", "log1p", "acos", "asin", "atan", "acosh", "asinh", "atanh",
+}  # fmt: skip
 
 
 def refuse_shared_memory(changes: StateChanges) -> None:
@@ -50,6 +54,24 @@ def custom_operator_assumptions(calls: list[Node], graph: Graph) -> tuple[str, .
         )
     names = ", ".join(dict.fromkeys(str(n.target) for n in calls))
     return (f"without effects besides their results: {names}",) if names else ()
+
+
+def signed_zero_assumption(graph: Graph) -> tuple[str, ...]:
+    """The sentence about operators that tell 0 from -0, which is one real number; empty without such operators."""
+    found = dict.fromkeys(str(node.target) for node in graph.nodes if _reads_sign_of_zero(node))
+    return (f"0 and -0 are one number to {', '.join(found)}",) if found else ()
+
+
+def _reads_sign_of_zero(node: Node) -> bool:
+    if not isinstance(node.target, OpOverload):
+        return False
+    name = operator_name(node.target).rstrip("_")
+    if name in _READ_SIGNS:
+        return True
+    if name == "view" and "dtype" in node.target._overloadname:
+        return True
+    operands = [value for n in node.all_input_nodes if isinstance(value := n.meta.get("val"), Tensor)]
+    return name in _READ_SIGNS_OF_COMPLEX and any(value.is_complex() for value in operands)
 
 
 @contextmanager

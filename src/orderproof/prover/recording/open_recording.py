@@ -22,7 +22,7 @@ from orderproof.prover.captured_graph import ancestors, leaves_by_name
 from orderproof.prover.logic.rewriting import Substitution
 from orderproof.prover.logic.terms import Formula, Term
 from orderproof.prover.recording.arguments import map_leaves
-from orderproof.prover.recording.assumptions import custom_calls, custom_operator_assumptions
+from orderproof.prover.recording.assumptions import custom_calls, custom_operator_assumptions, signed_zero_assumption
 from orderproof.prover.recording.buffer_values import buffers_with_values
 from orderproof.prover.recording.fixed_numbers import fixed_numbers, with_decided_cases
 from orderproof.prover.recording.instruction_trace import InstructionTrace
@@ -234,6 +234,7 @@ class _Branch:
             results = {name: replaced.get(node, node) for name, node in results.items()}
         custom = custom_calls(graph)
         recording.erase_unused(nodes)
+        assumptions += (*of_loops, *custom_operator_assumptions(custom, graph), *signed_zero_assumption(graph))
         return OpenGraph(
             graph,
             nodes,
@@ -245,7 +246,7 @@ class _Branch:
             tuple(with_decided_cases(conditions)),
             tuple(Question(*question) for question in call.questions),
             tuple(changed),
-            (*assumptions, *of_loops, *custom_operator_assumptions(custom, graph), *_ABOUT_RESULTS[is_readable()]),
+            (*assumptions, *_ABOUT_RESULTS[is_readable()]),
             RecordedInstructions(recording.instructions, sizes),
         )
 

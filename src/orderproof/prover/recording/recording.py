@@ -26,6 +26,7 @@ from orderproof.prover.recording.assumptions import (
     default_assumptions,
     observed_defaults,
     refuse_shared_memory,
+    signed_zero_assumption,
     state_assumptions,
 )
 from orderproof.prover.recording.buffer_values import buffers_with_values
@@ -356,7 +357,7 @@ class Recording:
             frozenset(n for n in self.state.values() if n in self.tensors.parameters),
             self.values(),
             read=self.recorded.constants_read,
-            assumptions=custom_operator_assumptions(custom, self.graph),
+            assumptions=(*custom_operator_assumptions(custom, self.graph), *signed_zero_assumption(self.graph)),
             branches=tuple(dict.fromkeys(self.recorded.branches.taken)),
         )
 
