@@ -14,6 +14,7 @@ from math import gcd
 from orderproof.prover.recheck.theorems.terms import Atom, Term
 
 MAX_INEQUALITIES = 600
+MAX_FACTOR = 1 << 256  # each elimination may double the digits of all factors
 
 Row = tuple[dict[Atom, int], int]  # factors and a constant: their sum is at most zero, or is zero
 
@@ -85,7 +86,8 @@ def _eliminate(rows: list[Row]) -> None:
             (upper if factor > 0 else lower if factor < 0 else rest).append((factors, constant))
         if len(upper) * len(lower) > MAX_INEQUALITIES:
             return
-        tight = _tightest([*rest, *(_combined(u, v, chosen) for u in upper for v in lower)])
+        combined = (_combined(u, v, chosen) for u in upper for v in lower)
+        tight = _tightest([*rest, *(row for row in combined if all(abs(f) < MAX_FACTOR for f in row[0].values()))])
 
 
 def _combined(upper: Row, lower: Row, atom: Atom) -> Row:

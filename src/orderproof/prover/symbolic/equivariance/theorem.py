@@ -39,12 +39,16 @@ FIXED = "fixed"  # the role of inputs that do not move
 
 @dataclass(frozen=True)
 class MovedWalk:
-    """The facts of an open graph, why nodes have none, the entries that were made uniform, and constant booleans."""
+    """The facts of an open graph, why nodes have none, the entries that were made uniform, and constant booleans.
+
+    With the assumptions under which booleans are constant.
+    """
 
     facts: dict[Node, MovedFacts]
     failures: dict[Node, str]
     entries: tuple[Node, ...] = ()
     constants: tuple[Node, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context
         if _compares_indices(graph, node, facts[node]) and _is_constant(graph, node, context):
             facts[node] = uniform(graph.shape(node), Motion.FREE)
             constants.append(node)
-    return MovedWalk(facts, failures, tuple(entries), tuple(constants))
+    return MovedWalk(facts, failures, tuple(entries), tuple(constants), tuple(context.assumptions))
 
 
 def _compares_indices(graph: OpenGraph, node: Node, facts: MovedFacts) -> bool:
@@ -246,7 +250,8 @@ def _decide(graph: OpenGraph, node: Node, done: MovedWalk) -> OutputProof:
         axis.motion is Motion.MOVED and axis.size is not TOKENS for axis in axes
     ):
         return OutputProof(proved=False, reason="the output does not move with the tokens", node=node)
-    return OutputProof(proved=True, every_depth=bool(inductive_layers(graph, node, done)))
+    every_depth = bool(inductive_layers(graph, node, done))
+    return OutputProof(proved=True, every_depth=every_depth, assumptions=done.assumptions)
 
 
 def _first_failure(node: Node, done: MovedWalk) -> Node | None:
