@@ -15,7 +15,14 @@ from orderproof.prover.analysis import Analysis, analyze
 from orderproof.prover.captured_graph import CapturedGraph, ancestors, module_path
 from orderproof.prover.certificate import graph_fingerprint, graph_records
 from orderproof.prover.domain.constants import Constants, draws_random_numbers
-from orderproof.records.audit import RECORDED_CALL_ASSUMPTION, TRACED_ASSUMPTION, Proof, ProofStep, Scope
+from orderproof.records.audit import (
+    RECORDED_CALL_ASSUMPTION,
+    SEPARATE_INPUTS_ASSUMPTION,
+    TRACED_ASSUMPTION,
+    Proof,
+    ProofStep,
+    Scope,
+)
 
 Weights = Literal["all", "these"]
 SHOWN_CHANGES = 4
@@ -75,6 +82,8 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, state
     fixed = [node.name for node, axis in input_axes(context, captured).items() if axis is None]
     if fixed:
         assumptions.append(f"the same in both runs: input {', '.join(fixed)}")
+    if len(context.subject.token_axes) > 1:
+        assumptions.append(SEPARATE_INPUTS_ASSUMPTION)
     if drawn := [n.name for n in start_axes(context, captured) if draws_random_numbers(n)]:
         assumptions.append(f"the same random numbers in both runs: {', '.join(drawn[:SHOWN_CHANGES])}")
     if states_uniform and (text := uniform_text(captured, done.constants)):

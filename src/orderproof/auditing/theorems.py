@@ -19,7 +19,7 @@ from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.symbolic.equivariance.theorem import FIXED
 from orderproof.prover.symbolic.statement import MASK, Equivariance, Statement
-from orderproof.records.audit import OPEN_CALL_ASSUMPTION, Finding, Theorem
+from orderproof.records.audit import OPEN_CALL_ASSUMPTION, SEPARATE_INPUTS_ASSUMPTION, Finding, Theorem
 
 EVERY_DEPTH_ASSUMPTION = (
     "for other numbers of layers: each has the code of a recorded one, and the code around them does not depend on "
@@ -37,6 +37,7 @@ def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str
     first = found[0][1]
     held = [f"input_{k}" for k, role in enumerate(calls.roles(call_mode)) if role == FIXED]
     same = [f"the same in both runs: {', '.join(held)}"] if held else []
+    same += [SEPARATE_INPUTS_ASSUMPTION] if len(calls.subject.token_axes) > 1 else []
     same += [MASK_ASSUMPTION] if MASK in calls.roles(call_mode) else []
     theorems = {name: join_theorem(name, found, statement, calls.solver) for name in first}
     if not calls.open_length:

@@ -32,6 +32,7 @@ OPEN_CALL_ASSUMPTION = (  # of every theorem: the same without the shape
     f"over the real numbers, for finite activations, at the recorded dtype, layout and device, {_SETTINGS}"
 )
 
+SEPARATE_INPUTS_ASSUMPTION = "its inputs are different tensors"  # of a call with several
 TRACED_ASSUMPTION = "as traced: parts of the model were replaced, because"  # and the reason
 
 

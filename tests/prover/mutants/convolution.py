@@ -8,7 +8,7 @@ MUTANTS = mutants_of(
     "convolution",
     M(
         "wide_window",
-        "self.$width == 1 and self.$stride == 1 and (self.$padding == 0)",
+        "self.$width == 1 and self.$stride == 1 and (self.$padding == 0) and (self.$further == 0)",
         "True",
         "conv1d",
         "conv2d",

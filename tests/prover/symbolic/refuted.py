@@ -107,6 +107,18 @@ def _wraps_in_steps(m: Program, x: Tensor) -> Tensor:
     return m.first(x) + torch.where((place < 0)[:, None], x.flip(0), 0.0)
 
 
+def _powers_in_floats(m: Program, x: Tensor) -> Tensor:
+    """Powers of positions, computed in float64, that an integer product lets wrap."""
+    power = (torch.arange(x.shape[1]).double() ** 6).long()
+    return m.first(x) + torch.where(((power >= 0) & (power * 16 < 0))[:, None], x.flip(0), 0.0)
+
+
+def _least_integer(m: Program, x: Tensor) -> Tensor:
+    """The least integer, which is its own negative."""
+    least = torch.where(torch.arange(x.shape[1]) > 20, -1e30, 1.0).long()
+    return m.first(x) + torch.where(((least < 0) & (-least < 0))[:, None], x.flip(0), 0.0)
+
+
 def _with_bias(x: Tensor, bias: Tensor) -> Tensor:
     """Attention whose masked scores get numbers that may be as large as the mask."""
     n = x.shape[1]
@@ -150,6 +162,8 @@ def _case(
 
 REFUTED = [
     _case("products in steps that wrap", _wraps_in_steps, "causal", lengths=(720,)),
+    _case("powers in floats that wrap", _powers_in_floats, "causal", lengths=(1000,)),
+    _case("negative of the least integer", _least_integer, "causal", lengths=(40,)),
     _case("power that wraps", _wrapping_power, "batch", lengths=(90,)),
     _case("masked scores copied to booleans", _copied_to_booleans, "batch"),
     _case("large numbers copied to another dtype", _copied_to_double, "batch"),

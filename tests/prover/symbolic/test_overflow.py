@@ -23,7 +23,7 @@ from orderproof.prover.recheck.theorems.facts import index as index_of_recheck
 from orderproof.prover.recheck.theorems.formulas import at_most as at_most_of_recheck
 from orderproof.prover.symbolic.context import Context
 from orderproof.prover.symbolic.open_fact import index
-from orderproof.prover.symbolic.overflow import _Bounds, fits
+from orderproof.prover.symbolic.overflow import _Ranges, fits
 from orderproof.prover.symbolic.statement import BATCH, TOKENS
 
 K = 16_000_001
@@ -32,8 +32,10 @@ X = index(1)
 POSITION = apply("position", index(0), X)
 
 
-def context() -> Context:
-    return Context(Solver(), (at_most(2, TOKENS), at_most(2, BATCH)), lambda _: ())
+def context(*of_inputs: str) -> Context:
+    walk = Context(Solver(), (at_most(2, TOKENS), at_most(2, BATCH)), lambda _: ())
+    walk.of_inputs = frozenset(of_inputs)
+    return walk
 
 
 @pytest.mark.parametrize(
@@ -41,12 +43,15 @@ def context() -> Context:
     [
         (X * K, True),
         (X * K * 100_000, False),
-        (floor_division(X * K + 1, 2) * K * 300, False),
+        (floor_division(X * K + 1, 2) * K * 3000, False),
         (floor_division(X, K) * K * K, True),
         (maximum(X * K, X * 0) * K * 200, False),
         (conditional(at_most(X, 3), X, as_term(7)) * 2**20, True),
         (TOKENS.times(BATCH), True),
         (TOKENS.times(BATCH) * 5, False),
+        (-apply("power", X), False),
+        (apply("power", X) + 1, False),
+        (apply("power", X), True),
     ],
     ids=str,
 )
@@ -62,6 +67,14 @@ def test_unknown_integers_are_assumed_to_be_small_where_it_matters() -> None:
         assert fits(walk, term, SIZES, torch.int64)
         assert (SMALL_INTEGERS_ASSUMPTION in walk.assumptions) is assumed, term
     assert not fits(context(), maximum(POSITION * K, POSITION * 0) * K, SIZES, torch.int64)
+
+
+def test_integers_that_are_computed_from_sizes_alone_are_not_assumed_to_be_small() -> None:
+    power = apply("power", X)
+    assert not fits(context(), power * 16, SIZES, torch.int64)
+    walk = context("power")
+    assert fits(walk, power * 16, SIZES, torch.int64)
+    assert SMALL_INTEGERS_ASSUMPTION in walk.assumptions
 
 
 def _pair(chance: random.Random, depth: int) -> tuple[Term, terms.Term]:
@@ -91,4 +104,6 @@ def test_the_recheck_has_the_same_limits() -> None:
     axes = (terms.variable("batch"), terms.variable("tokens"))
     for _ in range(300):
         term, again = _pair(chance, 4)
-        assert _Bounds(SIZES, 1000).of(term) == limits.Limits(axes, 1000).limit(again), term
+        small = _Ranges(context("f"), SIZES, limits.SMALL).of(term)
+        assert small == limits.Limits(axes, {"f"}).limit(again), term
+        assert _Ranges(context(), SIZES, limits.SMALL).of(term) == limits.Limits(axes).limit(again), term

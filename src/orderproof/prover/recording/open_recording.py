@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor, nn
@@ -123,6 +123,15 @@ class OpenGraph:
         """The shape of a node that is one tensor."""
         (shape,) = self.shapes[node]
         return shape
+
+    @cached_property
+    def of_inputs(self) -> frozenset[str]:
+        """The names of the nodes that depend on inputs, and not on sizes and stored tensors alone."""
+        found = set(self.inputs)
+        for node in self.graph.nodes:
+            if not found.isdisjoint(node.all_input_nodes):
+                found.add(node)
+        return frozenset(node.name for node in found)
 
 
 OnlyAnswer = Callable[[OpenGraph], bool | None]  # to the last question of a graph that ends there

@@ -65,6 +65,7 @@ class Context:
     loops: tuple[tuple[Term, Term], ...] = ()
     assumptions: dict[str, None] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
+    of_inputs: frozenset[str] = frozenset()  # names of the nodes of the graph that depend on inputs
 
     def assume(self, text: str) -> None:
         """Add an assumption."""

@@ -1,11 +1,12 @@
 """Integers of a dtype wrap around where terms do not: a known value is only kept where it fits the dtype.
 
-Sizes and indices are less than 2^31, and so are, by assumption, integers of which nothing is known.
+Sizes and indices are less than 2^31. An integer of which nothing is known may be any of int64; one that depends on
+inputs is assumed to be less than 2^31 in size where that decides.
 """
 
 from __future__ import annotations
 
-from math import prod
+from functools import reduce
 
 import torch
 
@@ -17,6 +18,7 @@ from orderproof.prover.logic.terms import (
     Formula,
     Product,
     Term,
+    as_term,
     at_most,
     conjunction,
     less,
@@ -24,10 +26,12 @@ from orderproof.prover.logic.terms import (
 from orderproof.prover.recheck.assumptions import SMALL_INTEGERS_ASSUMPTION
 from orderproof.prover.symbolic.context import Context
 from orderproof.prover.symbolic.open_fact import Axes, index
-from orderproof.prover.symbolic.statement import BATCH, TOKENS
+from orderproof.prover.symbolic.statement import BATCH, STATEMENT_FUNCTIONS, TOKENS
 
-_GREATEST = 2**31 - 1  # of a size, an index and an unknown integer
-_INT64 = 2**63
+_GREATEST = 2**31 - 1  # of a size, an index and an integer that depends on inputs
+_INT64 = (-(2**63), 2**63 - 1)
+
+Range = tuple[int, int]  # the least and the greatest value
 
 
 def fits(context: Context, value: Term, sizes: Axes, dtype: torch.dtype) -> bool:
@@ -35,9 +39,9 @@ def fits(context: Context, value: Term, sizes: Axes, dtype: torch.dtype) -> bool
     if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
         return False
     if dtype is torch.int64:
-        if _Bounds(sizes, _INT64 - 1).of(value) < _INT64:
+        if _is_within(_Ranges(context, sizes, _INT64).of(value)):
             return True
-        if _Bounds(sizes, _GREATEST).of(value) < _INT64:
+        if _is_within(_Ranges(context, sizes, (-_GREATEST, _GREATEST)).of(value)):
             context.assume(SMALL_INTEGERS_ASSUMPTION)
             return True
     limits = torch.iinfo(dtype)
@@ -46,33 +50,45 @@ def fits(context: Context, value: Term, sizes: Axes, dtype: torch.dtype) -> bool
     return context.proves(within, sizes, *bounded)
 
 
-class _Bounds:
-    """Numbers that terms do not exceed in size, given the axes of their indices and a limit of unknown integers."""
+def _is_within(found: Range) -> bool:
+    return _INT64[0] <= found[0] and found[1] <= _INT64[1]
 
-    def __init__(self, sizes: Axes, unknown: int) -> None:
-        self.unknown = unknown
-        self._known: dict[Atom, int] = {}
+
+class _Ranges:
+    """The ranges of terms, given the axes of their indices and the range of integers that depend on inputs."""
+
+    def __init__(self, context: Context, sizes: Axes, of_inputs: Range) -> None:
+        self.of_inputs = dict.fromkeys((*context.of_inputs, *STATEMENT_FUNCTIONS), of_inputs)
+        self._known: dict[Atom, Range] = {}
         for axis, size in enumerate(sizes):
             ((variable, _),) = index(axis).summands
-            self._known[variable] = max(self.of(size), 1)  # sizes have no indices
+            self._known[variable] = (0, max(self.of(size)[1] - 1, 0))  # sizes have no indices
 
-    def of(self, term: Term) -> int:
-        """A bound of a term."""
-        return abs(term.constant) + sum(abs(factor) * self._of_atom(atom) for atom, factor in term.summands)
+    def of(self, term: Term) -> Range:
+        """The range of a term."""
+        least = greatest = term.constant
+        for atom, factor in term.summands:
+            if atom not in self._known:
+                self._known[atom] = self._of_atom(atom)
+            ends = [factor * end for end in self._known[atom]]
+            least, greatest = least + min(ends), greatest + max(ends)
+        return least, greatest
 
-    def _of_atom(self, atom: Atom) -> int:
-        if atom not in self._known:
-            self._known[atom] = self._computed(atom)
-        return self._known[atom]
-
-    def _computed(self, atom: Atom) -> int:
+    def _of_atom(self, atom: Atom) -> Range:
         match atom:
-            case Apply():
-                return self.unknown
+            case Apply((name, _)):
+                return self.of_inputs.get(str(name), _INT64)
             case Conditional((_, first, second)):
-                return max(self.of(first), self.of(second))
+                ranges = self.of(first), self.of(second)
+                return min(r[0] for r in ranges), max(r[1] for r in ranges)
             case FloorDivision((dividend, divisor)):
-                return self.of(dividend) // int(divisor) + 1
+                least, greatest = self.of(dividend)
+                return least // int(divisor), greatest // int(divisor)
             case Product((factors,)):
-                return prod(map(self._of_atom, factors))
-        return _GREATEST
+                return reduce(_product, (self.of(as_term(factor)) for factor in factors))
+        return -_GREATEST, _GREATEST
+
+
+def _product(first: Range, second: Range) -> Range:
+    ends = [a * b for a in first for b in second]
+    return min(ends), max(ends)

@@ -20,7 +20,8 @@ from orderproof.prover.logic.terms import (
 
 TOKENS, BATCH = variable("tokens"), variable("batch")  # the open sizes
 MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"  # roles of inputs that both runs share
-MASK_FUNCTION, DOCUMENT_FUNCTION = "mask", "document"
+MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION = "mask", "document", "position"
+STATEMENT_FUNCTIONS = (MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION)  # of what inputs hold
 
 
 def is_real(row: Term, token: Term) -> Formula:
@@ -35,7 +36,7 @@ def document(row: Term, token: Term) -> Term:
 
 def position(row: Term, token: Term) -> Term:
     """The position id of a token: any number."""
-    return apply("position", row, token)
+    return apply(POSITION_FUNCTION, row, token)
 
 
 def sees_within_document(row: Term, query: Term, key: Term) -> Formula:

@@ -14,7 +14,7 @@ from orderproof.prover.recheck.theorems.facts import Fact, Predicates, axis, ind
 from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, at_most, every, holds
 from orderproof.prover.recheck.theorems.loops import OPERATORS, leave_inside, loop_step
 from orderproof.prover.recheck.theorems.notation import read_formula, require, written, written_term
-from orderproof.prover.recheck.theorems.reading import Facts, read_step
+from orderproof.prover.recheck.theorems.reading import Facts, read_step, step_nodes
 from orderproof.prover.recheck.theorems.replacement import Replacement
 from orderproof.prover.recheck.theorems.rules import RULES
 from orderproof.prover.recheck.theorems.setting import Obligation, Setting
@@ -128,6 +128,8 @@ def check_step(
         step, found = _step(data, recording, facts, setting)
     check_needs(data, step, setting, fill=fill)
     leave_inside(data, facts, setting)
+    if data["operator"] == "input" or not setting.of_inputs.isdisjoint(step_nodes(data)):
+        setting.of_inputs.add(data["node"])
     return found if isinstance(data["fact"], list) else found[0]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from orderproof.prover.recheck.theorems.decision import Decision
 from orderproof.prover.recheck.theorems.facts import Axes, Fact, axis, index
 from orderproof.prover.recheck.theorems.formulas import TRUE, Every, Formula, at_most, equal, every, less
+from orderproof.prover.recheck.theorems.statements import FUNCTIONS
 from orderproof.prover.recheck.theorems.terms import Term
 
 
@@ -81,6 +82,7 @@ class Setting:
     counts: dict[str, Count] = field(default_factory=dict)
     obligations: dict[Obligation, int] = field(default_factory=dict)
     loops: Loops = field(default_factory=Loops)
+    of_inputs: set[str] = field(default_factory=lambda: set(FUNCTIONS))  # functions that depend on inputs
 
     @property
     def symbols(self) -> frozenset[str]:

@@ -248,9 +248,9 @@ class Step:
         """A term does not wrap around; an integer of the model does."""
         low, high = INTEGER_LIMITS[dtype]
         if dtype == "int64":
-            if Limits(sizes, high).limit(value) <= high:
+            if Limits(sizes).are_of_int64(value):
                 return
-            if Limits(sizes, GREATEST_SIZE).limit(value) <= high:
+            if Limits(sizes, self.setting.of_inputs).are_of_int64(value):
                 self.assume(SMALL_INTEGERS_ASSUMPTION)
                 return
         bounded = every(*(less(variable(name), GREATEST_SIZE) for name in OPEN_SIZES))

@@ -1,0 +1,29 @@
+"""A call with several inputs is recorded with different tensors, and a proof says so."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from orderproof import prove
+from orderproof.records.audit import SEPARATE_INPUTS_ASSUMPTION
+
+
+class Asking(nn.Module):
+    """A sum of two inputs, or of one with all later tokens if it is given twice."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + x.flip(1).cumsum(1).flip(1) if x is y else x + y
+
+
+def test_a_proof_about_two_inputs_is_of_two_tensors() -> None:
+    finding = prove(Asking().eval(), "causal", inputs=(torch.randn(2, 7, 4), torch.randn(2, 7, 4)))
+    assert finding.verdict == "proved"
+    assert finding.theorem is not None
+    assert SEPARATE_INPUTS_ASSUMPTION in finding.scope.assumptions
+    assert SEPARATE_INPUTS_ASSUMPTION in finding.theorem.assumptions
+
+
+def test_a_proof_about_one_input_says_nothing_of_others() -> None:
+    finding = prove(nn.Linear(4, 4).eval(), "causal", inputs=torch.randn(2, 7, 4))
+    assert SEPARATE_INPUTS_ASSUMPTION not in finding.scope.assumptions
