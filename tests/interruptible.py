@@ -10,11 +10,15 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
 
 def start_interruptible(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """`subprocess.Popen` with the default action of SIGINT in the new process."""
-    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)  # exec resets a handler to the default action
+    """`subprocess.Popen` with the default actions of the signals that end a command, also under nohup."""
+    # exec resets a handler to the default action, and keeps a signal that is ignored
+    inherited = {number: signal.signal(number, signal.default_int_handler) for number in ENDING}
     try:
         return subprocess.Popen(command, **options)
     finally:
-        signal.signal(signal.SIGINT, inherited)
+        for number, handler in inherited.items():
+            signal.signal(number, handler)

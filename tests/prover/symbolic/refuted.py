@@ -115,7 +115,7 @@ def _powers_in_floats(m: Program, x: Tensor) -> Tensor:
 
 def _least_integer(m: Program, x: Tensor) -> Tensor:
     """The least integer, which is its own negative."""
-    least = torch.where(torch.arange(x.shape[1]) > 20, -1e30, 1.0).long()
+    least = ((torch.arange(x.shape[1]) > 20) * -1e30).long()
     return m.first(x) + torch.where(((least < 0) & (-least < 0))[:, None], x.flip(0), 0.0)
 
 
