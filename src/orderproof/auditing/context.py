@@ -118,7 +118,8 @@ class AuditContext:
             return self
         subject = with_image_input(self.subject)
         whole = self._for_subject(subject, subject.default_length, whole_rows_only=True)
-        whole.memo.update({name: value for name, value in self.memo.items() if name == "difference"})
+        if "difference" in self.memo:  # it is that of both graphs
+            whole.memo["difference"] = self.memo["difference"]
         whole.captured = replace(self.captured, start=None)
         return whole
 

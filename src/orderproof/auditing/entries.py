@@ -99,17 +99,13 @@ def uniform_text(captured: CapturedGraph, constants: Constants) -> str:
 
     Of a value that is computed, the tensors from which it is: ``values from wpe.weight the same for every token ...``.
     """
-    by_name = {n.name: n for n in captured.graph.nodes}
-    nodes = [by_name.get(name) for name in captured.uniform]
-    names = [
-        name if node is None else _constant_text(node, constants)
-        for name, node in zip(captured.uniform, nodes, strict=True)
-    ]
-    lines = [source_of(node)[0] for node in captured.uniform_at]
-    if not names:
+    if not captured.uniform:
         return ""
-    places = _first_ones([line for line in lines if line])
-    return f"{_first_ones(names)} the same for every token{f' at {places}' if places else ''}"
+    by_name = {n.name: n for n in captured.graph.nodes}
+    names = [_constant_text(by_name[name], constants) if name in by_name else name for name in captured.uniform]
+    lines = [line for node in captured.uniform_at if (line := source_of(node)[0])]
+    places = f" at {_first_ones(lines)}" if lines else ""
+    return f"{_first_ones(names)} the same for every token{places}"
 
 
 def _constant_text(node: Node, constants: Constants) -> str:

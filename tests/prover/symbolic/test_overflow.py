@@ -33,9 +33,7 @@ POSITION = apply("position", index(0), X)
 
 
 def context(*of_inputs: str) -> Context:
-    walk = Context(Solver(), (at_most(2, TOKENS), at_most(2, BATCH)), lambda _: ())
-    walk.of_inputs = frozenset(of_inputs)
-    return walk
+    return Context(Solver(), (at_most(2, TOKENS), at_most(2, BATCH)), lambda _: (), of_inputs=frozenset(of_inputs))
 
 
 @pytest.mark.parametrize(

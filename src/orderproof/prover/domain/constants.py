@@ -65,8 +65,9 @@ def is_nondeterministic(node: Node) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _is_dropout_disabled(node)
 
 
+_WIDER_DTYPES = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}  # of dtypes that numpy does not have
+
 # Operators that draw random numbers. Of a tensor among their arguments they use only the shape.
-_DTYPES_OF_NUMPY = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
 DRAWING_OPERATORS = frozenset({
     "aten.rand.default", "aten.rand_like.default", "aten.randn.default", "aten.randn_like.default",
     "aten.randint.default", "aten.randint.low", "aten.randint_like.default", "aten.randint_like.low_dtype",
@@ -187,7 +188,7 @@ class Constants:
         if node not in self._array_cache:
             value = None if self.is_opaque(node) else self._evaluate(node)
             if isinstance(value, Tensor):
-                value = value.to(_DTYPES_OF_NUMPY.get(value.dtype, value.dtype))
+                value = value.to(_WIDER_DTYPES.get(value.dtype, value.dtype))
                 value = value.detach().clone().resolve_conj().resolve_neg().numpy()
             else:
                 value = None

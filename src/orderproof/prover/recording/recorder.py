@@ -80,8 +80,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in _ASSERTIONS:
             return None
         args, kwargs = map_leaves(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
-        if name in _STORAGE_CHANGES or name in _NUMBERS_OF_A_SHAPE:
-            recorded.give_up(_unsupported(func))
+        if unsupported := _unsupported(func):
+            recorded.give_up(unsupported)
         if refusal := _refusal(func, args, kwargs):
             recorded.refuse(refusal)
         if name in _READS or torch.Tag.data_dependent_output in func.tags:
@@ -138,10 +138,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _unsupported(func: OpOverload) -> str:
-    """Why an operator cannot be recorded that replaces a storage, or asks for the numbers of a shape."""
+    """Why the recorder cannot follow an operator that torch.export may; empty if it can."""
     if operator_name(func) in _STORAGE_CHANGES:
         return f"it replaces the storage of a tensor ({func})"
-    return "torch computes a result in code that needs the sizes as numbers"
+    if operator_name(func) in _NUMBERS_OF_A_SHAPE:
+        return "torch computes a result in code that needs the sizes as numbers"
+    return ""
 
 
 def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

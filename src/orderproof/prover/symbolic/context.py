@@ -53,6 +53,7 @@ class Context:
         prefix_sums: Functions of the statement that count tokens.
         padded: Sizes of axes along which tokens may be padded: the greatest number of tokens of the recording.
         loops: The index of each loop in whose body the walk is, with the number of its iterations.
+        of_inputs: The names of the nodes of the graph that depend on inputs.
         assumptions: What the proof assumes beyond the statement.
 
     """
@@ -63,9 +64,9 @@ class Context:
     prefix_sums: tuple[PrefixSum, ...] = ()
     padded: frozenset[int] = frozenset()
     loops: tuple[tuple[Term, Term], ...] = ()
+    of_inputs: frozenset[str] = frozenset()
     assumptions: dict[str, None] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
-    of_inputs: frozenset[str] = frozenset()  # names of the nodes of the graph that depend on inputs
 
     def assume(self, text: str) -> None:
         """Add an assumption."""

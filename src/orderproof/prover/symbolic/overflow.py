@@ -58,7 +58,7 @@ class _Ranges:
     """The ranges of terms, given the axes of their indices and the range of integers that depend on inputs."""
 
     def __init__(self, context: Context, sizes: Axes, of_inputs: Range) -> None:
-        self.of_inputs = dict.fromkeys((*context.of_inputs, *STATEMENT_FUNCTIONS), of_inputs)
+        self.context, self.of_inputs = context, of_inputs
         self._known: dict[Atom, Range] = {}
         for axis, size in enumerate(sizes):
             ((variable, _),) = index(axis).summands
@@ -77,7 +77,8 @@ class _Ranges:
     def _of_atom(self, atom: Atom) -> Range:
         match atom:
             case Apply((name, _)):
-                return self.of_inputs.get(str(name), _INT64)
+                depends = name in STATEMENT_FUNCTIONS or name in self.context.of_inputs
+                return self.of_inputs if depends else _INT64
             case Conditional((_, first, second)):
                 ranges = self.of(first), self.of(second)
                 return min(r[0] for r in ranges), max(r[1] for r in ranges)

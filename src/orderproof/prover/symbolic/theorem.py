@@ -173,7 +173,10 @@ def _input_facts(
 def _context(graph: OpenGraph, statement: Statement, solver: Solver) -> Context:
     sizes = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH))
     premises = (*sizes, *graph.conditions, *statement.premises)
-    return Context(solver, premises, statement.candidates, statement.prefix_sums, _greatest_lengths(graph.conditions))
+    return Context(
+        solver, premises, statement.candidates, statement.prefix_sums, _greatest_lengths(graph.conditions),
+        of_inputs=graph.of_inputs,
+    )  # fmt: skip
 
 
 NOTHING_AGREES = Statement(lambda _row, _token: FALSE, lambda _row, _token: FALSE, lambda _row, _token: ())

@@ -35,7 +35,6 @@ def derive(graph: OpenGraph, nodes: Iterable[Node], known: Mapping[Node, OpenFac
     """The facts about some nodes in graph order, given those about others."""
     facts: dict[Node, OpenFacts] = dict(known)
     failures: dict[Node, str] = {}
-    context.of_inputs = graph.of_inputs
     in_loops: set[Node] = set()
     for node in nodes:
         if node in in_loops:

@@ -31,12 +31,12 @@ class EmbeddingBag:
         if isinstance(weights := call.arguments["per_sample_weights"], Fact):
             looked_up.append(weights)
         count = looked_up[0].shape[0]
-        ends = [*offsets.tolist()[1:], count]
+        bounds = list(zip(offsets.tolist(), [*offsets.tolist()[1:], count], strict=True))
         last = offsets.tolist()[-1] if call.flag("include_last_offset") else count
         require(offsets[0] == 0 and last == count, "its bags leave indices out")
-        require(all(start <= end for start, end in zip(offsets.tolist(), ends, strict=True)), "its bags overlap")
+        require(all(start <= end for start, end in bounds), "its bags do not begin one after the other")
         bags = torch.zeros(out.shape[0], count, dtype=torch.float64)
-        for bag, (start, end) in enumerate(zip(offsets.tolist(), ends, strict=True)):
+        for bag, (start, end) in enumerate(bounds):
             if bag < len(bags):
                 bags[bag, start:end] = 1
         membership = replace(algebra.constant(tuple(bags.shape), "float64", bags), is_constant=False)

@@ -113,7 +113,7 @@ def walk(graph: OpenGraph, roles: Sequence[str], solver: Solver, *, without_orde
 def context_of(graph: OpenGraph, solver: Solver) -> Context:
     """The context of a walk: what is known of the sizes."""
     premises = (at_most(LEAST_SIZE, TOKENS), at_most(LEAST_SIZE, BATCH), *graph.conditions)
-    return Context(solver, premises, lambda _: ())
+    return Context(solver, premises, lambda _: (), of_inputs=graph.of_inputs)
 
 
 def _input_fact(graph: OpenGraph, node: Node, role: str) -> MovedFact:
