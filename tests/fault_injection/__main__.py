@@ -1,6 +1,6 @@
 """`python -m tests.fault_injection`: inject every kind of fault into every suitable architecture, and write the page.
 
-Takes about half an hour on two cores. Each row is stored when it is finished, and a run that was stopped resumes.
+Takes about five minutes on two cores. Each row is stored when it is finished, and a run that was stopped resumes.
 """
 
 from __future__ import annotations
