@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch.fx import Node
 
-from orderproof.auditing.entries import is_reshape
+from orderproof.auditing.entries import base_name, is_reshape
 from orderproof.laws import ProvedLaw
 from orderproof.records.audit import Finding, Remedy
 
@@ -15,9 +15,12 @@ _MIXED_BY_RESHAPE = Remedy(
 )
 
 
-def remedy_of_leak(leak: Node) -> Remedy:
-    """The remedy of a leak at an operator that explains it; empty if the law's own says what to do."""
-    return _MIXED_BY_RESHAPE if is_reshape(leak) else Remedy(text="")
+def remedy_of_leak(law: ProvedLaw, leak: Node, *, passed_mask: bool) -> Remedy:
+    """The remedy of a leak at an operator that explains it; empty if `law.remedies` says what to do."""
+    if is_reshape(leak):
+        return _MIXED_BY_RESHAPE
+    found = None if passed_mask else law.remedy_at_operator(base_name(leak))
+    return found or Remedy(text="")
 
 
 def with_remedy(finding: Finding, law: ProvedLaw) -> Finding:

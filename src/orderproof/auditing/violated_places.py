@@ -57,7 +57,7 @@ def find_violated_places(
         places.masks = [leaking_mask(b, strict.constants, law, context) for b in breaks]
         if breaks:
             places.line, diff = change_of_line(law, breaks[0].node, places.masks[0])
-            remedy = remedy_of_leak(breaks[0].node)
+            remedy = remedy_of_leak(law, breaks[0].node, passed_mask=places.masks[0] is not None)
             places.remedy = remedy.model_copy(update={"diff": diff or remedy.diff})
     if breaks and strict.walk.internal_error(needed) is None:
         places.reason = _reason(breaks[0])

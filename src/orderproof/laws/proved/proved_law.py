@@ -131,6 +131,14 @@ class ProvedLaw(Law):
         del call_mode
         return self
 
+    def remedy_at_operator(self, name: str) -> Remedy | None:
+        """The remedy of a violation that begins at an operator; None if `remedies` says what to do.
+
+        `name` is that of the operator without namespace and overload, such as ``"conv1d"``.
+        """
+        del name
+        return None
+
     def subrelations(self, rows: int) -> tuple[ProvedLaw, ...]:
         """The relations that together are the law for a batch with this number of rows; each is proved separately."""
         return (self,)
