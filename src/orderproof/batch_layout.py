@@ -9,7 +9,7 @@ from torch import Tensor
 
 PadLayout = Literal[
     "padded", "padded right first", "padded left", "padded right", "no pads", "pads inside", "one real token",
-    "one row of pads",
+    "one row of pads", "one row without pads",
 ]  # fmt: skip
 PAD_LAYOUTS: tuple[PadLayout, ...] = get_args(PadLayout)
 PAD_LAYOUT_TEXTS: dict[PadLayout, str] = {
@@ -21,6 +21,7 @@ PAD_LAYOUT_TEXTS: dict[PadLayout, str] = {
     "pads inside": "with pads between real tokens",
     "one real token": "with a row of pads and one real token",
     "one row of pads": "with a row of pads only",
+    "one row without pads": "with a row without pads",
 }
 
 
@@ -32,7 +33,8 @@ def padding_slots(
     ``layout`` says where: "padded" alternately left and right, and on both sides of a single row; "padded right first"
     alternately right and left; "padded left" and "padded right" on one side of all rows; "no pads" has none;
     "pads inside" between real tokens of all rows. The others are "padded" but for one row: in "one real token" the
-    first has one in its middle, and in "one row of pads" the last of several has none.
+    first has one in its middle, in "one row of pads" the last of several has none, and in "one row without pads" the
+    last of several has real tokens only.
     """
     token, row = torch.arange(tokens, device=device), torch.arange(rows, device=device).unsqueeze(-1)
     count = max(1, tokens // 3)
@@ -52,6 +54,8 @@ def padding_slots(
         return torch.where(row == 0, token != tokens // 2, pads)
     if layout == "one row of pads":
         return pads | (row == max(rows - 1, 1))
+    if layout == "one row without pads":
+        return pads & (row != max(rows - 1, 1))
     return pads
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from types import FunctionType
+from typing import Any
 
 
 @contextmanager
 def silent_messages() -> Iterator[None]:
-    """Write no warnings and log messages, in a block whose code finds their settings as they are."""
-    show, emit = vars(warnings)["_showwarnmsg_impl"], logging.StreamHandler.emit
-    vars(warnings)["_showwarnmsg_impl"] = _write_nothing
-    logging.StreamHandler.emit = _write_nothing  # type: ignore[method-assign,assignment]
-    try:
+    """Write no warnings and log messages, in a block whose code finds their settings and functions as they are."""
+    show = vars(warnings)["_showwarnmsg_impl"]
+    emit: Any = logging.StreamHandler.emit
+    recorded = not isinstance(show, FunctionType)  # by `warnings.catch_warnings(record=True)`: a method of a list
+    with ExitStack() as stack:
+        if recorded:
+            stack.callback(vars(warnings).__setitem__, "_showwarnmsg_impl", show)
+            vars(warnings)["_showwarnmsg_impl"] = _write_nothing
+        for function in (emit,) if recorded else (show, emit):
+            stack.callback(setattr, function, "__code__", function.__code__)
+            function.__code__ = _write_nothing.__code__
         yield
-    finally:
-        vars(warnings)["_showwarnmsg_impl"] = show
-        logging.StreamHandler.emit = emit  # type: ignore[method-assign]
 
 
 @contextmanager

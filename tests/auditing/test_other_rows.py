@@ -171,6 +171,10 @@ def test_a_call_with_other_rows_that_would_end_the_process_is_left_out() -> None
         ("pads inside", lambda _ids, mask: _read(mask) and bool((mask[:, 0] & mask[:, -1]).all() and not mask.all())),
         ("one real token", lambda _ids, mask: _read(mask) and int(mask.sum(1).min()) == 1),
         ("one row of pads", lambda _ids, mask: _read(mask) and not mask.any(1).all()),
+        (
+            "one row without pads",
+            lambda _ids, mask: _read(mask) and bool(mask.all(1).any() and not mask.all() and mask.any(1).all()),
+        ),
     ],
 )
 def test_a_leak_with_an_unusual_mask_is_a_failed_check(layout: str, leaks: Leaks) -> None:
@@ -182,7 +186,7 @@ def test_a_leak_with_an_unusual_mask_is_a_failed_check(layout: str, leaks: Leaks
 def test_a_row_of_pads_may_be_nan(law: str) -> None:
     padded = _findings(Attention(lambda _ids, mask: mask is not None and int(mask.sum()) > MANY), law)["padded"]
     assert padded.verdict == "proved"
-    assert {"pads inside", "one real token", "one row of pads"} < {*padded.scope.compared_masks}
+    assert {"pads inside", "one real token", "one row of pads", "one row without pads"} < {*padded.scope.compared_masks}
 
 
 def test_pads_are_where_their_layout_says() -> None:
@@ -194,6 +198,7 @@ def test_pads_are_where_their_layout_says() -> None:
     assert rows("one real token") == ["...x...", "xxxxx..", "..xxxxx"]
     assert rows("one row of pads") == ["..xxxxx", "xxxxx..", "......."]
     assert rows("one row of pads", 1) == ["..xxxxx"]
+    assert rows("one row without pads") == ["..xxxxx", "xxxxx..", "xxxxxxx"]
 
 
 class Counter(WithoutMask):

@@ -48,8 +48,9 @@ def compare_other_calls(
     ``expects_same``: neither the user nor the kind of the model states what is expected, so the law is expected to
     hold in every call.
     """
-    image = context.subject.patch_embedding_path is not None
-    if finding.verdict != "proved" or not finding.expectation_met or image:
+    context = context.for_law(law)  # of whole rows: the image, not its patches, which cannot be given
+    starts_at_patches = context.subject.patch_embedding_path is not None
+    if finding.verdict != "proved" or not finding.expectation_met or starts_at_patches:
         return finding
     ends, module, found = time.monotonic() + MAX_SECONDS, context.runnable.subject.module, finding
     if "reachable state" not in context.memo:

@@ -26,7 +26,8 @@ EVERY_DEPTH_ASSUMPTION = (
     "their number"
 )
 MASK_ASSUMPTION = (
-    "an attention mask has one value for each row and token, 0 or 1 in int64, or a boolean where the argument takes one"
+    "an attention mask has one value for each row and token, 0 or 1 in int64, or a boolean where the argument takes "
+    "booleans only"
 )
 
 
@@ -67,8 +68,10 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
             chosen = theorems[0]
     if not chosen.proved and law.replaces_whole_rows and call_mode == DEFAULT_SETTING:
         of_rows = _theorem(context, open_calls(context, open_length=False), law, call_mode, finding.output)
-        if of_rows.proved:
-            chosen = of_rows.model_copy(update={"reason": "" if chosen.reason == NO_TOKENS else chosen.reason})
+        if chosen.reason == NO_TOKENS:
+            chosen = of_rows
+        elif of_rows.proved:
+            chosen = of_rows.model_copy(update={"reason": chosen.reason})
     return finding.model_copy(update={"theorem": chosen})
 
 

@@ -223,8 +223,8 @@ def _best_token_layout(
     """The layout of an output for which the law is proved, or the first layout and what it lacks.
 
     Whether the entries that are no tokens precede the tokens or follow them is not known. An output that is permuted
-    in one of these layouts is permuted. Which tokens an entry must not depend on differs by layout, so independence
-    must hold in both.
+    in one of these layouts is permuted. Which tokens an entry must not depend on differs by layout, and so does which
+    entry is of the last token, so other laws must hold in both.
     """
     fact = done.walk.fact(done.captured.outputs[output])
     layouts = token_layouts(dims)
@@ -232,7 +232,7 @@ def _best_token_layout(
     proved = [layout for layout, lack in missing.items() if lack is None]
     if len(layouts) > 1:
         context.note(f"output {output!r} has more entries than tokens: taken to precede the tokens, or to follow them")
-    if proved and (done.law.permutes_tokens or len(proved) == len(missing)):
+    if proved and ((done.law.permutes_tokens and not done.law.last_token_only) or len(proved) == len(missing)):
         return proved[0], ""
     return dims, missing[dims] or next(lack for lack in missing.values() if lack is not None)
 

@@ -10,6 +10,7 @@ import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -92,11 +93,13 @@ def from_module(
     if inputs is None and _is_pretrained(module):
         refuse_layout(name, layout, "a model of transformers, whose axes are known")
         from orderproof.models.hf.build_subject import build_subject
+        from orderproof.models.hf.probe import probe_subject
 
         backend = getattr(module.config, "_attn_implementation", None) or "eager"
         precision = str(next(module.parameters()).dtype).removeprefix("torch.")
         summary = f"{backend}, {precision}, as given"
-        subject = build_subject(module, name=name, load_summary=summary, may_modify=False, assume=assume)
+        build = partial(build_subject, module, name=name, load_summary=summary, may_modify=False, assume=assume)
+        subject = probe_subject(module, build)
         subject.default_length = length or subject.default_length
         return subject
     notes = (

@@ -45,7 +45,7 @@ MEASUREMENT_NOTE = (
 )
 NAMED_CALL_MODES = (  # call modes in which one law gives several findings
     "packed", "blocked", "padded right first", "padded left", "padded right", "no pads", "pads inside",
-    "one real token", "one row of pads",
+    "one real token", "one row of pads", "one row without pads",
 )  # fmt: skip
 PADDING_LAW = "padding"  # whose only call mode is `padded`
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from orderproof.auditing.api import audit_context
 from orderproof.auditing.sandbox import DECODER_PART
 from orderproof.auditing.witness import WitnessSearch
-from orderproof.errors import OrderproofError, ReproductionError
+from orderproof.errors import ReproductionError
 from orderproof.laws import ProvedLaw
 from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw
 from orderproof.laws.measured.lengths import measured_lengths
@@ -55,10 +55,7 @@ def inner_model(module: Any) -> Any:
 def violations(code: ModelCode, subject: Subject, finding: Finding, law: Any) -> Iterator[ShownViolation]:
     """The violations of the law by the model of the script, the shortest calls first."""
     build = partial(build_subject.build_subject, code.model, name=subject.name, load_summary="", may_modify=False)
-    try:
-        twin = probe_subject(code.model, partial(build, use_token_ids=True))
-    except OrderproofError:
-        twin = probe_subject(code.model, build)
+    twin = probe_subject(code.model, build)
     if isinstance(law, MeasuredLaw):
         yield from _measured(code, twin, finding, law)
     else:

@@ -59,7 +59,6 @@ def test_adapter_and_subject_read_the_description() -> None:
         ("mamba", "no position encoding inferred from the names of its modules and buffers"),
         ("rwkv", "attention_mask counts as ignored by a warning in RwkvModel.forward"),
         ("longformer", "attention pattern not determined because of"),
-        ("esm", "called with token ids, not with embeddings (embeddings give another output)"),
         ("llava", "audited component of llava: llama"),
     ],
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -138,3 +141,29 @@ def test_identity_experts_return_their_input() -> None:
 
 def test_a_dense_model_needs_no_rewrite() -> None:
     assert not needs_moe_rewrite(torch.nn.Linear(2, 2))
+
+
+def _changed_forward(router: Any) -> None:
+    original = router.forward
+    router.forward = lambda tokens: original(tokens + tokens.mean(0) if len(tokens) > 700 else tokens)
+
+
+def _changed_class(router: Any) -> None:
+    kind = type(router)
+
+    def forward(self: Any, tokens: Tensor) -> Any:
+        return kind.forward(self, tokens)
+
+    router.__class__ = type("Capacity", (kind,), {"forward": forward})
+
+
+def _hook(router: Any) -> None:
+    router.register_forward_hook(lambda _module, _inputs, found: found)
+
+
+@pytest.mark.parametrize("change", [_changed_forward, _changed_class, _hook])
+def test_a_layer_whose_parts_were_changed_is_not_replaced(change: Callable[[Any], None]) -> None:
+    model = load_architecture("arch:jetmoe", tiny=True).module.model
+    before = _matching_rewrites(model)
+    change(next(part for part in model.modules() if type(part).__name__ == "JetMoeTopKGating"))
+    assert len(_matching_rewrites(model)) < len(before)

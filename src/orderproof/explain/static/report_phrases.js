@@ -9,7 +9,7 @@ export const LEAK_TITLES = {
 };
 const NAMED_CALL_MODES = [
   "packed", "blocked", "padded right first", "padded left", "padded right", "no pads", "pads inside", "one real token",
-  "one row of pads",
+  "one row of pads", "one row without pads",
 ];
 
 const showsCallMode = (f) =>

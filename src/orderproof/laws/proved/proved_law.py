@@ -121,6 +121,7 @@ class ProvedLaw(Law):
 
     family = "permutation"  # how a certificate names the kind of relation
     permutes_tokens = False  # the second run has the tokens in another order
+    last_token_only = False  # the law concerns only the output of the last token
     can_replace_with_pad = False  # the pad token is tried as a replacement too
     replaces_whole_rows = False  # the law replaces whole rows of the batch, whether they have tokens or not
     reads_rows = False  # which row each entry of an output belongs to matters

@@ -28,7 +28,7 @@ from orderproof.models.hf.model_class import (
     select_attention_backend,
     unsupported_modality,
 )
-from orderproof.models.hf.probe import TOKEN_ID_NOTE, extra_inputs_of, probe_subject
+from orderproof.models.hf.probe import EMBEDDINGS_NOTE, extra_inputs_of, probe_subject
 from orderproof.models.hf.stated_values import (
     check_honoured,
     check_rope_types,
@@ -294,11 +294,11 @@ def _inputs_from_twin(build_twin: Callable[[], Subject]) -> tuple[dict[str, Any]
         return {}, (f"no tiny twin, so the inputs follow from the signature alone ({first_line(error)})",)
     path = None if twin.patch_embedding_path is None else twin.patch_embedding_path.removeprefix("model.")
     inputs = {
-        "use_token_ids": getattr(twin.module, "argument", "") == "input_ids",
+        "use_embeddings": getattr(twin.module, "argument", "") == "inputs_embeds",
         "extra_input_names": extra_inputs_of(twin).names,
         "patch_embedding_path": path,
     }
-    return inputs, tuple(note for note in twin.notes if note.startswith(TOKEN_ID_NOTE))
+    return inputs, tuple(note for note in twin.notes if note.startswith(EMBEDDINGS_NOTE))
 
 
 def _build_twin(

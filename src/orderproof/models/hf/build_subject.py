@@ -133,13 +133,13 @@ def build_subject(
     buffer_values: Mapping[str, Tensor] | None = None,
     build_tiny_twin: Callable[[], Subject] | None = None,
     may_modify: bool = True,
-    use_token_ids: bool = False,
+    use_embeddings: bool = False,
     extra_input_names: Sequence[str] = (),
     patch_embedding_path: str | None = None,
     notes: Sequence[str] = (),
     assume: Assumptions | None = None,
 ) -> Subject:
-    """The subject of a transformers model, which draws random token embeddings.
+    """The subject of a transformers model, which draws random token ids where the model takes them.
 
     Args:
         model: The model in eval mode.
@@ -148,7 +148,7 @@ def build_subject(
         buffer_values: On the meta device, the values of the buffers; None on the CPU.
         build_tiny_twin: On the meta device, builds a tiny model of the same class.
         may_modify: The model was built for the audit and may be reconfigured.
-        use_token_ids: Draw token ids, for models that do not run with embeddings.
+        use_embeddings: Draw token embeddings, for models that do not run with token ids.
         extra_input_names: Arguments that get a fixed value in every call.
         patch_embedding_path: The patch embedding found in the tiny twin of an image model.
         notes: Notes for the report.
@@ -184,7 +184,7 @@ def build_subject(
             name, model, device, may_modify=may_modify, extra_inputs=extra_inputs, known_path=patch_embedding_path
         )
     else:
-        tokens = _token_input(name, model, description, device, use_token_ids=use_token_ids)
+        tokens = _token_input(name, model, description, device, use_embeddings=use_embeddings)
     load_summary += tokens.summary + extra_inputs.summary
     length, max_length, not_crossed = _lengths(model, config, description, tokens)
     load_summary += f", {not_crossed}" if not_crossed else ""
@@ -236,25 +236,26 @@ def _lengths(model: Any, config: Any, description: ModelDescription, tokens: Inp
 
 
 def _token_input(
-    name: str, model: Any, description: ModelDescription, device: str, *, use_token_ids: bool
+    name: str, model: Any, description: ModelDescription, device: str, *, use_embeddings: bool
 ) -> InputSpec:
-    """Token embeddings as the input where a model takes them, else token ids."""
+    """Token ids where a model takes them, as its users call it, else token embeddings."""
     accepted = description.forward_arguments
-    embeddings = input_embeddings(model) if "inputs_embeds" in accepted and not use_token_ids else None
+    takes_embeddings = "inputs_embeds" in accepted
+    embeddings = input_embeddings(model) if takes_embeddings else None
+    has_table = any(isinstance(part, nn.Embedding) for part in model.modules())
+    if "input_ids" in accepted and (has_table or not takes_embeddings) and not (use_embeddings and takes_embeddings):
+        vocab_size = description.vocab_size or (DEFAULT_VOCAB_SIZE if embeddings is None else len(embeddings.weight))
+        return InputSpec("input_ids", token_id_sampler(vocab_size, device))
     if embeddings is not None:
         table = embeddings.weight
         return InputSpec("inputs_embeds", embedding_sampler(table.shape[-1], table.dtype, device))
     width = getattr(model.config, "hidden_size", None)
-    has_table = any(isinstance(part, nn.Embedding) for part in model.modules())
-    no_ids = "input_ids" not in accepted or (not use_token_ids and not has_table)
-    if "inputs_embeds" in accepted and no_ids and isinstance(width, int):
+    if takes_embeddings and isinstance(width, int):
         return InputSpec("inputs_embeds", embedding_sampler(width, model.dtype, device))
     argument = next((key for key in EMBEDDING_ARGUMENTS if key in accepted and "input_ids" not in accepted), None)
     width = width if isinstance(width, int) else getattr(model.config, "d_model", None)
     if argument is not None and isinstance(width, int):
         return InputSpec(argument, embedding_sampler(width, model.dtype, device))
-    if "input_ids" in accepted:
-        return InputSpec("input_ids", token_id_sampler(description.vocab_size or DEFAULT_VOCAB_SIZE, device))
     raise NoTokenInputError(
         f"{name}: {description.class_name} takes neither inputs_embeds nor input_ids; "
         "wrap it in a module of yours and give example inputs"

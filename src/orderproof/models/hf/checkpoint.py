@@ -7,6 +7,7 @@ be in the checkpoint, because a missing one would silently be random.
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from orderproof.models.hf.assumptions import Assumptions
 from orderproof.models.hf.decoder_adapter import has_text_decoder
 from orderproof.models.hf.export_patches import transformers_library
 from orderproof.models.hf.model_class import model_class, select_attention_backend
+from orderproof.models.hf.probe import probe_subject
 from orderproof.models.hf.token_inputs import input_embeddings
 from orderproof.models.hf.tokenizer import load_tokenizer
 from orderproof.models.subject import Subject
@@ -45,7 +47,10 @@ def load_checkpoint(
         model, remark = _load_weights(chosen, path, config, backend, label)
         summary = f"{backend}, float32, from {label}{remark}"
         notes = (remark.removeprefix(", "),) if remark else ()
-        subject = build_subject.build_subject(model, name=label, load_summary=summary, notes=notes, assume=assume)
+        build_with = partial(
+            build_subject.build_subject, model, name=label, load_summary=summary, notes=notes, assume=assume
+        )
+        subject = probe_subject(model, build_with)
         if subject.model_kind != "vision":
             _attach_tokenizer(subject, path)
     if has_text_decoder(config):

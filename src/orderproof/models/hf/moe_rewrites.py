@@ -14,6 +14,7 @@ compares the traced graph with the original loop.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -126,24 +127,39 @@ _REWRITES: dict[tuple[str, str, str], Callable[..., Any]] = {
 
 
 def _matching_rewrites(module: nn.Module) -> list[tuple[type, str, Callable[..., Any]]]:
-    kinds = {
-        (kind.__module__.removeprefix("transformers.models.").split(".")[0], kind.__name__): kind
-        for kind in map(type, module.modules())
-        if kind.__module__.startswith("transformers.models.")
-    }
+    found: dict[tuple[str, str], list[nn.Module]] = {}
+    for part in module.modules():
+        kind = type(part)
+        if kind.__module__.startswith("transformers.models."):
+            model = kind.__module__.removeprefix("transformers.models.").split(".")[0]
+            found.setdefault((model, kind.__name__), []).append(part)
     return [
-        (kinds[model, name], method, form)
+        (type(found[model, name][0]), method, form)
         for (model, name, method), form in _REWRITES.items()
-        if (model, name) in kinds and _is_of_transformers(getattr(kinds[model, name], method))
+        if (model, name) in found
+        and _is_of_a_library(getattr(type(found[model, name][0]), method))
+        and all(method not in vars(part) and _runs_library_code(part) for part in found[model, name])
     ]
 
 
-def _is_of_transformers(method: Callable[..., Any]) -> bool:
-    """False of a method that other code put in the place of the library's."""
+def _runs_library_code(layer: nn.Module) -> bool:
+    """True if calls of a layer and of its parts run methods of libraries only, and no hook."""
+    return all(
+        "forward" not in vars(part)
+        and not part._forward_hooks
+        and not part._forward_pre_hooks
+        and _is_of_a_library(type(part).forward)
+        for part in layer.modules()
+    )
+
+
+def _is_of_a_library(method: Callable[..., Any]) -> bool:
+    """False of a method that other code put in the place of that of transformers or torch."""
     import transformers
 
-    code = getattr(method, "__code__", None)
-    return code is not None and Path(code.co_filename).is_relative_to(Path(transformers.__file__).parent)
+    folders = [Path(library.__path__[0]) for library in (transformers, torch)]
+    codes = [getattr(method, "__code__", None), getattr(inspect.unwrap(method), "__code__", None)]
+    return all(c is not None and any(Path(c.co_filename).is_relative_to(f) for f in folders) for c in codes)
 
 
 def needs_moe_rewrite(module: nn.Module) -> bool:

@@ -12,30 +12,26 @@ from orderproof.errors import SubjectError, first_line
 from orderproof.models.hf.extra_inputs import ExtraInputs, input_named_in_error, required_inputs
 from orderproof.models.hf.model_kind import is_vision_model
 from orderproof.models.hf.outputs import PRIMARY_OUTPUTS
-from orderproof.models.hf.token_inputs import input_embeddings, token_id_sampler
 from orderproof.models.input_spec import NoTokenInputError
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.subject import Subject
 
-TOKEN_ID_NOTE = "called with token ids, not with embeddings"
+EMBEDDINGS_NOTE = "called with embeddings, not with token ids"
 
 
 def probe_subject(model: Any, build: Callable[..., Subject]) -> Subject:
-    """A subject that runs, called with embeddings, or with token ids if embeddings fail or give another output.
+    """A subject that runs, called with token ids, or with embeddings if token ids fail.
 
     ``build`` is `build_subject` with the model and its name bound. Raises `SubjectError`.
     """
     try:
-        subject = _with_required_inputs(model, build)
-        if getattr(subject.module, "argument", "") != "inputs_embeds" or _embeddings_match_token_ids(subject):
-            return subject
-        reason = "embeddings give another output"
+        return _with_required_inputs(model, build)
     except SubjectError as error:
         if isinstance(error, NoTokenInputError) or is_vision_model(type(model)):
             raise
         reason = first_line(error)
-    subject = _with_required_inputs(model, partial(build, use_token_ids=True))
-    subject.notes = (*subject.notes, f"{TOKEN_ID_NOTE} ({reason})")
+    subject = _with_required_inputs(model, partial(build, use_embeddings=True))
+    subject.notes = (*subject.notes, f"{EMBEDDINGS_NOTE} ({reason})")
     return subject
 
 
@@ -71,23 +67,6 @@ def _output_depends_on_tokens(subject: Subject) -> bool:
     with torch.no_grad():
         one, other = (subject.module(*subject.sample(subject.default_length, seed).inputs) for seed in (0, 1))
     return any(not torch.equal(one[key], other[key]) for key in one)
-
-
-def _embeddings_match_token_ids(subject: Subject) -> bool:
-    """True if embeddings give the output of their token ids; ESM adds positions to ids only. True if ids fail."""
-    model: Any = subject.module.model
-    embeddings = input_embeddings(model)
-    if embeddings is None:
-        return True
-    (token_ids,) = token_id_sampler(len(embeddings.weight), "cpu")(subject.default_length, 0).inputs
-    extra_inputs = extra_inputs_of(subject)(token_ids)
-    with torch.no_grad():
-        try:
-            expected = model(input_ids=token_ids, **extra_inputs)[0]
-            actual = model(inputs_embeds=embeddings(token_ids), **extra_inputs)[0]
-        except Exception:  # noqa: BLE001 - third-party code: anything may come; it ran with embeddings
-            return True
-    return bool(torch.allclose(expected, actual, rtol=1e-3, atol=1e-3))
 
 
 def _check_runs(subject: Subject) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from orderproof.prover.recording.reachable_state import MAX_OBJECTS
 from orderproof.prover.recording.refusal import NOT_RECORDED
 
 DEFAULTS_ASSUMPTION = "with the defaults of"
+_STATED_TYPES = (bool, int, float, str, type(None))  # of arguments whose values a sentence can state
 _READ_SIGNS = {"copysign", "atan2", "arctan2", "signbit"}
 _READ_SIGNS_OF_COMPLEX = {  # along their branch cuts
     "angle", "sqrt", "rsqrt", "pow", "log", "log2", "log10", "log1p", "acos", "asin", "atan", "acosh", "asinh", "atanh",
@@ -74,39 +76,59 @@ def _reads_sign_of_zero(node: Node) -> bool:
     return name in _READ_SIGNS_OF_COMPLEX and any(value.is_complex() for value in operands)
 
 
+@dataclass
+class FixedArguments:
+    """The arguments of forward that are the same in every call that a proof speaks of.
+
+    Attributes:
+        values: Numbers, flags and strings that the call gives, with their values: ``"use_cache=False"``.
+        defaults: Arguments that the call leaves at their defaults.
+
+    """
+
+    values: tuple[str, ...] = ()
+    defaults: tuple[str, ...] = ()
+
+    def assumptions(self) -> tuple[str, ...]:
+        """The sentence about these arguments, if there are any."""
+        defaults = (f"{DEFAULTS_ASSUMPTION} {', '.join(self.defaults)}",) if self.defaults else ()
+        values = (f"with {', '.join(self.values)}",) if self.values else ()
+        parts = (*defaults, *values)
+        return (f"{' and '.join(parts)} in forward",) if parts else ()
+
+
 @contextmanager
-def observed_defaults(module: nn.Module) -> Iterator[list[str]]:
-    """The arguments of forward that the first call of the block leaves at their defaults; filled by that call."""
+def observed_arguments(module: nn.Module) -> Iterator[FixedArguments]:
+    """The fixed arguments of the first call of forward in the block; filled by that call."""
     model = _within_wrappers(module)
-    names: list[str] = []
+    found = FixedArguments()
 
     def observe(part: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        names[:] = names or _left_at_defaults(part, args, kwargs)
+        hook.remove()
+        try:
+            signature = inspect.signature(part.forward)
+            given = signature.bind(*args, **kwargs).arguments
+        except (TypeError, ValueError):  # the call fails by itself
+            return
+        parameters = signature.parameters
+        found.defaults = tuple(_shown_argument(p) for p in parameters.values() if _is_default(p, given))
+        further = next((given.get(n) or {} for n, p in parameters.items() if p.kind is p.VAR_KEYWORD), {})
+        stated = {n: x for n, x in given.items() if not _is_default(parameters[n], given)} | further
+        found.values = tuple(f"{n}={x!r}" for n, x in stated.items() if type(x) in _STATED_TYPES)
 
     hook = model.register_forward_pre_hook(observe, with_kwargs=True)
     try:
-        yield names
+        yield found
     finally:
         hook.remove()
 
 
-def default_assumptions(names: list[str]) -> tuple[str, ...]:
-    """The sentence about arguments at their defaults, if there are any."""
-    return (f"{DEFAULTS_ASSUMPTION} {', '.join(names)} in forward",) if names else ()
-
-
-def _left_at_defaults(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    try:
-        signature = inspect.signature(module.forward)
-        given = signature.bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):  # the call fails by itself
-        return []
-    return [
-        _shown_argument(parameter)
-        for name, parameter in signature.parameters.items()
-        if (parameter.default is not parameter.empty and given.get(name, parameter.default) is parameter.default)
-        or (parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) and not given.get(name))
-    ]
+def _is_default(parameter: inspect.Parameter, given: Mapping[str, Any]) -> bool:
+    if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+        return not given.get(parameter.name)
+    return (
+        parameter.default is not parameter.empty and given.get(parameter.name, parameter.default) is parameter.default
+    )
 
 
 def _shown_argument(parameter: inspect.Parameter) -> str:

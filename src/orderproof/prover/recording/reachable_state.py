@@ -92,7 +92,10 @@ from orderproof.prover.recording.source import is_model_code
 MAX_OBJECTS = 20_000
 _TENSORS_OF_A_MODULE = ("_parameters", "_buffers")  # the recording replaces and restores them itself
 _CACHED_FOR_GOOD = ("torch", "transformers", *sys.stdlib_module_names)  # their results are facts about the installation
-_CACHES_OF_PYTHON = {("re", "_cache"), ("re", "_cache2")}  # of patterns by their text, unless the model names them
+_CACHES_OF_PYTHON = {  # by what they are computed from, unless the model names them
+    ("re", "_cache"), ("re", "_cache2"), ("sys", "path_importer_cache"), ("ctypes", "_c_functype_cache"),
+    ("ctypes", "_pointer_type_cache"),
+}  # fmt: skip
 _LEAVES = frozenset(map(id, (*SCALARS, type(None), torch.dtype, torch.device, torch.Size)))  # not by equality
 _TABLES = (list, dict, set, deque)
 _CODE = (type, FunctionType, BuiltinFunctionType)

@@ -23,8 +23,7 @@ from orderproof.prover.compiled_code import without_compilation
 from orderproof.prover.recording.assumptions import (
     custom_calls,
     custom_operator_assumptions,
-    default_assumptions,
-    observed_defaults,
+    observed_arguments,
     refuse_shared_memory,
     signed_zero_assumption,
     state_assumptions,
@@ -272,7 +271,7 @@ class Recording:
         output: Any = None
         with ExitStack() as stack:
             changes = stack.enter_context(preserved_state(self.module, self.reached))
-            defaults = stack.enter_context(observed_defaults(self.module))
+            arguments = stack.enter_context(observed_arguments(self.module))
             refuse_shared_memory(changes)
             stack.enter_context(self._swapped(changes.names))
             for name, alias in self.by_name.items():
@@ -298,7 +297,7 @@ class Recording:
             with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
         self._raise_what_was_noticed()
-        assumptions = (*default_assumptions(defaults), *state_assumptions(changes))
+        assumptions = (*arguments.assumptions(), *state_assumptions(changes))
         return output, list(dict.fromkeys([*changes.names, *self.written_names()])), assumptions
 
     def _raise_what_was_noticed(self) -> None:
