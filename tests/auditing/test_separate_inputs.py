@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from orderproof import prove
+from orderproof import audit, prove
 from orderproof.records.audit import SEPARATE_INPUTS_ASSUMPTION
 
 
@@ -27,3 +27,13 @@ def test_a_proof_about_two_inputs_is_of_two_tensors() -> None:
 def test_a_proof_about_one_input_says_nothing_of_others() -> None:
     finding = prove(nn.Linear(4, 4).eval(), "causal", inputs=torch.randn(2, 7, 4))
     assert SEPARATE_INPUTS_ASSUMPTION not in finding.scope.assumptions
+
+
+def test_rows_of_an_input_without_tokens_are_said_to_stay() -> None:
+    class Averaged(nn.Module):
+        def forward(self, x: Tensor, memory: Tensor) -> Tensor:
+            return x + memory.mean((0, 1), keepdim=True)
+
+    report = audit(Averaged(), inputs=(torch.randn(2, 7, 8), torch.randn(2, 5, 8)), laws=["batch"])
+    expected = "OP204 batch: both runs get the same input 1, so rows that meet there are not found"
+    assert expected in report.notes

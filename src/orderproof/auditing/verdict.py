@@ -30,6 +30,7 @@ from orderproof.auditing.theorems import with_theorem
 from orderproof.auditing.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
+from orderproof.models.row_counts import inputs_with_rows
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.captured_graph import ancestors, module_path
 from orderproof.prover.recording.assumptions import DEFAULTS_ASSUMPTION
@@ -60,6 +61,8 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
     if context.subject.whole_rows_reason and not law.replaces_whole_rows:
         expected = options.expect or law.expected(context.subject.model_kind)
         return (_without_result(law, "", expected, context, "not_applicable", context.subject.whole_rows_reason),)
+    if law.replaces_whole_rows:
+        _note_rows_that_stay(context, law)
     call_modes = [m for m in law.call_modes if not isinstance(context.in_call_mode(m), str)] or law.call_modes[:1]
     results = [finding for mode in call_modes for finding in _prove_in_call_mode(context, law, mode, options)]
     if options.every_length and not options.uniform_entries:
@@ -99,6 +102,16 @@ def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, o
     if options.every_length and not options.uniform_entries:  # which make another model of it
         found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
     return [f.model_copy(update=update) for f in found]
+
+
+def _note_rows_that_stay(context: AuditContext, law: ProvedLaw) -> None:
+    """Note the inputs whose rows are not replaced with the rows of the tokens."""
+    subject = context.subject
+    if subject.starts_with_rows:
+        return
+    axes = zip(subject.token_axes, inputs_with_rows(subject), strict=True)
+    if stay := " and ".join(f"input {k}" for k, (axis, has_rows) in enumerate(axes) if has_rows and axis is None):
+        context.note(f"{law.code} {law.name}: both runs get the same {stay}, so rows that meet there are not found")
 
 
 def _note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequence[Finding]) -> None:

@@ -15,7 +15,7 @@ SEED_STEP = 1000  # between the draws of which an input with more rows is made
 
 def with_row_count(subject: Subject, rows: int) -> Subject | None:
     """The subject with inputs of this many rows; None if no axis of its inputs is known to run over rows."""
-    has_rows = _inputs_with_rows(subject)
+    has_rows = inputs_with_rows(subject)
     if not any(has_rows) or subject.packs_documents:
         return None
 
@@ -42,7 +42,8 @@ def _twin_with_row_count(build_twin: Callable[[], Subject], rows: int) -> Callab
     return build
 
 
-def _inputs_with_rows(subject: Subject) -> tuple[bool, ...]:
+def inputs_with_rows(subject: Subject) -> tuple[bool, ...]:
+    """True for each input whose first axis runs over rows."""
     if subject.row_inputs is not None:
         return subject.row_inputs
     return tuple(
