@@ -45,6 +45,7 @@ SCRIPTS = {  # the name of the script: the law and the subject
     "prophetnet_context_length": ("context_length", "arch:prophetnet"),
     "recurrent_gemma_padding": ("padding", "arch:recurrent_gemma"),
     "reformer_rows": ("batch_composition", "arch:reformer"),
+    "roberta_padding": ("padding", "arch:roberta"),
     "rwkv_padding": ("padding", "arch:rwkv"),
     "sam3_lite_text_padding": ("padding", "arch:sam3_lite_text_text_model"),
     "seamless_m4t_padding": ("padding", "arch:seamless_m4t"),

@@ -99,7 +99,7 @@ def from_module(
         precision = str(next(module.parameters()).dtype).removeprefix("torch.")
         summary = f"{backend}, {precision}, as given"
         build = partial(build_subject, module, name=name, load_summary=summary, may_modify=False, assume=assume)
-        subject = probe_subject(module, build)
+        subject = probe_subject(module, build, is_given=True)
         subject.default_length = length or subject.default_length
         return subject
     notes = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import orderproof
+from orderproof.errors import SubjectError
 from orderproof.models import from_module, load
 from orderproof.records.audit import Finding
 
@@ -48,6 +50,19 @@ class TakesNoIds(transformers.BertModel):  # type: ignore[misc]
         if input_ids is not None:
             raise NotImplementedError("give embeddings")
         return super().forward(attention_mask=attention_mask, inputs_embeds=inputs_embeds)
+
+
+class EndsTheProcess(transformers.BertModel):  # type: ignore[misc]
+    def forward(self, input_ids: Any = None, attention_mask: Any = None) -> Any:
+        os._exit(3)
+
+
+class RemembersItsCall(transformers.BertModel):  # type: ignore[misc]
+    seen: Any = None
+
+    def forward(self, input_ids: Any = None, attention_mask: Any = None) -> Any:
+        self.seen = input_ids
+        return super().forward(input_ids=input_ids, attention_mask=attention_mask)
 
 
 def llama(table: type[nn.Embedding] = nn.Embedding) -> Any:
@@ -125,3 +140,14 @@ def test_a_model_that_takes_no_token_ids_is_called_with_embeddings() -> None:
     module: Any = subject.module
     assert module.argument == "inputs_embeds"
     assert any(note.startswith("called with embeddings, not with token ids (") for note in subject.notes)
+
+
+def test_a_model_whose_call_ends_the_process_is_refused_in_one_line() -> None:
+    with pytest.raises(SubjectError, match="a call of it took the process with it, which ended with exit code 3"):
+        from_module(EndsTheProcess(transformers.BertConfig(**SIZES)))
+
+
+def test_the_first_call_leaves_a_model_as_it_was() -> None:
+    model = RemembersItsCall(transformers.BertConfig(**SIZES))
+    from_module(model)
+    assert model.seen is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -15,15 +16,39 @@ from orderproof.models.hf.outputs import PRIMARY_OUTPUTS
 from orderproof.models.input_spec import NoTokenInputError
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.subject import Subject
+from orderproof.models.trial_call import check_trial_call
+from orderproof.prover.recording.restored_state import restored_state
 
 EMBEDDINGS_NOTE = "called with embeddings, not with token ids"
 
 
-def probe_subject(model: Any, build: Callable[..., Subject]) -> Subject:
+def probe_subject(model: Any, build: Callable[..., Subject], *, is_given: bool = False) -> Subject:
     """A subject that runs, called with token ids, or with embeddings if token ids fail.
 
-    ``build`` is `build_subject` with the model and its name bound. Raises `SubjectError`.
+    Args:
+        model: The model.
+        build: `build_subject` with the model and its name bound.
+        is_given: The model is an object of the user: its first call is made in another process, and no call changes it.
+
+    Raises:
+        SubjectError: The model cannot be called, or must not be.
+
     """
+    if is_given:
+        build = partial(_build_and_try, build)
+    with restored_state(model) if is_given else nullcontext():
+        return _probe(model, build)
+
+
+def _build_and_try(build: Callable[..., Subject], **options: Any) -> Subject:
+    """The subject, if a call of it in another process shows that it may be called. Raises `SubjectError`."""
+    subject = build(**options)
+    inputs = subject.sample(subject.default_length).inputs
+    check_trial_call(subject.name, subject.module, lambda: subject.module(*inputs))
+    return subject
+
+
+def _probe(model: Any, build: Callable[..., Subject]) -> Subject:
     try:
         return _with_required_inputs(model, build)
     except SubjectError as error:
