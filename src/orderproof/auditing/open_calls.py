@@ -28,6 +28,7 @@ from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Term
 from orderproof.prover.recording.open_recording import OpenInput, UnreadableCondition, record_open
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.recording.refusal import reason_of
 from orderproof.prover.symbolic.equivariance.theorem import EntryMap, map_entries, prove_equivariance
 from orderproof.prover.symbolic.statement import BATCH, TOKENS, Equivariance, Statement
 from orderproof.prover.symbolic.theorem import OutputProof, is_possible, only_answer, prove
@@ -212,7 +213,7 @@ class OpenCalls:
             replaced = self.inputs.replaced(call_mode)
             if replaced is nullcontext:
                 raise
-            patched = first_line(error)
+            patched = reason_of(error)
             with replaced():
                 graphs = record()
         self._nodes += sum(len(graph.graph.nodes) for graph in graphs)

@@ -38,7 +38,7 @@ from orderproof.prover.recording.observed_call import observe_call
 from orderproof.prover.recording.reachable_state import reachable_state
 from orderproof.prover.recording.recorder import HIGHER_ORDER
 from orderproof.prover.recording.recording import UnsupportedModel, record
-from orderproof.prover.recording.refusal import NOT_RECORDED
+from orderproof.prover.recording.refusal import NOT_RECORDED, reason_of
 from orderproof.prover.recording.restored_state import restored_state
 from orderproof.prover.rule import find_rule
 
@@ -147,7 +147,7 @@ def _record(
         except Exception as error:
             if quiet is nullcontext:
                 raise
-            reason = str(error).removeprefix(NOT_RECORDED) if isinstance(error, CaptureError) else first_line(error)
+            reason = reason_of(error)
         with quiet():
             recorded = record(module, inputs, values=values)
     recorded.patched_because = reason

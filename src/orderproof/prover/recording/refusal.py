@@ -6,7 +6,14 @@ them: a model that swallows them all the same is not recorded either.
 
 from __future__ import annotations
 
+from orderproof.errors import CaptureError, first_line
+
 NOT_RECORDED = "the graph cannot be recorded: "  # how the message of a `CaptureError` begins
+
+
+def reason_of(error: Exception) -> str:
+    """Why a call cannot be recorded, as a part of a sentence."""
+    return str(error).removeprefix(NOT_RECORDED) if isinstance(error, CaptureError) else first_line(error)
 
 
 class RecordingRefused(BaseException):
