@@ -29,6 +29,16 @@ def constant_fact(graph: OpenGraph, node: Node) -> OpenFact:
     return _with_value(fact, graph.values[name], node.name)
 
 
+def same_values(first: Tensor, second: Tensor) -> Tensor:
+    """True for elements that are equal. 0 and -0 are not: their reciprocals differ."""
+    if first.is_complex():
+        parts = [torch.view_as_real(x.resolve_conj().resolve_neg()) for x in (first, second)]
+        return same_values(*parts).all(-1)
+    if first.is_floating_point() and first.dtype.itemsize == 1:  # of which torch reads no signs
+        first, second = first.float(), second.float()
+    return (first == second) & (first.signbit() == second.signbit())
+
+
 def _with_value(fact: OpenFact, tensor: Tensor, name: str) -> OpenFact:
     value = _pattern(tensor)
     if value is not None:
@@ -47,14 +57,15 @@ def _pattern(tensor: Tensor) -> Value | None:
     if tensor.numel() == 0 or tensor.is_complex():
         return None
     first = tensor.flatten()[0]
-    if bool((tensor == first).all()) or tensor.numel() == 1:
+    if bool(same_values(tensor, first).all()):
         return _choice([(TRUE, first)], tensor.dtype)
     long = [d for d in range(tensor.ndim) if tensor.shape[d] > 1]
     flat = tensor.squeeze()
     if len(long) == 1 and tensor.dtype in INTEGERS:
         steps = flat.long().diff()  # those of uint8 are not negative
-        if bool((steps == steps[0]).all()):
-            return index(0) * int(steps[0]) + int(first)
+        step, last = int(flat[1]) - int(first), int(flat[-1])
+        if bool((steps == steps[0]).all()) and step * (len(flat) - 1) == last - int(first):  # it does not wrap around
+            return index(0) * step + int(first)
     if len(long) == 2 and flat.ndim == 2:
         return _band(flat, tensor.dtype)
     return None
@@ -63,14 +74,14 @@ def _pattern(tensor: Tensor) -> Value | None:
 def _band(matrix: Tensor, dtype: torch.dtype) -> Value | None:
     """The value of a matrix of two numbers, one of them on a band of diagonals: a causal mask, a window."""
     rows, columns = matrix.shape
-    if not bool((matrix[1:, 1:] == matrix[:-1, :-1]).all()):
+    if not bool(same_values(matrix[1:, 1:], matrix[:-1, :-1]).all()):
         return None
     diagonals = torch.cat([matrix[:, 0].flip(0), matrix[0, 1:]])  # by column - row, from 1 - rows on
     first = diagonals[0]
-    others = (diagonals != first).nonzero().flatten()
+    others = (~same_values(diagonals, first)).nonzero().flatten()
     start, end = int(others[0]), int(others[-1])
     second = diagonals[start]
-    if not bool((diagonals[start : end + 1] == second).all()):
+    if not bool(same_values(diagonals[start : end + 1], second).all()):
         return None
     offset = index(1) - index(0)
     inside = TRUE if start == 0 else at_most(start + 1 - rows, offset)

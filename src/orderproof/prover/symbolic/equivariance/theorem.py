@@ -18,6 +18,7 @@ from orderproof.prover.logic.solver import Solver
 from orderproof.prover.logic.terms import Formula, at_most, negation
 from orderproof.prover.recording.open_recording import OpenGraph
 from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.prover.symbolic.constants import same_values
 from orderproof.prover.symbolic.context import Context
 from orderproof.prover.symbolic.equivariance.moved_fact import NOTHING, Axis, Motion, MovedFact, uniform
 from orderproof.prover.symbolic.equivariance.rule import (
@@ -180,7 +181,7 @@ def _state_fact(graph: OpenGraph, node: Node) -> MovedFact:
     name = graph.state[node.name]
     values = None if name in graph.parameters else graph.values.get(name)
     for d, dim in enumerate(fact.dims):
-        if dim and values is not None and values.numel() and bool((values == values.narrow(d, 0, 1)).all()):
+        if dim and values is not None and values.numel() and bool(same_values(values, values.narrow(d, 0, 1)).all()):
             fact = fact.with_dim(d, tuple(Axis(axis.size, Motion.FREE) for axis in dim))
     return fact
 
