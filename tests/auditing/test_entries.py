@@ -50,7 +50,13 @@ def test_order_enters_llama_by_rotation_and_by_its_mask() -> None:
     assert (found.verdict, found.entries_complete) == ("refuted", True)
 
 
-@pytest.mark.parametrize(("name", "attention"), ARCHITECTURES)
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_order_enters_roberta_where_it_counts_the_ids_that_are_no_pads(attention: str) -> None:
+    found = blindness("roberta", attention)
+    assert {(e.kind, e.operator) for e in found.entries} == {("operator", "aten.cumsum.default")}
+
+
+@pytest.mark.parametrize(("name", "attention"), [pair for pair in ARCHITECTURES if pair[0] != "roberta"])
 def test_map_is_complete(name: str, attention: str) -> None:
     """With the constants at the entries the same for every position the model is order-blind, for all weights."""
     found = blindness(name, attention)
