@@ -56,7 +56,7 @@ def test_order_enters_roberta_where_it_counts_the_ids_that_are_no_pads(attention
     assert {(e.kind, e.operator) for e in found.entries} == {("operator", "aten.cumsum.default")}
 
 
-@pytest.mark.parametrize(("name", "attention"), [pair for pair in ARCHITECTURES if pair[0] != "roberta"])
+@pytest.mark.parametrize(("name", "attention"), [p for p in ARCHITECTURES if p.values[0] != "roberta"])
 def test_map_is_complete(name: str, attention: str) -> None:
     """With the constants at the entries the same for every position the model is order-blind, for all weights."""
     found = blindness(name, attention)

@@ -14,6 +14,7 @@ import pytest
 from orderproof.errors import CertificateError
 from orderproof.prover.certificate import digest, graph_fingerprint
 from orderproof.prover.recheck import FINITE_SCORES_ASSUMPTION, RecheckResult, recheck
+from orderproof.prover.recheck.assumptions import REAL_NUMBERS
 
 Step = dict[str, Any]
 TOKENS = 3
@@ -69,8 +70,8 @@ def checked(
         "certificate": 4, "law": law, "code": CODES[law], "family": "permutation" if generators else "independence",
         "relation": {"tokens": tokens, "generators": generators, "last_only": False},
         "output": {"name": "output", "node": steps[-1]["node"], "dims": dims}, "inputs": {"x": axis},
-        "subject": "forged", "weights": "all", "assumptions": [FINITE_SCORES_ASSUMPTION], "values": {}, "steps": steps,
-        **other,
+        "subject": "forged", "weights": "all", "assumptions": [REAL_NUMBERS, FINITE_SCORES_ASSUMPTION],
+        "values": {}, "steps": steps, **other,
     }  # fmt: skip
     made["graph"] = graph_fingerprint(steps)
     made["digest"] = digest(made)

@@ -57,8 +57,15 @@ def test_the_last_word_must_be_what_the_law_asks() -> None:
 def test_a_finite_mask_must_be_assumed() -> None:
     _, made = example("causal:gpt2:eager")
     assert made["assumptions"]
-    made["assumptions"] = []
+    made["assumptions"] = made["assumptions"][:1]
     with pytest.raises(CertificateError, match="softmax_equivariant"):
+        recheck(sealed(made))
+
+
+def test_every_proof_says_that_it_is_about_real_numbers() -> None:
+    _, made = example("causal")
+    made["assumptions"] = made["assumptions"][1:]
+    with pytest.raises(CertificateError, match="it does not say that it is about real numbers"):
         recheck(sealed(made))
 
 

@@ -1,5 +1,7 @@
 """The assumptions of a proof, in words."""
 
+REAL_NUMBERS = "over the real numbers, for finite activations"  # the beginning of the first assumption of every proof
+
 FINITE_SCORES_ASSUMPTION = (
     "scores of visible and of hidden tokens are finite and small compared with the masking value "
     "(finite mask, not -inf)"

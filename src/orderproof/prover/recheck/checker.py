@@ -10,7 +10,11 @@ import numpy as np
 import torch
 
 from orderproof.errors import CertificateError
-from orderproof.prover.recheck.assumptions import EXACT_TRANSFORMS_ASSUMPTION, FINITE_SCORES_ASSUMPTION
+from orderproof.prover.recheck.assumptions import (
+    EXACT_TRANSFORMS_ASSUMPTION,
+    FINITE_SCORES_ASSUMPTION,
+    REAL_NUMBERS,
+)
 from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.fact import TOP, Fact
 from orderproof.prover.recheck.reading import digest_of, require
@@ -33,6 +37,8 @@ def _recheck(certificate: Mapping[str, Any]) -> RecheckResult:
     _check_header(certificate)
     relation, inputs, output = read_relation(certificate), certificate["inputs"], certificate["output"]
     require(any(axis is not None for axis in inputs.values()), "no input has a token axis")
+    stated = any(str(text).startswith(REAL_NUMBERS) for text in certificate["assumptions"])
+    require(stated, "it does not say that it is about real numbers")
     checker = StepChecker(
         relation,
         finite_scores_assumed=FINITE_SCORES_ASSUMPTION in certificate["assumptions"],

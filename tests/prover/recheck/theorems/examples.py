@@ -12,6 +12,7 @@ from torch import nn
 from orderproof.auditing.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.prover.logic.solver import Solver
+from orderproof.prover.recheck.assumptions import REAL_NUMBERS
 from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.theorems.theorem import KIND, check_theorem
 from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
@@ -77,7 +78,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
         "output": output,
         "subject": "a small program",
         "claim": {},
-        "assumptions": list(results[output].assumptions),
+        "assumptions": [REAL_NUMBERS, *results[output].assumptions],
         "calls": [
             {
                 "shared": list(roles[1:]),

@@ -21,6 +21,7 @@ OPAQUE = ["=", ["apply", "opaque"], 0]
 CONTRADICTIONS = {
     "false": [False],
     "a formula and its negation": [OPAQUE, ["not", OPAQUE]],
+    "two values of a function": [OPAQUE, ["=", ["apply", "opaque"], 1]],
     "products": [IN_ONE_BLOCK, ["not", IN_ONE_BLOCK]],
     "a nested contradiction": [["and", OPAQUE, ["not", OPAQUE]]],
     "a length below the range": [["<=", "tokens", 1]],
@@ -48,6 +49,14 @@ def refilled(conditions: list[list[Any]]) -> Certificate:
 def test_a_certificate_with_conditions_that_no_length_fulfils_is_refused(name: str) -> None:
     for conditions in ([CONTRADICTIONS[name]], [[], CONTRADICTIONS[name]], [CONTRADICTIONS[name], []]):
         with pytest.raises(CertificateError, match="no length fulfils the conditions"):
+            check_theorem(refilled(conditions), fill=True)
+
+
+@pytest.mark.parametrize("variable", ["x1", "x3", "cut", "row", "another"])
+def test_conditions_are_about_sizes(variable: str) -> None:
+    """An index stands for another one in each obligation: of two ranges, one would hold for each."""
+    for conditions in ([[["<=", variable, 0]]], [[["<=", variable, 0]], [["<=", 1, variable]]]):
+        with pytest.raises(CertificateError, match="a condition of a range is not about its sizes"):
             check_theorem(refilled(conditions), fill=True)
 
 

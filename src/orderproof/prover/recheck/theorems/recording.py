@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from typing import Any
 from orderproof.errors import CertificateError
 from orderproof.prover.recheck.theorems.conditions import without_open_factors
 from orderproof.prover.recheck.theorems.decision import Decision
-from orderproof.prover.recheck.theorems.facts import Fact, Predicates, axis, index
-from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, at_most, every, holds
+from orderproof.prover.recheck.theorems.facts import Cases, Fact, Predicates, axis, index
+from orderproof.prover.recheck.theorems.formulas import FALSE, TRUE, Formula, at_most, every, holds, less, some
 from orderproof.prover.recheck.theorems.loops import OPERATORS, leave_inside, loop_step
 from orderproof.prover.recheck.theorems.notation import read_formula, require, written, written_term
 from orderproof.prover.recheck.theorems.reading import Facts, read_step, step_nodes
@@ -185,10 +186,22 @@ def _given(step: Step, recording: Recording) -> Derived:
         require(claim.functions <= {step.node}, "a stored value depends on the inputs")
         if claim.functions:
             return Derived(Predicates())
+        if isinstance(claim.value, Cases):
+            _check_cases(claim.value, claim, step)
         return Derived.of_value(claim.value, claim.dtype)
     require(claim.same is TRUE and claim.zero is FALSE and claim.hidden is FALSE, "a stored tensor without its value")
     require(claim.ordinary in (TRUE, FALSE), "a stored tensor without its value")
     return Derived(claim.predicates)
+
+
+def _check_cases(value: Cases, claim: Fact, step: Step) -> None:
+    """Each element has one number. Raises `CertificateError`."""
+    conditions = [condition for condition, _ in value.pairs]
+    decision = step.setting.decision
+    within = every(*(f for k, n in enumerate(claim.sizes) for f in (at_most(0, index(k)), less(index(k), n))))
+    require(decision.implies(within, some(*conditions)), "the cases of a stored value leave elements out")
+    pairs = itertools.combinations(conditions, 2)
+    require(all(decision.implies(every(within, *pair), FALSE) for pair in pairs), "the cases of a stored value overlap")
 
 
 def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, set[str]]:

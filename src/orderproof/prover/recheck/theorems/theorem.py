@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orderproof.errors import CertificateError
+from orderproof.prover.recheck.assumptions import REAL_NUMBERS
 from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.result import RecheckResult
 from orderproof.prover.recheck.theorems.conditions import can_be_fulfilled
@@ -88,6 +89,7 @@ def _checked(certificate: dict[str, Any], *, fill: bool) -> RecheckResult:
         require(certificate["digest"] == digest_of(certificate), "its digest is not that of its text")
     assumptions = certificate["assumptions"]
     require(isinstance(assumptions, list) and all(isinstance(a, str) for a in assumptions), "expected assumptions")
+    require(any(a.startswith(REAL_NUMBERS) for a in assumptions), "it does not say that it is about real numbers")
     decision, found = Decision(), _Found()
     calls = certificate["calls"]
     shared = [tuple(call["shared"]) for call in calls]
@@ -131,10 +133,13 @@ def _check_call(
         require(one["least_length"] >= LEAST_SIZE, "a range begins before 2 tokens")
         require(end is None or (type(end) is int and end >= one["least_length"]), "a range of lengths is empty")
         conditions = tuple(map(read_formula, one["conditions"]))
+        sizes = BATCH.variables | TOKENS.variables  # an index or a bound of a law would stand for another at each use
+        require(all(c.variables <= sizes for c in conditions), "a condition of a range is not about its sizes")
         require(can_be_fulfilled(one["least_length"], end, conditions), NO_LENGTH)
         whole = Range(
             statement, one["least_length"], end, conditions, frozenset(certificate["assumptions"]), decision, fill
         )
+        require(not decision.implies(every(*whole.premises), FALSE), NO_LENGTH)  # which also reads functions
         _check_range(one["recordings"], whole, shared, found)
         wholes.append(whole)
     greatest = None if any(w.greatest is None for w in wholes) else max(w.greatest or 0 for w in wholes)

@@ -14,6 +14,7 @@ from orderproof.auditing.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.prover.logic.solver import Solver
 from orderproof.prover.permutation_certificate import moved_recording_record
+from orderproof.prover.recheck.assumptions import REAL_NUMBERS
 from orderproof.prover.recheck.certificate_file import VERSION
 from orderproof.prover.recheck.theorems.theorem import KIND, check_theorem
 from orderproof.prover.recording.open_recording import OpenGraph, OpenInput, record_open
@@ -96,7 +97,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, *, 
         "output": output,
         "subject": "a small program",
         "claim": {},
-        "assumptions": list(results[output].assumptions),
+        "assumptions": [REAL_NUMBERS, *results[output].assumptions],
         "calls": [
             {
                 "shared": list(roles[1:]),

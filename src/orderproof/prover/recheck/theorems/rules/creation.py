@@ -72,10 +72,14 @@ def copy(step: Step) -> list[Derived]:
     element = broadcast_element(step, source)
     if source.dtype == fact.dtype:
         return [Derived(element.predicates, element.value)]
-    own = element.predicates
-    if fact.dtype in INTEGER_LIMITS or fact.dtype == "bool":  # what is as low as a mask may become any number
-        own = Predicates(same=own.same, zero=own.zero, ordinary=own.ordinary)
-    return [Derived(own)]
+    return [Derived(_in_dtype(element.predicates, fact.dtype))]
+
+
+def _in_dtype(own: Predicates, dtype: str) -> Predicates:
+    """What is known of a number that is converted: one that is as low as a mask may become any integer."""
+    if dtype in INTEGER_LIMITS or dtype == "bool":
+        return Predicates(same=own.same, zero=own.zero, ordinary=own.ordinary)
+    return own
 
 
 def empty(step: Step) -> list[Derived]:
@@ -96,7 +100,9 @@ def fill(step: Step) -> list[Derived]:
     number = step.argument(1, "value")
     if isinstance(number, Fact):
         require(not number.axes, "a tensor is filled with several numbers")
-        return [Derived(number.predicates, number.value if number.dtype == step.claim.dtype else None)]
+        if number.dtype == step.claim.dtype:
+            return [Derived(number.predicates, number.value)]
+        return [Derived(_in_dtype(number.predicates, step.claim.dtype))]
     return full(step)
 
 

@@ -169,10 +169,20 @@ def _quotient(a: float, b: float) -> float:
     return a / b
 
 
+def _larger(a: float, b: float) -> float:
+    """As torch has it: NaN if one of them is."""
+    return math.nan if a != a or b != b else max(a, b)
+
+
+def _smaller(a: float, b: float) -> float:
+    return math.nan if a != a or b != b else min(a, b)
+
+
 _NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "rsub": lambda a, b: b - a, "mul": operator.mul, "div": _quotient,
     "neg": operator.neg, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
-    "gt": operator.gt, "ge": operator.ge, "abs": abs, "maximum": max, "minimum": min, "max": max, "min": min,
+    "gt": operator.gt, "ge": operator.ge, "abs": abs, "maximum": _larger, "max": _larger, "minimum": _smaller,
+    "min": _smaller,
     "where": lambda c, a, b: a if c else b, "logical_not": operator.not_,
     "__and__": lambda a, b: a and b, "logical_and": lambda a, b: bool(a) and bool(b),
     "logical_or": lambda a, b: bool(a) or bool(b), "__or__": lambda a, b: a or b, "bitwise_not": operator.not_,
