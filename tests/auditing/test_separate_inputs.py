@@ -37,3 +37,24 @@ def test_rows_of_an_input_without_tokens_are_said_to_stay() -> None:
     report = audit(Averaged(), inputs=(torch.randn(2, 7, 8), torch.randn(2, 5, 8)), laws=["batch"])
     expected = "OP204 batch: both runs get the same input 1, so rows that meet there are not found"
     assert expected in report.notes
+
+
+def test_a_theorem_about_masks_is_of_masks_that_are_not_the_tokens() -> None:
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(50, 6)
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+            x, place = self.words(input_ids), torch.arange(input_ids.shape[1])
+            visible = place <= place[:, None]
+            if attention_mask is not None:
+                visible = visible & (attention_mask[:, None] > 0)
+            if attention_mask is input_ids:
+                visible = torch.ones_like(visible)
+            return (x @ x.mT).masked_fill(~visible, -1e9).softmax(-1) @ x
+
+    finding = prove(Attention().eval(), "causal", inputs=torch.randint(50, (2, 7)))
+    assert finding.theorem is not None
+    assert "every attention mask (at its real tokens)" in finding.theorem.covers
+    assert SEPARATE_INPUTS_ASSUMPTION in finding.theorem.assumptions

@@ -82,7 +82,7 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, state
     fixed = [node.name for node, axis in input_axes(context, captured).items() if axis is None]
     if fixed:
         assumptions.append(f"the same in both runs: input {', '.join(fixed)}")
-    if len(context.subject.token_axes) > 1:
+    if len(captured.inputs) > 1:
         assumptions.append(SEPARATE_INPUTS_ASSUMPTION)
     if drawn := [n.name for n in start_axes(context, captured) if draws_random_numbers(n)]:
         assumptions.append(f"the same random numbers in both runs: {', '.join(drawn[:SHOWN_CHANGES])}")

@@ -38,7 +38,7 @@ def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str
     first = found[0][1]
     held = [f"input_{k}" for k, role in enumerate(calls.roles(call_mode)) if role == FIXED]
     same = [f"the same in both runs: {', '.join(held)}"] if held else []
-    same += [SEPARATE_INPUTS_ASSUMPTION] if len(calls.subject.token_axes) > 1 else []
+    same += [SEPARATE_INPUTS_ASSUMPTION] if len(calls.roles(call_mode)) > 1 else []
     same += [MASK_ASSUMPTION] if MASK in calls.roles(call_mode) else []
     theorems = {name: join_theorem(name, found, statement, calls.solver) for name in first}
     if not calls.open_length:

@@ -64,3 +64,19 @@ def test_zeros_of_both_signs_are_not_the_same(dtype: torch.dtype) -> None:
     zeros = torch.tensor([0.0, -0.0]).to(dtype)
     assert same_values(zeros, zeros).all()
     assert not same_values(zeros, zeros[[1, 0]]).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64, torch.float8_e5m2])
+def test_a_buffer_of_a_rare_dtype_has_a_theorem(dtype: torch.dtype) -> None:
+    class Added(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("buffer", torch.tensor([1, 3, 2, 5] * 10).to(dtype))
+            self.buffer: Tensor
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.buffer[: x.shape[1]].float()[:, None]
+
+    finding = prove(Added(), "causal", inputs=torch.randn(2, 7, 6))
+    assert finding.theorem is not None
+    assert finding.theorem.proved, finding.theorem.reason

@@ -46,7 +46,8 @@ def _with_value(fact: OpenFact, tensor: Tensor, name: str) -> OpenFact:
     if fact.dtype is torch.bool:
         return with_function(fact, name)
     integers = fact.dtype in INTEGERS
-    ordinary = bool(((tensor.double() if integers else tensor).abs() < ORDINARY_LIMIT).all())
+    has_sizes = tensor.is_complex() or (tensor.is_floating_point() and tensor.dtype.itemsize > 1)  # `abs` of torch
+    ordinary = bool(((tensor if has_sizes else tensor.double()).abs() < ORDINARY_LIMIT).all())
     if integers and ordinary:
         return with_function(fact, name)
     return OpenFact(fact.dims, fact.dtype, unbounded=FALSE if ordinary else TRUE)
