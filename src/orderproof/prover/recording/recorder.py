@@ -13,6 +13,7 @@ The mode
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -40,6 +41,7 @@ _READS = {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}
 _USES_ONLY_SHAPE_OR_DTYPE = {"expand_as", "view_as", "reshape_as", "type_as", "to.other"}  # of the second operand
 _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
 _NUMBERS_OF_A_SHAPE = {"size", "stride", "storage_offset"}  # asked for by code of torch in C++
+_BY_MASKS = {"masked_select", "index_put", "index_put_"}
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
 _DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
 _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
@@ -86,12 +88,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             recorded.refuse(refusal)
         if name in _READS or torch.Tag.data_dependent_output in func.tags:
             return constants.read(recorded, func, args, kwargs)
+        if name in _BY_MASKS and (found := self._by_mask(name, args, kwargs)) is not NotImplemented:
+            return found
         if name in ("index", "index_put", "index_put_"):
             args = constants.with_indices_of_masks(recorded, func, args)
-        elif name == "masked_select" and constants.is_constant(recorded, args[1]):
-            shape = (args[0].new_empty(args[0].shape) + args[1].new_empty(args[1].shape)).shape
-            with self:
-                return _ATEN.index.Tensor(args[0].expand(shape), [args[1].expand(shape)])
         elif _has_open_result(func) and not _has_classes(name, args):
             return constants.constant_of_its_own(recorded, func, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
@@ -104,6 +104,36 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if result is not NotImplemented:
                 return result
         return self._call(func, args, kwargs)
+
+    def _by_mask(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of an operator with a mask by operators whose results have known sizes, if there are such."""
+        if name == "masked_select":
+            if not constants.is_constant(self.recorded, args[1]):
+                return NotImplemented
+            shape = (args[0].new_empty(args[0].shape) + args[1].new_empty(args[1].shape)).shape
+            with self:
+                return _ATEN.index.Tensor(args[0].expand(shape), [args[1].expand(shape)])
+        with self:
+            chosen = self._with_values_at_a_mask(*args, **kwargs)
+            return NotImplemented if chosen is None else args[0].copy_(chosen) if name == "index_put_" else chosen
+
+    def _with_values_at_a_mask(
+        self, x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: Any = None
+    ) -> Tensor | None:
+        """The result of `x[mask] = values` if each true element of the mask gets the same values, else None."""
+        mask = indices[0] if len(indices) == 1 else None
+        if accumulate or not isinstance(mask, Tensor) or mask.dtype is not torch.bool or values.dtype is not x.dtype:
+            return None
+        shares_memory = self.recorded.alias(values).storage is self.recorded.alias(x).storage
+        if shares_memory or constants.is_constant(self.recorded, mask) or mask.shape != x.shape[: mask.dim()]:
+            return None
+        rest = x.dim() - mask.dim()
+        if values.dim() == rest + 1 and values.shape[0] == 1:
+            values = values.squeeze(0)
+        shape = torch.broadcast_shapes(values.shape, x.shape)  # type: ignore[no-untyped-call]
+        if values.dim() > rest or shape != x.shape:
+            return None
+        return torch.where(mask.reshape(*mask.shape, *[1] * rest), values, x)
 
     def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator without writes on meta tensors, and add it to the graph."""

@@ -1,0 +1,76 @@
+"""A write at a mask that depends on tokens is recorded where each of these elements gets the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from orderproof import prove
+from orderproof.records.audit import Finding
+from tests.function_module import Function
+
+VALUES = torch.arange(4.0)
+
+
+def of(function: Callable[[Tensor], Tensor], law: str = "causal") -> Finding:
+    finding = prove(Function(function).eval(), law, inputs=torch.randn(2, 7, 4))
+    assert isinstance(finding, Finding)
+    return finding
+
+
+def vector(x: Tensor) -> Tensor:
+    y = x * 2
+    y[x[..., 0] > 0] = VALUES
+    return y
+
+
+def row_of_one(x: Tensor) -> Tensor:
+    y = x * 2
+    y[x[..., 0] > 0] = VALUES[None]
+    return y
+
+
+def number(x: Tensor) -> Tensor:
+    y = x * 2
+    y[x > 0] = 0.5
+    return y
+
+
+def functional(x: Tensor) -> Tensor:
+    return torch.index_put(x, (x[..., 0] > 0,), VALUES)
+
+
+@pytest.mark.parametrize("function", [vector, row_of_one, number, functional])
+def test_the_same_values_at_a_mask_are_recorded(function: Callable[[Tensor], Tensor]) -> None:
+    finding = of(function)
+    assert finding.verdict == "proved"
+    assert finding.theorem is not None
+    assert finding.theorem.proved, finding.theorem.reason
+
+
+def by_the_next_token(x: Tensor) -> Tensor:
+    y = x * 2
+    y[x.roll(-1, 1)[..., 0] > 0] = VALUES
+    return y
+
+
+def test_a_mask_of_later_tokens_is_a_leak() -> None:
+    assert of(by_the_next_token).verdict == "refuted"
+
+
+def other_values(x: Tensor) -> Tensor:
+    y, mask = x * 2, x[..., 0] > 0
+    y[mask] = x.flip(1)[mask]
+    return y
+
+
+def added(x: Tensor) -> Tensor:
+    return torch.index_put(x, (x[..., 0] > 0,), VALUES, accumulate=True)
+
+
+@pytest.mark.parametrize("function", [other_values, added])
+def test_other_writes_at_a_mask_are_not_proved(function: Callable[[Tensor], Tensor]) -> None:
+    assert of(function).verdict != "proved"
