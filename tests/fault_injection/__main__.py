@@ -22,7 +22,8 @@ Written by `python -m tests.fault_injection --markdown docs/faults.md`; not edit
 Each kind of fault is injected into the last layer of a tiny model of each suitable architecture, or into the
 computation of its positions. *Refuted* means that the violated law has a witness. *Located* means that the report
 names the module with the fault and a line of its code. *Untouched* is the result for the model without the fault,
-which must not be refuted.
+which is refuted only where that model violates the law: position ids alone do not separate the documents of an encoder,
+and RoBERTa counts positions from its token ids.
 """
 
 
