@@ -29,3 +29,18 @@ def test_calls_with_other_rows_agree_wherever_the_other_entry_is(first: bool) ->
     finding = prove(WithSummary(first=first), "permutation", inputs=torch.randn(2, 7, 8))
     assert finding.verdict == "proved"
     assert 1 in finding.scope.compared_rows
+
+
+class OrderedWithSummary(nn.Module):
+    """A running sum that counts the tokens, and the mean of all tokens as one more entry."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        counted = (x * torch.arange(x.shape[1])[:, None]).cumsum(1)
+        return torch.cat([counted, x.mean(1, keepdim=True)], dim=1)
+
+
+def test_the_other_entry_is_not_taken_for_the_last_token() -> None:
+    model, inputs = OrderedWithSummary(), torch.randn(2, 7, 8)
+    assert prove(model, "prompt_permutation", inputs=inputs).verdict == "undecided"
+    stated = prove(model, "prompt_permutation", inputs=inputs, outputs="batch,token+1,d")
+    assert stated.verdict == "refuted"

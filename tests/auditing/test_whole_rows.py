@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from orderproof import laws
+from orderproof import audit, laws
 from orderproof.auditing.certificates import certificate_for
 from orderproof.auditing.witness import check_node_facts
 from orderproof.models import Sample, Subject
@@ -109,3 +109,24 @@ def test_without_weights_the_twin_is_seen_from_its_image_too() -> None:
     assert made.subject.build_tiny_twin is not None
     twin = made.subject.build_tiny_twin()
     assert (twin.patch_embedding_path, twin.token_axes, twin.default_length) == (None, (1,), 3)
+
+
+def test_rows_of_an_image_that_meet_in_larger_batches_are_a_failed_check() -> None:
+    transformers = pytest.importorskip("transformers")
+
+    class MixesThreeRows(nn.Conv2d):
+        def forward(self, pixels: Tensor) -> Tensor:
+            made = super().forward(pixels)
+            return made + made.mean(0, keepdim=True) if len(pixels) > 2 else made
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
+    model = transformers.ViTModel(transformers.ViTConfig(**sizes, image_size=24, patch_size=8)).eval()
+    honest = audit(model, laws=["batch"]).findings[0]
+    assert honest.theorem is not None
+    assert (honest.outcome, honest.theorem.proved) == ("pass", True)
+    model.embeddings.patch_embeddings.projection = MixesThreeRows(3, 16, 8, 8)
+    finding = audit(model, laws=["batch"]).findings[0]
+    assert finding.verdict == "refuted"
+    assert finding.witness is not None
+    assert finding.witness.onset == "it is proved with 2 rows and violated with 3 rows"
