@@ -76,7 +76,7 @@ def copy(step: Step) -> list[Derived]:
 
 
 def _in_dtype(own: Predicates, dtype: str) -> Predicates:
-    """What is known of a number that is converted: one that is as low as a mask may become any integer."""
+    """The predicates of a number that is converted: one that is as low as a mask may become any integer."""
     if dtype in INTEGER_LIMITS or dtype == "bool":
         return Predicates(same=own.same, zero=own.zero, ordinary=own.ordinary)
     return own
