@@ -7,22 +7,22 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FunctionType
-from typing import Any
 
 
 @contextmanager
 def silent_messages() -> Iterator[None]:
     """Write no warnings and log messages, in a block whose code finds their settings and functions as they are."""
-    show = vars(warnings)["_showwarnmsg_impl"]
-    emit: Any = logging.StreamHandler.emit
-    recorded = not isinstance(show, FunctionType)  # by `warnings.catch_warnings(record=True)`: a method of a list
     with ExitStack() as stack:
-        if recorded:
-            stack.callback(vars(warnings).__setitem__, "_showwarnmsg_impl", show)
-            vars(warnings)["_showwarnmsg_impl"] = _write_nothing
-        for function in (emit,) if recorded else (show, emit):
-            stack.callback(setattr, function, "__code__", function.__code__)
-            function.__code__ = _write_nothing.__code__
+        for owner, name in ((warnings, "_showwarnmsg_impl"), (logging.StreamHandler, "emit")):
+            function = getattr(owner, name)
+            # Code with variables of another function cannot be exchanged, nor the method of a list that
+            # `warnings.catch_warnings(record=True)` puts here.
+            if isinstance(function, FunctionType) and not function.__code__.co_freevars:
+                stack.callback(setattr, function, "__code__", function.__code__)
+                function.__code__ = _write_nothing.__code__
+            else:
+                stack.callback(setattr, owner, name, function)
+                setattr(owner, name, _write_nothing)
         yield
 
 

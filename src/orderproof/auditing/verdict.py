@@ -15,11 +15,8 @@ from orderproof.auditing.completion import make_entries_uniform
 from orderproof.auditing.context import AuditContext, ProvedOutput
 from orderproof.auditing.entries import uniform_text
 from orderproof.auditing.findings import finding_without_result, is_met
-from orderproof.auditing.implied_expectation import (
-    KIND_OF_UNKNOWN_MODELS,
-    expected_as_in_plain_call,
-    with_implied_expectation,
-)
+from orderproof.auditing.implied_expectation import expected_as_in_plain_call, with_implied_expectation
+from orderproof.auditing.notes import note_rows_that_stay, note_unchecked_mask
 from orderproof.auditing.open_entry_map import with_open_entry_map
 from orderproof.auditing.other_calls import compare_other_calls
 from orderproof.auditing.output_axes import token_layouts
@@ -30,10 +27,8 @@ from orderproof.auditing.theorems import with_theorem
 from orderproof.auditing.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
-from orderproof.models.row_counts import inputs_with_rows
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.prover.captured_graph import ancestors, module_path
-from orderproof.prover.recording.assumptions import DEFAULTS_ASSUMPTION
 from orderproof.records.audit import Deviation, Expectation, Finding, Scope, Verdict
 
 NOT_REPEATABLE = "two runs on equal inputs give other outputs, by state that calls change or by chance"
@@ -62,7 +57,7 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
         expected = options.expect or law.expected(context.subject.model_kind)
         return (_without_result(law, "", expected, context, "not_applicable", context.subject.whole_rows_reason),)
     if law.replaces_whole_rows:
-        _note_rows_that_stay(context, law)
+        note_rows_that_stay(context, law)
     call_modes = [m for m in law.call_modes if not isinstance(context.in_call_mode(m), str)] or law.call_modes[:1]
     results = [finding for mode in call_modes for finding in _prove_in_call_mode(context, law, mode, options)]
     if options.every_length and not options.uniform_entries:
@@ -70,7 +65,7 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = Pro
             if not _is_without_theorem(results):
                 continue
             if isinstance(context.in_call_mode(mode), str):
-                _note_unchecked_mask(context, law, results)
+                note_unchecked_mask(context, law, results)
             else:
                 found = _prove_in_call_mode(context, law, mode, options)
                 results += [expected_as_in_plain_call(f, results) for f in found] if options.states_nothing else found
@@ -102,27 +97,6 @@ def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, o
     if options.every_length and not options.uniform_entries:  # which make another model of it
         found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
     return [f.model_copy(update=update) for f in found]
-
-
-def _note_rows_that_stay(context: AuditContext, law: ProvedLaw) -> None:
-    """Note the inputs whose rows are not replaced with the rows of the tokens."""
-    subject = context.subject
-    if subject.starts_with_rows:
-        return
-    axes = zip(subject.token_axes, inputs_with_rows(subject), strict=True)
-    if stay := " and ".join(f"input {k}" for k, (axis, has_rows) in enumerate(axes) if has_rows and axis is None):
-        context.note(f"{law.code} {law.name}: both runs get the same {stay}, so rows that meet there are not found")
-
-
-def _note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequence[Finding]) -> None:
-    """Note that a law is proved for calls without a mask that the model takes and that could not be given."""
-    defaults = (text for f in findings for text in f.scope.assumptions if text.startswith(DEFAULTS_ASSUMPTION))
-    words = ("mask", "*") if context.subject.model_kind == KIND_OF_UNKNOWN_MODELS else ("mask",)
-    if text := next((text for text in defaults if any(word in text for word in words)), ""):
-        context.note(
-            f"{law.code} {law.name} is proved {text}; whether it holds with a mask was not checked; --mask (in Python "
-            "mask=) states the argument of a mask"
-        )
 
 
 def _is_without_theorem(findings: Sequence[Finding]) -> bool:

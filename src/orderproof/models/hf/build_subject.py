@@ -243,7 +243,7 @@ def _token_input(
     takes_embeddings = "inputs_embeds" in accepted
     embeddings = input_embeddings(model) if takes_embeddings else None
     has_table = any(isinstance(part, nn.Embedding) for part in model.modules())
-    if "input_ids" in accepted and (has_table or not takes_embeddings) and not (use_embeddings and takes_embeddings):
+    if "input_ids" in accepted and (not takes_embeddings or (has_table and not use_embeddings)):
         vocab_size = description.vocab_size or (DEFAULT_VOCAB_SIZE if embeddings is None else len(embeddings.weight))
         return InputSpec("input_ids", token_id_sampler(vocab_size, device))
     if embeddings is not None:

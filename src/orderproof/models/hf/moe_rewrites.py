@@ -17,11 +17,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from orderproof.prover.recording.source import TORCH_FOLDER
 
 REWRITE_NOTE = "experts traced token by token"
 
@@ -133,33 +134,30 @@ def _matching_rewrites(module: nn.Module) -> list[tuple[type, str, Callable[...,
         if kind.__module__.startswith("transformers.models."):
             model = kind.__module__.removeprefix("transformers.models.").split(".")[0]
             found.setdefault((model, kind.__name__), []).append(part)
+    layers_of = ((found.get((model, name), []), method, form) for (model, name, method), form in _REWRITES.items())
     return [
-        (type(found[model, name][0]), method, form)
-        for (model, name, method), form in _REWRITES.items()
-        if (model, name) in found
-        and _is_of_a_library(getattr(type(found[model, name][0]), method))
-        and all(method not in vars(part) and _runs_library_code(part) for part in found[model, name])
+        (type(layers[0]), method, form)
+        for layers, method, form in layers_of
+        if layers and all(_has_method_of_a_library(x, method) and _runs_library_code(x) for x in layers)
     ]
 
 
 def _runs_library_code(layer: nn.Module) -> bool:
     """True if calls of a layer and of its parts run methods of libraries only, and no hook."""
     return all(
-        "forward" not in vars(part)
-        and not part._forward_hooks
-        and not part._forward_pre_hooks
-        and _is_of_a_library(type(part).forward)
+        _has_method_of_a_library(part, "forward") and not part._forward_hooks and not part._forward_pre_hooks
         for part in layer.modules()
     )
 
 
-def _is_of_a_library(method: Callable[..., Any]) -> bool:
-    """False of a method that other code put in the place of that of transformers or torch."""
+def _has_method_of_a_library(part: nn.Module, name: str) -> bool:
+    """False if other code was put in the place of a method of transformers or torch."""
     import transformers
 
-    folders = [Path(library.__path__[0]) for library in (transformers, torch)]
-    codes = [getattr(method, "__code__", None), getattr(inspect.unwrap(method), "__code__", None)]
-    return all(c is not None and any(Path(c.co_filename).is_relative_to(f) for f in folders) for c in codes)
+    folders = (f"{transformers.__path__[0]}/", TORCH_FOLDER)
+    method = getattr(type(part), name)
+    codes = [getattr(x, "__code__", None) for x in (method, inspect.unwrap(method))]
+    return name not in vars(part) and all(c is not None and c.co_filename.startswith(folders) for c in codes)
 
 
 def needs_moe_rewrite(module: nn.Module) -> bool:

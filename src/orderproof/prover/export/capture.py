@@ -115,8 +115,7 @@ def _record_or_export(
     except CaptureError as error:
         if not unsupported:
             raise
-        failure = str(error).removeprefix(NOT_RECORDED)
-        raise CaptureError(f"{NOT_RECORDED}{unsupported}, and torch.export fails: {failure}") from error
+        raise CaptureError(f"{NOT_RECORDED}{unsupported}, and torch.export fails: {reason_of(error)}") from error
     captured.exported_because = reason
     if can_compare(module, inputs):
         _refuse_parts_of_parameters(module, captured)

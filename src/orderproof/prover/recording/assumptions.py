@@ -91,9 +91,8 @@ class FixedArguments:
 
     def assumptions(self) -> tuple[str, ...]:
         """The sentence about these arguments, if there are any."""
-        defaults = (f"{DEFAULTS_ASSUMPTION} {', '.join(self.defaults)}",) if self.defaults else ()
-        values = (f"with {', '.join(self.values)}",) if self.values else ()
-        parts = (*defaults, *values)
+        parts = [f"{DEFAULTS_ASSUMPTION} {', '.join(self.defaults)}"] if self.defaults else []
+        parts += [f"with {', '.join(self.values)}"] if self.values else []
         return (f"{' and '.join(parts)} in forward",) if parts else ()
 
 
@@ -110,11 +109,15 @@ def observed_arguments(module: nn.Module) -> Iterator[FixedArguments]:
             given = signature.bind(*args, **kwargs).arguments
         except (TypeError, ValueError):  # the call fails by itself
             return
-        parameters = signature.parameters
-        found.defaults = tuple(_shown_argument(p) for p in parameters.values() if _is_default(p, given))
-        further = next((given.get(n) or {} for n, p in parameters.items() if p.kind is p.VAR_KEYWORD), {})
-        stated = {n: x for n, x in given.items() if not _is_default(parameters[n], given)} | further
-        found.values = tuple(f"{n}={x!r}" for n, x in stated.items() if type(x) in _STATED_TYPES)
+        others: dict[str, Any] = {}
+        for name, parameter in signature.parameters.items():
+            if _is_default(parameter, given):
+                found.defaults += (_shown_argument(parameter),)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                others |= given[name]
+            else:
+                others[name] = given[name]
+        found.values = tuple(f"{name}={x!r}" for name, x in others.items() if type(x) in _STATED_TYPES)
 
     hook = model.register_forward_pre_hook(observe, with_kwargs=True)
     try:

@@ -115,7 +115,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return _ATEN.index.Tensor(args[0].expand(shape), [args[1].expand(shape)])
         with self:
             chosen = self._with_values_at_a_mask(*args, **kwargs)
-            return NotImplemented if chosen is None else args[0].copy_(chosen) if name == "index_put_" else chosen
+            if chosen is None:
+                return NotImplemented
+            return args[0].copy_(chosen) if name == "index_put_" else chosen
 
     def _with_values_at_a_mask(
         self, x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: Any = None

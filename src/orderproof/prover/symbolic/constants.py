@@ -58,7 +58,7 @@ def _pattern(tensor: Tensor) -> Value | None:
     if tensor.numel() == 0 or tensor.is_complex():
         return None
     first = tensor.flatten()[0]
-    if bool(same_values(tensor, first).all()):
+    if tensor.numel() == 1 or bool(same_values(tensor, first).all()):
         return _choice([(TRUE, first)], tensor.dtype)
     long = [d for d in range(tensor.ndim) if tensor.shape[d] > 1]
     flat = tensor.squeeze()
