@@ -1,4 +1,4 @@
-"""Values that a search for a witness puts in the place of random ones: the pad token, and what decides a branch."""
+"""Values that a search for a witness puts in the place of random ones: pad tokens, and ids that a model looks for."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from itertools import combinations
 
 import torch
 from torch import Tensor
+from torch.fx import Node
 
 from orderproof.auditing.execution import LabelledInputs
 from orderproof.models.subject import Axis
+from orderproof.prover.captured_graph import CapturedGraph, ancestors
+
+MOST_COMPARED_VALUES = 6
+# The last and the first integers for which a comparison with `k` has another result, less `k`.
+AROUND = {"eq": (0,), "ne": (0,), "isin": (0,), "lt": (-1, 0), "ge": (-1, 0), "le": (0, 1), "gt": (0, 1)}
 
 
 @dataclass(frozen=True)
@@ -54,3 +60,50 @@ def values_of_branches(values: Sequence[int], sample: Sequence[Tensor], axes: Se
         chosen = (some for size in range(1, len(values) + 1) for some in combinations(values, size))
         sets = [(), *others, *chosen]
         yield from (Replacement(a, b, place) for a in sets for b in sets if a != b)
+
+
+def compared_values(captured: CapturedGraph) -> tuple[int, ...]:
+    """The integers that a graph compares its integer inputs with, on both sides of each comparison."""
+    found: dict[int, None] = {}
+    from_inputs = {node for node in captured.inputs if _is_integer(node)}
+    for node in captured.graph.nodes:
+        if from_inputs.isdisjoint(node.all_input_nodes):
+            continue
+        if _is_integer(node):
+            from_inputs.add(node)
+        around = AROUND.get(str(node.target).removeprefix("aten.").partition(".")[0], ())
+        for other in node.args[1:2] if around else ():
+            found.update(dict.fromkeys(value + step for value in _integers(captured, other) for step in around))
+    return tuple(found)[:MOST_COMPARED_VALUES]
+
+
+def _is_integer(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, Tensor) and not (value.is_floating_point() or value.is_complex())
+
+
+def _integers(captured: CapturedGraph, argument: object) -> Iterator[int]:
+    """An argument of a comparison, or the few integers in the stored tensors that it is made of."""
+    if isinstance(argument, int):
+        yield argument
+    for node in ancestors([argument]) if isinstance(argument, Node) else ():
+        stored = captured.values.get(captured.state.get(node.name, ""))
+        if stored is not None and stored.numel() <= MOST_COMPARED_VALUES and _is_integer(node):
+            yield from map(int, stored.flatten().tolist())
+
+
+def rare_values(
+    values: Sequence[int], first: Sequence[Tensor], second: Sequence[Tensor], axes: Sequence[Axis]
+) -> Iterator[Replacement]:
+    """Runs with values that random inputs hardly have: in the second run, and between others in the first.
+
+    `first` and `second` are the random inputs of both runs, and `axes` the token axes of those that differ between
+    the runs. Inputs that are equal in both are no tokens: position ids, for example.
+    """
+    for place, (tensor, other, axis) in enumerate(zip(first, second, axes, strict=True)):
+        if axis is None or tensor.is_floating_point() or torch.equal(tensor, other):
+            continue
+        others = [int(x) for x in tensor.flatten()[:2]]
+        for value in values:
+            yield Replacement(second=(value,), place=place)
+            yield Replacement(first=(value, *others), place=place)

@@ -14,7 +14,7 @@ from torch.fx import Node
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.execution import LabelledInputs, SubjectExecution
 from orderproof.auditing.proof import LawWalk, Weights, walk_graph
-from orderproof.auditing.replacements import Replacement, pad_tokens, values_of_branches
+from orderproof.auditing.replacements import Replacement, compared_values, pad_tokens, rare_values, values_of_branches
 from orderproof.errors import failure_reason, is_internal
 from orderproof.laws import InputChange, ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
@@ -197,6 +197,7 @@ class WitnessSearch:
             self._search(self.lengths())
             or self._search_with_replacements(self._pad_tokens(), self.lengths())
             or self.search_other_branches()
+            or self._search_with_replacements(self._rare_values(), self.lengths())
         )
         seeds = (0, 1) if weights == "all" else ()
         for seed in seeds:
@@ -277,6 +278,13 @@ class WitnessSearch:
         if captured is not None and captured.branch_values:
             sample = self.runs.sample_tokens(self.context.token_count, self.context.seed + 1).inputs
             yield from values_of_branches(captured.branch_values, sample, self.runs.axes)
+
+    def _rare_values(self) -> Iterator[Replacement]:
+        """Values that the recording compares tokens with; none if it has no such comparison."""
+        captured = self.context.captured if self.context.export_failure is None else None
+        if captured is not None and (values := compared_values(captured)):
+            tokens, others = self.tokens(self.context.token_count)
+            yield from rare_values(values, tokens.inputs, others.inputs, self.runs.axes)
 
     def _changes(self, length: int) -> Iterator[InputChange]:
         return self.law.input_changes(length, self.context.batch_size)
