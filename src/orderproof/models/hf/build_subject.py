@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -49,6 +49,7 @@ class TokenInputModule(nn.Module):
         keyword_names: tuple[str, ...] = (),
         packed: bool = False,
         patch_count: int | None = None,
+        rewrites_experts: bool = False,
     ) -> None:
         super().__init__()
         self.on_meta = on_meta  # values cannot be read, except in a recording: take the plain branches
@@ -58,33 +59,38 @@ class TokenInputModule(nn.Module):
         self.keyword_names = tuple("attention_mask" if name == "block_mask" else name for name in keyword_names)
         self.packed = packed  # position ids may restart: transformers looks for packed documents
         self.patch_count = patch_count
+        self.rewrites_experts = rewrites_experts
         accepted = description.forward_arguments
         has_cache = "use_cache" in accepted or (description.accepts_kwargs and hasattr(model.config, "use_cache"))
         self.options = {"use_cache": False} if has_cache else {}
         if "return_dict" in accepted:
             self.options["return_dict"] = True
 
+    def as_traced(self) -> AbstractContextManager[None]:
+        """The branches of an eager call, for recordings: see `eager_branches`."""
+        return eager_branches(self, packed=self.packed, rewrites_experts=self.rewrites_experts)
+
     def forward(self, tokens: Tensor, *extras: Tensor) -> dict[str, Tensor]:
         """The audited outputs by name; ``extras`` are passed under `keyword_names`."""
         keywords = dict(zip(self.keyword_names, extras, strict=True))
         unreadable = self.on_meta and not is_recording()
-        with eager_branches(self.model, packed=self.packed) if unreadable else nullcontext():
+        with self.as_traced() if unreadable else nullcontext():
             outputs = self.model(**{self.argument: tokens}, **self.extra_inputs(tokens), **keywords, **self.options)
         prefix = prefix_token_count(self.model.config)
         return self.extra_inputs.text_outputs(audited_outputs(outputs, self.patch_count, prefix=prefix), tokens)
 
 
 def bind_inputs(
-    model: Any, argument: str, description: ModelDescription, extra_inputs: ExtraInputs, on_meta: bool,  # noqa: FBT001
-    names: tuple[str, ...], setting: str,
-) -> tuple[nn.Module, ExportContext] | None:  # fmt: skip
+    unbound: TokenInputModule, description: ModelDescription, names: tuple[str, ...], setting: str
+) -> tuple[nn.Module, ExportContext] | None:
     """The model called with more inputs; None if its forward does not name them. See `Subject.bind_inputs`."""
     module = TokenInputModule(
-        model, argument, description, extra_inputs, on_meta=on_meta, keyword_names=names, packed=setting == "packed"
-    )
+        unbound.model, unbound.argument, description, unbound.extra_inputs, on_meta=unbound.on_meta,
+        keyword_names=names, packed=setting == "packed", rewrites_experts=unbound.rewrites_experts,
+    )  # fmt: skip
     if not description.forward_arguments.issuperset(module.keyword_names):
         return None
-    return module, partial(eager_branches, module, packed=module.packed)
+    return module, module.as_traced
 
 
 def config_integers(value: Any) -> set[int]:
@@ -163,8 +169,7 @@ def build_subject(
     config = model.config
     if may_modify:
         load_summary += use_batched_experts(model)
-    if needs_moe_rewrite(model):
-        load_summary += f", {REWRITE_NOTE}"
+        load_summary += f", {REWRITE_NOTE}" if needs_moe_rewrite(model) else ""
     whole, model = model, audited_module(model, config).eval()
     is_part = model is not whole
     if is_part:
@@ -189,11 +194,12 @@ def build_subject(
     length, max_length, not_crossed = _lengths(model, config, description, tokens)
     load_summary += f", {not_crossed}" if not_crossed else ""
     module = TokenInputModule(
-        model, tokens.argument, description, extra_inputs, on_meta=on_meta, patch_count=tokens.patch_count
-    ).eval()
+        model, tokens.argument, description, extra_inputs, on_meta=on_meta, patch_count=tokens.patch_count,
+        rewrites_experts=may_modify,
+    ).eval()  # fmt: skip
     bind = None
     if tokens.patch_embedding_path is None and not is_audio:
-        bind = partial(bind_inputs, model, tokens.argument, description, extra_inputs, on_meta)
+        bind = partial(bind_inputs, module, description)
     return Subject(
         name=name,
         model_kind=description.model_kind,
@@ -215,7 +221,7 @@ def build_subject(
         bind_inputs=bind,
         first_position=description.first_position_id,
         pad_token_id=description.pad_token_id if tokens.argument == "input_ids" else None,
-        export_context=partial(eager_branches, module),
+        export_context=module.as_traced,
         build_adapter=None if on_meta else partial(
             build_adapter, model, description, tokens, extra_inputs, length=length, max_positions=max_length
         ),

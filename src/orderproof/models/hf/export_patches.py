@@ -12,10 +12,13 @@ from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from orderproof.errors import SubjectError
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.moe_rewrites import rewrite_moe_layers
 from orderproof.optional_packages import install_command
+from orderproof.prover.recording.recording import is_recording
 
 if TYPE_CHECKING:
     from torch import nn
@@ -68,18 +71,32 @@ def _as_if_tracing(find: Callable[..., object]) -> Callable[..., object]:
     return wrapper
 
 
+def _if_readable(find: Callable[..., object]) -> Callable[..., object]:
+    """The function as it is where position ids have values; as if tracing on the meta device and for torch.export.
+
+    A recording can read them too, and refuses to read what depends on tokens.
+    """
+    as_if_tracing = _as_if_tracing(find)
+
+    def wrapper(position_ids: Any, *args: Any, **options: Any) -> object:
+        has_values = type(position_ids) is Tensor and not position_ids.is_meta
+        return (find if has_values or is_recording() else as_if_tracing)(position_ids, *args, **options)
+
+    return wrapper
+
+
 def _modelling_modules(module: nn.Module) -> set[ModuleType]:
     names = {type(part).__module__ for part in module.modules()}
     return {sys.modules[name] for name in names if name.startswith("transformers.models.")}
 
 
 @contextmanager
-def eager_branches(module: nn.Module, *, packed: bool = False) -> Iterator[None]:
+def eager_branches(module: nn.Module, *, packed: bool = False, rewrites_experts: bool = False) -> Iterator[None]:
     """During tracing, take the branches of an eager call without position ids and without a mask.
 
-    The detection of packed documents reads the values of position ids; default ones are never packed. With ``packed``
-    they may be, and the resulting mask is traced. Checks in the modelling files themselves stay: they select a formula,
-    not a mask.
+    The detection of packed documents reads the values of position ids. With ``packed``, and where they have none, the
+    mask of documents is traced. Checks in the modelling files themselves stay: they select a formula, not a mask. With
+    ``rewrites_experts`` layers of experts are replaced, see `rewrite_moe_layers`.
     """
     from transformers import PreTrainedModel, masking_utils, modeling_attn_mask_utils
 
@@ -92,7 +109,8 @@ def eager_branches(module: nn.Module, *, packed: bool = False) -> Iterator[None]
         patch(masking_utils, "is_tracing", _return_false)
         patch(masking_utils, "is_torchdynamo_exporting", _return_false)
         find = getattr(masking_utils, "find_packed_sequence_indices", _return_none)
-        patch(masking_utils, "find_packed_sequence_indices", _as_if_tracing(find) if packed else _return_none)
+        found = _as_if_tracing(find) if packed else _if_readable(find)
+        patch(masking_utils, "find_packed_sequence_indices", found)
         for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
             if (ignore := getattr(masking_utils, name, None)) is not None:
                 patch(masking_utils, name, _as_if_tracing(ignore))
@@ -104,6 +122,7 @@ def eager_branches(module: nn.Module, *, packed: bool = False) -> Iterator[None]
             patch(modelling, "torch_compilable_check", _return_none)  # raises an error, or does nothing
             if recurrent is not None:  # the values of the mask cannot be read during tracing: keep it
                 patch(modelling, "create_recurrent_attention_mask", _as_if_tracing(recurrent))
-        stack.enter_context(rewrite_moe_layers(module))
+        if rewrites_experts:
+            stack.enter_context(rewrite_moe_layers(module))
         stack.enter_context(suppress_warnings())
         yield

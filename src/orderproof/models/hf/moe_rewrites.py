@@ -9,7 +9,8 @@ experts (as in transformers' `batched_mm`), or both branches are computed for ev
     f(x[m]) and g(x[~m]) scattered back = where(m, f(x), g(x)), for f and g that act on each token separately
 
 These are the same sums in another order, equal over the real numbers. The model itself is not changed, so the audit
-compares the traced graph with the original loop.
+compares the traced graph with the original loop. Only models that were built for the audit, from the code of
+transformers, have their layers replaced: in a model that is given, any part of a layer may have been changed.
 """
 
 from __future__ import annotations

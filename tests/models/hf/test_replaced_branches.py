@@ -1,0 +1,115 @@
+"""Parts of transformers that a recording replaces: a model that depends on what they would have done is not proved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof import audit, prove
+
+transformers = pytest.importorskip("transformers")
+FEW = {
+    "vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "num_key_value_heads": 1, "pad_token_id": 0,
+}  # fmt: skip
+END = 3  # an id that ends a document
+
+
+def ends_at_the_last_token(ids: Tensor) -> Tensor:
+    return 5 * (ids[:, -1:] == END)
+
+
+def ends_in_any_row(ids: Tensor) -> Tensor:
+    return (5 * (ids == END).sum()).expand_as(ids[:, -1:])
+
+
+def ends_at_each_end(ids: Tensor) -> Tensor:
+    return 5 * (ids == END).flip(1).cumsum(1).flip(1)
+
+
+JUMPS = {f.__name__: f for f in (ends_at_the_last_token, ends_in_any_row, ends_at_each_end)}
+DIVIDED = [("ends_at_the_last_token", "causal"), ("ends_at_each_end", "causal"), ("ends_in_any_row", "batch")]
+
+
+class WithoutRotation(nn.Module):
+    """Angles of zero, so that position ids count in masks only."""
+
+    def forward(self, _: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
+        shape = (*position_ids.shape, 8)
+        return torch.ones(shape), torch.zeros(shape)
+
+
+def with_documents(name: str, kind: str, backend: str) -> Any:
+    """A model whose position ids jump where its token ids say so: it takes the jumps for limits of documents."""
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{kind}Config")(**FEW, attn_implementation=backend)
+    model = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
+    model.model.rotary_emb = WithoutRotation()
+
+    def positions(_: nn.Module, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        ids = options["input_ids"]
+        place = torch.arange(ids.shape[1]).expand_as(ids)
+        return given, {**options, "position_ids": place + JUMPS[name](ids) * (place > 0)}
+
+    model.register_forward_pre_hook(positions, with_kwargs=True)
+    return model
+
+
+def difference(model: Any, law: str) -> float:
+    """By how much a run changes that the law says stays."""
+    ids = torch.randint(8, 50, (2, 6), generator=torch.Generator().manual_seed(0))
+    changed = ids.clone()
+    changed[-1, -1] = END
+    with torch.no_grad():
+        before, after = (model(input_ids=x, use_cache=False).logits for x in (ids, changed))
+    kept = (before - after)[:, :-1] if law == "causal" else (before - after)[:1]
+    return float(kept.abs().max())
+
+
+@pytest.mark.parametrize("backend", ["sdpa", "eager"])
+@pytest.mark.parametrize("kind", ["Llama", "Qwen2", "Mistral"])
+@pytest.mark.parametrize(
+    ("name", "law"),
+    [("ends_at_the_last_token", "causal"), ("ends_at_each_end", "causal"), ("ends_in_any_row", "batch")],
+)
+def test_documents_that_token_ids_divide_are_not_left_out(name: str, law: str, kind: str, backend: str) -> None:
+    model = with_documents(name, kind, backend)
+    assert difference(model, law) > 1e-3
+    assert prove(model, law).verdict != "proved"
+
+
+def test_position_ids_of_a_shape_are_read() -> None:
+    class Counted(transformers.LlamaModel):  # type: ignore[misc]
+        def forward(self, input_ids: Tensor, **options: Any) -> Any:
+            self.warn_if_padding_and_no_attention_mask(input_ids, options.get("attention_mask"))
+            places = torch.arange(input_ids.shape[1]).unsqueeze(0)
+            return super().forward(input_ids=input_ids, position_ids=places, **options)
+
+    torch.manual_seed(0)
+    finding = prove(Counted(transformers.LlamaConfig(**FEW)).eval(), "causal")
+    assert finding.verdict == "proved", finding.reason
+    assert finding.theorem is not None
+    assert finding.theorem.proved
+    assert any("parts of the model were replaced" in text for text in finding.scope.assumptions)
+
+
+def test_a_recording_that_keeps_masks_is_compared_with_runs_that_drop_them() -> None:
+    class Mistaken(transformers.LlamaModel):  # type: ignore[misc]
+        """Attention that is not causal with a mask, which sdpa drops where it has no pads."""
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
+            self.warn_if_padding_and_no_attention_mask(input_ids, None)
+            for layer in self.layers:
+                layer.self_attn.is_causal = attention_mask is None
+            return super().forward(input_ids=input_ids, attention_mask=attention_mask, **options)
+
+    torch.manual_seed(0)
+    report = audit(Mistaken(transformers.LlamaConfig(**FEW, attn_implementation="sdpa")).eval(), laws=["causal"])
+    plain, padded = report.findings
+    assert plain.verdict == "proved"
+    assert padded.call_mode == "padded"
+    assert padded.verdict == "undecided"
+    assert "runs with a mask without pads violate it" in padded.reason
