@@ -46,7 +46,7 @@ def certificate_of_walk(context: AuditContext, walk: LawWalk, output: str) -> di
     if law.missing_property(fact, dims, context.token_count, context.batch_size) is not None:
         return None
     changed = uniform_text(captured, walk.constants)
-    subject = context.subject.name
+    subject = context.subject.part_and_name
     if law.family == "independence":
         dims = dims[:1]  # of attention weights [token, token] the law is about the rows
     needed, starts = ancestors([captured.outputs[output]]), start_axes(context, captured)

@@ -45,6 +45,7 @@ class Subject:
         buffer_values: On the meta device, the values of the buffers.
         patch_embedding_path: Vision: the submodule whose output [batch, patch, width] is the input of proofs.
         load_summary: How it was loaded: backend, precision, source of the weights.
+        part: The part of the model that is audited, if it is not the whole.
         notes: Inferences that narrow the audit, one line each; they go into the report.
         build_tiny_twin: On the meta device: builds a tiny random model of the same class on the CPU.
         export_context: The context manager entered around tracing.
@@ -94,12 +95,18 @@ class Subject:
     tokenizer: SentenceTokenizer | None = field(default=None, repr=False)
     build_adapter: Callable[[], ModelAdapter] | None = field(default=None, repr=False)
     build_decoder_adapter: Callable[[], ModelAdapter] | None = field(default=None, repr=False)
+    part: str = ""
     notes: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
     original_config: Any = field(default=None, repr=False)
     output_axes: Mapping[str, OutputAxes] | None = field(default=None, repr=False)
     axes_text: Mapping[str, str] = field(default_factory=dict, repr=False)
     row_inputs: tuple[bool, ...] | None = field(default=None, repr=False)
+
+    @property
+    def part_and_name(self) -> str:
+        """What a certificate is about: `the encoder of T5Model in arch:t5`, or the name alone."""
+        return f"{self.part} in {self.name}" if self.part else self.name
 
     @property
     def starts_with_rows(self) -> bool:

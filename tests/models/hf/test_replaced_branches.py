@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -81,6 +82,73 @@ def test_documents_that_token_ids_divide_are_not_left_out(name: str, law: str, k
     assert prove(model, law).verdict != "proved"
 
 
+def windowed_without_a_mask(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Any, **options: Any) -> Any:
+    """Attention that sees the last 40 tokens if it gets no mask, and all of them under a mask."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    place = torch.arange(q.shape[2])
+    if mask is None and len(place) > 40:
+        mask = (place <= place[:, None]) & (place > place[:, None] - 40)
+    return sdpa_attention_forward(module, q, k, v, mask, **options)
+
+
+def test_a_mask_that_an_eager_call_drops_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "windowed", windowed_without_a_mask)
+    monkeypatch.setitem(ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, "windowed", sdpa_mask)
+
+    class HidesPads(transformers.LlamaModel):  # type: ignore[misc]
+        def forward(self, input_ids: Tensor, **options: Any) -> Any:
+            return super().forward(input_ids=input_ids, attention_mask=(input_ids != END).long(), **options)
+
+    torch.manual_seed(0)
+    model = HidesPads(transformers.LlamaConfig(**FEW)).eval()
+    model.config._attn_implementation = "windowed"
+    ids = torch.randint(8, 50, (2, 60), generator=torch.Generator().manual_seed(0))
+    padded = ids.clone()
+    padded[1, 2] = END
+    with torch.no_grad():
+        before, after = (model(x, use_cache=False).last_hidden_state[0] for x in (ids, padded))
+    assert float((before - after).abs().max()) > 1e-3
+    assert prove(model, "batch").verdict != "proved"
+
+
+def _in_place(check: Any) -> Any:
+    def warn(self: Any, ids: Tensor, attention_mask: Any) -> None:
+        check(self, ids, attention_mask)
+        ids.copy_(torch.where((ids[-1:] == END).any(), ids.roll(1, 0), ids))
+
+    return warn
+
+
+def _with_wraps(check: Any) -> Any:
+    return functools.wraps(check)(_in_place(check))
+
+
+def _with_a_decorator_of_torch(check: Any) -> Any:
+    return torch.no_grad()(_with_wraps(check))
+
+
+def _in_a_closure_of_torch(check: Any) -> Any:
+    changed = torch.no_grad()(_in_place(check))
+    del changed.__wrapped__
+    return changed
+
+
+@pytest.mark.parametrize("change", [_in_place, _with_wraps, _with_a_decorator_of_torch, _in_a_closure_of_torch])
+def test_a_function_in_the_place_of_one_of_the_library_is_not_replaced(
+    change: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "warn_if_padding_and_no_attention_mask"
+    monkeypatch.setattr(transformers.PreTrainedModel, name, change(getattr(transformers.PreTrainedModel, name)))
+    torch.manual_seed(0)
+    few = {key: FEW[key] for key in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")}
+    config = transformers.RoFormerConfig(**few, num_attention_heads=2, pad_token_id=0)
+    assert prove(transformers.RoFormerModel(config).eval(), "batch").verdict != "proved"
+
+
 def test_position_ids_of_a_shape_are_read() -> None:
     class Counted(transformers.LlamaModel):  # type: ignore[misc]
         def forward(self, input_ids: Tensor, **options: Any) -> Any:
@@ -96,7 +164,7 @@ def test_position_ids_of_a_shape_are_read() -> None:
     assert any("parts of the model were replaced" in text for text in finding.scope.assumptions)
 
 
-def test_a_recording_that_keeps_masks_is_compared_with_runs_that_drop_them() -> None:
+def test_a_leak_under_a_mask_that_hides_nothing_is_refuted() -> None:
     class Mistaken(transformers.LlamaModel):  # type: ignore[misc]
         """Attention that is not causal with a mask, which sdpa drops where it has no pads."""
 
@@ -110,6 +178,5 @@ def test_a_recording_that_keeps_masks_is_compared_with_runs_that_drop_them() -> 
     report = audit(Mistaken(transformers.LlamaConfig(**FEW, attn_implementation="sdpa")).eval(), laws=["causal"])
     plain, padded = report.findings
     assert plain.verdict == "proved"
-    assert padded.call_mode == "padded"
-    assert padded.verdict == "undecided"
-    assert "runs with a mask without pads violate it" in padded.reason
+    assert padded.call_mode == "no pads"
+    assert padded.verdict == "refuted"

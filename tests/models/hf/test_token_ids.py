@@ -52,6 +52,28 @@ class TakesNoIds(transformers.BertModel):  # type: ignore[misc]
         return super().forward(attention_mask=attention_mask, inputs_embeds=inputs_embeds)
 
 
+class OwnTable(nn.Module):
+    """A table of embeddings that is no `nn.Embedding`, and adds the next token's."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(rows, width))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        found = self.weight[ids]
+        return found + found.roll(-1, 1)
+
+
+class PassesIdsOn(transformers.LlamaForCausalLM):  # type: ignore[misc]
+    """A causal model that names no `input_ids`, and leaks if it gets them."""
+
+    def forward(self, inputs_embeds: Any = None, **options: Any) -> Any:
+        found = super().forward(inputs_embeds=inputs_embeds, **options)
+        if inputs_embeds is None:
+            found.logits = found.logits + found.logits.roll(-1, 1)
+        return found
+
+
 class EndsTheProcess(transformers.BertModel):  # type: ignore[misc]
     def forward(self, input_ids: Any = None, attention_mask: Any = None) -> Any:
         os._exit(3)
@@ -65,7 +87,7 @@ class RemembersItsCall(transformers.BertModel):  # type: ignore[misc]
         return super().forward(input_ids=input_ids, attention_mask=attention_mask)
 
 
-def llama(table: type[nn.Embedding] = nn.Embedding) -> Any:
+def llama(table: type[nn.Module] = nn.Embedding) -> Any:
     torch.manual_seed(0)
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES, num_key_value_heads=1)).eval()
     changed = table(50, 16)
@@ -78,6 +100,11 @@ def hooked() -> Any:
     model = llama()
     model.model.embed_tokens.register_forward_hook(lambda _module, _inputs, found: found + found.roll(-1, 1))
     return model
+
+
+def passing_ids_on() -> Any:
+    torch.manual_seed(0)
+    return PassesIdsOn(transformers.LlamaConfig(**SIZES, num_key_value_heads=1)).eval()
 
 
 def masked() -> Any:
@@ -101,6 +128,8 @@ def finding_of(model: Any, law: str) -> Finding:
         (lambda: llama(ReadsTheNextToken), "causal"),
         (lambda: llama(ReadsTheNextOfManyTokens), "causal"),
         (lambda: llama(ReadsEveryRow), "batch"),
+        (lambda: llama(OwnTable), "causal"),
+        (passing_ids_on, "causal"),
         (hooked, "causal"),
         (masked, "padding"),
         (roberta, "padding"),  # counts positions from the ids that are not the pad token

@@ -49,7 +49,7 @@ class TokenInputModule(nn.Module):
         keyword_names: tuple[str, ...] = (),
         packed: bool = False,
         patch_count: int | None = None,
-        rewrites_experts: bool = False,
+        is_given: bool = True,
     ) -> None:
         super().__init__()
         self.on_meta = on_meta  # values cannot be read, except in a recording: take the plain branches
@@ -59,7 +59,7 @@ class TokenInputModule(nn.Module):
         self.keyword_names = tuple("attention_mask" if name == "block_mask" else name for name in keyword_names)
         self.packed = packed  # position ids may restart: transformers looks for packed documents
         self.patch_count = patch_count
-        self.rewrites_experts = rewrites_experts
+        self.is_given = is_given
         accepted = description.forward_arguments
         has_cache = "use_cache" in accepted or (description.accepts_kwargs and hasattr(model.config, "use_cache"))
         self.options = {"use_cache": False} if has_cache else {}
@@ -68,7 +68,7 @@ class TokenInputModule(nn.Module):
 
     def as_traced(self) -> AbstractContextManager[None]:
         """The branches of an eager call, for recordings: see `eager_branches`."""
-        return eager_branches(self, packed=self.packed, rewrites_experts=self.rewrites_experts)
+        return eager_branches(self, is_given=self.is_given, packed=self.packed)
 
     def forward(self, tokens: Tensor, *extras: Tensor) -> dict[str, Tensor]:
         """The audited outputs by name; ``extras`` are passed under `keyword_names`."""
@@ -86,7 +86,7 @@ def bind_inputs(
     """The model called with more inputs; None if its forward does not name them. See `Subject.bind_inputs`."""
     module = TokenInputModule(
         unbound.model, unbound.argument, description, unbound.extra_inputs, on_meta=unbound.on_meta,
-        keyword_names=names, packed=setting == "packed", rewrites_experts=unbound.rewrites_experts,
+        keyword_names=names, packed=setting == "packed", is_given=unbound.is_given,
     )  # fmt: skip
     if not description.forward_arguments.issuperset(module.keyword_names):
         return None
@@ -172,8 +172,9 @@ def build_subject(
         load_summary += f", {REWRITE_NOTE}" if needs_moe_rewrite(model) else ""
     whole, model = model, audited_module(model, config).eval()
     is_part = model is not whole
+    part = f"the encoder of {type(whole).__name__}" if is_part else ""
     if is_part:
-        notes = (*notes, f"proofs cover the encoder of {type(whole).__name__}, not its decoder")
+        notes = (*notes, f"proofs cover {part}, not its decoder")
     if takes_patch_grid(type(model)):
         model = FixedGridModel(model).eval()
     description = describe(model, config=config, encoder=is_part, assume=assume)
@@ -195,7 +196,7 @@ def build_subject(
     load_summary += f", {not_crossed}" if not_crossed else ""
     module = TokenInputModule(
         model, tokens.argument, description, extra_inputs, on_meta=on_meta, patch_count=tokens.patch_count,
-        rewrites_experts=may_modify,
+        is_given=not may_modify,
     ).eval()  # fmt: skip
     bind = None
     if tokens.patch_embedding_path is None and not is_audio:
@@ -215,6 +216,7 @@ def build_subject(
         patch_embedding_path=tokens.patch_embedding_path,
         whole_rows_reason=audio.WHOLE_ROWS_REASON if is_audio else "",
         load_summary=load_summary,
+        part=part,
         notes=(*notes, *description.notes),
         configuration=effective_config(model),
         build_tiny_twin=build_tiny_twin,
@@ -248,8 +250,8 @@ def _token_input(
     accepted = description.forward_arguments
     takes_embeddings = "inputs_embeds" in accepted
     embeddings = input_embeddings(model) if takes_embeddings else None
-    has_table = any(isinstance(part, nn.Embedding) for part in model.modules())
-    if "input_ids" in accepted and (not takes_embeddings or (has_table and not use_embeddings)):
+    takes_ids = "input_ids" in accepted or (description.accepts_kwargs and embeddings is not None)
+    if takes_ids and not (takes_embeddings and use_embeddings):
         vocab_size = description.vocab_size or (DEFAULT_VOCAB_SIZE if embeddings is None else len(embeddings.weight))
         return InputSpec("input_ids", token_id_sampler(vocab_size, device))
     if embeddings is not None:

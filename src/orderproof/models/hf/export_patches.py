@@ -16,6 +16,7 @@ from torch import Tensor
 
 from orderproof.errors import SubjectError
 from orderproof.library_messages import suppress_warnings
+from orderproof.models.hf.library_code import is_of_a_library
 from orderproof.models.hf.moe_rewrites import rewrite_moe_layers
 from orderproof.optional_packages import install_command
 from orderproof.prover.recording.recording import is_recording
@@ -91,38 +92,46 @@ def _modelling_modules(module: nn.Module) -> set[ModuleType]:
 
 
 @contextmanager
-def eager_branches(module: nn.Module, *, packed: bool = False, rewrites_experts: bool = False) -> Iterator[None]:
-    """During tracing, take the branches of an eager call without position ids and without a mask.
+def eager_branches(module: nn.Module, *, is_given: bool = True, packed: bool = False) -> Iterator[None]:
+    """During tracing, take the branches of an eager call.
 
-    The detection of packed documents reads the values of position ids. With ``packed``, and where they have none, the
-    mask of documents is traced. Checks in the modelling files themselves stay: they select a formula, not a mask. With
-    ``rewrites_experts`` layers of experts are replaced, see `rewrite_moe_layers`.
+    Only functions of transformers and torch are replaced, none that other code put in their place. Checks in the
+    modelling files themselves stay: they select a formula, not a mask. A model that was built for the audit from the
+    code of transformers computes the same with a mask that hides nothing as without one, so that masks are kept whose
+    values cannot be read, and its layers of experts are replaced, see `rewrite_moe_layers`. In a model that is given,
+    any part may have been changed.
+
+    Args:
+        module: The model, or a module that calls it.
+        is_given: The model is an object of the user.
+        packed: Position ids may be those of packed documents: the mask of documents is traced.
+
     """
     from transformers import PreTrainedModel, masking_utils, modeling_attn_mask_utils
 
     with ExitStack() as stack:
 
         def patch(module: Any, name: str, value: Callable[..., object]) -> None:
-            if hasattr(module, name):
+            if is_of_a_library(getattr(module, name, None)):
                 stack.enter_context(patch_attribute(module, name, value))
 
         patch(masking_utils, "is_tracing", _return_false)
         patch(masking_utils, "is_torchdynamo_exporting", _return_false)
-        find = getattr(masking_utils, "find_packed_sequence_indices", _return_none)
-        found = _as_if_tracing(find) if packed else _if_readable(find)
-        patch(masking_utils, "find_packed_sequence_indices", found)
-        for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
-            if (ignore := getattr(masking_utils, name, None)) is not None:
-                patch(masking_utils, name, _as_if_tracing(ignore))
         patch(modeling_attn_mask_utils, "is_tracing", _return_false)
         patch(PreTrainedModel, "warn_if_padding_and_no_attention_mask", _return_none)
-        recurrent = getattr(masking_utils, "create_recurrent_attention_mask", None)
         for modelling in _modelling_modules(module):
             patch(modelling, "is_torchdynamo_compiling", _return_false)
             patch(modelling, "torch_compilable_check", _return_none)  # raises an error, or does nothing
-            if recurrent is not None:  # the values of the mask cannot be read during tracing: keep it
+        if not is_given:
+            find = getattr(masking_utils, "find_packed_sequence_indices", _return_none)
+            found = _as_if_tracing(find) if packed else _if_readable(find)
+            patch(masking_utils, "find_packed_sequence_indices", found)
+            for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
+                if (ignore := getattr(masking_utils, name, None)) is not None:
+                    patch(masking_utils, name, _as_if_tracing(ignore))
+            recurrent = getattr(masking_utils, "create_recurrent_attention_mask", _return_none)
+            for modelling in _modelling_modules(module):
                 patch(modelling, "create_recurrent_attention_mask", _as_if_tracing(recurrent))
-        if rewrites_experts:
             stack.enter_context(rewrite_moe_layers(module))
         stack.enter_context(suppress_warnings())
         yield

@@ -15,7 +15,6 @@ transformers, have their layers replaced: in a model that is given, any part of 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orderproof.prover.recording.source import TORCH_FOLDER
+from orderproof.models.hf.library_code import has_method_of_a_library
 
 REWRITE_NOTE = "experts traced token by token"
 
@@ -139,26 +138,16 @@ def _matching_rewrites(module: nn.Module) -> list[tuple[type, str, Callable[...,
     return [
         (type(layers[0]), method, form)
         for layers, method, form in layers_of
-        if layers and all(_has_method_of_a_library(x, method) and _runs_library_code(x) for x in layers)
+        if layers and all(has_method_of_a_library(x, method) and _runs_library_code(x) for x in layers)
     ]
 
 
 def _runs_library_code(layer: nn.Module) -> bool:
     """True if calls of a layer and of its parts run methods of libraries only, and no hook."""
     return all(
-        _has_method_of_a_library(part, "forward") and not part._forward_hooks and not part._forward_pre_hooks
+        has_method_of_a_library(part, "forward") and not part._forward_hooks and not part._forward_pre_hooks
         for part in layer.modules()
     )
-
-
-def _has_method_of_a_library(part: nn.Module, name: str) -> bool:
-    """False if other code was put in the place of a method of transformers or torch."""
-    import transformers
-
-    folders = (f"{transformers.__path__[0]}/", TORCH_FOLDER)
-    method = getattr(type(part), name)
-    codes = [getattr(x, "__code__", None) for x in (method, inspect.unwrap(method))]
-    return name not in vars(part) and all(c is not None and c.co_filename.startswith(folders) for c in codes)
 
 
 def needs_moe_rewrite(module: nn.Module) -> bool:
