@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from orderproof.auditing.context import AuditContext
+from orderproof.auditing.open_calls import open_calls
 from orderproof.batch_layout import PAD_LAYOUT_TEXTS, PAD_LAYOUTS
 from orderproof.laws import ProvedLaw
 from orderproof.laws.measured.lengths import matrix_weight_count
@@ -82,7 +83,8 @@ def calls_with_other_lengths(context: AuditContext, law: ProvedLaw, finding: Fin
     proved = f"it is proved at {finding.scope.length} tokens"
     subject = context.runnable.subject
     own = [(length, False) for length in lengths_without_theorem(subject, finding)]
-    for length, covered in own + [(length, True) for length in _tested_length(subject, finding.theorem)]:
+    tested = _tested_lengths(context, call_mode, finding.theorem)
+    for length, covered in own + [(length, True) for length in tested]:
         there = context.at_length(length)
         yield OtherCall(length, f"with {length} tokens", proved, there, call_mode, runs, length, covered)
 
@@ -110,12 +112,20 @@ def _longest(subject: Subject) -> float:
     return longest if subject.max_length is None else min(longest, subject.max_length)
 
 
-def _tested_length(subject: Subject, theorem: Theorem | None) -> list[int]:
-    """The length [tokens] at which runs test a theorem, if any, in case that a rule of the prover is wrong."""
+def _tested_lengths(context: AuditContext, call_mode: str, theorem: Theorem | None) -> list[int]:
+    """The lengths [tokens] at which runs test a theorem, in case that a rule of the prover is wrong.
+
+    There is one for each of its recordings but that of the length of the audit, at which the proof is tested too.
+    """
     if not _decides(theorem) or not theorem.open_length or theorem.conditions:
         return []
-    greatest = min(theorem.greatest_length or MAX_LENGTH, _longest(subject))
-    return [n for n in TESTED_LENGTHS if theorem.least_length <= n <= greatest][:1]
+    greatest = min(theorem.greatest_length or MAX_LENGTH, _longest(context.runnable.subject))
+    in_range = [n for n in TESTED_LENGTHS if theorem.least_length <= n <= greatest][:1]
+    for piece in open_calls(context).recorded(call_mode):
+        own = [n for n in piece.compared_lengths if theorem.least_length <= n <= greatest]
+        if own and not piece.has(context.length) and not any(piece.has(n) for n in in_range):
+            in_range.append(own[-1])
+    return in_range
 
 
 def _weight_count(subject: Subject) -> int:

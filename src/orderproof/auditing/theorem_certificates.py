@@ -9,7 +9,7 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.length_ranges import Piece
 from orderproof.auditing.open_calls import OpenCalls, open_calls
 from orderproof.auditing.open_inputs import NoTheorem
-from orderproof.auditing.theorems import proved_lengths
+from orderproof.auditing.theorems import proved_lengths, without_theorem
 from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
@@ -34,8 +34,8 @@ def theorem_certificate(context: AuditContext, finding: Finding) -> dict[str, An
 
     Raises `NotIncluded`.
     """
-    theorem = finding.theorem
-    return None if theorem is None else _certificate(context, finding, theorem, without_order=False)
+    mode = finding.call_mode or DEFAULT_SETTING
+    return _certificate(context, finding, mode, finding.theorem, without_order=False)
 
 
 def map_certificate(context: AuditContext, finding: Finding) -> dict[str, Any] | None:
@@ -44,22 +44,48 @@ def map_certificate(context: AuditContext, finding: Finding) -> dict[str, Any] |
     Raises `NotIncluded`.
     """
     theorem = None if finding.completion is None else finding.completion.theorem
-    return None if theorem is None else _certificate(context, finding, theorem, without_order=True)
+    return _certificate(context, finding, finding.call_mode or DEFAULT_SETTING, theorem, without_order=True)
+
+
+def with_rechecked_theorems(context: AuditContext, call_mode: str, finding: Finding) -> Finding:
+    """The finding without theorems of several recordings that the recheck does not accept.
+
+    The proof at the length of the audit tests the rules of the recording for that length. No other proof does so for
+    recordings of other lengths: a wrong rule would make a wrong theorem.
+    """
+    theorem, done = finding.theorem, finding.completion
+    if theorem is not None:
+        finding = finding.model_copy(update={"theorem": _rechecked(context, finding, call_mode, theorem, of_map=False)})
+    if done is not None and done.theorem is not None:
+        found = _rechecked(context, finding, call_mode, done.theorem, of_map=True)
+        finding = finding.model_copy(update={"completion": done.model_copy(update={"theorem": found})})
+    return finding
+
+
+def _rechecked(context: AuditContext, finding: Finding, call_mode: str, theorem: Theorem, *, of_map: bool) -> Theorem:
+    if not theorem.proved or len(open_calls(context, open_length=theorem.open_length).recorded(call_mode)) == 1:
+        return theorem
+    try:
+        _certificate(context, finding, call_mode, theorem, without_order=of_map, twice=False)
+    except NotIncluded as error:
+        return without_theorem(f"the proof of several recordings is not accepted by the recheck: {error}")
+    return theorem
 
 
 def _certificate(
-    context: AuditContext, finding: Finding, theorem: Theorem, *, without_order: bool
-) -> dict[str, Any] | None:
-    if not theorem.proved:
+    context: AuditContext, finding: Finding, mode: str, theorem: Theorem | None, *, without_order: bool,
+    twice: bool = True,
+) -> dict[str, Any] | None:  # fmt: skip
+    """The certificate of a theorem, checked once to fill in its obligations and, if `twice`, as it is written."""
+    if theorem is None or not theorem.proved:
         return None
     calls = open_calls(context, open_length=theorem.open_length)
     law = find_proved_law(finding.law)
-    mode = finding.call_mode or DEFAULT_SETTING
     modes = [mode, "padded"] if NO_MASK in theorem.covers else [mode]
     try:
         made = certificate_of(calls, law, modes, finding.output, theorem, without_order=without_order)
-        check_theorem(made, fill=True)
-        check_theorem(made)
+        for fill in (True, False)[: 1 + twice]:
+            check_theorem(made, fill=fill)
     except NotIncluded:
         raise
     except (CertificateError, NoTheorem) as error:
@@ -80,7 +106,7 @@ def certificate_of(
         "law": law.name,
         "code": law.code,
         "output": output,
-        "subject": calls.subject.name,
+        "subject": calls.subject.part_and_name,
         "claim": {},
         "assumptions": list(theorem.assumptions),
         "calls": [_call_record(calls, law, mode, output, without_order=without_order) for mode in modes],

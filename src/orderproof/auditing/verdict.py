@@ -23,6 +23,7 @@ from orderproof.auditing.output_axes import token_layouts
 from orderproof.auditing.proof import LawWalk, Weights, build_proof, proof_scope, walk_graph
 from orderproof.auditing.relations import combine_relations
 from orderproof.auditing.remedies import with_remedy
+from orderproof.auditing.theorem_certificates import with_rechecked_theorems
 from orderproof.auditing.theorems import with_theorem
 from orderproof.auditing.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.witness import WitnessSearch
@@ -96,6 +97,7 @@ def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, o
     }
     if options.every_length and not options.uniform_entries:  # which make another model of it
         found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
+        found = [with_rechecked_theorems(context, call_mode, f) for f in found]
     return [f.model_copy(update=update) for f in found]
 
 

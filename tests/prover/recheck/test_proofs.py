@@ -26,7 +26,7 @@ SLOW = [
     ),
     *(
         f"permutation:{a}:{k}"
-        for a in ("bert", "roberta", "distilbert", "gpt2", "llama", "t5", "vit")
+        for a in ("bert", "electra", "distilbert", "gpt2", "llama", "t5", "vit")
         for k in ("sdpa", "eager")
     ),
     "prompt_permutation:gpt2?n_layer=1:sdpa",

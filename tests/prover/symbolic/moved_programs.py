@@ -84,7 +84,7 @@ def _norms(m: Program, x: Tensor, p: Tensor) -> Tensor:
 
 
 def _weights_by_index(m: Program, x: Tensor, p: Tensor) -> Tensor:
-    matrix = torch.outer(m.first.bias, m.second.bias).tril() + torch.eye(WIDTH)
+    matrix = torch.outer(m.first.bias, m.second.bias).tril() + torch.eye(WIDTH) + m.first.weight.T
     window = F.conv1d(m.first.weight[None], m.depthwise.weight, groups=WIDTH)
     return x @ matrix + window.sum() + p[..., None]
 
@@ -106,6 +106,13 @@ def _written_in_parts(m: Program, x: Tensor, p: Tensor) -> Tensor:
     written[..., :2] = m.first(x)[..., :2]
     written[..., 2:] = p[..., None]
     return written
+
+
+def _reversed_dimensions(m: Program, x: Tensor, p: Tensor) -> Tensor:
+    """A tensor [token, token, token] with all dimensions in reverse: what ran along the first runs along the last."""
+    n = x.shape[1]
+    first = x[:, :, 0].sum(0)[:, None, None].expand(n, n, n)
+    return x + torch.ops.aten.numpy_T(first)[:, 0, 0][:, None] + p[..., None]
 
 
 def _index_of(x: Tensor) -> Tensor:
@@ -153,6 +160,10 @@ CASES = [
     Case("index of the token", lambda m, x, p: x + _index_of(x)[:, None], equivariant=False),
     Case("table by index", lambda m, x, p: x + m.table(_index_of(x)), equivariant=False),
     Case("table by slice", lambda m, x, p: x + m.table.weight[: x.shape[1]], equivariant=False),
+    Case("all dimensions in reverse", _reversed_dimensions, equivariant=False),
+    Case("the last of the largest tokens", lambda m, x, p: x + x.max(1)[1].max() + p[..., None], equivariant=False),
+    Case("the last of the sorted tokens", lambda m, x, p: x + x.sort(1)[1].amin(0).max() + p[..., None],
+         equivariant=False),
     Case("causal mask by index", lambda m, x, p: attend(m, x, lower(x)), equivariant=False),
     Case("stored triangle", lambda m, x, p: attend(m, x, m.triangle[: x.shape[1], : x.shape[1]]), equivariant=False),
     Case("fused and causal", lambda m, x, p: _fused(m, x, p, causal=True, masked=False), equivariant=False),

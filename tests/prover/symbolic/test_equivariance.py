@@ -73,6 +73,15 @@ def test_equivariance_is_proved_exactly_where_it_holds(case: Case) -> None:
     assert violated == (not case.equivariant)
 
 
+def test_attention_of_other_ranks_is_no_error_of_the_prover() -> None:
+    def function(m: Program, x: Tensor) -> Tensor:
+        return x + torch.nn.functional.scaled_dot_product_attention(m.table.weight[:1], x, x).mean(1, keepdim=True)
+
+    results = prove_equivariance(_record(_module(function), ""), (TOKEN_INPUT,), Solver())
+    assert [one.proved for one in results.values()] == [False]
+    assert "another number of dimensions" in next(iter(results.values())).reason
+
+
 def test_every_rule_is_used_by_a_program_that_is_proved() -> None:
     used = set()
     for case in CASES:

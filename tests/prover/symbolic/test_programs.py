@@ -15,6 +15,7 @@ from orderproof.prover.symbolic.open_execution import execute_open
 from orderproof.prover.symbolic.statement import MASK
 from orderproof.prover.symbolic.theorem import TOKEN_INPUT, prove
 from tests.prover.symbolic import programs
+from tests.prover.symbolic.extreme_arguments import EXTREME
 from tests.prover.symbolic.large_numbers import LARGE_NUMBERS
 from tests.prover.symbolic.loops import IN_CHUNKS, LOOPS
 from tests.prover.symbolic.low_numbers import LOW
@@ -23,7 +24,7 @@ from tests.prover.symbolic.refuted import REFUTED
 from tests.prover.symbolic.shared_heads import SHARED_HEADS
 from tests.prover.symbolic.sparse_attention import SPARSE
 
-CASES = [*programs.CASES, *REFUTED, *SPARSE, *LARGE_NUMBERS, *LOW, *SHARED_HEADS, *LOOPS, *IN_CHUNKS]
+CASES = [*programs.CASES, *REFUTED, *SPARSE, *LARGE_NUMBERS, *LOW, *SHARED_HEADS, *LOOPS, *IN_CHUNKS, *EXTREME]
 LAWS = ("causal", "padding", "batch")
 LENGTHS = (2, 3, 5, 7, 8, 9, 11, 16, 17, 31, 40)
 

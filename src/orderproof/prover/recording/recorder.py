@@ -43,6 +43,7 @@ _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
 _NUMBERS_OF_A_SHAPE = {"size", "stride", "storage_offset"}  # asked for by code of torch in C++
 _BY_MASKS = {"masked_select", "index_put", "index_put_"}
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
+_MEDIANS = {torch.ops.aten.median.dim, torch.ops.aten.nanmedian.dim}
 _DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
 _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 
@@ -186,7 +187,14 @@ def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return f"it replaces the memory of a tensor ({func})"
     if operator_name(func) == "_reshape_alias":
         return f"it states the strides of a view ({func})"
+    if func in _MEDIANS and _is_expanded(args[0]):
+        return f"torch reads other memory for the median of an expanded tensor ({func})"  # on the CPU, as of 2.13
     return kernel_not_followed(func) or hidden_write(func, args, kwargs)
+
+
+def _is_expanded(tensor: Tensor) -> bool:
+    """True if a tensor has one element of memory for several indices."""
+    return any(step == 0 for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size != 1)
 
 
 def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

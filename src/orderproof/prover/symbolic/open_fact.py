@@ -156,6 +156,7 @@ class OpenFact:
             cases.where(lambda v: v == 0),
             cases.where(lambda v: not (v <= -limit or abs(v) < ORDINARY_LIMIT)),
             cases.where(lambda v: -limit < v <= -ORDINARY_LIMIT),
+            cases.where(lambda v: 0 < abs(v) <= 1 / ORDINARY_LIMIT),
         )
 
     def describe(self) -> str:
@@ -166,12 +167,16 @@ class OpenFact:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Where a number is as negative as a mask, zero, or may be anything; of the last, where it is low."""
+    """Where a number is as negative as a mask, zero, or may be anything; of the last, where it is low.
+
+    Where it is known to be `tiny`, it is not zero, but its inverse is no ordinary number.
+    """
 
     hidden: Formula = FALSE
     zero: Formula = FALSE
     unbounded: Formula = FALSE
     low: Formula = FALSE
+    tiny: Formula = FALSE
 
     @property
     def finite(self) -> Formula:

@@ -123,6 +123,7 @@ class Fact:
     predicates: Predicates
     value: Value | None = None
     zeros_are_known: bool = True  # an element that is zero by a rule is claimed to be
+    share: float = 1.0  # of its masking values that is left after scaling
 
     @property
     def same(self) -> Formula:
@@ -185,7 +186,7 @@ class Fact:
         elif value is not None:
             value = replaced.formula(value) if isinstance(value, Formula) else replaced.term(value)
         moved = Predicates(*(replaced.formula(f) for f in (p.same, p.zero, p.hidden, p.ordinary, p.low)))
-        return Fact(self.axes, self.dtype, moved, value, self.zeros_are_known)
+        return Fact(self.axes, self.dtype, moved, value, self.zeros_are_known, self.share)
 
 
 @cache

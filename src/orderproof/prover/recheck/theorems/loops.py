@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from orderproof.prover.recheck.theorems.facts import Cases, Fact, Predicates
-from orderproof.prover.recheck.theorems.formulas import Formula, at_most
+from orderproof.prover.recheck.theorems.formulas import FALSE, Formula, at_most
 from orderproof.prover.recheck.theorems.index_maps import read
 from orderproof.prover.recheck.theorems.notation import read_term, require
 from orderproof.prover.recheck.theorems.reading import Facts, read_step
@@ -90,6 +90,8 @@ def _state(
     require(len(step.args) == len(step.claims) == 1, "it has other arguments")
     initial, claim = step.fact(0), step.claim
     require(claim.value is None and claim.dtype == initial.dtype, "an invariant is of another kind")
+    plain = claim.hidden is FALSE and claim.predicates.low is FALSE  # iterations may scale what is hidden
+    require(plain, "an invariant of a loop says what is hidden")
     step.need(at_most(0, count), "a loop may have a negative number of iterations")
     step.check_form(claim, step.shape)
     _follows(step, at_index(claim, index, integer(0)), initial)

@@ -110,9 +110,10 @@ def _check_dtype(step: Step, dtype: str, place: int) -> None:
     own = [f.dtype for f in _facts([*step.args, *step.kwargs.values()])]
     if step.name in BOOLEAN:
         require(dtype == "bool", "its dtype is not bool")
-    elif step.name in ("embedding", "index", "index_select", "gather", "where", "scaled_dot_product_attention"):
-        first = own[1] if step.name == "where" and len(own) > 1 else own[0]
-        require(dtype in (own if step.name == "where" else [first]), "its dtype is not that of its operand")
+    elif step.name in ("embedding", "index", "index_select", "gather", "scaled_dot_product_attention"):
+        require(dtype == own[0], "its dtype is not that of its operand")
+    elif step.name == "where":  # of two numbers, it is none of its operands'
+        require(dtype in (expected, *own), "its dtype is not that of its operand")
     elif not _is_checked_elsewhere(step.operator) and step.name not in FREE:
         counts = dtype == "int64" and (
             (step.name in INDICES and (place or "arg" in step.name or "count" in step.name))

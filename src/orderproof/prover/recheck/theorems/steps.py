@@ -83,6 +83,7 @@ class Step:
     bound: list[Term] = field(default_factory=list)  # sizes of the further indices
     reordered: list[Term] = field(default_factory=list)  # sizes of rows that run 2 takes in the order of a permutation
     read: set[int | str] = field(default_factory=set)  # places and names of arguments that the rule has read
+    scaled: float = 1.0  # the factor below one by which the step scales masking values
 
     @property
     def name(self) -> str:
@@ -116,6 +117,13 @@ class Step:
             parts = value if isinstance(value, list) else [value]
             if any(isinstance(part, Fact) for part in parts):
                 require(key in self.read, f"its rule does not read the tensor {key}")
+
+    @property
+    def remaining_share(self) -> float:
+        """The share of a masking value that is left after this step and those before it."""
+        values = (*self.args, *self.kwargs.values())
+        operands = [part for value in values for part in (value if isinstance(value, list) else [value])]
+        return self.scaled * min((x.share for x in operands if isinstance(x, Fact)), default=1.0)
 
     def fact(self, place: int, name: str = "") -> Fact:
         """A tensor among the arguments. Raises `CertificateError`."""
@@ -209,7 +217,9 @@ class Step:
         }  # fmt: skip
         for name, (claimed, shown) in pairs.items():
             self.meet(Obligation(sizes, claimed, shown), f"it is claimed to be {name} where it need not be")
-        return replace(claim, zeros_are_known=own.zero is found.zero)
+        is_masked = own.hidden is not FALSE or own.low is not FALSE
+        share = self.remaining_share if is_masked else 1.0
+        return replace(claim, zeros_are_known=own.zero is found.zero, share=share)
 
     def check_form(self, claim: Fact, shape: tuple[Term, ...]) -> None:
         """The axes are those of the shape, and the formulas speak of nothing else."""

@@ -87,7 +87,10 @@ def pool(call: Application) -> OpenFact:
     stride = _per_place(call.argument(2, "stride", None) or width, places)
     padding = _per_place(call.argument(3, "padding", 0), places)
     dilation = _per_place(call.argument(4, "dilation", 1) if "max" in call.name else 1, places)
-    return windowed(call, call.operand, width, stride, padding, dilation, channels=False)
+    found = windowed(call, call.operand, width, stride, padding, dilation, channels=False)
+    # Torch bounds the padding by half of a window without gaps: one with gaps may read padding only, which is -inf.
+    padding_only = any(p > 0 and d > 1 for p, d in zip(padding, dilation, strict=True))
+    return replace(found, unbounded=TRUE) if padding_only else found
 
 
 def _per_place(value: Any, places: int) -> list[int]:

@@ -23,7 +23,14 @@ from orderproof.prover.symbolic.rule import Application, open_rule
 from orderproof.prover.symbolic.rules.parts import selected
 
 
-@open_rule("transpose", "swapaxes", "swapdims", "t", "numpy_T", "mT", "adjoint")
+@open_rule("numpy_T")
+def numpy_transpose(call: Application) -> OpenFact:
+    """All dimensions in reverse."""
+    fact = call.operand
+    return rearranged(fact, [From(fact.dims[d], d) for d in reversed(range(len(fact.dims)))])
+
+
+@open_rule("transpose", "swapaxes", "swapdims", "t", "mT", "adjoint")
 def transpose(call: Application) -> OpenFact:
     """Two dimensions exchanged."""
     fact = call.operand

@@ -47,6 +47,7 @@ _KEEPS_ZERO = {
 }  # fmt: skip
 _EXPONENTIAL = {"exp", "exp2"}  # of a masking value: it underflows to zero
 _ORDINARY_BELOW = {"sigmoid", "softplus", "relu", "tanh"}  # ordinary at any number that is not NaN, nor high
+_DIVISIONS = {"divide", "true_divide", "floor_divide"}
 _FINITE_AT_ZERO = {
     "sigmoid", "cos", "softplus", "add", "sub", "rsub", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
 }  # fmt: skip
@@ -232,6 +233,8 @@ def _ranges(call: Application, known: Sequence[Ranges], operands: _Operands) -> 
     if name in _ORDINARY_BELOW:
         unbounded = (own[0].unbounded & ~own[0].low) | _anything(own[1:])
         unbounded = unbounded | beyond_ordinary(*call.node.kwargs.values())
+        if name == "softplus" and not _is_moderate(call.argument(1, "beta", 1)):
+            unbounded = TRUE  # it rises with its argument only if beta is positive, and is divided by beta
         return Ranges(zero=own[0].zero if name in _KEEPS_ZERO else FALSE, unbounded=unbounded)
     unbounded = _anything(own) | beyond_ordinary(*call.node.kwargs.values())
     power = call.node.args[1] if name == "pow" else None
@@ -240,7 +243,8 @@ def _ranges(call: Application, known: Sequence[Ranges], operands: _Operands) -> 
     if name == "clamp" and not isinstance(operands.arguments[-1], Node):
         return _clamped(own[0], call.argument(1, "min"), call.argument(2, "max"), operands)
     if name not in _FINITE_AT_ZERO:
-        unbounded = disjunction(unbounded, *(r.zero for r in known))
+        divisors = own[1:2] if name in _DIVISIONS else own[:1] if name == "pow" else []
+        unbounded = disjunction(unbounded, *(r.zero | r.tiny for r in (*known, *divisors)))
     return Ranges(unbounded=unbounded)
 
 
@@ -250,10 +254,12 @@ def _combined(
     """The ranges of the result of an operator of two operands."""
     name = call.name
     scale = call.node.kwargs.get("alpha", 1)
-    if name in ("add", "sub") and (scale != 1 or len(own) > 2):
+    if name in ("add", "sub", "rsub") and (scale != 1 or len(own) > 2):
         return Ranges(unbounded=_anything(own) | beyond_ordinary(scale))
     masked = own[0].hidden is not FALSE or own[0].low is not FALSE
     if name in ("mul", "div") and masked and _is_moderate(operands.arguments[1]):
+        if _remaining_share(call, call.node) * MAX_SCALE < 1:
+            return Ranges(zero=own[0].zero, unbounded=_anything(own[:1]))
         call.context.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {operands.arguments[1]:g}")
         return own[0]
     if name == "div" and _is_at_least_one(operands.arguments[1]):
@@ -268,6 +274,20 @@ def _is_moderate(factor: Any) -> bool:
     return isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE
 
 
+def _remaining_share(call: Application, node: Node) -> float:
+    """The share of a masking value that is left after all scalings of a tensor, each of which is moderate."""
+    share = 1.0
+    for operand in node.all_input_nodes:
+        fact = call.facts.get(operand)
+        if isinstance(fact, OpenFact) and fact.value is None and (fact.hidden is not FALSE or fact.low is not FALSE):
+            share = min(share, _remaining_share(call, operand))
+    factor = node.args[1] if len(node.args) > 1 else None
+    name = str(node.target).removeprefix("aten.").partition(".")[0]
+    if name == "mul" and isinstance(factor, int | float):
+        return share * min(1.0, factor)
+    return share / max(1.0, factor) if name == "div" and isinstance(factor, int | float) else share
+
+
 def _is_at_least_one(divisor: Any) -> bool:
     """True for a number by which an ordinary number can be divided: it stays one."""
     return isinstance(divisor, int | float) and 1 <= abs(divisor) < math.inf
@@ -279,8 +299,10 @@ def _anything(ranges: Sequence[Ranges]) -> Formula:
 
 def _clamped(own: Ranges, low: Any, high: Any, operands: _Operands) -> Ranges:
     """The greatest number wins where it is smaller than the least one."""
-    if low is None or isinstance(low, Term) or isinstance(high, Term):
-        return Ranges(unbounded=_anything([own]))
+    if isinstance(low, Term) or isinstance(high, Term):
+        return Ranges(unbounded=TRUE)
+    if low is None:
+        return Ranges(unbounded=_anything([own]) | beyond_ordinary(high))
     result = _larger(own, operands.fact(low).ranges())
     if high is None or high == math.inf:
         return result
@@ -314,7 +336,7 @@ def _product(a: Ranges, b: Ranges) -> Ranges:
 
 
 def _quotient(a: Ranges, b: Ranges) -> Ranges:
-    return Ranges(zero=a.zero & b.finite & ~b.zero, unbounded=disjunction(_anything([a, b]), b.zero))
+    return Ranges(zero=a.zero & b.finite & ~b.zero, unbounded=disjunction(_anything([a, b]), b.zero, b.tiny))
 
 
 def _larger(a: Ranges, b: Ranges) -> Ranges:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orderproof.prover.recheck.theorems.facts import (
@@ -130,10 +131,7 @@ def cat(step: Step) -> list[Derived]:
 def stack(step: Step) -> list[Derived]:
     """Tensors side by side along a new dimension."""
     dim = step.dim(step.argument(1, "dim", 0), len(step.shape))
-    facts = [
-        Fact((*f.axes[:dim], (), *f.axes[dim:]), f.dtype, f.predicates, f.value, f.zeros_are_known)
-        for f in step.argument(0, "tensors")
-    ]
+    facts = [replace(f, axes=(*f.axes[:dim], (), *f.axes[dim:])) for f in step.argument(0, "tensors")]
     return joined(step, facts, dim)
 
 

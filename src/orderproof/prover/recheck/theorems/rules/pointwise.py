@@ -39,6 +39,7 @@ ANDS = frozenset({"__and__", "bitwise_and", "logical_and"})  # of booleans, or t
 FINITE_AT_ZERO = frozenset({
     "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
 })  # fmt: skip
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 OTHERS = frozenset({
     "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
     "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
@@ -228,20 +229,41 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
             step.assume(FINITE_SCORES_ASSUMPTION)
         return Predicates(zero=first.hidden, ordinary=first.at_most_ordinary)
     if name in ORDINARY_BELOW:
+        if name == "softplus":  # it rises with its argument only if beta is positive, and is divided by beta
+            scaled = scaled and _is_moderate(step.argument(1, "beta", 1))
         ordinary = every(first.at_most_ordinary, *(x.ordinary for x in elements[1:])) if scaled else FALSE
         return Predicates(zero=first.zero if name in ZERO_TO_ZERO else FALSE, ordinary=ordinary)
     if name in ZERO_TO_ZERO:
         return Predicates(zero=first.zero, ordinary=ordinary)
     if name == "pow" and isinstance(arguments[1], int | float) and arguments[1] > 0:
         return Predicates(zero=first.zero, ordinary=ordinary)
-    if name not in FINITE_AT_ZERO:
-        ordinary = every(ordinary, *(_not_zero(x) for x in elements))
-    return Predicates(ordinary=ordinary)
+    return Predicates(ordinary=every(ordinary, *_divisors(name, arguments, elements)))
 
 
 def _not_zero(fact: Fact) -> Formula:
     """Where an element is not known to be zero."""
     return opposite(fact.zero) if fact.zeros_are_known else FALSE
+
+
+def _divisors(name: str, arguments: Sequence[Any], elements: Sequence[Fact]) -> list[Formula]:
+    """Where no operand has a value near which the result is no ordinary number."""
+    if name in FINITE_AT_ZERO or name in COMPARISONS:
+        return []
+    if name == "floor_divide" or (name == "pow" and not isinstance(arguments[0], Fact)):
+        return [_is_divisor(elements[1 if name == "floor_divide" else 0]), *map(_not_zero, elements)]
+    return [_not_zero(x) for x in elements]
+
+
+def _is_divisor(fact: Fact) -> Formula:
+    """Where an element is not known to be zero, or so small that its inverse is no ordinary number."""
+    if isinstance(fact.value, Cases):
+        return fact.value.where(lambda number: abs(number) > 1 / ORDINARY_LIMIT)
+    return _not_zero(fact)
+
+
+def _is_moderate(factor: Any) -> bool:
+    """True for a positive number that leaves a masking value a masking value."""
+    return isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE
 
 
 def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> Predicates:
@@ -259,14 +281,16 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
     if name in ("mul", "div", "multiply", "divide"):
         factor = arguments[1]
         masked = a.hidden is not FALSE or a.predicates.low is not FALSE
-        if masked and isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE:
+        if masked and _is_moderate(factor):
+            step.scaled = min(1.0, factor if name in ("mul", "multiply") else 1 / factor)
+            require(step.remaining_share * MAX_SCALE >= 1, "masking values are scaled several times")
             step.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {factor:g}")
             return a.predicates
         if name in ("div", "divide") and isinstance(factor, int | float) and 1 <= abs(factor) < math.inf:
             return Predicates(zero=a.zero, ordinary=a.ordinary)
         if name in ("div", "divide"):
             divided = every(b.ordinary, _not_zero(b))
-            return Predicates(zero=every(a.zero, divided), ordinary=every(ordinary, _not_zero(b)))
+            return Predicates(zero=every(a.zero, divided), ordinary=every(ordinary, _is_divisor(b)))
         return Predicates(zero=some(every(a.zero, b.ordinary), every(b.zero, a.ordinary)), ordinary=ordinary)
     low = every(a.at_most_ordinary, b.at_most_ordinary)
     if name in ("maximum", "max"):

@@ -33,7 +33,13 @@ from orderproof.prover.symbolic.statement import TOKENS
 _PART = "tokens are chosen by their index"
 
 
-@moved_rule("transpose", "swapaxes", "swapdims", "t", "numpy_T", "mT", "adjoint")
+@moved_rule("numpy_T")
+def numpy_transpose(call: MovedOperation) -> MovedFact:
+    """All dimensions in reverse."""
+    return MovedFact(tuple(reversed(call.operand.dims)))
+
+
+@moved_rule("transpose", "swapaxes", "swapdims", "t", "mT", "adjoint")
 def transpose(call: MovedOperation) -> MovedFact:
     """Two dimensions exchanged."""
     dims = list(call.operand.dims)

@@ -71,6 +71,8 @@ def attention(call: MovedOperation) -> MovedFact:
     query, key, value = (call.fact(x) for x in call.node.args[:3])
     if call.argument(4, "dropout_p", 0.0) != 0.0:
         raise NotCovered("attention with dropout")
+    if not len(query.dims) == len(key.dims) == len(value.dims):
+        raise NotCovered("queries, keys and values with another number of dimensions")
     outer = [f"batch {d}" for d in range(len(query.dims) - 2)]
     if call.node.kwargs.get("enable_gqa") and outer:
         key, value = _with_repeated_heads(query, key), _with_repeated_heads(query, value)

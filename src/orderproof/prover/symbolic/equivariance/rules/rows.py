@@ -46,13 +46,12 @@ def extremum(call: MovedOperation) -> MovedFacts:
     second = call.argument(1, "dim")
     if isinstance(second, Node) or "other" in call.node.kwargs:
         return pointwise(call)
-    arg = call.name.startswith("arg")
+    arg, fact = call.name.startswith("arg"), call.operand
     if second is None:
-        if arg:
-            for dim in call.operand.dims:
-                still(dim, "the index of a token")
+        for dim in fact.dims if arg else ():
+            still(dim, "the index of a token")
         return uniform(call.shape, Motion.STILL)
-    place, fact = int(second) % max(call.rank, 1), call.operand
+    place = int(second) % max(call.rank, 1)
     dim = fact.dims[place] if fact.dims else ()
     if arg:
         still(dim, "the index of a token")
