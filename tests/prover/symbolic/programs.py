@@ -186,6 +186,13 @@ CASES = [
     _case("token by token", lambda m, x: F.gelu(m.first(F.layer_norm(x, (WIDTH,)))) + x, "causal", "batch"),
     _case("causal attention", lambda m, x: attend(m, x, lower(x)), "causal", "batch"),
     _case(
+        "an empty tensor in front",
+        lambda m, x: attend(m, torch.cat([torch.zeros(0), x], 1), lower(x)),
+        "causal",
+        "batch",
+    ),
+    _case("greater than zero", lambda m, x: torch.where(x > 0, m.first(x), x / 3), "causal", "batch"),
+    _case(
         "causal by tril of ones",
         lambda m, x: attend(m, x, torch.ones(x.shape[1], x.shape[1]).tril() == 1),
         "causal",

@@ -120,11 +120,17 @@ def _adjoining(parts: Sequence[Part]) -> list[Part]:
     return found
 
 
+def _is_empty(step: Step, fact: Fact) -> bool:
+    """True of an empty tensor of one dimension, which torch skips."""
+    return len(fact.axes) == 1 and step.equal(size_of(fact, 0), integer(0))
+
+
 def cat(step: Step) -> list[Derived]:
     """Tensors one after the other."""
     rank = len(step.shape)
-    facts = [f for f in step.argument(0, "tensors") if isinstance(f, Fact) and len(f.axes) == rank]
-    require(len(facts) == len(step.argument(0, "tensors")), "a tensor is put together with another rank")
+    facts = [f for f in step.argument(0, "tensors") if isinstance(f, Fact) and not _is_empty(step, f)]
+    require(all(len(f.axes) == rank for f in facts), "a tensor is put together with another rank")
+    require(bool(facts), "nothing is put together")
     return joined(step, facts, step.dim(step.argument(1, "dim", 0), rank))
 
 
