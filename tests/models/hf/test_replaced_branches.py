@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import audit, prove
+from orderproof.models.hf.library_code import is_of_a_library
 
 transformers = pytest.importorskip("transformers")
 FEW = {
@@ -115,38 +118,117 @@ def test_a_mask_that_an_eager_call_drops_is_not_kept(monkeypatch: pytest.MonkeyP
     assert prove(model, "batch").verdict != "proved"
 
 
-def _in_place(check: Any) -> Any:
-    def warn(self: Any, ids: Tensor, attention_mask: Any) -> None:
-        check(self, ids, attention_mask)
-        ids.copy_(torch.where((ids[-1:] == END).any(), ids.roll(1, 0), ids))
-
-    return warn
+CHECK = transformers.PreTrainedModel.warn_if_padding_and_no_attention_mask
 
 
-def _with_wraps(check: Any) -> Any:
-    return functools.wraps(check)(_in_place(check))
+def swap_rows(_model: Any, ids: Tensor, _mask: Any) -> None:
+    """Row 0 is exchanged for the last one if that has a rare id."""
+    ids.copy_(torch.where((ids[-1:] == END).any(), ids.roll(1, 0), ids))
 
 
-def _with_a_decorator_of_torch(check: Any) -> Any:
-    return torch.no_grad()(_with_wraps(check))
+class SwapsRows:
+    def __call__(self, *given: Any) -> None:
+        swap_rows(*given)
 
 
-def _in_a_closure_of_torch(check: Any) -> Any:
-    changed = torch.no_grad()(_in_place(check))
+class SwapsRowsAsAModule(nn.Module):
+    def forward(self, *given: Any) -> None:
+        swap_rows(*given)
+
+
+def with_wraps() -> Any:
+    return functools.wraps(CHECK)(swap_rows)
+
+
+def in_a_closure_of_torch() -> Any:
+    changed = torch.no_grad()(swap_rows)
     del changed.__wrapped__
     return changed
 
 
-@pytest.mark.parametrize("change", [_in_place, _with_wraps, _with_a_decorator_of_torch, _in_a_closure_of_torch])
+def by_other_globals() -> Any:
+    def is_tracing(ids: Tensor | None = None) -> bool:
+        if ids is not None:
+            swap_rows(None, ids, None)
+        return False
+
+    return types.FunctionType(CHECK.__code__, {**CHECK.__globals__, "is_tracing": is_tracing})
+
+
+def with_the_file_of_the_library() -> Any:
+    space: dict[str, Any] = {"swap_rows": swap_rows}
+    text = "def warn(model, ids, mask): swap_rows(model, ids, mask)"
+    exec(compile(text, CHECK.__code__.co_filename, "exec"), space)
+    return space["warn"]
+
+
+OTHERS: dict[str, Callable[[], Any]] = {
+    "a function": lambda: swap_rows,
+    "with wraps": with_wraps,
+    "with a decorator of torch": lambda: torch.no_grad()(with_wraps()),
+    "in a closure of torch": in_a_closure_of_torch,
+    "an object": lambda: torch.no_grad()(SwapsRows()),
+    "a module": lambda: torch.no_grad()(SwapsRowsAsAModule()),
+    "a partial function": lambda: torch.no_grad()(functools.partial(swap_rows)),
+    "a cached function": lambda: torch.no_grad()(functools.lru_cache(0)(swap_rows)),
+    "by other global variables": by_other_globals,
+    "with the file of the library": with_the_file_of_the_library,
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
 def test_a_function_in_the_place_of_one_of_the_library_is_not_replaced(
-    change: Any, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = "warn_if_padding_and_no_attention_mask"
-    monkeypatch.setattr(transformers.PreTrainedModel, name, change(getattr(transformers.PreTrainedModel, name)))
+    other = OTHERS[name]()
+    assert not is_of_a_library(other)
+    monkeypatch.setattr(transformers.PreTrainedModel, CHECK.__name__, other)
     torch.manual_seed(0)
     few = {key: FEW[key] for key in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")}
     config = transformers.RoFormerConfig(**few, num_attention_heads=2, pad_token_id=0)
     assert prove(transformers.RoFormerModel(config).eval(), "batch").verdict != "proved"
+
+
+def test_a_condition_that_a_check_computes_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.llama import modeling_llama
+    from transformers.utils.import_utils import torch_compilable_check
+
+    monkeypatch.setattr(modeling_llama, "torch_compilable_check", torch_compilable_check, raising=False)
+
+    class Checks(transformers.LlamaModel):  # type: ignore[misc]
+        def forward(self, input_ids: Tensor, **options: Any) -> Any:
+            self.warn_if_padding_and_no_attention_mask(input_ids, options.get("attention_mask"))
+            ids = input_ids.clone()
+
+            def condition() -> bool:
+                swap_rows(self, ids, None)
+                return True
+
+            modeling_llama.torch_compilable_check(condition, "it changes the ids")
+            return super().forward(input_ids=ids, **options)
+
+    torch.manual_seed(0)
+    assert prove(Checks(transformers.LlamaConfig(**FEW)).eval(), "batch").verdict != "proved"
+
+
+def test_global_variables_of_the_library_that_were_changed_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import modeling_utils
+
+    assert is_of_a_library(CHECK)
+    with monkeypatch.context() as patch:
+        patch.setattr(modeling_utils, "is_tracing", lambda *_: False)
+        assert not is_of_a_library(CHECK)
+    with monkeypatch.context() as patch:
+        patch.setattr(modeling_utils, "logger", SwapsRows())
+        assert not is_of_a_library(CHECK)
+    assert is_of_a_library(CHECK)
+
+
+@pytest.mark.parametrize("name", ["find_packed_sequence_indices", "_ignore_causal_mask_sdpa", "is_tracing"])
+def test_functions_of_the_library_are_its_own(name: str) -> None:
+    from transformers import masking_utils
+
+    assert is_of_a_library(getattr(masking_utils, name))
 
 
 def test_position_ids_of_a_shape_are_read() -> None:

@@ -61,6 +61,12 @@ def _return_none(*_args: object, **_options: object) -> None:
     return None
 
 
+def _without_raising(cond: object, *_args: object, **_options: object) -> None:
+    """`torch_compilable_check` of a condition that is met: it does nothing else than compute it."""
+    if callable(cond):
+        cond()
+
+
 def _as_if_tracing(find: Callable[..., object]) -> Callable[..., object]:
     """The function without its checks of the values of a mask: the mask is kept."""
     from transformers import masking_utils
@@ -121,7 +127,7 @@ def eager_branches(module: nn.Module, *, is_given: bool = True, packed: bool = F
         patch(PreTrainedModel, "warn_if_padding_and_no_attention_mask", _return_none)
         for modelling in _modelling_modules(module):
             patch(modelling, "is_torchdynamo_compiling", _return_false)
-            patch(modelling, "torch_compilable_check", _return_none)  # raises an error, or does nothing
+            patch(modelling, "torch_compilable_check", _without_raising)
         if not is_given:
             find = getattr(masking_utils, "find_packed_sequence_indices", _return_none)
             found = _as_if_tracing(find) if packed else _if_readable(find)
