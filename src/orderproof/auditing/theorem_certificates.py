@@ -22,6 +22,7 @@ from orderproof.prover.theorem_certificate import recording_record
 from orderproof.prover.theorem_notation import formula_data
 from orderproof.records.audit import Finding, Theorem
 
+TESTED_BRANCHES = 2  # of a recording, by proofs at one length: a mask that hides nothing, and one with pads
 NO_MASK = "no attention mask"  # among what a theorem covers: the calls without and with a mask
 
 
@@ -50,8 +51,8 @@ def map_certificate(context: AuditContext, finding: Finding) -> dict[str, Any] |
 def with_rechecked_theorems(context: AuditContext, call_mode: str, finding: Finding) -> Finding:
     """The finding without theorems of several recordings that the recheck does not accept.
 
-    The proof at the length of the audit tests the rules of the recording for that length. No other proof does so for
-    recordings of other lengths: a wrong rule would make a wrong theorem.
+    The proofs at the length of the audit test the rules of the recordings for that length, without a mask and with one.
+    No other proof does so for further recordings: a wrong rule would make a wrong theorem.
     """
     theorem, done = finding.theorem, finding.completion
     if theorem is not None:
@@ -63,7 +64,10 @@ def with_rechecked_theorems(context: AuditContext, call_mode: str, finding: Find
 
 
 def _rechecked(context: AuditContext, finding: Finding, call_mode: str, theorem: Theorem, *, of_map: bool) -> Theorem:
-    if not theorem.proved or len(open_calls(context, open_length=theorem.open_length).recorded(call_mode)) == 1:
+    if not theorem.proved:
+        return theorem
+    pieces = open_calls(context, open_length=theorem.open_length).recorded(call_mode)
+    if len(pieces) == 1 and len([g for g in pieces[0].graphs if not g.is_cut_off]) <= TESTED_BRANCHES:
         return theorem
     try:
         _certificate(context, finding, call_mode, theorem, without_order=of_map, twice=False)

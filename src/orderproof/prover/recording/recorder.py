@@ -15,12 +15,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import cache
+from itertools import permutations
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.prover.recording import constants, writes
@@ -189,12 +191,23 @@ def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return f"it states the strides of a view ({func})"
     if func in _MEDIANS and _is_expanded(args[0]):
         return f"torch reads other memory for the median of an expanded tensor ({func})"  # on the CPU, as of 2.13
+    if operator_name(func) == "scaled_dot_product_attention" and _has_overlapping_dims(args[0]):
+        return f"torch writes attention of queries that share memory to memory that is shared ({func})"  # the same
     return kernel_not_followed(func) or hidden_write(func, args, kwargs)
 
 
 def _is_expanded(tensor: Tensor) -> bool:
-    """True if a tensor has one element of memory for several indices."""
+    """True if a tensor has one element of memory for several indices of a dimension."""
     return any(step == 0 for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size != 1)
+
+
+def _has_overlapping_dims(tensor: Tensor) -> bool:
+    """True if a step along one dimension leads between elements along another one, as in windows by `unfold`."""
+    dims = [(size, step) for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size != 1 and step != 0]
+    return any(
+        statically_known_true(step <= other) and statically_known_true(other < step * size)
+        for (size, step), (_, other) in permutations(dims, 2)
+    )
 
 
 def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
