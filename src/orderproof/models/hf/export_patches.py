@@ -79,15 +79,14 @@ def _as_if_tracing(find: Callable[..., object]) -> Callable[..., object]:
 
 
 def _if_readable(find: Callable[..., object]) -> Callable[..., object]:
-    """The function as it is where position ids have values; as if tracing on the meta device and for torch.export.
+    """The function as it is where position ids have values; on the meta device and for torch.export, those by default.
 
     A recording can read them too, and refuses to read what depends on tokens.
     """
-    as_if_tracing = _as_if_tracing(find)
 
     def wrapper(position_ids: Any, *args: Any, **options: Any) -> object:
         has_values = type(position_ids) is Tensor and not position_ids.is_meta
-        return (find if has_values or is_recording() else as_if_tracing)(position_ids, *args, **options)
+        return find(position_ids, *args, **options) if has_values or is_recording() else None
 
     return wrapper
 
@@ -115,29 +114,29 @@ def eager_branches(module: nn.Module, *, is_given: bool = True, packed: bool = F
     """
     from transformers import PreTrainedModel, masking_utils, modeling_attn_mask_utils
 
+    modelling = _modelling_modules(module)
+    found: list[tuple[Any, str, Callable[..., object]]] = [
+        (masking_utils, "is_tracing", _return_false),
+        (masking_utils, "is_torchdynamo_exporting", _return_false),
+        (modeling_attn_mask_utils, "is_tracing", _return_false),
+        (PreTrainedModel, "warn_if_padding_and_no_attention_mask", _return_none),
+        *((file, "is_torchdynamo_compiling", _return_false) for file in modelling),
+        *((file, "torch_compilable_check", _without_raising) for file in modelling),
+    ]
+    if not is_given:
+        find = getattr(masking_utils, "find_packed_sequence_indices", _return_none)
+        recurrent = getattr(masking_utils, "create_recurrent_attention_mask", _return_none)
+        found.append((masking_utils, find.__name__, _as_if_tracing(find) if packed else _if_readable(find)))
+        found += [(file, recurrent.__name__, _as_if_tracing(recurrent)) for file in modelling]
+        for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
+            ignore = getattr(masking_utils, name, _return_none)
+            found.append((masking_utils, name, _as_if_tracing(ignore)))
+    # Before the first one is replaced, which others may call.
+    own = [(owner, name, value) for owner, name, value in found if is_of_a_library(getattr(owner, name, None))]
     with ExitStack() as stack:
-
-        def patch(module: Any, name: str, value: Callable[..., object]) -> None:
-            if is_of_a_library(getattr(module, name, None)):
-                stack.enter_context(patch_attribute(module, name, value))
-
-        patch(masking_utils, "is_tracing", _return_false)
-        patch(masking_utils, "is_torchdynamo_exporting", _return_false)
-        patch(modeling_attn_mask_utils, "is_tracing", _return_false)
-        patch(PreTrainedModel, "warn_if_padding_and_no_attention_mask", _return_none)
-        for modelling in _modelling_modules(module):
-            patch(modelling, "is_torchdynamo_compiling", _return_false)
-            patch(modelling, "torch_compilable_check", _without_raising)
         if not is_given:
-            find = getattr(masking_utils, "find_packed_sequence_indices", _return_none)
-            found = _as_if_tracing(find) if packed else _if_readable(find)
-            patch(masking_utils, "find_packed_sequence_indices", found)
-            for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
-                if (ignore := getattr(masking_utils, name, None)) is not None:
-                    patch(masking_utils, name, _as_if_tracing(ignore))
-            recurrent = getattr(masking_utils, "create_recurrent_attention_mask", _return_none)
-            for modelling in _modelling_modules(module):
-                patch(modelling, "create_recurrent_attention_mask", _as_if_tracing(recurrent))
             stack.enter_context(rewrite_moe_layers(module))
+        for owner, name, value in own:
+            stack.enter_context(patch_attribute(owner, name, value))
         stack.enter_context(suppress_warnings())
         yield

@@ -33,6 +33,7 @@ from orderproof.prover.export.inlining import inline_higher_order_ops
 from orderproof.prover.export.source_lines import origins_in_blocks, restore_origins
 from orderproof.prover.recording.assumptions import signed_zero_assumption
 from orderproof.prover.recording.eager_check import can_compare
+from orderproof.prover.recording.memory_layouts import unsound_node
 from orderproof.prover.recording.module_tensors import ModuleTensors
 from orderproof.prover.recording.observed_call import observe_call
 from orderproof.prover.recording.reachable_state import reachable_state
@@ -117,6 +118,8 @@ def _record_or_export(
             raise
         raise CaptureError(f"{NOT_RECORDED}{unsupported}, and torch.export fails: {reason_of(error)}") from error
     captured.exported_because = reason
+    if unsound := unsound_node(captured.graph):
+        raise CaptureError(f"{NOT_RECORDED}{unsound}")
     if can_compare(module, inputs):
         _refuse_parts_of_parameters(module, captured)
         captured.changed_state, captured.outside = observe_call(

@@ -15,20 +15,19 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import cache
-from itertools import permutations
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.prover.recording import constants, writes
 from orderproof.prover.recording.arguments import leaves, map_leaves, tensors_in
 from orderproof.prover.recording.eager_check import seen_by_a_mode
 from orderproof.prover.recording.instruction_trace import untraced
+from orderproof.prover.recording.memory_layouts import unsound_layout
 from orderproof.prover.recording.operator_kernels import hidden_write, kernel_not_followed
 from orderproof.prover.recording.operator_names import is_of_torch, operator_name
 from orderproof.prover.recording.program import Program
@@ -45,7 +44,6 @@ _STORAGE_CHANGES = {"set_", "resize_", "resize_as_", "swap_tensors"}
 _NUMBERS_OF_A_SHAPE = {"size", "stride", "storage_offset"}  # asked for by code of torch in C++
 _BY_MASKS = {"masked_select", "index_put", "index_put_"}
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
-_MEDIANS = {torch.ops.aten.median.dim, torch.ops.aten.nanmedian.dim}
 _DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
 _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 
@@ -189,25 +187,7 @@ def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return f"it replaces the memory of a tensor ({func})"
     if operator_name(func) == "_reshape_alias":
         return f"it states the strides of a view ({func})"
-    if func in _MEDIANS and _is_expanded(args[0]):
-        return f"torch reads other memory for the median of an expanded tensor ({func})"  # on the CPU, as of 2.13
-    if operator_name(func) == "scaled_dot_product_attention" and _has_overlapping_dims(args[0]):
-        return f"torch writes attention of queries that share memory to memory that is shared ({func})"  # the same
-    return kernel_not_followed(func) or hidden_write(func, args, kwargs)
-
-
-def _is_expanded(tensor: Tensor) -> bool:
-    """True if a tensor has one element of memory for several indices of a dimension."""
-    return any(step == 0 for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size != 1)
-
-
-def _has_overlapping_dims(tensor: Tensor) -> bool:
-    """True if a step along one dimension leads between elements along another one, as in windows by `unfold`."""
-    dims = [(size, step) for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size != 1 and step != 0]
-    return any(
-        statically_known_true(step <= other) and statically_known_true(other < step * size)
-        for (size, step), (_, other) in permutations(dims, 2)
-    )
+    return kernel_not_followed(func) or hidden_write(func, args, kwargs) or unsound_layout(func, args)
 
 
 def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
