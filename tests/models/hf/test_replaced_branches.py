@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import audit, prove
+from orderproof.models.hf.export_patches import patch_attribute
 from orderproof.models.hf.library_code import is_of_a_library
 
 transformers = pytest.importorskip("transformers")
@@ -262,3 +263,26 @@ def test_a_leak_under_a_mask_that_hides_nothing_is_refuted() -> None:
     assert plain.verdict == "proved"
     assert padded.call_mode == "no pads"
     assert padded.verdict == "refuted"
+
+
+def test_what_stood_in_a_class_is_put_back() -> None:
+    class Owner:
+        @staticmethod
+        def static() -> int:
+            return 1
+
+    class Child(Owner):
+        pass
+
+    for owner in (Owner, Child):
+        before = dict(vars(owner))
+        with patch_attribute(owner, "static", lambda: 2):
+            assert owner.static() == 2
+        assert dict(vars(owner)) == before
+
+
+def test_a_class_that_names_a_module_of_transformers_that_is_not_loaded() -> None:
+    torch.manual_seed(0)
+    model = transformers.LlamaModel(transformers.LlamaConfig(**FEW)).eval()
+    model.part = type("Part", (nn.Module,), {"__module__": "transformers.models.mine.modeling_mine"})()
+    assert prove(model, "causal").verdict == "proved"

@@ -40,13 +40,16 @@ def transformers_library() -> Any:
 
 @contextmanager
 def patch_attribute(owner: Any, name: str, value: object) -> Iterator[None]:
-    """Set an attribute to another value temporarily."""
-    before = getattr(owner, name)
+    """Set an attribute to another value temporarily. A class gets its own entry back: a staticmethod stays one."""
+    is_own, before = name in vars(owner), vars(owner).get(name)
     setattr(owner, name, value)
     try:
         yield
     finally:
-        setattr(owner, name, before)
+        if is_own:
+            setattr(owner, name, before)
+        else:
+            delattr(owner, name)
 
 
 def _return_false(*_args: object, **_options: object) -> bool:
@@ -93,7 +96,7 @@ def _if_readable(find: Callable[..., object]) -> Callable[..., object]:
 
 def _modelling_modules(module: nn.Module) -> set[ModuleType]:
     names = {type(part).__module__ for part in module.modules()}
-    return {sys.modules[name] for name in names if name.startswith("transformers.models.")}
+    return {sys.modules[name] for name in names if name.startswith("transformers.models.") and name in sys.modules}
 
 
 @contextmanager

@@ -146,3 +146,23 @@ def test_a_forged_number_is_refused(honest: Certificate, forge: Any, step: str) 
     forge(made)
     with pytest.raises(CertificateError, match=step):
         check_theorem(made, fill=True)
+
+
+class ShiftedByOne(nn.Module):
+    """Each token but the first gets the one before it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.roll((0, 1), (2, 1)) * (torch.arange(x.shape[1]) >= 1)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("shifts", "dims"), [([-2, 1], [1, -2]), ([1, -2], [1, -2]), ([1, 1], [1, 1]), ([-2, 1], [-2, 1])]
+)
+def test_a_roll_along_a_dimension_that_is_named_twice_is_refused(shifts: list[int], dims: list[int]) -> None:
+    made = unchecked(*recorded_module(ShiftedByOne()), "causal", Solver())
+    assert made is not None
+    check_theorem(copy.deepcopy(made), fill=True)
+    step = steps_of(made)[place(made, "roll")]
+    step["args"][1:] = [shifts, dims]
+    with pytest.raises(CertificateError, match="aten.roll.default"):
+        check_theorem(made, fill=True)

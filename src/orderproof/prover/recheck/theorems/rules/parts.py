@@ -111,10 +111,10 @@ def roll(step: Step) -> list[Derived]:
     fact, dims = step.fact(0), step.all_digits()
     shifts, chosen = step.argument(1, "shifts"), step.argument(2, "dims", [])
     shifts, chosen = (x if isinstance(x, list) else [x] for x in (shifts, chosen))
-    require(chosen and len(set(chosen)) == len(chosen), "a roll without its dimensions")
+    chosen = [step.dim(one, len(fact.axes)) for one in chosen]
+    require(bool(chosen) and len(set(chosen)) == len(chosen), "a roll without its dimensions, or with one twice")
     is_known = True
-    for shift, one in zip(shifts, chosen, strict=True):
-        dim = step.dim(one, len(fact.axes))
+    for shift, dim in zip(shifts, chosen, strict=True):
         size, at = size_of(fact, dim), single(step, dim) - step.integer(shift)
         if size.is_integer:
             dims[dim] = ((size, remainder_of(at, size.constant)),)
