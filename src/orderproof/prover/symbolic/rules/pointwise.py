@@ -47,6 +47,7 @@ _KEEPS_ZERO = {
 }  # fmt: skip
 _EXPONENTIAL = {"exp", "exp2"}  # of a masking value: it underflows to zero
 _ORDINARY_BELOW = {"sigmoid", "softplus", "relu", "tanh"}  # ordinary at any number that is not NaN, nor high
+_WITHOUT_VALUE = {"erfinv"}  # no mask is computed so, and the recheck computes no such number
 _DIVISIONS = {"divide", "true_divide", "floor_divide"}
 _FINITE_AT_ZERO = {
     "sigmoid", "cos", "softplus", "add", "sub", "rsub", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
@@ -150,6 +151,8 @@ def _is_whole_count(call: Application, operands: _Operands) -> Formula | None:
 
 def _by_cases(call: Application, operands: _Operands) -> Value | None:
     """The value of the result by cases: torch computes it in each."""
+    if call.name in _WITHOUT_VALUE:
+        return None
     cases = [as_cases(fact.value) for fact in operands.facts]
     leaves = pytree.tree_leaves((call.node.args, call.node.kwargs))
     if any(x is None for x in cases) or any(isinstance(x, Term | OpaqueNumber) for x in leaves):

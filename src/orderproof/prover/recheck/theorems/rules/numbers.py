@@ -189,6 +189,7 @@ _NUMBERS: dict[str, Callable[..., Any]] = {
     "bitwise_and": lambda a, b: a and b, "bitwise_or": lambda a, b: a or b,
     **dict.fromkeys(CONVERSIONS, lambda a: a), "square": lambda a: a * a, "relu": lambda a: max(a, 0.0),
     "exp": math.exp, "sqrt": math.sqrt, "reciprocal": lambda a: 1 / a,
+    "log": lambda a: math.log(a) if a else -math.inf,
 }  # fmt: skip
 
 

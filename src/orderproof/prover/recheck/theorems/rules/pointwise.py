@@ -44,7 +44,7 @@ OTHERS = frozenset({
     "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
     "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
     "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
-    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin",
+    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin", "erfinv",
     "acos", "atan", "tan", "sinh", "cosh",
 })  # fmt: skip
 
