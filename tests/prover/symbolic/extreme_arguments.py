@@ -75,6 +75,13 @@ LEAKS = {
     "threshold": lambda s: F.threshold(s, 1e3, MASK),
     "numbers for infinity": lambda s: torch.nan_to_num(s.masked_fill(s < -1e8, -torch.inf), neginf=0.0),
 }
+ORDINARY = {
+    "clamped at infinity": lambda s: s.clamp(max=torch.inf),
+    "clamped nowhere": lambda s: s.clamp(min=-torch.inf, max=torch.inf),
+    "clamped from above": lambda s: s.clamp(max=5.0),
+    "softplus": F.softplus,
+    "divided by a number": lambda s: s / 0.1,
+}
 LARGE = {
     "divided by a small number": lambda s: -s.abs() / 1e-9,
     "divided by a small tensor": lambda s: -s.abs() / torch.tensor(1e-9),
@@ -86,6 +93,7 @@ LARGE = {
 EXTREME = [
     *(Case(f"scores {name}", _seen(changed), frozenset({"causal", "batch"})) for name, changed in HOLDS.items()),
     *(Case(f"scores {name}", _seen(changed), frozenset({"batch"})) for name, changed in LEAKS.items()),
+    *(Case(f"scores {name}", _hidden_before(f), frozenset({"causal", "batch"})) for name, f in ORDINARY.items()),
     *(Case(f"scores {name}", _hidden_before(changed), frozenset({"batch"})) for name, changed in LARGE.items()),
     Case("windows of padding", _padding_only, frozenset({"batch"})),
 ]

@@ -305,7 +305,7 @@ def _clamped(own: Ranges, low: Any, high: Any, operands: _Operands) -> Ranges:
     if isinstance(low, Term) or isinstance(high, Term):
         return Ranges(unbounded=TRUE)
     if low is None:
-        return Ranges(unbounded=_anything([own]) | beyond_ordinary(high))
+        return Ranges(unbounded=_anything([own]) | (FALSE if high == math.inf else beyond_ordinary(high)))
     result = _larger(own, operands.fact(low).ranges())
     if high is None or high == math.inf:
         return result
