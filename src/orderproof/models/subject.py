@@ -105,7 +105,7 @@ class Subject:
 
     @property
     def part_and_name(self) -> str:
-        """What a certificate is about: `the encoder of T5Model in arch:t5`, or the name alone."""
+        """The model that a certificate is about: `the encoder of T5Model in arch:t5`, or the name alone."""
         return f"{self.part} in {self.name}" if self.part else self.name
 
     @property

@@ -59,7 +59,7 @@ def _codes_of(file: str) -> frozenset[CodeType]:
 
 
 def _contents(function: FunctionType) -> list[Any]:
-    """What a function wraps and closes over."""
+    """The values that a function wraps and closes over."""
     found = [function.__wrapped__] if hasattr(function, "__wrapped__") else []
     for cell in function.__closure__ or ():
         try:
