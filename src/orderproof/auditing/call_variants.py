@@ -120,12 +120,12 @@ def _tested_lengths(context: AuditContext, call_mode: str, theorem: Theorem | No
     if not _decides(theorem) or not theorem.open_length or theorem.conditions:
         return []
     greatest = min(theorem.greatest_length or MAX_LENGTH, _longest(context.runnable.subject))
-    in_range = [n for n in TESTED_LENGTHS if theorem.least_length <= n <= greatest][:1]
+    lengths = [n for n in TESTED_LENGTHS if theorem.least_length <= n <= greatest][:1]
     for piece in open_calls(context).recorded(call_mode):
         own = [n for n in piece.compared_lengths if theorem.least_length <= n <= greatest]
-        if own and not piece.has(context.length) and not any(piece.has(n) for n in in_range):
-            in_range.append(own[-1])
-    return in_range
+        if own and not piece.has(context.length) and not any(piece.has(n) for n in lengths):
+            lengths.append(own[-1])
+    return lengths
 
 
 def _weight_count(subject: Subject) -> int:

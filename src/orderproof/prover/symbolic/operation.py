@@ -23,6 +23,12 @@ FactT = TypeVar("FactT")
 RuleT = TypeVar("RuleT")
 
 
+def operator_of(node: Node) -> str:
+    """The operator of a node without namespace and overload: `add`."""
+    name = str(node.target)
+    return name.split(".")[1] if "." in name else name
+
+
 @dataclass
 class Operation(Generic[FactT]):
     """One operator at one node: its arguments, the facts about them, the shapes of its results."""
@@ -35,7 +41,7 @@ class Operation(Generic[FactT]):
     @property
     def name(self) -> str:
         """The operator without namespace and overload: `add`."""
-        return str(self.node.target).split(".")[1] if "." in str(self.node.target) else str(self.node.target)
+        return operator_of(self.node)
 
     def argument(self, index: int, name: str, default: Any = None) -> Any:
         """A positional or keyword argument of the node; `default` if it is absent."""

@@ -35,6 +35,7 @@ from orderproof.prover.symbolic.open_fact import (
     merged_cases,
     size_of,
 )
+from orderproof.prover.symbolic.operation import operator_of
 from orderproof.prover.symbolic.overflow import fits
 from orderproof.prover.symbolic.rule import INTEGERS, Application, beyond_ordinary, open_rule
 
@@ -261,7 +262,7 @@ def _combined(
         return Ranges(unbounded=_anything(own) | beyond_ordinary(scale))
     masked = own[0].hidden is not FALSE or own[0].low is not FALSE
     if name in ("mul", "div") and masked and _is_moderate(operands.arguments[1]):
-        if _remaining_share(call, call.node) * MAX_SCALE < 1:
+        if _remaining_share(call) * MAX_SCALE < 1:
             return Ranges(zero=own[0].zero, unbounded=_anything(own[:1]))
         call.context.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {operands.arguments[1]:g}")
         return own[0]
@@ -277,18 +278,30 @@ def _is_moderate(factor: Any) -> bool:
     return isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE
 
 
-def _remaining_share(call: Application, node: Node) -> float:
+def _remaining_share(call: Application) -> float:
     """The share of a masking value that is left after all scalings of a tensor, each of which is moderate."""
-    share = 1.0
-    for operand in node.all_input_nodes:
-        fact = call.facts.get(operand)
-        if isinstance(fact, OpenFact) and fact.value is None and (fact.hidden is not FALSE or fact.low is not FALSE):
-            share = min(share, _remaining_share(call, operand))
-    factor = node.args[1] if len(node.args) > 1 else None
-    name = str(node.target).removeprefix("aten.").partition(".")[0]
-    if name == "mul" and isinstance(factor, int | float):
-        return share * min(1.0, factor)
-    return share / max(1.0, factor) if name == "div" and isinstance(factor, int | float) else share
+    shares: dict[Node, float] = {}
+
+    def share(node: Node) -> float:
+        if node not in shares:
+            shares[node] = min((share(x) for x in node.all_input_nodes if is_scaled_further(x)), default=1.0)
+            shares[node] *= min(1.0, _factor(node))
+        return shares[node]
+
+    def is_scaled_further(node: Node) -> bool:
+        fact = call.facts.get(node)
+        return isinstance(fact, OpenFact) and fact.value is None and not (fact.hidden is FALSE and fact.low is FALSE)
+
+    return share(call.node)
+
+
+def _factor(node: Node) -> float:
+    """The number by which an operator scales its operand; 1 if it is no scaling."""
+    number = node.args[1] if len(node.args) > 1 else None
+    name = operator_of(node)
+    if not isinstance(number, int | float) or name not in ("mul", "div"):
+        return 1.0
+    return float(number) if name == "mul" else 1 / number
 
 
 def _is_at_least_one(divisor: Any) -> bool:

@@ -250,11 +250,11 @@ def _divisors(name: str, arguments: Sequence[Any], elements: Sequence[Fact]) -> 
     if name in FINITE_AT_ZERO or name in COMPARISONS:
         return []
     if name == "floor_divide" or (name == "pow" and not isinstance(arguments[0], Fact)):
-        return [_is_divisor(elements[1 if name == "floor_divide" else 0]), *map(_not_zero, elements)]
+        return [_can_divide(elements[1 if name == "floor_divide" else 0]), *map(_not_zero, elements)]
     return [_not_zero(x) for x in elements]
 
 
-def _is_divisor(fact: Fact) -> Formula:
+def _can_divide(fact: Fact) -> Formula:
     """Where an element is not known to be zero, or so small that its inverse is no ordinary number."""
     if isinstance(fact.value, Cases):
         return fact.value.where(lambda number: abs(number) > 1 / ORDINARY_LIMIT)
@@ -290,7 +290,7 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
             return Predicates(zero=a.zero, ordinary=a.ordinary)
         if name in ("div", "divide"):
             divided = every(b.ordinary, _not_zero(b))
-            return Predicates(zero=every(a.zero, divided), ordinary=every(ordinary, _is_divisor(b)))
+            return Predicates(zero=every(a.zero, divided), ordinary=every(ordinary, _can_divide(b)))
         return Predicates(zero=some(every(a.zero, b.ordinary), every(b.zero, a.ordinary)), ordinary=ordinary)
     low = every(a.at_most_ordinary, b.at_most_ordinary)
     if name in ("maximum", "max"):
