@@ -35,13 +35,13 @@ import torch
 from torch import nn
 
 from orderproof.auditing.open_calls import OpenCalls
+from orderproof.diagnosis import certificate
+from orderproof.diagnosis.analysis import Analysis, analyze
+from orderproof.diagnosis.domain.constants import Constants
 from orderproof.laws import ProvedLaw, proved_laws
 from orderproof.models import Subject, bundled, from_module, load
-from orderproof.prover import certificate
-from orderproof.prover.analysis import Analysis, analyze
-from orderproof.prover.captured_graph import CapturedGraph
-from orderproof.prover.domain.constants import Constants
-from orderproof.prover.export.capture import capture, export
+from orderproof.recording.captured_graph import CapturedGraph
+from orderproof.recording.export.capture import capture, export
 
 MAX_RATIO = 0.1
 MAX_RECORD_RATIO = 0.25

@@ -27,12 +27,13 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from prover import analyse, capture_graph, export_graph, peak_memory, prove_every_length, timed
+
 from orderproof.auditing.proof import ancestors
+from orderproof.diagnosis import certificate
 from orderproof.laws import find_proved_law
 from orderproof.models import load
-from orderproof.prover import certificate
-from orderproof.prover.recheck import recheck
-from prover import analyse, capture_graph, export_graph, peak_memory, prove_every_length, timed
+from orderproof.recheck import recheck
 
 SPEC = (
     "arch:llama?num_hidden_layers={layers}&hidden_size=64&num_attention_heads=4&num_key_value_heads=4"

@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+import orderproof.diagnosis.rule  # noqa: F401 - rules, by which recordings keep operators whole
+
 torch.set_num_threads(1)  # the tensors here are so small that a second thread only waits
 gc.set_threshold(100_000, 20, 20)  # the objects of thousands of tests are many, and most live to the end
 

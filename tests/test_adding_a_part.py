@@ -33,7 +33,7 @@ PARTS = {
     "proved law": Part(
         "add_a_law.md",
         "cyclic_shift",
-        ("laws/proved", "prover/recheck/test_proofs.py", "catalogue/test_catalogue.py"),
+        ("laws/proved", "recheck/test_proofs.py", "catalogue/test_catalogue.py"),
         16,
         ("generators=lambda tokens: (cycle(tokens),)", "generators=lambda tokens: (cycle(tokens)[::-1],)"),
     ),
@@ -47,7 +47,7 @@ PARTS = {
     "lemma": Part(
         "add_a_lemma.md",
         "hist",
-        ("prover/lemmas", "prover/mutants/test_mutants.py", "prover/recheck/test_operators.py"),
+        ("diagnosis/lemmas", "diagnosis/mutants/test_mutants.py", "recheck/test_operators.py"),
         8,
         ("fact.dependence.max()", "fact.dependence.flat[0]"),
     ),
@@ -80,9 +80,9 @@ PLUGIN = """
 import importlib
 from pathlib import Path
 
-import orderproof.prover.recheck.operator_table as operators
-import orderproof.prover.recheck.relations as relations
-import orderproof.prover.recheck.theorems.statements as statements
+import orderproof.recheck.operator_table as operators
+import orderproof.recheck.relations as relations
+import orderproof.recheck.theorems.statements as statements
 
 folder = Path(__file__).parent
 for package in sorted({path.parent for path in folder.glob("*/**/*.py")}):

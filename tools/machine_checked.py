@@ -12,7 +12,7 @@ import pkgutil
 import re
 from collections.abc import Iterator
 
-from orderproof.prover.rule import rules
+from orderproof.diagnosis.rule import rules
 
 CHECKED = re.compile(r"^Machine-checked \((proofs/[\w/]+\.v)\): ([\w,\s]+)\.$", re.MULTILINE)
 UNCHECKED = re.compile(r"^Not machine-checked: (.+?)\.$", re.MULTILINE | re.DOTALL)
@@ -22,14 +22,14 @@ ANALYSIS_THEOREMS = {  # lemmas of the analysis itself, without a rule file
     "part_of_a_tuple": "fact_part",
     "pure_function_of_unmoved": "fact_pure",
 }
-STEPS = ("orderproof.prover.symbolic.rules", "orderproof.prover.symbolic.equivariance.rules")
-STEP_MODULES = ("orderproof.prover.symbolic.depth", "orderproof.prover.symbolic.theorem")
+STEPS = ("orderproof.theorems.rules", "orderproof.theorems.equivariance.rules")
+STEP_MODULES = ("orderproof.theorems.depth", "orderproof.theorems.theorem")
 HEAD = """## Machine-checked
 
 Statements with a proof that Coq checks: `make theorems` compiles them and prints that none rests on an axiom
 ([what this means](../explanation/machine_checked.md)). The last column is what the theorems do not say."""
 STEPS_HEAD = """The steps of [theorems about every length](../explanation/theorems.md), from
-`src/orderproof/prover/symbolic/`:"""
+`src/orderproof/theorems/`:"""
 
 
 def machine_checked_section() -> str:
@@ -68,7 +68,7 @@ def _link(module: str) -> str:
 
 
 def _step_name(module: str) -> str:
-    return f"`{module.removeprefix('orderproof.prover.symbolic.').replace('.', '/')}.py`"
+    return f"`{module.removeprefix('orderproof.theorems.').replace('.', '/')}.py`"
 
 
 def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

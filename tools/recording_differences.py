@@ -29,9 +29,9 @@ from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import find_proved_law
 from orderproof.models import Subject, load
 from orderproof.models.hf.architectures import known_architectures
-from orderproof.prover.captured_graph import CapturedGraph, find_cut, leaves_by_name
-from orderproof.prover.execution import execute, relative_difference
-from orderproof.prover.export.capture import capture, export
+from orderproof.recording.captured_graph import CapturedGraph, find_cut, leaves_by_name
+from orderproof.recording.execution import execute, relative_difference
+from orderproof.recording.export.capture import capture, export
 from orderproof.seeded_random import seeded_random
 
 LAWS = ("causal", "permutation")

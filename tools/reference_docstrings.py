@@ -10,14 +10,14 @@ import machine_checked
 from orderproof import encodings
 from orderproof.claims import Claim, claims
 from orderproof.claims.claim import ClaimCheck
+from orderproof.diagnosis.lemma_summary import ANALYSIS_LEMMAS
+from orderproof.diagnosis.rule import rules
 from orderproof.encodings import PositionalEncoding
-from orderproof.prover.lemma_summary import ANALYSIS_LEMMAS
-from orderproof.prover.rule import rules
 
 GENERATED_NOTE = "Written by `python tools/reference_pages.py` from the files of `{}`; not edited by hand."
 LEMMAS_HEAD = f"""# The lemmas
 
-{GENERATED_NOTE.format("src/orderproof/prover/rules/")}
+{GENERATED_NOTE.format("src/orderproof/diagnosis/rules/")}
 
 A lemma derives a fact about the result of an operator from facts about its operands. A rule applies a lemma to a family
 of torch operators. For an operator without a rule, the prover derives nothing, so it never proves too much.

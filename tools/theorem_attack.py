@@ -40,9 +40,9 @@ from orderproof.models import Subject, load
 from orderproof.models.hf.architectures import known_architectures
 from orderproof.models.settings import mask_dtype
 from orderproof.models.subject import tensor_sizes
-from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS, TOKENS, Equivariance
-from orderproof.prover.symbolic.theorem import TOKEN_INPUT
 from orderproof.seeded_random import seeded_random
+from orderproof.theorems.statement import BLOCKS, MASK, POSITIONS, TOKENS, Equivariance
+from orderproof.theorems.theorem import TOKEN_INPUT
 
 LIMIT = 300  # seconds for one architecture
 LONGEST = 70  # [tokens] of a run

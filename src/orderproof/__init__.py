@@ -34,15 +34,18 @@ _SUBMODULES = (
     "auditing",
     "blocks",
     "claims",
+    "diagnosis",
     "encodings",
     "laws",
     "models",
     "positions",
-    "prover",
+    "recheck",
+    "recording",
     "records",
     "registry",
     "report",
     "reproduction",
+    "theorems",
 )
 
 __all__ = [

@@ -84,7 +84,16 @@ def first_line(error: BaseException) -> str:
 
 
 INTERNAL_ERROR = "internal error, please report it: "
-_ENGINE = ("auditing", "laws", "prover", "records")  # the packages in which the innermost frame makes an error ours
+_ENGINE = (
+    "auditing",
+    "diagnosis",
+    "laws",
+    "logic",
+    "recheck",
+    "recording",
+    "records",
+    "theorems",
+)  # the packages in which the innermost frame makes an error ours
 
 
 def is_internal(error: BaseException) -> bool:

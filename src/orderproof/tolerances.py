@@ -2,7 +2,7 @@
 
 One name per meaning, with the measurement behind it. A difference is relative: the largest absolute difference of two
 outputs over the largest absolute value. Numbers that belong to one law are in the file of that law; those of the search
-for a counterexample are in `orderproof.prover`.
+for a counterexample are in `orderproof.diagnosis`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from orderproof.auditing.api import audit_context
 from orderproof.auditing.certificates import certificates_of
 from orderproof.laws import find_proved_law
 from orderproof.models import from_module
-from orderproof.prover.recheck.check import recheck
+from orderproof.recheck.check import recheck
 from orderproof.records.audit import Finding
 from tests.auditing.internals import prove_law
 

@@ -18,8 +18,8 @@ from orderproof.batch_layout import padding_slots
 from orderproof.errors import CertificateError
 from orderproof.laws import find_proved_law
 from orderproof.models import from_module
-from orderproof.prover.recheck import recheck
-from orderproof.prover.recheck.reading import digest_of
+from orderproof.recheck import recheck
+from orderproof.recheck.reading import digest_of
 from orderproof.records.audit import Finding
 
 MANY = 1000  # [real tokens]

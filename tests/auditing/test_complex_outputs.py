@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import audit, prove
-from orderproof.prover.execution import differing_parts, relative_difference
+from orderproof.recording.execution import differing_parts, relative_difference
 
 MANY = 100
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from orderproof.auditing import witness
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
+from orderproof.diagnosis.rounding_noise import rounding_noise
+from orderproof.diagnosis.tolerances import ROUNDING_FACTOR
 from orderproof.laws import find_proved_law
-from orderproof.prover.execution import relative_difference
-from orderproof.prover.rounding_noise import rounding_noise
-from orderproof.prover.tolerances import ROUNDING_FACTOR
+from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Report
 from orderproof.report import render_text
 from tests.auditing import float64_refusals as models

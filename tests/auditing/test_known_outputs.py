@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from orderproof.auditing.api import audit_context, report_on_law
 from orderproof.auditing.execution import MOST_KNOWN_NUMBERS, SubjectExecution
+from orderproof.diagnosis.rounding_noise import rounding_noise
 from orderproof.models import from_module
-from orderproof.prover.export.capture import capture
-from orderproof.prover.rounding_noise import rounding_noise
+from orderproof.recording.export.capture import capture
 
 
 class Mixes(nn.Module):

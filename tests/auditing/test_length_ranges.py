@@ -14,9 +14,9 @@ from orderproof.auditing.length_ranges import (
     length_bounds,
 )
 from orderproof.auditing.open_inputs import NoTheorem
-from orderproof.prover.logic.rewriting import evaluate
-from orderproof.prover.logic.solver import Solver
-from orderproof.prover.logic.terms import (
+from orderproof.logic.rewriting import evaluate
+from orderproof.logic.solver import Solver
+from orderproof.logic.terms import (
     FALSE,
     Formula,
     apply,
@@ -29,7 +29,7 @@ from orderproof.prover.logic.terms import (
     negation,
     remainder,
 )
-from orderproof.prover.symbolic.statement import BATCH, TOKENS
+from orderproof.theorems.statement import BATCH, TOKENS
 
 NOT_SEVEN, NOT_FIVE_ROWS = negation(equal(TOKENS, 7)), negation(equal(BATCH, 5))
 OPAQUE = equal(apply("opaque"), 0)

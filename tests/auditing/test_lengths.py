@@ -13,7 +13,7 @@ from orderproof.auditing.relations import combine_relations
 from orderproof.laws import find_proved_law
 from orderproof.records.audit import Finding, Scope
 from tests.auditing.internals import prove_law
-from tests.prover.walking import Program, examine
+from tests.diagnosis.walking import Program, examine
 
 
 def far_sighted(x: Tensor) -> Tensor:

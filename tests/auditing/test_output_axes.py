@@ -11,7 +11,7 @@ from orderproof.auditing.verdict import prove_law
 from orderproof.errors import UsageError
 from orderproof.laws import find_proved_law
 from orderproof.models import from_module
-from orderproof.prover.recheck.check import recheck
+from orderproof.recheck.check import recheck
 
 EIGHT = torch.randn(2, 8, 16)
 LAWS = ("causal", "permutation", "batch")

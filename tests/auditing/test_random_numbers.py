@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import CertificateError
-from orderproof.prover.recheck.check import recheck
-from orderproof.prover.recheck.reading import digest_of
+from orderproof.recheck.check import recheck
+from orderproof.recheck.reading import digest_of
 from tests.auditing.law_pairs import VECTORS, certificates_and_finding, checked_findings
 
 

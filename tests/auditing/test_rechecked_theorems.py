@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import prove
-from orderproof.prover.symbolic import rule
-from orderproof.prover.symbolic.equivariance import rule as moved
-from orderproof.prover.symbolic.equivariance.moved_fact import MovedFact
 from orderproof.records.audit import Finding
+from orderproof.theorems import rule
+from orderproof.theorems.equivariance import rule as moved
+from orderproof.theorems.equivariance.moved_fact import MovedFact
 
 TOKENS = (torch.randn(2, 7, 8, generator=torch.Generator().manual_seed(0)),)
 

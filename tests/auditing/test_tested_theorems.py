@@ -15,11 +15,11 @@ from torch.nn.functional import group_norm, layer_norm, pad, scaled_dot_product_
 
 from orderproof import prove
 from orderproof.auditing import verdict
-from orderproof.prover.logic.terms import Term, as_term
-from orderproof.prover.symbolic.open_fact import OpenFact
-from orderproof.prover.symbolic.reindexing import reindexed
-from orderproof.prover.symbolic.rule import Application
-from orderproof.prover.symbolic.rules import parts
+from orderproof.logic.terms import Term, as_term
+from orderproof.theorems.open_fact import OpenFact
+from orderproof.theorems.reindexing import reindexed
+from orderproof.theorems.rule import Application
+from orderproof.theorems.rules import parts
 from tests.function_module import Function
 
 

@@ -15,9 +15,9 @@ from orderproof.auditing.api import as_subject, audit_context, report_on_law
 from orderproof.auditing.context import TWIN_ASSUMPTION
 from orderproof.auditing.theorem_certificates import theorem_certificate
 from orderproof.auditing.theorems import EVERY_DEPTH_ASSUMPTION
+from orderproof.logic.terms import FALSE
 from orderproof.models import load
-from orderproof.prover.logic.terms import FALSE
-from orderproof.prover.recheck.theorems.theorem import check_theorem
+from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.records.audit import Theorem
 
 TURN = 40  # [tokens] up to which the module keeps the order

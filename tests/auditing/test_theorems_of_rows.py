@@ -15,8 +15,8 @@ from orderproof.auditing.api import as_subject, audit_context, report_on_law
 from orderproof.auditing.theorem_certificates import theorem_certificate
 from orderproof.errors import CertificateError
 from orderproof.models import load
-from orderproof.prover.recheck.theorems.derivation import derivation_lines
-from orderproof.prover.recheck.theorems.theorem import check_theorem, digest_of
+from orderproof.recheck.theorems.derivation import derivation_lines
+from orderproof.recheck.theorems.theorem import check_theorem, digest_of
 from orderproof.records.audit import Theorem
 from orderproof.report.theorem_phrases import theorem_text
 

@@ -12,7 +12,7 @@ from orderproof import audit, laws
 from orderproof.auditing.certificates import certificate_for
 from orderproof.auditing.witness import check_node_facts
 from orderproof.models import Sample, Subject
-from orderproof.prover.recheck import recheck
+from orderproof.recheck import recheck
 from tests.auditing.internals import AuditContext, examined, prove_law
 
 PATCHES = 9

@@ -11,11 +11,11 @@ from orderproof.atlas.operator_usage import operator_usage
 from orderproof.catalogue import claims, encodings, laws, questions, rules
 from orderproof.catalogue.laws import LawEntry
 from orderproof.claims import claims as all_claims
+from orderproof.diagnosis import rule
 from orderproof.errors import UsageError
 from orderproof.lab.ceilings import MODEL_KINDS
 from orderproof.lab.registry import questions as all_questions
 from orderproof.laws import find_law, measured_laws, port_laws, proved_laws
-from orderproof.prover import rule
 
 LAWS = {law.name: law for law in (*proved_laws(), *measured_laws(), *port_laws())}
 

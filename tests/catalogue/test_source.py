@@ -18,7 +18,7 @@ def module(text: str) -> SourceModule:
 def test_names_stand_for_the_literals_that_they_are_bound_to() -> None:
     read = module(
         """
-        from orderproof.prover.rules.scan import LEMMA
+        from orderproof.diagnosis.rules.scan import LEMMA
         SIZE: int = 3
         PART = Part(name="a", size=SIZE, sizes=(1, -2), lemma=LEMMA)
         """

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from orderproof.cli import main
-from orderproof.prover.recheck import certificate_file
-from orderproof.prover.recheck.theorems.theorem import digest_of
+from orderproof.recheck import certificate_file
+from orderproof.recheck.theorems.theorem import digest_of
 from tests.cli.conftest import STAGE
-from tests.prover.recheck.certificates import example, sealed
-from tests.prover.recheck.theorems.permutations.examples import example as permuted_example
+from tests.recheck.certificates import example, sealed
+from tests.recheck.theorems.permutations.examples import example as permuted_example
 
 ERASE_LINE, RIGHT_TO_LEFT, LONE_SURROGATE = "\x1b[2K\r", "\u202e", "\ud800"
 CONTROL = ERASE_LINE + RIGHT_TO_LEFT + "\n" + LONE_SURROGATE

@@ -12,11 +12,11 @@ import pytest
 import orderproof
 from orderproof import encodings
 from orderproof.claims import claims
+from orderproof.diagnosis.rule import lemma_summaries, rules
 from orderproof.lab.ceilings import CeilingReport
 from orderproof.lab.registry import questions
 from orderproof.laws import measured_laws, proved_laws
 from orderproof.laws.measured import MeasuredLaw
-from orderproof.prover.rule import lemma_summaries, rules
 from orderproof.report.schema import audit_schema, claims_schema, study_schema
 from tests.docs.code_blocks import ROOT
 from tests.docs.run_tool import run_tool

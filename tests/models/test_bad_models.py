@@ -21,7 +21,7 @@ from orderproof import audit, forked_process, prove
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models import from_module, load, trial_call
 from orderproof.models.process_state import module_classes
-from orderproof.prover.recording.process_settings import read_settings
+from orderproof.recording.process_settings import read_settings
 
 ROOT = Path(__file__).parents[2]
 INPUTS = torch.zeros(2, 7, 8)

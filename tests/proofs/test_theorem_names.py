@@ -9,16 +9,16 @@ import re
 import pytest
 
 from orderproof.claims import claims
-from orderproof.prover.rule import rules
+from orderproof.diagnosis.rule import rules
 from tests.docs.code_blocks import ROOT
 
 PROOFS = ROOT / "proofs"
 THEOREM = re.compile(r"^(?:Theorem|Lemma) (\w+)", re.MULTILINE)
-PACKAGES = ("rules", "symbolic.rules", "symbolic.equivariance.rules")
+PACKAGES = ("diagnosis.rules", "theorems.rules", "theorems.equivariance.rules")
 MODULES = [
-    f"orderproof.prover.{package}.{info.name}"
+    f"orderproof.{package}.{info.name}"
     for package in PACKAGES
-    for info in pkgutil.iter_modules(importlib.import_module(f"orderproof.prover.{package}").__path__)
+    for info in pkgutil.iter_modules(importlib.import_module(f"orderproof.{package}").__path__)
 ]
 
 
@@ -26,7 +26,7 @@ def theorems(file: str) -> set[str]:
     return set(THEOREM.findall((ROOT / file).read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("module", [*MODULES, "orderproof.prover.symbolic.depth", "orderproof.prover.symbolic.theorem"])
+@pytest.mark.parametrize("module", [*MODULES, "orderproof.theorems.depth", "orderproof.theorems.theorem"])
 def test_a_module_of_rules_names_its_theorems(module: str):
     text = importlib.import_module(module).__doc__ or ""
     named = re.findall(r"^Machine-checked \(([\w/.]+)\): ([^.]+)\.$", text, flags=re.MULTILINE)

@@ -30,7 +30,7 @@ from orderproof.auditing.sandbox import LAW_TIMEOUT
 from orderproof.blocks.transformer import Transformer
 from orderproof.forked_process import ForkedProcess, exit_description, signal_name
 from orderproof.models.hf.architectures import known_architectures
-from orderproof.prover.recording.recorder import decompositions
+from orderproof.recording.recorder import decompositions
 from orderproof.records.document import Record
 
 GIB = 2**30

@@ -13,7 +13,7 @@ from orderproof.laws import ProvedLaw
 from orderproof.laws.measured.lengths import matrix_weight_count
 from orderproof.models import Subject
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.recording.open_sizes import LEAST_SIZE
+from orderproof.recording.open_sizes import LEAST_SIZE
 from orderproof.records.audit import Finding, Theorem
 
 ROWS = (1, 3, 4, 16)

@@ -8,11 +8,11 @@ from orderproof.auditing.completion import MAX_ROUNDS, make_entries_uniform
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import uniform_text
 from orderproof.auditing.proof import LawWalk, Weights, proof_scope, start_axes, walk_graph
+from orderproof.diagnosis.certificate import build_certificate
+from orderproof.diagnosis.uniform_constants import make_uniform
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.captured_graph import ancestors
-from orderproof.prover.certificate import build_certificate
-from orderproof.prover.uniform_constants import make_uniform
+from orderproof.recording.captured_graph import ancestors
 from orderproof.records.audit import Finding
 
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from orderproof.errors import UnsupportedCallError, failure_reason
 from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw, NotedOutputs
-from orderproof.prover.execution import relative_difference
+from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import ComparisonRecord, Verdict
 from orderproof.tolerances import (
     FLOAT32_ONLY_DIFFERENCE,

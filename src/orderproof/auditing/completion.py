@@ -9,11 +9,11 @@ from orderproof.auditing.context import AuditContext, ProvedOutput
 from orderproof.auditing.entries import origin_of, source_of
 from orderproof.auditing.proof import Weights, build_proof, proof_scope, walk_graph
 from orderproof.auditing.witness import WitnessSearch
+from orderproof.diagnosis.rule import RelationBreak
+from orderproof.diagnosis.uniform_constants import can_be_uniform, make_uniform
 from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, TokenDim, entry_map_law
-from orderproof.prover.captured_graph import CapturedGraph, ancestors, module_path
-from orderproof.prover.rule import RelationBreak
-from orderproof.prover.uniform_constants import can_be_uniform, make_uniform
+from orderproof.recording.captured_graph import CapturedGraph, ancestors, module_path
 from orderproof.records.audit import Completion, Deviation, Scope
 
 MAX_ROUNDS = 3  # of making constants uniform: a repaired constant can reveal another one

@@ -24,10 +24,10 @@ from orderproof.models.axes import OutputAxes
 from orderproof.models.row_counts import with_row_count
 from orderproof.models.settings import DEFAULT_SETTING, apply_setting
 from orderproof.models.vision.whole_image import with_image_input
-from orderproof.prover.captured_graph import CapturedGraph
-from orderproof.prover.execution import execute, relative_difference
-from orderproof.prover.export.capture import capture
-from orderproof.prover.float64_parameters import Float64Parameters
+from orderproof.recording.captured_graph import CapturedGraph
+from orderproof.recording.execution import execute, relative_difference
+from orderproof.recording.export.capture import capture
+from orderproof.recording.float64_parameters import Float64Parameters
 from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import TOKEN_AXIS_OPTION
 from orderproof.tolerances import SAME_GRAPH

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from torch.fx import Node
 
 from orderproof.auditing.source_name import source_name
-from orderproof.prover.captured_graph import CapturedGraph, module_path
-from orderproof.prover.domain.constants import Constants
-from orderproof.prover.rule import RelationBreak
+from orderproof.diagnosis.domain.constants import Constants
+from orderproof.diagnosis.rule import RelationBreak
+from orderproof.recording.captured_graph import CapturedGraph, module_path
 from orderproof.records.audit import Entry, Picture
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')

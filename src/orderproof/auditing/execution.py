@@ -15,16 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from orderproof.diagnosis.counterexample import Executor
 from orderproof.errors import CaptureError, failure_reason
 from orderproof.models import Subject
 from orderproof.models.subject import Axis
-from orderproof.prover.captured_graph import CapturedGraph, leaves_by_name
-from orderproof.prover.counterexample import Executor
-from orderproof.prover.execution import execute, execute_nodes
-from orderproof.prover.export.exporter import source_of_error
-from orderproof.prover.float64_parameters import Float64Parameters
-from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
-from orderproof.prover.recording.restored_state import changes_state, restored_state
+from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
+from orderproof.recording.execution import execute, execute_nodes
+from orderproof.recording.export.exporter import source_of_error
+from orderproof.recording.float64_parameters import Float64Parameters
+from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.restored_state import changes_state, restored_state
 from orderproof.seeded_random import seeded_random
 
 MOST_KNOWN_NUMBERS = 4_000_000  # in the outputs of runs that are remembered

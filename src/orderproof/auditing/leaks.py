@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from torch.fx import Node
 
 from orderproof.auditing.context import AuditContext
-from orderproof.prover.analysis import analyze
-from orderproof.prover.domain.constants import Constants, draws_random_numbers, is_nondeterministic
-from orderproof.prover.domain.fact import NEVER, DependenceArray, Fact, compress
-from orderproof.prover.rule import RelationBreak
+from orderproof.diagnosis.analysis import analyze
+from orderproof.diagnosis.domain.constants import Constants, draws_random_numbers
+from orderproof.diagnosis.domain.fact import NEVER, DependenceArray, Fact, compress
+from orderproof.diagnosis.rule import RelationBreak
+from orderproof.recording.nondeterminism import is_nondeterministic
 
 MAX_MASK_SEARCH = 24  # [operators] before the place of a leak that are searched for its mask
 _PRODUCTS = {torch.ops.aten.linear.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default}

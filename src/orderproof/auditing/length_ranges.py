@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from orderproof.auditing.open_inputs import NoTheorem
 from orderproof.auditing.proof import SHOWN_CHANGES
-from orderproof.prover.logic.rewriting import Substitution, evaluate
-from orderproof.prover.logic.solver import Solver
-from orderproof.prover.logic.terms import (
+from orderproof.logic.rewriting import Substitution, evaluate
+from orderproof.logic.solver import Solver
+from orderproof.logic.terms import (
     FALSE,
     TRUE,
     And,
@@ -29,10 +29,10 @@ from orderproof.prover.logic.terms import (
     negation,
     without_common_factors,
 )
-from orderproof.prover.recording.open_recording import OpenGraph
-from orderproof.prover.recording.open_sizes import LEAST_SIZE
-from orderproof.prover.symbolic.statement import BATCH, TOKENS
+from orderproof.recording.open_recording import OpenGraph
+from orderproof.recording.open_sizes import LEAST_SIZE
 from orderproof.records.audit import TRACED_ASSUMPTION
+from orderproof.theorems.statement import BATCH, TOKENS
 
 EXAMPLE_ROWS = 3
 COMPARED_LENGTHS = (2, 5, 11)  # [tokens] of eager calls; the last one, unless a longer call is compared

@@ -13,7 +13,7 @@ from orderproof.auditing.comparison_runs import ComparisonResult, run_comparison
 from orderproof.errors import is_internal
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import measured_lengths, thresholds_near
-from orderproof.prover.execution import relative_difference
+from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Verdict
 from orderproof.seeded_random import seeded_random
 from orderproof.tolerances import MAX_NOISE

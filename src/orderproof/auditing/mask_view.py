@@ -13,9 +13,9 @@ from torch.fx import Node
 from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import Frame, base_name, frame_of, is_reshape
 from orderproof.auditing.source_name import is_own_file
+from orderproof.diagnosis.domain.constants import Constants
+from orderproof.diagnosis.rule import RelationBreak
 from orderproof.laws import ProvedLaw
-from orderproof.prover.domain.constants import Constants
-from orderproof.prover.rule import RelationBreak
 from orderproof.records.audit import Picture
 
 HIDING_SCORE = -1e3  # a number added to a score below this hides a key

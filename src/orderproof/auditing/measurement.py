@@ -23,7 +23,7 @@ from orderproof.auditing.lengths import merge_lengths, onset, run_at_lengths
 from orderproof.errors import failure_reason
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import skipped_thresholds
-from orderproof.prover.execution import differing_parts, relative_difference
+from orderproof.recording.execution import differing_parts, relative_difference
 from orderproof.records.audit import (
     Deviation,
     Expectation,

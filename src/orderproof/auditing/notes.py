@@ -8,7 +8,7 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.implied_expectation import KIND_OF_UNKNOWN_MODELS
 from orderproof.laws import ProvedLaw
 from orderproof.models.row_counts import inputs_with_rows
-from orderproof.prover.recording.assumptions import DEFAULTS_ASSUMPTION
+from orderproof.recording.assumptions import DEFAULTS_ASSUMPTION
 from orderproof.records.audit import Finding
 
 

@@ -20,18 +20,18 @@ from orderproof.auditing.open_examples import open_examples
 from orderproof.auditing.open_inputs import EXAMPLE_LENGTH, OPEN_MODES, NoTheorem, OpenInputs
 from orderproof.errors import CaptureError, first_line
 from orderproof.laws import ProvedLaw
+from orderproof.logic.solver import Solver
+from orderproof.logic.terms import Term
 from orderproof.models import Subject
 from orderproof.models.axes import OutputAxes
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.models.subject import prime_length, tensor_sizes
-from orderproof.prover.logic.solver import Solver
-from orderproof.prover.logic.terms import Term
-from orderproof.prover.recording.open_recording import OpenInput, UnreadableCondition, record_open
-from orderproof.prover.recording.open_sizes import LEAST_SIZE
-from orderproof.prover.recording.refusal import reason_of
-from orderproof.prover.symbolic.equivariance.theorem import EntryMap, map_entries, prove_equivariance
-from orderproof.prover.symbolic.statement import BATCH, TOKENS, Equivariance, Statement
-from orderproof.prover.symbolic.theorem import OutputProof, is_possible, only_answer, prove
+from orderproof.recording.open_recording import OpenInput, UnreadableCondition, record_open
+from orderproof.recording.open_sizes import LEAST_SIZE
+from orderproof.recording.refusal import reason_of
+from orderproof.theorems.equivariance.theorem import EntryMap, map_entries, prove_equivariance
+from orderproof.theorems.statement import BATCH, TOKENS, Equivariance, Statement
+from orderproof.theorems.theorem import OutputProof, is_possible, only_answer, prove
 
 MAX_EXAMPLE_LENGTH = 4500  # [tokens] of a recording: an eager call of that length is compared with it
 MAX_PIECES = 6  # recordings for different lengths

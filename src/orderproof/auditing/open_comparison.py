@@ -16,17 +16,17 @@ from orderproof.auditing.open_examples import MORE_EXAMPLES
 from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.models.subject import prime_length, tensor_sizes
-from orderproof.prover.compiled_code import without_compilation
-from orderproof.prover.execution import relative_difference
-from orderproof.prover.recording.eager_instructions import trace_eager_call
-from orderproof.prover.recording.instruction_trace import InstructionTrace
-from orderproof.prover.recording.module_state import RANDOM_GENERATOR, preserved_state
-from orderproof.prover.recording.open_recording import OpenGraph
-from orderproof.prover.recording.open_sizes import LEAST_SIZE
-from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
-from orderproof.prover.recording.restored_state import restored_state
-from orderproof.prover.symbolic.open_execution import execute_open
+from orderproof.recording.compiled_code import without_compilation
+from orderproof.recording.eager_instructions import trace_eager_call
+from orderproof.recording.execution import relative_difference
+from orderproof.recording.instruction_trace import InstructionTrace
+from orderproof.recording.module_state import RANDOM_GENERATOR, preserved_state
+from orderproof.recording.open_recording import OpenGraph
+from orderproof.recording.open_sizes import LEAST_SIZE
+from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.restored_state import restored_state
 from orderproof.seeded_random import seeded_random
+from orderproof.theorems.open_execution import execute_open
 from orderproof.tolerances import SAME_GRAPH
 
 Examples = Callable[[int, int], Iterator[tuple[Tensor, ...]]]

@@ -13,8 +13,8 @@ from orderproof.auditing.open_inputs import NoTheorem
 from orderproof.auditing.theorems import join_theorem, proved_lengths, theorem_of_the_program, without_theorem
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.symbolic.statement import Equivariance
 from orderproof.records.audit import Finding, Theorem
+from orderproof.theorems.statement import Equivariance
 
 
 def with_open_entry_map(context: AuditContext, law: ProvedLaw, finding: Finding) -> Finding:

@@ -10,7 +10,7 @@ from torch import Tensor
 from orderproof.models import Subject
 from orderproof.models.sample import seeded_generator
 from orderproof.models.settings import mask_dtype
-from orderproof.prover.symbolic.statement import MASK, POSITIONS
+from orderproof.theorems.statement import MASK, POSITIONS
 
 MORE_EXAMPLES = 8  # further choices of the inputs besides the tokens
 

@@ -11,11 +11,11 @@ from orderproof.auditing.open_examples import open_examples
 from orderproof.models import Subject
 from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_dtype
 from orderproof.models.subject import ExportContext
-from orderproof.prover.recording.open_recording import OpenInput
-from orderproof.prover.recording.restored_state import restored_state
-from orderproof.prover.symbolic.equivariance.theorem import FIXED
-from orderproof.prover.symbolic.statement import BLOCKS
-from orderproof.prover.symbolic.theorem import ROW_INPUT, TOKEN_INPUT
+from orderproof.recording.open_recording import OpenInput
+from orderproof.recording.restored_state import restored_state
+from orderproof.theorems.equivariance.theorem import FIXED
+from orderproof.theorems.statement import BLOCKS
+from orderproof.theorems.theorem import ROW_INPUT, TOKEN_INPUT
 
 EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
 NO_TOKENS = "no input has a token axis"

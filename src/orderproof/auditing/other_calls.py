@@ -25,8 +25,8 @@ from orderproof.auditing.witness import COMPARED_CHANGES, FEWER_CHANGES, LONG, W
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.recording.reachable_state import reachable_state
-from orderproof.prover.recording.restored_state import changes_state, restored_state
+from orderproof.recording.reachable_state import reachable_state
+from orderproof.recording.restored_state import changes_state, restored_state
 from orderproof.records.audit import Finding
 
 MAX_SECONDS = 20.0  # after which no further calls of a finding are compared: a law has a time limit

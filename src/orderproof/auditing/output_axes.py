@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from orderproof.auditing.execution import named_tensors
+from orderproof.diagnosis.index_parts import UNKNOWN
+from orderproof.diagnosis.index_paths import follow_indices, kind_of
 from orderproof.errors import OrderproofError, failure_reason
 from orderproof.laws import TokenDim
 from orderproof.laws.proved.proved_law import UNKNOWN_ROWS
@@ -21,8 +23,6 @@ from orderproof.models.axes import (
     TokenRun,
     unknown_axes,
 )
-from orderproof.prover.index_parts import UNKNOWN
-from orderproof.prover.index_paths import follow_indices, kind_of
 
 if TYPE_CHECKING:
     from torch.fx import Node

@@ -10,11 +10,11 @@ from torch.fx import Node
 
 from orderproof.auditing.context import TWIN_ASSUMPTION, AuditContext
 from orderproof.auditing.entries import source_of, uniform_text
+from orderproof.diagnosis.analysis import Analysis, analyze
+from orderproof.diagnosis.certificate import graph_fingerprint, graph_records
+from orderproof.diagnosis.domain.constants import Constants, draws_random_numbers
 from orderproof.laws import ProvedLaw, TokenAxis
-from orderproof.prover.analysis import Analysis, analyze
-from orderproof.prover.captured_graph import CapturedGraph, ancestors, module_path
-from orderproof.prover.certificate import graph_fingerprint, graph_records
-from orderproof.prover.domain.constants import Constants, draws_random_numbers
+from orderproof.recording.captured_graph import CapturedGraph, ancestors, module_path
 from orderproof.records.audit import (
     RECORDED_CALL_ASSUMPTION,
     SEPARATE_INPUTS_ASSUMPTION,

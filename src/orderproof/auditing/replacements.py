@@ -12,7 +12,7 @@ from torch.fx import Node
 
 from orderproof.auditing.execution import LabelledInputs
 from orderproof.models.subject import Axis
-from orderproof.prover.captured_graph import CapturedGraph, ancestors
+from orderproof.recording.captured_graph import CapturedGraph, ancestors
 
 MOST_COMPARED_VALUES = 6
 # The last and the first integers for which a comparison with `k` has another result, less `k`.

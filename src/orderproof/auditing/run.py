@@ -13,15 +13,15 @@ from orderproof.auditing.findings import finding_without_result, undecide_inappl
 from orderproof.auditing.sandbox import LAW_TIMEOUT, MeasurementRun
 from orderproof.auditing.sentence_pair import compare_sentence_pair, has_sentences
 from orderproof.auditing.verdict import ProofOptions, prove_law
+from orderproof.diagnosis.rule import lemma_summaries
 from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
 from orderproof.laws import ProvedLaw, find_model_law, measured_laws, proved_laws
 from orderproof.laws.law import Law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject
 from orderproof.models.process_state import preserved_settings
-from orderproof.prover.compiled_code import without_compilation
-from orderproof.prover.recording.reachable_state import shared_walks
-from orderproof.prover.rule import lemma_summaries
+from orderproof.recording.compiled_code import without_compilation
+from orderproof.recording.reachable_state import shared_walks
 from orderproof.records.audit import AttentionMap, Expectation, Finding, Report, Scope, SentencePair, SubjectRecord
 from orderproof.records.document import versions
 from orderproof.time_limit import TimeLimitExceeded, time_limit

@@ -25,7 +25,7 @@ from orderproof.auditing.measurement import measure_law
 from orderproof.errors import failure_reason
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.models import Subject
-from orderproof.prover.execution import relative_difference
+from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Expectation, Finding, Scope, Verdict
 from orderproof.tolerances import SAME_WEIGHTS
 from orderproof.weight_bits import weight_bits

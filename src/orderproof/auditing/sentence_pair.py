@@ -16,8 +16,8 @@ from torch.fx import Node
 from orderproof.auditing.completion import with_uniform_positions
 from orderproof.auditing.context import AuditContext
 from orderproof.models import Subject
-from orderproof.prover.captured_graph import CapturedGraph
-from orderproof.prover.execution import execute, execute_nodes
+from orderproof.recording.captured_graph import CapturedGraph
+from orderproof.recording.execution import execute, execute_nodes
 from orderproof.records.audit import AttentionMap, SentenceDistance, SentencePair
 
 FIRST_SENTENCE, SECOND_SENTENCE = "the cat chased the dog", "the dog chased the cat"

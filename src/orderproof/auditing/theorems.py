@@ -15,11 +15,11 @@ from orderproof.auditing.open_calls import OpenCalls, Proofs, open_calls
 from orderproof.auditing.open_inputs import NO_TOKENS, NoTheorem
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.laws import ProvedLaw
+from orderproof.logic.solver import Solver
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.logic.solver import Solver
-from orderproof.prover.symbolic.equivariance.theorem import FIXED
-from orderproof.prover.symbolic.statement import MASK, Equivariance, Statement
 from orderproof.records.audit import OPEN_CALL_ASSUMPTION, SEPARATE_INPUTS_ASSUMPTION, Finding, Theorem
+from orderproof.theorems.equivariance.theorem import FIXED
+from orderproof.theorems.statement import MASK, Equivariance, Statement
 
 EVERY_DEPTH_ASSUMPTION = (
     "for other numbers of layers: each has the code of a recorded one, and the code around them does not depend on "

@@ -29,7 +29,7 @@ from orderproof.auditing.violated_places import ViolatedPlaces, find_violated_pl
 from orderproof.auditing.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.prover.captured_graph import ancestors, module_path
+from orderproof.recording.captured_graph import ancestors, module_path
 from orderproof.records.audit import Deviation, Expectation, Finding, Scope, Verdict
 
 NOT_REPEATABLE = "two runs on equal inputs give other outputs, by state that calls change or by chance"

@@ -14,9 +14,9 @@ from orderproof.auditing.leaks import find_leaks
 from orderproof.auditing.mask_view import MaskView, change_of_line, leaking_mask, mask_picture, table_picture
 from orderproof.auditing.proof import LawWalk
 from orderproof.auditing.remedies import remedy_of_leak
+from orderproof.diagnosis.rule import RelationBreak
 from orderproof.laws import TokenDim
-from orderproof.prover.captured_graph import ancestors
-from orderproof.prover.rule import RelationBreak
+from orderproof.recording.captured_graph import ancestors
 from orderproof.records.audit import Completion, Entry, Picture, Remedy
 
 

@@ -15,22 +15,22 @@ from orderproof.auditing.context import AuditContext
 from orderproof.auditing.execution import LabelledInputs, SubjectExecution
 from orderproof.auditing.proof import LawWalk, Weights, walk_graph
 from orderproof.auditing.replacements import Replacement, compared_values, pad_tokens, rare_values, values_of_branches
-from orderproof.errors import failure_reason, is_internal
-from orderproof.laws import InputChange, ProvedLaw, TokenDim
-from orderproof.laws.proved.proved_law import evenly_spaced
-from orderproof.prover.captured_graph import CapturedGraph
-from orderproof.prover.counterexample import (
+from orderproof.diagnosis.counterexample import (
     FLOAT64_EXECUTORS,
     Counterexample,
     Executor,
     OutputPair,
     find_counterexample,
 )
-from orderproof.prover.execution import relative_difference
-from orderproof.prover.node_check import check_nodes
-from orderproof.prover.recording.restored_state import changes_state
-from orderproof.prover.rounding_noise import epsilon, rounding_noise
-from orderproof.prover.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE, ROUNDING_FACTOR
+from orderproof.diagnosis.node_check import check_nodes
+from orderproof.diagnosis.rounding_noise import epsilon, rounding_noise
+from orderproof.diagnosis.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE, ROUNDING_FACTOR
+from orderproof.errors import failure_reason, is_internal
+from orderproof.laws import InputChange, ProvedLaw, TokenDim
+from orderproof.laws.proved.proved_law import evenly_spaced
+from orderproof.recording.captured_graph import CapturedGraph
+from orderproof.recording.execution import relative_difference
+from orderproof.recording.restored_state import changes_state
 from orderproof.records.audit import Deviation, Witness
 from orderproof.tolerances import TOKEN_MIXING
 

@@ -1,4 +1,4 @@
-"""The rules of the prover: the functions decorated with `@rule` in the files of `prover/rules`."""
+"""The rules of the prover: the functions decorated with `@rule` in the files of `diagnosis/rules`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from orderproof.catalogue.source import read_modules
-from orderproof.prover.lemma_summary import lemma_summaries
+from orderproof.diagnosis.lemma_summary import lemma_summaries
 
 POINTWISE = "<pointwise>"  # stands, in a rule, for all operators that torch tags as pointwise
 
@@ -24,7 +24,7 @@ def rules() -> tuple[RuleEntry, ...]:
     """All rules, by the names of their files."""
     return tuple(
         RuleEntry(lemma, tuple(operators), module.docstring)
-        for module in read_modules("orderproof.prover.rules")
+        for module in read_modules("orderproof.diagnosis.rules")
         for _, (lemma, *operators) in module.decorated("rule")
     )
 

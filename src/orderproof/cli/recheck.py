@@ -13,7 +13,7 @@ from orderproof.errors import CertificateError
 from orderproof.report.phrases import escape_control_characters
 
 if TYPE_CHECKING:
-    from orderproof.prover.recheck import RecheckResult
+    from orderproof.recheck import RecheckResult
 
 
 def recheck(
@@ -34,8 +34,8 @@ def recheck(
     outcomes: list[RecheckResult | CertificateError] = []
     with progress(quiet=quiet) as update:
         update(f"reading {certificate}", 0, 1)
-        from orderproof.prover.recheck import read_certificates
-        from orderproof.prover.recheck import recheck as check
+        from orderproof.recheck import read_certificates
+        from orderproof.recheck import recheck as check
 
         try:
             certificates = read_certificates(certificate)
@@ -54,7 +54,7 @@ def recheck(
             for line in outcome.lines():
                 _show(line)
             if derivation and outcome.theorem:
-                from orderproof.prover.recheck.theorems.derivation import derivation_lines
+                from orderproof.recheck.theorems.derivation import derivation_lines
 
                 for line in derivation_lines(each):
                     _show(f"  {line}")

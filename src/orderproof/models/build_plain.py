@@ -29,7 +29,7 @@ from orderproof.models.subject import (
     tensor_sizes,
 )
 from orderproof.models.trial_call import check_trial_call
-from orderproof.prover.recording.restored_state import restored_state
+from orderproof.recording.restored_state import restored_state
 from orderproof.subject_spec import TOKEN_AXIS_OPTION, Layout
 
 _SEPARATE = (

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import MIN_DEFAULT_LENGTH
 from orderproof.models.trial_call import check_trial_call
-from orderproof.prover.recording.restored_state import restored_state
+from orderproof.recording.restored_state import restored_state
 
 
 def derive_inputs(module: nn.Module, name: str) -> tuple[Tensor, str] | None:

@@ -19,8 +19,8 @@ from orderproof.errors import UsageError
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.own_errors import raise_own_error
-from orderproof.prover.captured_graph import leaves_by_name
-from orderproof.prover.recording.restored_state import restored_state
+from orderproof.recording.captured_graph import leaves_by_name
+from orderproof.recording.restored_state import restored_state
 from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import StatedMask
 from orderproof.time_limit import TimeLimitExceeded, time_limit

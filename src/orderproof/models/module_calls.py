@@ -16,10 +16,10 @@ from orderproof.models.axes import CalledShapes, OutputAxes, Shape
 from orderproof.models.call_arguments import PlainOutputs, as_dictionaries
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.sample import BATCH_SIZE
-from orderproof.prover.captured_graph import leaves_by_name
-from orderproof.prover.export.exporter import source_of_error
-from orderproof.prover.recording.reachable_state import ReachableState, reachable_state
-from orderproof.prover.recording.restored_state import restored_state
+from orderproof.recording.captured_graph import leaves_by_name
+from orderproof.recording.export.exporter import source_of_error
+from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.restored_state import restored_state
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 FURTHER_SECONDS = 30.0  # for all calls of other sizes together

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from orderproof.models.forward_arguments import PassesKeywordsOn
 from orderproof.models.sample import Sample
 from orderproof.models.subject import Subject
-from orderproof.prover.captured_graph import leaf_name
+from orderproof.recording.captured_graph import leaf_name
 
 
 class SelfAttentionCall(nn.Module):

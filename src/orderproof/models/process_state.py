@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from torch import nn
 
 from orderproof.errors import SubjectError, first_line
-from orderproof.prover.compiled_code import without_compilation
-from orderproof.prover.recording.process_settings import read_settings, restore_settings
+from orderproof.recording.compiled_code import without_compilation
+from orderproof.recording.process_settings import read_settings, restore_settings
 
 
 def module_classes(module: nn.Module) -> dict[str, tuple[type[nn.Module], bool]]:

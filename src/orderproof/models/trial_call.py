@@ -22,7 +22,7 @@ from torch import nn
 from orderproof import forked_process
 from orderproof.errors import SubjectError, first_line
 from orderproof.models.process_state import module_classes
-from orderproof.prover.recording.process_settings import changes, read_settings
+from orderproof.recording.process_settings import changes, read_settings
 
 TRIAL_TIMEOUT = 120.0  # [s] the time limit of one law, too
 LOAD_TIMEOUT = 900.0  # [s] to load weights from a slow disk

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from orderproof.auditing.api import audit_context
 from orderproof.auditing.sandbox import DECODER_PART
 from orderproof.auditing.witness import WitnessSearch
+from orderproof.diagnosis.counterexample import Counterexample
 from orderproof.errors import ReproductionError
 from orderproof.laws import ProvedLaw
 from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw
@@ -19,8 +20,7 @@ from orderproof.laws.measured.lengths import measured_lengths
 from orderproof.models import Subject
 from orderproof.models.hf import build_subject
 from orderproof.models.hf.probe import probe_subject
-from orderproof.prover.counterexample import Counterexample
-from orderproof.prover.execution import relative_difference
+from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Finding
 from orderproof.reproduction.call_code import OutputPlace, find_vector
 from orderproof.reproduction.call_recorder import CallRecorder, ModelCall, watched_adapter

@@ -18,8 +18,8 @@ from orderproof.auditing.context import AuditContext
 from orderproof.errors import first_line
 from orderproof.models import Subject
 from orderproof.models.hf.tokenizer import SentenceTokenizer
-from orderproof.prover.captured_graph import CapturedGraph
-from orderproof.prover.execution import execute
+from orderproof.recording.captured_graph import CapturedGraph
+from orderproof.recording.execution import execute
 from orderproof.records.sensitivity import Pooling, WithoutPositions
 from orderproof.word_order.batches import SentenceBatch
 from orderproof.word_order.distances import SentenceVectors, pool

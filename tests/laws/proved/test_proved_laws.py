@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from orderproof import laws
+from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, Fact, unmoved_fact
+from orderproof.diagnosis.domain.move import FREE, STILL, permuted_axis
 from orderproof.errors import UsageError
 from orderproof.laws import InputChange, ProvedLaw, TokenDim
 from orderproof.laws.proved.replacement_law import ReplacementLaw
 from orderproof.models import from_module, load
 from orderproof.permutations import cycle, inverse, reversal, transposition
-from orderproof.prover.domain.fact import ALWAYS, NEVER, Fact, unmoved_fact
-from orderproof.prover.domain.move import FREE, STILL, permuted_axis
 from orderproof.records.audit import Finding
 from tests.auditing.internals import AuditContext, ProofOptions, prove_law
 from tests.laws.law_fixture import law_fixtures

@@ -12,7 +12,7 @@ from orderproof.models import load
 from orderproof.models.hf.architectures import default_config, parse_spec
 from orderproof.models.hf.context_spans import context_spans
 
-# tests/prover/recording/test_recording.py exports others, with SDPA.
+# tests/recording/test_recording.py exports others, with SDPA.
 EXPORTED = [
     *((name, "sdpa") for name in ("gemma3_text", "qwen3", "roberta", "distilbert")),
     *((name, "eager") for name in ("bert", "gpt_neo", "mistral", "t5")),

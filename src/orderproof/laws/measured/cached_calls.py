@@ -12,7 +12,7 @@ from torch import Tensor
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.errors import OutputShapeError
 from orderproof.laws.measured.model_state import PristineModel
-from orderproof.prover.execution import relative_difference
+from orderproof.recording.execution import relative_difference
 from orderproof.weight_bits import weight_bits
 
 T = TypeVar("T")

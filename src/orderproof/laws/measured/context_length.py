@@ -28,7 +28,7 @@ from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.distinct_positions import PREFIX_TOKENS, outputs_at_positions
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
-from orderproof.prover.execution import relative_difference
+from orderproof.recording.execution import relative_difference
 
 MAX_TOKENS = 150  # a longer stated length is tested by position ids only
 MIN_POSITION_EFFECT = 1e-3  # relative: the least difference of two positions within the length

@@ -36,7 +36,7 @@ from orderproof.laws.measured.dtype_reference import (
     weight_dtype,
 )
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, NotedOutputs, OutputPair
-from orderproof.prover.execution import relative_difference
+from orderproof.recording.execution import relative_difference
 
 SPACED_POSITIONS = 14  # geometrically spaced positions, each with its neighbour
 PREFIX_TOKENS = 3  # tokens before the token that is moved

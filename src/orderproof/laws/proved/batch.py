@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Shape
 from orderproof.laws.proved.proved_law import TokenDim
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
-from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Shape
-from orderproof.prover.logic.terms import Formula, Term, at_most, equal, less, variable
-from orderproof.prover.symbolic.statement import BATCH, MASK, Statement, is_real
+from orderproof.logic.terms import Formula, Term, at_most, equal, less, variable
 from orderproof.records.audit import Remedy
+from orderproof.theorems.statement import BATCH, MASK, Statement, is_real
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from orderproof.batch_layout import PAD_LAYOUT_TEXTS, PAD_LAYOUTS, PadLayout, padding_slots
+from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, constant_dependence
+from orderproof.diagnosis.domain.move import STILL
 from orderproof.errors import OutputShapeError
 from orderproof.laws.causal_mask_line import causal_line_change
 from orderproof.laws.proved.proved_law import (
@@ -33,11 +35,9 @@ from orderproof.laws.proved.proved_law import (
     evenly_spaced,
     rows_and_tokens,
 )
-from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, constant_dependence
-from orderproof.prover.domain.move import STILL
-from orderproof.prover.logic.terms import Formula, Term, at_most, less, variable
-from orderproof.prover.symbolic.statement import MASK, TOKENS, Statement, is_real
+from orderproof.logic.terms import Formula, Term, at_most, less, variable
 from orderproof.records.audit import Expectation, Remedy
+from orderproof.theorems.statement import MASK, TOKENS, Statement, is_real
 
 LEAST_TOKENS_OF_A_FORM = 4  # below, a causal mask that is off by one looks like a short window
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from orderproof.batch_layout import second_document_start
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
-from orderproof.prover.logic.terms import Formula, Term, equal, variable
-from orderproof.prover.symbolic.statement import (
+from orderproof.logic.terms import Formula, Term, equal, variable
+from orderproof.records.audit import Remedy
+from orderproof.theorems.statement import (
     BLOCKS,
     DOCUMENTS_BY_POSITIONS,
     POSITIONS,
@@ -24,7 +25,6 @@ from orderproof.prover.symbolic.statement import (
     Statement,
     document,
 )
-from orderproof.records.audit import Remedy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from orderproof.batch_layout import PAD_LAYOUTS, PadLayout, padding_slots
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
-from orderproof.prover.symbolic.statement import MASK, Statement, is_real
 from orderproof.records.audit import Remedy
+from orderproof.theorems.statement import MASK, Statement, is_real
 
 
 @dataclass(frozen=True, kw_only=True)

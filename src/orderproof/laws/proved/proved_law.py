@@ -19,6 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, constant_dependence
+from orderproof.diagnosis.domain.move import FREE, STILL, is_permuted, permuted_axis
 from orderproof.laws.law import Law
 from orderproof.permutations import (
     Permutation,
@@ -28,10 +30,8 @@ from orderproof.permutations import (
     symmetric_generators,
     transposition,
 )
-from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, constant_dependence
-from orderproof.prover.domain.move import FREE, STILL, is_permuted, permuted_axis
-from orderproof.prover.symbolic.statement import BLOCKS, MASK, POSITIONS, Equivariance, Statement
 from orderproof.records.audit import Expectation, Remedy
+from orderproof.theorems.statement import BLOCKS, MASK, POSITIONS, Equivariance, Statement
 
 TokenAxis = int | tuple[int, ...] | None  # the axis of an input that runs over tokens; both axes of a mask
 

@@ -16,6 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, compress, constant_dependence
+from orderproof.diagnosis.domain.move import STILL
 from orderproof.errors import OutputShapeError
 from orderproof.laws.proved.proved_law import (
     UNKNOWN_ROWS,
@@ -26,8 +28,6 @@ from orderproof.laws.proved.proved_law import (
     axis_tuple,
     rows_and_tokens,
 )
-from orderproof.prover.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, compress, constant_dependence
-from orderproof.prover.domain.move import STILL
 
 SlotMask = NDArray[np.bool_]  # [row, token]
 

@@ -28,7 +28,7 @@ from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import ExportContext, Subject, count_parameters, tensor_sizes
 from orderproof.models.vision.patch_embedding import image_input
 from orderproof.models.vision.patch_grid import FixedGridModel, takes_patch_grid
-from orderproof.prover.recording.recording import is_recording
+from orderproof.recording.recording import is_recording
 
 EMBEDDING_ARGUMENTS = ("hidden_states", "query_embeds", "noise_embeds", "inputs")  # other names of inputs_embeds
 DEFAULT_VOCAB_SIZE = 99  # token ids to draw from for a model without a vocabulary: CANINE reads code points

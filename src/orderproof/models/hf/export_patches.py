@@ -19,7 +19,7 @@ from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.library_code import is_of_a_library
 from orderproof.models.hf.moe_rewrites import rewrite_moe_layers
 from orderproof.optional_packages import install_command
-from orderproof.prover.recording.recording import is_recording
+from orderproof.recording.recording import is_recording
 
 if TYPE_CHECKING:
     from torch import nn

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from orderproof.prover.recording.source import TORCH_FOLDER
+from orderproof.recording.source import TORCH_FOLDER
 
 _CALLED = ("transformers", "torch", "typing")  # the packages of objects that may be called
 _LIBRARIES = (*_CALLED, "builtins", "logging", "collections", "functools", "types")

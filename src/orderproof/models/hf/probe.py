@@ -17,7 +17,7 @@ from orderproof.models.input_spec import NoTokenInputError
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.subject import Subject
 from orderproof.models.trial_call import check_trial_call
-from orderproof.prover.recording.restored_state import restored_state
+from orderproof.recording.restored_state import restored_state
 
 EMBEDDINGS_NOTE = "called with embeddings, not with token ids"
 

@@ -1,0 +1,39 @@
+"""The booleans that an eager call reads, for a recording that cannot know them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from orderproof.recording.compiled_code import without_compilation
+from orderproof.recording.eager_check import prepared_call
+from orderproof.recording.eager_view import EagerReads
+from orderproof.recording.reachable_state import ReachableState
+from orderproof.recording.token_branches import FLAG_READS, is_flag
+
+
+def eager_answers(module: nn.Module, inputs: tuple[Tensor, ...], reached: ReachableState) -> list[bool]:
+    """The value of each boolean that an eager call reads, in order."""
+    written = [*module.parameters(), *module.buffers()]
+    with prepared_call(module, inputs, written, reached) as (copies, _), without_compilation():
+        mode = _FlagReads()
+        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads():
+            module(*copies)
+    return mode.answers
+
+
+class _FlagReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Keeps the booleans that are read."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.answers: list[bool] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func.overloadpacket.__name__ in FLAG_READS and args and is_flag(args[0]):
+            self.answers.append(bool(result))
+        return result

@@ -1,0 +1,268 @@
+"""Compare a recording with the same call in eager mode, operator by operator.
+
+A model can tell meta tensors under torch's modes from the tensors it usually gets: `isinstance(x, torch.FloatTensor)`,
+dispatch keys, the stack of modes, a function mode switched off. No list of such checks is complete. Instead the call
+runs once more as it always does, on real tensors and without modes, while torch's profiler reports its operators, and
+Python the instructions of the model. A model that takes another branch calls other operators or executes other
+instructions, and one that reads a value calls an operator to read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations, zip_longest
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy, _profiler_enabled
+from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig, _RecordFunctionFast
+
+from orderproof.errors import CaptureError
+from orderproof.kernel_switch import without_compiled_kernels
+from orderproof.positions import without_value_checks
+from orderproof.recording.compiled_code import without_compilation
+from orderproof.recording.instruction_trace import InstructionTrace
+from orderproof.recording.module_state import StateChanges, preserved_state
+from orderproof.recording.outside_calls import OutsideCalls, observed_outside_calls
+from orderproof.recording.reachable_state import ReachableState
+from orderproof.recording.refusal import NOT_RECORDED
+
+# The operators with which torch makes a tensor of Python numbers, and those that change neither values nor shape; torch
+# calls some of them only under a mode.
+_WITHOUT_EFFECT = {
+    f"aten::{name}"
+    for name in (
+        "empty", "to", "lift_fresh", "scalar_tensor", "detach", "detach_", "alias", "set_", "contiguous",
+        "_has_compatible_shallow_copy_type",
+    )
+}  # fmt: skip
+
+
+NOT_THE_PROGRAM = "the recording is not the program that runs: "
+_HIDDEN = "orderproof::hidden"
+_SEEN = "orderproof::seen"
+_READS = {"aten::item", "aten::_local_scalar_dense", "aten::equal", "aten::allclose", "aten::is_nonzero"}
+
+
+def seen_by_a_mode() -> AbstractContextManager[Any]:
+    """A block in which a mode handles an operator, within the range of that operator, or a read of a constant."""
+    seen: AbstractContextManager[Any] = _RecordFunctionFast(_SEEN)
+    return seen
+
+
+def hidden_from_profile() -> AbstractContextManager[Any]:
+    """A block whose operators are not those of the model."""
+    hidden: AbstractContextManager[Any] = _RecordFunctionFast(_HIDDEN)
+    return hidden
+
+
+@contextmanager
+def profiled_operators(*, hiding: bool = False, unseen: list[str] | None = None) -> Iterator[list[str]]:
+    """The operators that the block calls, in order, without those that they call; filled when the block ends.
+
+    Only names of registered operators count: a range that the model itself names hides no operator.
+
+    Args:
+        hiding: Leave out the blocks of `hidden_from_profile`, which only a recording contains.
+        unseen: Gets the operators that read or write values, and that no dispatch mode of the recording saw.
+
+    """
+    operators: list[str] = []
+    _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
+    try:
+        yield operators
+    finally:
+        for thread in _disable_profiler_legacy():
+            operators += _outermost(thread, hiding=hiding)
+            if unseen is not None:
+                unseen += _unseen(thread)
+
+
+def _outermost(events: Sequence[Any], *, hiding: bool) -> Iterator[str]:
+    """Names of the operators that no other operator called. Other ranges of the profiler are transparent."""
+    stack: list[bool] = []  # for each open range: it is an operator
+    for event in events:
+        if event.kind() == "push":
+            name = event.name()
+            operator = (hiding and name == _HIDDEN) or (event.scope() == 0 and _is_operator(name))
+            if operator and not any(stack) and name != _HIDDEN and name not in _WITHOUT_EFFECT:
+                yield name
+            stack.append(operator)
+        elif event.kind() == "pop" and stack:
+            stack.pop()
+
+
+def _unseen(events: Sequence[Any]) -> Iterator[str]:
+    """Names of the outermost operators that read or write values, which no mode saw within nor around their range."""
+    stack: list[str] = []  # the open ranges: an operator or a hidden block by its name, others empty
+    around: list[bool] = []  # for each open range: it is that of a mode
+    outermost, seen = "", False
+    for event in events:
+        if event.kind() == "push":
+            name = event.name()
+            seen |= name == _SEEN
+            counts = name == _HIDDEN or (event.scope() == 0 and _is_operator(name))
+            if counts and not any(stack):
+                outermost, seen = name, any(around)
+            stack.append(name if counts else "")
+            around.append(name == _SEEN)
+        elif event.kind() == "pop" and stack:
+            around.pop()
+            if stack.pop() and not any(stack) and outermost != _HIDDEN and not seen and _uses_values(outermost):
+                yield outermost
+
+
+@cache
+def _uses_values(name: str) -> bool:
+    """True of an operator that reads a number from a tensor, or writes to one."""
+    if name in _WITHOUT_EFFECT:
+        return False
+    return name in _READS or all(s.is_mutable for s in torch._C._jit_get_schemas_for_operator(name))
+
+
+@cache
+def _is_operator(name: str) -> bool:
+    return "::" in name and bool(torch._C._jit_get_schemas_for_operator(name))
+
+
+def can_compare(module: nn.Module, inputs: tuple[Tensor, ...]) -> bool:
+    """True if every tensor of the call has values and no other profiler runs."""
+    tensors = (*inputs, *module.parameters(), *module.buffers())
+    return not _profiler_enabled() and not any(x.is_meta for x in tensors)
+
+
+@dataclass(frozen=True)
+class EagerCall:
+    """An eager call that runs the recorded operators.
+
+    Attributes:
+        operators: The operators that it ran.
+        calls: What it did besides.
+        trace: The instructions of the model that it executed.
+        changed: The state that it changes besides tensors.
+        without: The fused implementations that were off; empty if none was.
+        difference: How its instructions are not those of the recording; empty if they are.
+
+    """
+
+    operators: list[str]
+    calls: OutsideCalls
+    trace: InstructionTrace
+    changed: list[str]
+    without: str = ""
+    difference: str = ""
+
+    def runs(self, recorded: list[str]) -> bool:
+        """True if the call ran these operators, and did nothing that no recording follows."""
+        return self.operators == recorded and not self.calls.unfollowed
+
+
+def compare_with_eager(
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], instructions: InstructionTrace,
+    written: list[Tensor], reached: ReachableState,
+) -> EagerCall:  # fmt: skip
+    """Run the call in eager mode and compare its operators and instructions.
+
+    Args:
+        module: The module that was recorded.
+        inputs: The inputs of the call.
+        recorded: The operators of the recording.
+        instructions: The instructions of the model that the recording executed.
+        written: The tensors of the module that the call writes to; they get their values back.
+        reached: The state of the module.
+
+    Returns:
+        The eager call, perhaps with fused implementations off.
+
+    Raises:
+        CaptureError: The call runs other operators, or does what no recording can follow.
+
+    """
+    eager = _run_eagerly(module, inputs, written, reached)
+    difference = instructions.other_instruction(eager.trace)
+    if eager.runs(recorded) and not difference and not eager.calls.compiled:
+        return eager
+    # What compiled code calls is not seen: only a call without it counts.
+    for names in [c for c in _COMBINATIONS if "compilation" in c or not eager.calls.compiled]:
+        with ExitStack() as stack:
+            for name in names:
+                stack.enter_context(_FUSED[name][1]())
+            without = _run_eagerly(module, inputs, written, reached)
+        if without.runs(recorded) and not instructions.other_instruction(without.trace):
+            return replace(without, without=" and ".join(_FUSED[name][0] for name in names))
+    if eager.calls.unfollowed:
+        raise CaptureError(f"{NOT_RECORDED}the call {eager.calls.unfollowed[0]}")
+    if eager.operators == recorded and difference:
+        return replace(eager, difference=difference)
+    if eager.operators == recorded:
+        raise CaptureError(f"{NOT_RECORDED}the call runs code of torch.compile, and another program without it")
+    first, second = next(pair for pair in zip_longest(recorded, eager.operators) if pair[0] != pair[1])
+    raise CaptureError(
+        f"{NOT_THE_PROGRAM}an eager call runs {_described(second)} where the recording has {_described(first)}"
+    )
+
+
+def _run_eagerly(
+    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: ReachableState
+) -> EagerCall:
+    trace = InstructionTrace()
+    with (
+        prepared_call(module, inputs, written, reached) as (copies, changes),
+        profiled_operators() as operators, observed_outside_calls() as calls, trace.tracing(),
+    ):  # fmt: skip
+        module(*copies)
+    return EagerCall(operators, calls, trace, changes.names)
+
+
+@contextmanager
+def prepared_call(
+    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: ReachableState
+) -> Iterator[tuple[tuple[Tensor, ...], StateChanges]]:
+    """A block for one eager call on copies of the inputs, which leaves no trace in the module; what it changed."""
+    with (
+        preserved_state(module, reached) as changes, _preserved_tensors(module, written),
+        without_value_checks(), torch.no_grad(),
+    ):  # fmt: skip
+        yield tuple(x.clone() for x in inputs), changes
+
+
+@contextmanager
+def _without_fast_path() -> Iterator[None]:
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+# Implementations that replace several operators where no mode is active.
+_FUSED: dict[str, tuple[str, Callable[[], AbstractContextManager[None]]]] = {
+    "kernels": ("orderproof's compiled kernels", without_compiled_kernels),
+    "attention": ("torch's fast path of nn.MultiheadAttention", _without_fast_path),
+    "compilation": ("torch.compile", without_compilation),
+}
+_COMBINATIONS = [names for count in range(1, len(_FUSED) + 1) for names in combinations(_FUSED, count)]
+
+
+def _described(operator: str | None) -> str:
+    return "no further operator" if operator is None else operator
+
+
+@contextmanager
+def _preserved_tensors(module: nn.Module, written: list[Tensor]) -> Iterator[None]:
+    """Restore which tensors the module holds, and the values of those that are written to."""
+    before = [(held, dict(held)) for part in module.modules() for held in (part._parameters, part._buffers)]
+    values = [(x, x.detach().clone()) for x in written]
+    try:
+        yield
+    finally:
+        for held, tensors in before:
+            held.clear()
+            held.update(tensors)  # type: ignore[arg-type]
+        for tensor, value in values:
+            tensor.detach().copy_(value)

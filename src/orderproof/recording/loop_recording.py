@@ -1,0 +1,321 @@
+"""Record a Python loop over an open range: two of its iterations, each with an index that is a symbol.
+
+While a call is recorded, `range(n)` of an open size n in a `for` statement of the model gives two indices, both of them
+symbols between 0 and n. That two iterations suffice is an induction over the iterations. The second one began with the
+local variables that the first one left, and left the same ones: each variable has the same value, or is a tensor that
+the same operator of the iteration before computed. So every further iteration records the operators of the second one
+again, and `loop_rolling.py` replaces both by one for every index. Within a loop, the values of constants are not known,
+and an iteration changes no object besides local variables, tensors and the lists that it fills: what the objects within
+reach of the local variables contain is compared. A loop that is not of this form is refused here, and its model is
+recorded with a fixed size instead.
+
+Not machine-checked: that this is all the state of an iteration.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+from orderproof.library_messages import suppress_warnings
+from orderproof.logic.rewriting import Substitution
+from orderproof.logic.terms import Term
+from orderproof.recording.compared_state import as_text, is_plain
+from orderproof.recording.instruction_trace import InstructionTrace, Iteration, untraced
+from orderproof.recording.loop_operators import LOOP_STACK
+from orderproof.recording.loop_source import LoopSource, loop_source
+from orderproof.recording.model_code import is_model_class
+from orderproof.recording.open_sizes import OpenSizes
+from orderproof.recording.reachable_state import ReachableState, shows_its_state, state_within
+from orderproof.recording.recorded_graph import META, RecordedGraph
+from orderproof.recording.source import is_model_code, is_recording_frame
+
+_OTHER_VALUES = (type(None), torch.dtype, torch.device, torch.Size)
+_STACK = torch.stack
+LEAST_COUNT = 2  # of iterations in the example: torch treats sizes of 1 apart
+_DEPTH = 4  # of nested tuples among the local variables
+
+
+@dataclass
+class RecordedLoop:
+    """Two recorded iterations of a loop.
+
+    Attributes:
+        count: The number of iterations.
+        indices: The symbol of the index of each iteration.
+        line: Where it is: "file.py:12".
+        frame: That of the function with the loop.
+        iterations: The nodes of each iteration.
+        lists: The nodes that the two iterations append to each list.
+        stacked: The nodes that stack such lists.
+
+    """
+
+    count: Any
+    indices: tuple[Any, Any]
+    line: str
+    frame: FrameType
+    iterations: list[list[Node]] = field(default_factory=list)
+    lists: list[tuple[Node, Node]] = field(default_factory=list)
+    stacked: list[Node] = field(default_factory=list)
+
+
+class OpenRange:
+    """The indices of a loop over an open range."""
+
+    def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType) -> None:
+        self.loops, self.source, self.frame = loops, source, frame
+        line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        self.loop = RecordedLoop(count, loops.new_indices(), line, frame)
+        before, current = self.loop.indices
+        self.symbols = loops.sizes.loop_symbol(before), loops.sizes.loop_symbol(current)
+        self.begins: list[Node] = []  # the last node before each iteration, and after the last one
+        self.locals: list[dict[str, Any]] = []
+        self.kept: ReachableState
+
+    def __iter__(self) -> OpenRange:
+        return self
+
+    def __next__(self) -> Any:
+        with untraced():
+            return self._next()
+
+    def _next(self) -> Any:
+        recorded = self.loops.recorded
+        if len(self.begins) == 3:
+            recorded.give_up("a loop over an open range is iterated again")
+        self.begins.append(recorded.graph._root.prev)
+        self.locals.append({} if len(self.begins) == 1 else self._described())
+        self.loops.instructions.mark(Iteration(self.loop.count.node._expr, self.symbols))
+        if len(self.begins) == 1:
+            roots = list(_objects_of_locals(self.frame))
+            for name, one in roots:
+                if not shows_its_state(one):
+                    recorded.give_up(f"a loop of open length may change {name}, which does not show its state")
+            self.kept = state_within(roots)
+            for name in self.source.filled:
+                if type(values := self.frame.f_locals.get(name)) is list:
+                    self.loops.instructions.note_filled(values)
+        self._check_kept()
+        if len(self.begins) < 3:
+            return self.loop.indices[len(self.begins) - 1]
+        self.loop.iterations = [_between(*ends) for ends in zip(self.begins, self.begins[1:], strict=False)]
+        self._check_locals()
+        self._note_lists()
+        self.loops.finished(self.loop)
+        raise StopIteration
+
+    def _described(self) -> dict[str, Any]:
+        return {
+            name: self._describe(value) for name, value in self.frame.f_locals.items() if name not in self.source.filled
+        }
+
+    def _describe(self, value: Any, depth: int = 0) -> Any:
+        """A value as text, numbers, terms, nodes and objects, so that those of two iterations can be compared."""
+        if isinstance(value, Tensor):
+            node = self.loops.current_node(value)
+            return ("object", _Same(value)) if node is None else ("tensor", node)
+        if isinstance(value, torch.SymInt):
+            return ("size", self.loops.sizes.term(value))
+        if is_plain(value):
+            return ("number", type(value), as_text(value))
+        if isinstance(value, _OTHER_VALUES):
+            return ("number", type(value), value)
+        if type(value) in (tuple, list) and depth < _DEPTH:
+            return (type(value), *(self._describe(x, depth + 1) for x in value))
+        if type(value) is dict and depth < _DEPTH:
+            return (dict, *((k, self._describe(x, depth + 1)) for k, x in value.items()))
+        return ("object", _Same(value))
+
+    def _check_locals(self) -> None:
+        first, second = self.loop.iterations
+        renamed = renaming(self.loops, self.loop)
+        places = {node: k for k, node in enumerate(first)}
+
+        def later(value: Any) -> Any:
+            """The description after the next iteration."""
+            if isinstance(value, Node):
+                place = places.get(value)
+                return value if place is None else second[place] if place < len(second) else None
+            if isinstance(value, Term):
+                return renamed.term(value)
+            return tuple(map(later, value)) if isinstance(value, tuple) else value
+
+        _, before, after = self.locals
+        for name in {**before, **after}:
+            if name not in before or name not in after or later(before[name]) != after[name]:
+                self.loops.recorded.give_up(f"an iteration of a loop of open length leaves another {name}")
+
+    def _check_kept(self) -> None:
+        """Give up if an iteration changes an object: the next one may execute other instructions."""
+        changed = next((state.path for state in self.kept.states if state.differs()), None)
+        if changed is not None:
+            self.loops.recorded.give_up(f"an iteration of a loop of open length changes {changed}")
+        if not self.kept.complete:
+            self.loops.recorded.give_up("an iteration of a loop of open length may change too many objects")
+        if reason := self.loops.hidden_state():
+            self.loops.recorded.give_up(f"an iteration of a loop of open length may change {reason}")
+
+    def _note_lists(self) -> None:
+        for name in self.source.filled:
+            values = self.frame.f_locals.get(name)
+            if type(values) is not list or len(values) != 2 or not all(isinstance(x, Tensor) for x in values):
+                self.loops.recorded.give_up(f"a loop of open length fills {name} with other values")
+            first, second = (self.loops.current_node(x) for x in values)
+            if first is not None and second is not None:
+                self.loop.lists.append((first, second))
+
+
+def _objects_of_locals(frame: FrameType | None) -> Iterator[tuple[str, Any]]:
+    """The objects among the local variables of the model, with their names: those that are not described by value."""
+    while frame is not None and not is_recording_frame(frame):
+        if is_model_code(frame.f_code.co_filename):
+            for name, value in frame.f_locals.items():
+                for one in _objects(value):
+                    yield name, one
+        frame = frame.f_back
+
+
+def _objects(value: Any, depth: int = 0) -> Iterator[Any]:
+    if is_plain(value) or isinstance(value, (*_OTHER_VALUES, torch.SymInt)):
+        return
+    if type(value) in (tuple, list, dict) and depth < _DEPTH:
+        for one in value.values() if type(value) is dict else value:
+            yield from _objects(one, depth + 1)
+    else:
+        yield value
+
+
+class _Same:
+    """An object that is equal to itself only."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _between(before: Node, last: Node) -> list[Node]:
+    """The nodes after one up to another."""
+    found, node = [], before
+    while node is not last:
+        node = node.next
+        found.append(node)
+    return found
+
+
+def renaming(loops: Loops, loop: RecordedLoop) -> Substitution:
+    """The index of the second iteration in place of that of the first."""
+    first, second = (loops.sizes.term(index) for index in loop.indices)
+    if not first.variables:
+        loops.recorded.give_up("the index of a loop of open length is read as a number")
+    (variable,) = first.variables
+    return Substitution({variable: second})
+
+
+def _holds_objects(tensor: Tensor) -> bool:
+    """True if a tensor has an attribute that an iteration may have set: those that a library sets are flags."""
+    values: Iterable[Any] = (*vars(tensor).values(), *vars(tensor.untyped_storage()).values())
+    hidden = tensor.grad is not None or bool(tensor._backward_hooks)
+    return hidden or any(type(value) is not bool for value in values)
+
+
+def _stacks_itself(frame: FrameType) -> bool:
+    """True if the function of this frame calls `torch.stack` now, and not code that it calls."""
+    caller = sys._getframe(1)
+    while not is_model_code(caller.f_code.co_filename):
+        if caller.f_back is None:
+            return False
+        caller = caller.f_back
+    known = caller.f_locals.get("torch", caller.f_globals.get("torch"))
+    return caller is frame and known is torch and torch.stack is _STACK
+
+
+class Loops:
+    """The loops of open length of a recording."""
+
+    def __init__(self, recorded: RecordedGraph, instructions: InstructionTrace) -> None:
+        self.recorded, self.instructions = recorded, instructions
+        self.found: list[RecordedLoop] = []
+        self.active = False
+
+    @property
+    def sizes(self) -> OpenSizes:
+        """The open sizes of the call."""
+        assert self.recorded.open_call is not None
+        return self.recorded.open_call.sizes
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The sentence about the loops, if there are any."""
+        lines = ", ".join(dict.fromkeys(loop.line for loop in self.found))
+        return (f"each iteration of a loop runs the operators of the one before: {lines}",) if lines else ()
+
+    def new_indices(self) -> tuple[Any, Any]:
+        """Symbols for the indices of two iterations."""
+        self.active = True
+        name = f"step {len(self.found)}"
+        return self.sizes.new_index(f"{name} before"), self.sizes.new_index(name)
+
+    def finished(self, loop: RecordedLoop) -> None:
+        """Add a loop whose iterations were recorded."""
+        self.active = False
+        self.found.append(loop)
+
+    def range(self, *arguments: Any) -> Any:
+        """`range` as the model calls it."""
+        frame = sys._getframe(1)
+        count = arguments[-1]
+        is_open = isinstance(count, torch.SymInt) and count.node.hint >= LEAST_COUNT
+        if not self.active and is_open and arguments[:-1] in ((), (0,)):
+            with untraced():
+                source = loop_source(frame.f_code, frame.f_lineno)
+                if source is not None:
+                    return OpenRange(self, count, source, frame)
+        return builtins.range(*arguments)
+
+    def hidden_state(self) -> str:
+        """Objects that no local variable shows: modes of the model, attributes of tensors; empty if there are none."""
+        modes = (*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack())  # type: ignore[no-untyped-call]
+        if any(is_model_class(type(mode)) for mode in modes):
+            return "a mode"
+        with torch._C.DisableTorchFunction(), suppress_warnings():  # storages are refused to the model
+            if any(_holds_objects(alias.tensor) for alias in self.recorded.aliases.values()):
+                return "an attribute of a tensor"
+        return ""
+
+    def current_node(self, tensor: Tensor) -> Node | None:
+        """The node of the value of a tensor; None if it was written through another tensor since."""
+        alias = self.recorded.aliases.get(id(tensor))
+        return alias.node if alias is not None and alias.version == alias.storage.version else None
+
+    def stack(self, tensors: Any, dim: int = 0) -> tuple[Node, Tensor] | None:
+        """The node of `torch.stack` of a list that a loop fills, and its meta tensor; None for another list."""
+        if not isinstance(tensors, list | tuple) or len(tensors) != 2:
+            return None
+        for loop in self.found:
+            nodes = self.recorded.node_of(tensors[0]), self.recorded.node_of(tensors[1])
+            if nodes in loop.lists and _stacks_itself(loop.frame):
+                last = tensors[1]
+                dim = dim % (last.dim() + 1)
+                shape = [*last.shape[:dim], loop.count, *last.shape[dim:]]
+                value = torch.empty(shape, dtype=last.dtype, device=META)
+                node = self.recorded.emit(LOOP_STACK, (last, dim, loop.indices[1], loop.count), {}, value)
+                loop.stacked.append(node)
+                return node, value
+        return None

@@ -1,0 +1,221 @@
+"""The graph of a recording, and which node holds the current value of each tensor.
+
+Tensors share memory, nodes do not. Each tensor of the recording has an `Alias`: the node of its value, and for a view
+the operator that reads it from its base. A write gives the storage a new version; the node of a view from an older
+version is then read again from the base.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+
+from orderproof.recording.arguments import map_leaves, tensors_in
+from orderproof.recording.elements import geometry
+from orderproof.recording.open_call import OpenCall
+from orderproof.recording.operator_names import operator_name
+from orderproof.recording.refusal import RecordingRefused, RecordingUnsupported
+from orderproof.recording.result_shapes import ResultShapes
+from orderproof.recording.source import format_lines, innermost_line, model_lines
+from orderproof.recording.token_branches import TokenBranches
+
+META = torch.device("meta")
+SAME_VALUE = {"detach", "alias"}  # operators whose result is the operand
+
+
+@dataclass(slots=True, eq=False)
+class Storage:
+    """The storage of tensors: its current version, if it holds a constant, if an array shares it."""
+
+    base: Alias | None = None
+    version: int = 0
+    constant: bool = False
+    fixed: bool = False  # the same in both runs of every law, although its values are not known
+    shared: bool = False  # with an array of numpy
+    aliases: list[Alias] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Alias:
+    """A tensor of the recording: the node of its value, and for a view how it is read from its base."""
+
+    tensor: Tensor
+    storage: Storage
+    node: Node
+    version: int
+    parent: Alias | None = None
+    view: tuple[OpOverload, tuple[Any, ...], dict[str, Any], int | None] | None = None  # arguments without the base
+    values: Tensor | None = None  # of a constant
+
+
+class RecordedGraph:
+    """The nodes and aliases of a recording, and why it ended early.
+
+    Args:
+        graph: The graph to which nodes are added.
+        lift: Gives the alias of a tensor that was not created during the recording.
+        device: The device of the tensors that the meta tensors replace.
+        open_call: The open sizes of the call, and the branches it takes; None if every size is a number.
+
+    """
+
+    def __init__(
+        self, graph: Graph, lift: Callable[[Tensor], Alias], device: torch.device, open_call: OpenCall | None = None
+    ) -> None:
+        self.graph = graph
+        self.open_call = open_call
+        self.lift = lift
+        self.device = device
+        self.results = ResultShapes(views=open_call is not None)  # an eager call is compared by its operators
+        self.aliases: dict[int, Alias] = {}  # by id of the tensor, which the alias keeps alive
+        self.storages: dict[int, Storage] = {}
+        self.module_stack: dict[str, tuple[str, type]] = {}
+        self.inputs: set[Node] = set()
+        self.branches = TokenBranches()
+        self.constants_read = False
+        self.loops: Any = None  # of open length
+        self.refusal_of_write: Callable[[Alias], str] = lambda _: ""
+        self.refusal_of_use: Callable[[Alias], str] = lambda _: ""
+        self.refusals: list[str] = []
+        self.unsupported: list[str] = []
+        self.errors: list[str] = []
+
+    @property
+    def is_in_loop(self) -> bool:
+        """True within an iteration that stands for all: what it computes has other values in the others."""
+        return self.loops is not None and self.loops.active
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise `RecordingRefused`, and remember it for a model that swallows it."""
+        self.refusals.append(reason + innermost_line())
+        raise RecordingRefused(self.refusals[-1])
+
+    def give_up(self, reason: str) -> NoReturn:
+        """Raise `RecordingUnsupported`, and remember it for a model that swallows it."""
+        self.unsupported.append(reason + innermost_line())
+        raise RecordingUnsupported(self.unsupported[-1])
+
+    # ------------------------------------------------------------------ nodes
+
+    def emit(self, func: Any, args: Any, kwargs: Any, value: Any) -> Node:
+        """A node of the graph. Tensors among the arguments become the nodes of their current values."""
+        arguments, options = map_leaves(Tensor, self.node_of, (args, kwargs))
+        arguments, options = map_leaves(torch.device, self._real_device, (arguments, options))
+        if self.open_call is not None:
+            arguments, options = self.open_call.sizes.without_symbols((arguments, options))
+        node = self.graph.call_function(func, tuple(arguments), options)
+        node.meta["val"] = value
+        node.meta["stack_trace"] = format_lines(model_lines())
+        node.meta["nn_module_stack"] = dict(self.module_stack)
+        return node
+
+    def emit_on_nodes(self, func: OpOverload, *args: Any) -> Node:
+        """A node of an operator all of whose tensors are given as nodes."""
+        value = self.results.call(func, *map_leaves(Node, lambda n: n.meta["val"], args))
+        return self.emit(func, args, {}, value)
+
+    def _real_device(self, device: torch.device) -> torch.device:
+        return self.device if device == META else device
+
+    def node_of(self, tensor: Tensor) -> Node:
+        """The node of the current value of a tensor."""
+        alias = self.alias(tensor)
+        if reason := self.refusal_of_use(alias):
+            self.refuse(reason)
+        return self.current_node(alias)
+
+    def current_node(self, alias: Alias) -> Node:
+        """The node of the value of an alias after the last write to its storage."""
+        if alias.version != alias.storage.version:
+            if alias.parent is None:
+                assert alias.storage.base is not None
+                alias.node = alias.storage.base.node
+            else:
+                assert alias.view is not None
+                func, rest, options, place = alias.view
+                base = self.current_node(alias.parent)
+                if operator_name(func) in SAME_VALUE:
+                    node = base
+                else:
+                    node = self.emit(func, (base, *rest), options, func(alias.parent.tensor, *rest, **options))
+                alias.node = node if place is None else self._part(node, place)
+            alias.version = alias.storage.version
+        return alias.node
+
+    def _part(self, node: Node, place: int) -> Node:
+        return self.emit(operator.getitem, (node, place), {}, node.meta["val"][place])
+
+    # ------------------------------------------------------------------ tensors
+
+    def add(self, alias: Alias) -> None:
+        """Add the alias of a tensor that the recording did not create."""
+        self.aliases[id(alias.tensor)] = alias
+        self.storages.setdefault(alias.tensor.untyped_storage()._cdata, alias.storage)
+
+    def alias(self, tensor: Tensor) -> Alias:
+        """The alias of a tensor; one that was not created during the recording is lifted."""
+        found = self.aliases.get(id(tensor))
+        if found is not None:
+            if tensor.is_meta and self.storages.get(tensor.untyped_storage()._cdata) is not found.storage:
+                self.refuse("it puts the memory of another tensor into a tensor")
+            return found
+        if tensor.is_meta and (storage := self.storages.get(tensor.untyped_storage()._cdata)) is not None:
+            for other in storage.aliases:  # `x.data` has no operator
+                if geometry(other.tensor) == geometry(tensor):
+                    alias = Alias(tensor, storage, other.node, other.version, other.parent, other.view, other.values)
+                    self.aliases[id(tensor)] = alias
+                    return alias
+            self.give_up("it makes a view of a tensor without an operator")
+        alias = self.lift(tensor)
+        self.aliases[id(tensor)] = alias
+        self.add(alias)
+        return alias
+
+    def register(
+        self,
+        tensor: Tensor,
+        node: Node,
+        func: OpOverload | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        place: int | None,
+        values: Tensor | None,
+    ) -> Alias:
+        """The alias of a new tensor: a view if it shares its storage with an operand."""
+        key = tensor.untyped_storage()._cdata
+        storage = self.storages.get(key)
+        if storage is None:
+            storage = self.storages[key] = Storage(
+                constant=values is not None, fixed=self._is_fixed(func, args, kwargs)
+            )
+            alias = Alias(tensor, storage, node, 0, values=values)
+            storage.base = alias
+        else:
+            parent = self.alias(args[0]) if args and isinstance(args[0], Tensor) else None
+            if parent is None or parent.storage is not storage or func is None:
+                self.give_up(f"a tensor shares its memory with another one ({func})")
+            view = (func, args[1:], kwargs, place)
+            alias = Alias(tensor, storage, node, storage.version, parent, view, values)
+        storage.aliases.append(alias)
+        self.aliases[id(tensor)] = alias
+        return alias
+
+    def _is_fixed(self, func: OpOverload | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """True if an operator without chance is applied to operands that are the same in both runs."""
+        if self.open_call is None or func is None or torch.Tag.nondeterministic_seeded in func.tags:
+            return False
+        if "empty" in operator_name(func):
+            return False  # memory that was not written holds anything
+        return all(self.is_fixed(x) for x in tensors_in((args, kwargs)))
+
+    def is_fixed(self, tensor: Tensor) -> bool:
+        """True if a tensor is the same in both runs of every law: it depends on no token and on no parameter."""
+        storage = self.alias(tensor).storage
+        return storage.constant or storage.fixed

@@ -1,0 +1,122 @@
+"""Samples of reductions, scans, windows and pools."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.diagnosis.sampling.operands import S, X
+
+REDUCTION = [
+    *(S(f"{name}.dim" if name == "mean" else name, (X(3, 3), [1])) for name in ("amax", "amin", "mean")),
+    S("sum", (X(3, 2),)),
+    S("mean", (X(3, 2),)),
+    S("sum.dim_IntList", (X(3, 3), [0, -1])),
+    S("sum.dim_IntList", (X(2, 3, 3), [-1], True)),
+    S("sum.dim_IntList", (X(3, 2), [])),
+    S("sum.dim_IntList", (X(3, 2), None)),
+    S("sum.dim_IntList", (X(3, 2, kind="int"), [0])),
+    S("prod", (X(3, 2),), known=False),
+    S("prod.dim_int", (X(3, 3), -1, True), known=False),
+    S("amax", (X(3, 2), [])),
+    S("amin", (X(2, 3, 3), [-1, 0], True)),
+    S("any", (X(3, 2, kind="bool"),)),
+    S("any.dim", (X(3, 3, kind="bool"), 1)),
+    S("any.dims", (X(3, 3, kind="bool"), [0, 1], True)),
+    S("all.dim", (X(3, 3, kind="bool"), -2, True)),
+    S("all", (X(3, kind="bool"),)),
+    S("logsumexp", (X(3, 3), [1])),
+    S("logsumexp", (X(2, 3), [0, 1], True)),
+    S("var.correction", (X(3, 3), [1]), {"correction": 0, "keepdim": True}),
+    S("var.dim", (X(3, 3), [0], False, True)),
+    S("var", (X(3, 2), False)),
+    S("std.correction", (X(3, 4), None), {"correction": 1}),
+    S("std.dim", (X(3, 3), [-1])),
+    S("nansum", (X(3, 3), [1])),
+    S("norm.Scalar", (X(3, 2), 2)),
+    S("norm.ScalarOpt_dim", (X(3, 3), 1, [1], True)),
+    S("norm.ScalarOpt_dim_dtype", (X(3, 3), 2, [0], False), {"dtype": torch.float64}),
+    S("linalg_vector_norm", (X(3, 3), 2, [-1])),
+    S("linalg_vector_norm", (X(3, 3),)),
+    S("count_nonzero", (X(3, 3, kind="bool"), 1)),
+    S("count_nonzero", (X(3, 3, kind="int"),)),
+    S("count_nonzero.dim_IntList", (X(3, 2, kind="bool"), [0])),
+    S("max", (X(3, 3),)),
+    S("min", (X(3, 2),)),
+    S("max.dim", (X(3, 3), 1), reads=(0,)),
+    S("max.dim", (X(3, 3), -1, True), reads=(0, 1)),
+    S("min.dim", (X(2, 3), 0), reads=(0,)),
+    S("median.dim", (X(3, 3), 1), reads=(0,)),
+    S("mode", (X(3, 3, kind="int"), 1), reads=(0,)),
+    S("argmax", (X(3, 3), 1)),
+    S("argmax", (X(3, 3),)),
+    S("argmin", (X(3, 2), 0, True)),
+]
+
+SCAN = [
+    *(
+        S(name, (X(3, 4), d), known=name != "cumprod")
+        for name in ("cumsum", "cumprod", "logcumsumexp")
+        for d in (0, -1)
+    ),
+    S("cummax", (X(3, 3), 1), reads=(0, 1)),
+    S("cummin", (X(3, 3), 0), reads=(0, 1)),
+    S("sort", (X(3, 3), 1), reads=(0, 1)),
+    S("sort.stable", (X(3, 2),), {"stable": True, "dim": 0}, reads=(0, 1)),
+    S("topk", (X(3, 4), 2), reads=(0, 1)),
+    S("topk", (X(3, 4), 2, 0, False), reads=(0, 1)),
+    S("argsort", (X(3, 3), -1, True)),
+    S("msort", (X(3, 2),)),
+    S("slice_scatter", (X(3, 4), X(3, 2), 1, 1, 3)),
+    S("slice_scatter", (X(4, 2), X(2, 2), 0, 0, 4, 2)),
+    S("slice_scatter", (X(3, 3), X(3, 3), 0)),
+    S("slice_scatter", (X(3, 3), X(3, 1), 1, 2, 9)),
+    S("select_scatter", (X(3, 3), X(3), 0, 1)),
+    S("select_scatter", (X(2, 3, 3), X(2, 3), -1, -1)),
+    S("select_scatter", (X(3, 1), X(1), 0, 0)),
+    S("conv1d", (X(2, 2, 4), X(3, 2, 2))),
+    S("conv1d", (X(2, 3, 3), X(3, 3, 1), X(3))),
+    S("conv1d", (X(2, 2, 4), X(3, 2, 3), X(3), [1], [1])),
+    S("conv1d", (X(2, 2, 4), X(2, 2, 2), None, [2], [1], [2])),
+    S("conv1d", (X(1, 4, 3), X(4, 2, 2), None, [1], [1], [1], 2)),
+    S("conv1d", (X(2, 4), X(3, 2, 2))),
+    S("conv1d.padding", (X(2, 2, 4), X(3, 2, 2), None, [1], "same")),
+    S("conv2d", (X(1, 2, 3, 3), X(2, 2, 2, 1), X(2))),
+    S("conv2d", (X(2, 2, 3, 4), X(3, 2, 1, 1))),
+    S("conv3d", (X(1, 1, 2, 2, 3), X(2, 1, 1, 2, 2))),
+    S("convolution", (X(2, 2, 4), X(3, 2, 3), X(3), [1], [2], [1], False, [0], 1)),
+    S("convolution", (X(2, 2, 4), X(2, 3, 2), None, [1], [0], [1], True, [0], 1)),
+]
+
+VISIBLE = [  # lines of which some entries are masked, some lines wholly
+    S("amax", (X(3, 3), [0])),
+    S("amax", (X(3, 4), [-1], True)),
+    S("amax", (X(2, 3, 3), [-1, 0], True)),
+    S("amax", (X(2, 3, 3), [1, 2])),
+    S("logsumexp", (X(3, 3), [0])),
+    S("logsumexp", (X(3, 4), [-1], True)),
+    S("logsumexp", (X(2, 3, 3), [0, 2])),
+    S("max.dim", (X(3, 3), 0), reads=(0,)),
+    S("max.dim", (X(3, 4), 1, True), reads=(0, 1)),
+    S("max.dim", (X(2, 3, 3), 1), reads=(0, 1)),
+]
+
+WINDOWS = [
+    S("max_pool1d", (X(2, 3, 3), [2])),
+    S("max_pool1d", (X(2, 3, 3), [2], [1], [1], [2])),
+    S("max_pool2d", (X(2, 3, 3), [2, 2], [1, 1])),
+    S("max_pool2d_with_indices", (X(2, 3, 3), [2, 2], [1, 1])),
+    S("adaptive_avg_pool1d", (X(2, 2, 3), [2])),
+    S("adaptive_avg_pool1d", (X(2, 2, 3), [1])),
+    S("adaptive_avg_pool2d", (X(2, 2, 3, 3), [1, 1])),
+    S("adaptive_avg_pool2d", (X(2, 2, 3, 3), [2, 2])),
+    S("_adaptive_avg_pool2d", (X(2, 2, 3, 3), [2, 2])),
+    S("upsample_nearest2d", (X(2, 2, 2, 3), [3, 4])),
+    S("upsample_bilinear2d", (X(2, 2, 2, 3), [3, 4], False)),
+    S("upsample_bilinear2d.vec", (X(2, 2, 2, 3), [3, 4], True, None)),
+    S("upsample_bicubic2d", (X(2, 2, 2, 3), [3, 4], False)),
+    S("grid_sampler", (X(2, 2, 3, 3), X(2, 3, 2, 2, kind="unit"), 0, 0, False)),
+    S("grid_sampler_2d", (X(2, 2, 3, 3), X(2, 3, 2, 2, kind="unit"), 1, 1, True)),
+    S("pad", (X(1, 2, 3), [2, 0], "reflect")),
+    S("pad", (X(1, 2, 3), [1, 0], "circular")),
+    S("pad", (X(1, 2, 3), [0, 4], "replicate")),
+]

@@ -1,0 +1,178 @@
+"""Mutants of interval arithmetic."""
+
+from __future__ import annotations
+
+from tests.diagnosis.mutants.engine import M, mutants_of
+
+BRANCHES = ("masked_fill.Scalar", "where.self", "where.ScalarOther", "where.ScalarSelf")
+MUTANTS = mutants_of(
+    "value_transfer",
+    M(
+        "infinity_minus_infinity",
+        "($a.$exactly(-np.inf) | $b.$exactly(-np.inf)) & ($a.$high < np.inf) & ($b.$high < np.inf)",
+        "$a.$exactly(-np.inf) | $b.$exactly(-np.inf)",
+        program="infinity_less_infinity",
+    ),
+    M(
+        "upper_end_of_one_operand",
+        "$rounded($a_low + $b_low, $a_high + $b_high, $dtype)",
+        "$rounded($a_low + $b_low, $a_high, $dtype)",
+        "add.Tensor",
+        program="low_less_low",
+    ),
+    M(
+        "upper_end_of_the_other_operand",
+        "$rounded($a_low + $b_low, $a_high + $b_high, $dtype)",
+        "$rounded($a_low + $b_low, $b_high, $dtype)",
+        "add.Tensor",
+        program="softmax_of_a_row_that_data_and_a_mask_hide",
+    ),
+    M(
+        "lower_end_of_one_operand",
+        "$rounded($a_low + $b_low, $a_high + $b_high, $dtype)",
+        "$rounded($a_low, $a_high + $b_high, $dtype)",
+        "add.Tensor",
+    ),
+    M(
+        "ends_of_the_opposite_exchanged",
+        "$ValueRanges(-$high, -$low)",
+        "$ValueRanges(-$low, -$high)",
+        "sub.Tensor",
+        program="low_less_low",
+    ),
+    M(
+        "zero_times_infinity",
+        "$a.$exactly(0) & $finite($b) | $b.$exactly(0) & $finite($a)",
+        "$a.$exactly(0) | $b.$exactly(0)",
+        "mul.Tensor",
+        quick=True,
+    ),
+    M(
+        "upper_end_of_the_second_factor",
+        "[$operator($x, $y) for $x in $a for $y in $b]",
+        "[$operator($x, $b[1]) for $x in $a]",
+        "mul.Tensor",
+        "div.Tensor",
+        quick=True,
+    ),
+    M(
+        "least_of_the_corners",
+        "reduce(np.maximum, $corners)",
+        "reduce(np.minimum, $corners)",
+        "mul.Tensor",
+        "div.Tensor",
+    ),
+    M(
+        "smaller_of_two",
+        "$rounded(np.maximum($a_low, $b_low), np.maximum($a_high, $b_high), $dtype)",
+        "$rounded(np.maximum($a_low, $b_low), np.minimum($a_high, $b_high), $dtype)",
+        "maximum",
+    ),
+    M(
+        "lower_end_is_ordinary",
+        "$rounded(np.maximum($a_low, $b_low), np.maximum($a_high, $b_high), $dtype)",
+        "$rounded(np.maximum(-1, $b_low), np.maximum($a_high, $b_high), $dtype)",
+        "maximum",
+    ),
+    M(
+        "bound_of_a_clamp_ignored",
+        "np.minimum(np.maximum($end, $least), $greatest)",
+        "$end",
+        "clamp",
+        "clamp_max",
+        "hardtanh",
+        quick=True,
+    ),
+    M(
+        "higher_of_two_branches",
+        "$rounded(np.minimum($yes_low, $no_low), np.maximum($yes_high, $no_high), $dtype)",
+        "$rounded(np.maximum($yes_low, $no_low), np.maximum($yes_high, $no_high), $dtype)",
+        *BRANCHES,
+    ),
+    M(
+        "lower_of_two_branches",
+        "$rounded(np.minimum($yes_low, $no_low), np.maximum($yes_high, $no_high), $dtype)",
+        "$rounded(np.minimum($yes_low, $no_low), np.minimum($yes_high, $no_high), $dtype)",
+        *BRANCHES,
+    ),
+    M(
+        "value_of_the_other_branch",
+        "np.where($sure, np.where($true, $y, $n), $e)",
+        "np.where($sure, np.where($true, $n, $y), $e)",
+        *BRANCHES,
+        quick=True,
+    ),
+    M(
+        "any_slope_is_tame",
+        "$name in $TAMING and all((0 < $x < $LIMIT for $x in $literals($call)))",
+        "$name in $TAMING",
+        program="softplus_of_negative_slope",
+    ),
+    M(
+        "exponential_of_low",
+        "$masking($knowns[0], $dtype) & ~$knowns[0].$exact & ($name in $EXPONENTIAL)",
+        "($knowns[0].$low < -1) & ~$knowns[0].$exact & ($name in $EXPONENTIAL)",
+        "exp",
+        quick=True,
+    ),
+    M(
+        "everything_underflows",
+        "$masking($knowns[0], $dtype) & ~$knowns[0].$exact & ($name in $EXPONENTIAL)",
+        "$masking($knowns[0], $dtype) & ~$knowns[0].$exact",
+        "expm1",
+        "elu",
+    ),
+    M(
+        "exponential_of_large",
+        "np.where($knowns[0].$high < $LIMIT, 1.0, np.nan)",
+        "np.where($knowns[0].$high < $LIMIT, 1.0, 1.0)",
+        "exp",
+        "relu",
+    ),
+    M(
+        "or_of_integers",
+        "$dtype is torch.bool and $name in $AND | $OR",
+        "$name in $AND | $OR",
+        "bitwise_or.Tensor",
+    ),
+    M(
+        "masked_passes_for_ordinary",
+        "reduce(np.logical_and, [$r.$within($LIMIT) for $r in $knowns])",
+        "reduce(np.logical_and, [$r.$high < $LIMIT for $r in $knowns])",
+        "neg",
+        "atan2",
+    ),
+    M(
+        "one_operand_is_enough",
+        "reduce(np.logical_and, [$r.$within($LIMIT) for $r in $knowns])",
+        "reduce(np.logical_or, [$r.$within($LIMIT) for $r in $knowns])",
+        "minimum",
+        "atan2",
+        "pow.Tensor_Tensor",
+    ),
+    M(
+        "difference_is_a_sum",
+        "$add($a, $b if $name == 'add' else $negative($b), $dtype)",
+        "$add($a, $b, $dtype)",
+        "sub.Tensor",
+    ),
+    M(
+        "alpha_ignored",
+        "$factor != 1",
+        "False",
+        "add.Tensor",
+    ),
+    M(
+        "literal_is_ordinary",
+        "$ValueRanges.$of_constant(np.full((1,) * $rank, $argument))",
+        "$ValueRanges.$ordinary($rank)",
+        "add.Tensor",
+        "mul.Tensor",
+    ),
+    M(
+        "next_to_nothing_is_a_number",
+        "$name in $DIVIDE and abs($x) < 1 / $LIMIT",
+        "False",
+        program="division_by_next_to_nothing",
+    ),
+)

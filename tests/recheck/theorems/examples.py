@@ -1,0 +1,109 @@
+"""Certificates of theorems about small programs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from orderproof.auditing.length_ranges import length_bounds
+from orderproof.laws import find_law
+from orderproof.logic.solver import Solver
+from orderproof.recheck.assumptions import REAL_NUMBERS
+from orderproof.recheck.certificate_file import VERSION
+from orderproof.recheck.theorems.theorem import KIND, check_theorem
+from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
+from orderproof.theorems.statement import MASK
+from orderproof.theorems.theorem import TOKEN_INPUT, prove, walk_branch
+from orderproof.theorems.theorem_certificate import recording_record
+from orderproof.theorems.theorem_notation import formula_data
+from tests.theorems import programs
+from tests.theorems.large_numbers import RECHECKED
+from tests.theorems.loops import IN_CHUNKS, LOOPS
+from tests.theorems.low_numbers import LOW
+from tests.theorems.programs import WIDTH, Case, Program
+from tests.theorems.refuted import REFUTED
+from tests.theorems.shared_heads import SHARED_HEADS
+from tests.theorems.sparse_attention import SPARSE
+
+Certificate = dict[str, Any]
+CASES = {
+    case.name: case
+    for case in [*programs.CASES, *REFUTED, *SPARSE, *RECHECKED, *LOW, *SHARED_HEADS, *LOOPS, *IN_CHUNKS]
+}
+LAWS = ("causal", "padding", "batch")
+
+
+class LyingSolver(Solver):
+    """Says that everything follows, as a defect of Z3 could."""
+
+    def implies(self, premises: Any, conclusion: Any) -> bool:
+        """True."""
+        return True
+
+
+def recorded(case: Case) -> tuple[list[OpenGraph], tuple[str, ...]]:
+    """The recordings of a program, and the roles of its inputs."""
+    torch.manual_seed(0)
+    return recorded_module(Program(case.function), masked=case.masked)
+
+
+def recorded_module(module: nn.Module, *, masked: bool = False) -> tuple[list[OpenGraph], tuple[str, ...]]:
+    """The recordings of a module, and the roles of its inputs."""
+    inputs = [OpenInput("x", ("batch", "tokens", WIDTH), torch.float32)]
+    if masked:
+        inputs.append(OpenInput("mask", ("batch", "tokens"), torch.int64, fixed=True))
+    return record_open(module.eval(), inputs, {"batch": 3, "tokens": 13}), (TOKEN_INPUT, *[MASK] * masked)
+
+
+def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, solver: Solver) -> Certificate | None:
+    """The certificate of a theorem as the prover writes it, before the recheck; None if nothing is proved."""
+    statement = find_law(law).open_statement(frozenset(roles[1:]))
+    if statement is None:
+        return None
+    results = prove(graphs, roles, statement, solver)
+    (output,) = results
+    if not results[output].proved:
+        return None
+    branches = [walk_branch(graph, roles, statement, solver) for graph in graphs]
+    least, greatest, conditions = length_bounds([c for graph in graphs for c in graph.conditions], Solver())
+    return {
+        "certificate": VERSION,
+        "kind": KIND,
+        "law": law,
+        "code": find_law(law).code,
+        "output": output,
+        "subject": "a small program",
+        "claim": {},
+        "assumptions": [REAL_NUMBERS, *results[output].assumptions],
+        "calls": [
+            {
+                "shared": list(roles[1:]),
+                "ranges": [
+                    {
+                        "least_length": least,
+                        "greatest_length": greatest,
+                        "conditions": [formula_data(c) for c in conditions],
+                        "recordings": [recording_record(branch, roles, output) for branch in branches],
+                    }
+                ],
+            }
+        ],
+        "digest": "",
+    }
+
+
+_made: dict[tuple[str, str], Certificate | None] = {}
+
+
+def example(name: str, law: str) -> Certificate | None:
+    """The accepted certificate of a program, made once; None if the law is not proved."""
+    if (name, law) not in _made:
+        made = unchecked(*recorded(CASES[name]), law, Solver())
+        if made is not None:
+            check_theorem(made, fill=True)
+        _made[name, law] = made
+    return copy.deepcopy(_made[name, law])

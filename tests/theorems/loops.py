@@ -1,0 +1,226 @@
+"""Programs with a loop over tokens, or over chunks of tokens, and loops that are not recorded for every length."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tests.theorems.programs import WIDTH, Case, Program, from_chunks, in_chunks
+
+BOTH = frozenset({"causal", "batch"})
+
+
+def _stacked(m: Program, x: Tensor) -> Tensor:
+    """A linear recurrence whose outputs are stacked."""
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    decay, added = torch.sigmoid(m.first(x)), m.second(x)
+    for i in range(x.shape[1]):
+        state = decay[:, i] * state + added[:, i]
+        outputs.append(m.third(state))
+    return torch.stack(outputs, dim=1)
+
+
+def _written(m: Program, x: Tensor) -> Tensor:
+    """The same with a tensor that is written to."""
+    found, total, largest = torch.zeros_like(x), torch.zeros_like(x[:, 0]), torch.zeros_like(x[:, 0]) - 1e38
+    for i in range(x.shape[1]):
+        largest = torch.maximum(largest, m.first(x)[:, i])
+        total = total + m.second(x)[:, i] * torch.sigmoid(largest)
+        found[:, i] = total
+    return found
+
+
+def _masked(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    """Pads add nothing."""
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    added = x.masked_fill(~mask.bool()[..., None], 0.0)
+    for i in range(x.shape[1]):
+        state = state + added[:, i]
+        outputs.append(state)
+    return torch.stack(outputs, dim=1)
+
+
+def _backwards(m: Program, x: Tensor) -> Tensor:
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    for i in range(x.shape[1]):
+        state = state + x[:, x.shape[1] - 1 - i]
+        outputs.append(state)
+    return torch.stack(outputs, dim=1)
+
+
+def _last_state(m: Program, x: Tensor) -> Tensor:
+    """Every token reads the state after the loop."""
+    state = torch.zeros(x.shape[0], WIDTH)
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + x[:, i])
+    return x + state[:, None]
+
+
+def _rows(m: Program, x: Tensor) -> Tensor:
+    """The state is a mean over rows."""
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    for i in range(x.shape[1]):
+        state = (state + x[:, i]).mean(0, keepdim=True).expand(x.shape[0], WIDTH)
+        outputs.append(state)
+    return torch.stack(outputs, dim=1)
+
+
+def _of_chunks(m: Program, x: Tensor) -> Tensor:
+    """Each chunk reads the states of those before it, and within itself the tokens before."""
+    chunks, state = in_chunks(x), torch.zeros(x.shape[0], 1, WIDTH)
+    found = torch.zeros_like(chunks)
+    for c in range(chunks.shape[1]):
+        chunk = chunks[:, c]
+        found[:, c] = chunk.cumsum(1) + state
+        state = torch.sigmoid(state) + m.first(chunk).sum(1, keepdim=True)
+    return from_chunks(found, x.shape[1])
+
+
+def _of_whole_chunks(m: Program, x: Tensor) -> Tensor:
+    """A chunk reads its own state too."""
+    chunks, state = in_chunks(x), torch.zeros(x.shape[0], 1, WIDTH)
+    found = torch.zeros_like(chunks)
+    for c in range(chunks.shape[1]):
+        state = state + chunks[:, c].sum(1, keepdim=True)
+        found[:, c] = chunks[:, c] + state
+    return from_chunks(found, x.shape[1])
+
+
+def _solved(m: Program, x: Tensor) -> Tensor:
+    """A triangular system within each chunk."""
+    chunks = in_chunks(x)
+    system = torch.tanh(m.first(chunks) @ m.second(chunks).mT)
+    found = torch.linalg.solve_triangular(system, chunks, upper=False, unitriangular=True)
+    return from_chunks(found, x.shape[1])
+
+
+def _solved_backwards(m: Program, x: Tensor) -> Tensor:
+    chunks = in_chunks(x)
+    system = torch.tanh(m.first(chunks) @ m.second(chunks).mT)
+    found = torch.linalg.solve_triangular(system, chunks, upper=True, unitriangular=True)
+    return from_chunks(found, x.shape[1])
+
+
+def _solved_with_diagonal(m: Program, x: Tensor) -> Tensor:
+    """The same from the right, with a diagonal that is read; the triangle of a transposed system is the upper one."""
+    chunks = in_chunks(x)
+    system = torch.tanh(m.first(chunks) @ m.second(chunks).mT).mT + 3 * torch.eye(4)
+    found = torch.linalg.solve_triangular(system, chunks.mT, upper=True, left=False)
+    return from_chunks(found.mT, x.shape[1])
+
+
+def _row_by_row(m: Program, x: Tensor, *, ahead: int = 0) -> Tensor:
+    """Scores within chunks, with decays per feature: each row is corrected by the rows before it, one after another."""
+    queries, keys, values = (in_chunks(part(x)) for part in (m.first, m.second, m.third))
+    decay = torch.sigmoid(queries).cumsum(2)
+    later = torch.ones(4, 4, dtype=torch.bool).triu(1)
+    decays = (decay[..., :, None, :] - decay[..., None, :, :]).masked_fill(later[..., None], float("-inf")).exp()
+    scores = -(queries[..., :, None, :] * keys[..., None, :, :] * decays).sum(-1)
+    scores = scores.masked_fill(torch.ones(4, 4, dtype=torch.bool).triu(), 0)
+    for i in range(1, 4 - ahead):
+        row, rows = scores[..., i + ahead, :i].clone(), scores[..., :i, :i].clone()
+        scores[..., i, :i] = row + (row[..., None] * rows).sum(-2)
+    return from_chunks((scores + torch.eye(4)) @ values, x.shape[1])
+
+
+def _row_ahead(m: Program, x: Tensor) -> Tensor:
+    """Each row is corrected by the scores of the row after it."""
+    return _row_by_row(m, x, ahead=1)
+
+
+LOOPS = [
+    Case("a recurrence whose outputs are stacked", _stacked, BOTH),
+    Case("a recurrence that writes its outputs", _written, BOTH),
+    Case("a recurrence to which pads add nothing", _masked, BOTH | {"padding"}, masked=True),
+    Case("a recurrence from the last token on", _backwards, frozenset({"batch"})),
+    Case("a state after a loop", _last_state, frozenset({"batch"})),
+    Case("a loop that mixes rows", _rows, frozenset({"causal"})),
+    Case("a loop over whole chunks", _of_whole_chunks, frozenset({"batch"}), least=5),
+]
+IN_CHUNKS = [
+    Case("a loop over chunks", _of_chunks, BOTH, least=5),
+    Case("rows that are corrected one after another", _row_by_row, BOTH, least=5),
+    Case("rows that are corrected by the next one", _row_ahead, frozenset({"batch"}), least=5),
+    Case("triangular systems", _solved, BOTH, least=5),
+    Case("triangular systems from the last row on", _solved_backwards, frozenset({"batch"}), least=5),
+    Case("triangular systems with a diagonal, from the right", _solved_with_diagonal, BOTH, least=5),
+]
+
+
+# Loops whose iterations need not run the same operators: they are recorded for the length of the example only.
+
+
+def _two_states(m: Program, x: Tensor) -> Tensor:
+    before, state = x[:, 0], x[:, 0] * 2
+    for i in range(x.shape[1]):
+        before, state = state, torch.tanh(before + x[:, i])
+    return x + state[:, None]
+
+
+def _counted(m: Program, x: Tensor) -> Tensor:
+    count, state = 0, x[:, 0]
+    for i in range(x.shape[1]):
+        count = 2 * count + 1
+        state = torch.tanh(state + x[:, i]) if count < 999 else x[:, -1]
+    return x + state[:, None]
+
+
+def _branched(m: Program, x: Tensor) -> Tensor:
+    state = x[:, 0]
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + x[:, i]) if i != 7 else x[:, -1]
+    return x + state[:, None]
+
+
+def _sliced_list(m: Program, x: Tensor) -> Tensor:
+    state, outputs = x[:, 0], []
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + x[:, i])
+        outputs.append(state)
+    return x + torch.stack(outputs[-2:], 1).sum(1, keepdim=True)
+
+
+def _list_of_another(m: Program, x: Tensor) -> Tensor:
+    state, outputs = x[:, 0], [x[:, 0]]
+    for i in range(x.shape[1] - 1):
+        state = torch.tanh(state + x[:, i])
+        outputs.append(state)
+    return torch.stack(outputs, 1)
+
+
+def _left_early(m: Program, x: Tensor) -> Tensor:
+    state = x[:, 0]
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + x[:, i])
+        if i + 1 == 5:
+            break
+    return x + state[:, None]
+
+
+def _changed_list(m: Program, x: Tensor) -> Tensor:
+    state, weights = x[:, 0], [1.0] * 8
+    for i in range(x.shape[1]):
+        state = torch.tanh(state * weights[0] + x[:, i])
+        weights[:] = [*weights[1:], weights[0] + 1]
+    return x + state[:, None]
+
+
+def _last_of_the_body(m: Program, x: Tensor) -> Tensor:
+    state = last = x[:, 0]
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + x[:, i])
+        last = state * 2
+    return x + last[:, None]
+
+
+def _index_after(m: Program, x: Tensor) -> Tensor:
+    state = x[:, 0]
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + x[:, i])
+    return x[:, i : i + 1] + state[:, None] + x
+
+
+NOT_OPEN = [
+    _two_states, _counted, _branched, _sliced_list, _list_of_another, _left_early, _changed_list, _last_of_the_body,
+    _index_after,
+]  # fmt: skip
