@@ -2,7 +2,7 @@
 
     python benchmarks/prover.py                                   every model, default sizes, without weights
     python benchmarks/prover.py --large                           and 405 billion parameters, and 512 tokens
-    python benchmarks/prover.py --markdown docs/prover_benchmarks.md     and write the tables there
+    python benchmarks/prover.py --markdown docs/evidence/benchmarks/prover.md     and write the tables there
     python benchmarks/prover.py --model llama                     only models whose name contains this word
 
 record      the recorder, as `orderproof prove` uses it
@@ -43,6 +43,7 @@ from orderproof.models import Subject, bundled, from_module, load
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.export.capture import capture, export
 
+COMMAND = "python benchmarks/prover.py --large --markdown docs/evidence/benchmarks/prover.md"
 MAX_RATIO = 0.1
 MAX_RECORD_RATIO = 0.25
 REPEATS = 3
@@ -326,7 +327,7 @@ def _against(name: str, value: float, row: Row, limit: float) -> str:
 def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
     parts = [
         "# Benchmarks of the prover",
-        "Written by `python benchmarks/prover.py --large --markdown docs/prover_benchmarks.md`; not edited by hand.",
+        f"Written by `{COMMAND}`; not edited by hand.",
         "\n".join(f"- {line}" for line in about),
         "## Models of default size",
         (

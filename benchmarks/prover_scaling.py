@@ -1,7 +1,7 @@
 """How the prover's cost grows with depth and with length, and the exponents that fit.
 
     python benchmarks/prover_scaling.py                              depth 2..128 at 7 tokens, length 8..512 at 2 layers
-    python benchmarks/prover_scaling.py --markdown docs/scaling.md   and write the tables there
+    python benchmarks/prover_scaling.py --markdown docs/evidence/benchmarks/scaling.md   and write the tables there
 
 A Llama of small width without weights, law `causal`, with SDPA (its mask is a flag) and eager attention (its mask is a
 tensor). An exponent is the slope of a line through log(seconds) against log(size), from the third size on, where what
@@ -179,7 +179,8 @@ def main() -> None:
     ]
     print("\n".join(facts))
     if options.markdown:
-        head = "# How the cost grows\n\nWritten by `python benchmarks/prover_scaling.py --markdown docs/scaling.md`; "
+        head = "# How the cost grows\n\n"
+        head += "Written by `python benchmarks/prover_scaling.py --markdown docs/evidence/benchmarks/scaling.md`; "
         head += "not edited by hand.\n\n"
         note = "Processor seconds in the columns from capture to recheck; megabytes is the size of the certificate.\n\n"
         options.markdown.write_text(head + note + "\n".join(f"- {f}" for f in facts) + "\n\n" + "\n".join(parts))
