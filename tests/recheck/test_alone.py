@@ -1,4 +1,4 @@
-"""`python -m orderproof.recheck`, with the standard library alone and with torch."""
+"""`python -m orderproof.recheck`, with the standard library alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import orderproof
-from tests.recheck.certificates import example
 from tests.recheck.theorems.permutations.examples import example as theorem_example
 
 SOURCES = Path(orderproof.__file__).parents[1]
@@ -53,16 +52,13 @@ def test_a_theorem_is_checked_with_the_standard_library_alone(theorem: dict[str,
     assert "\x1b" not in out
 
 
-def test_a_proof_at_one_length_is_left_unchecked_without_torch(theorem: dict[str, Any], tmp_path: Path) -> None:
-    _, one_length = example("causal")
-    path = written(tmp_path, one_length, theorem)
-    code, out = run(path, alone=True)
-    assert code == 3
-    assert "not checked: certificate 1 is of a proof at one length, which needs " in out
-    assert "accepted: theorem" in out
-    code, out = run(path, alone=False)
-    assert code == 0
-    assert "accepted: causal of " in out
+def test_a_certificate_of_a_proof_at_one_length_is_refused_in_one_line(tmp_path: Path) -> None:
+    """Which versions up to 0.9 wrote, and which no longer exist."""
+    one_length = {"certificate": 4, "law": "causal", "subject": "model.py:decoder", "steps": []}
+    code, out = run(written(tmp_path, one_length), alone=True)
+    assert (code, len(out.splitlines())) == (2, 1)
+    assert "certificate 1 is of a proof at one length, which recheck no longer checks" in out
+    assert "orderproof prove model.py:decoder --law causal --certificate PATH" in out
 
 
 def test_a_file_that_is_no_certificate_is_refused(tmp_path: Path) -> None:

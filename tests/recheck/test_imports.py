@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orderproof.recheck import recheck as module
+import orderproof.recheck as module
 
 
 @pytest.mark.parametrize("file", sorted(Path(str(module.__file__)).parent.rglob("*.py")), ids=lambda file: file.stem)

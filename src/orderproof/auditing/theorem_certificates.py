@@ -13,8 +13,8 @@ from orderproof.auditing.theorems import proved_lengths, without_theorem
 from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.recheck.certificate_file import VERSION
-from orderproof.recheck.theorems.theorem import KIND, check_theorem, range_order
+from orderproof.recheck.certificate_file import KIND, VERSION
+from orderproof.recheck.theorems.theorem import check_theorem, range_order
 from orderproof.records.audit import Finding, Theorem
 from orderproof.theorems.permutation_certificate import moved_recording_record
 from orderproof.theorems.statement import Equivariance, Statement

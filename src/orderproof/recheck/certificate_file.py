@@ -9,6 +9,7 @@ from typing import Any
 from orderproof.errors import CertificateError
 
 VERSION = 4  # of the format
+KIND = "theorem"
 MAX_FILE_BYTES = 50_000_000
 
 
@@ -31,4 +32,12 @@ def read_certificates(path: str | Path) -> list[dict[str, Any]]:
     certificates = data if isinstance(data, list) else [data]
     if not certificates or any(not isinstance(c, dict) or c.get("certificate") != VERSION for c in certificates):
         raise CertificateError(f"expected a certificate of version {VERSION}; {path} has other content")
+    for number, certificate in enumerate(certificates, start=1):
+        if certificate.get("kind") != KIND:
+            subject, law = (str(certificate.get(key, key.upper()))[:200] for key in ("subject", "law"))
+            raise CertificateError(
+                f"expected certificates of theorems; in {path}, certificate {number} is of a proof at one length, "
+                f"which recheck no longer checks; orderproof prove {subject} --law {law} --certificate PATH writes "
+                "that of the theorem"
+            )
     return certificates

@@ -24,7 +24,7 @@ from typing import Any
 
 from orderproof.errors import CertificateError
 from orderproof.recheck.assumptions import REAL_NUMBERS
-from orderproof.recheck.certificate_file import VERSION
+from orderproof.recheck.certificate_file import KIND, VERSION
 from orderproof.recheck.result import RecheckResult
 from orderproof.recheck.theorems.conditions import can_be_fulfilled
 from orderproof.recheck.theorems.decision import Decision
@@ -37,7 +37,6 @@ from orderproof.recheck.theorems.permutations.recording import check_moved_recor
 from orderproof.recheck.theorems.recording import Range, Recording, check_recording
 from orderproof.recheck.theorems.statements import BATCH, LEAST_SIZE, TOKENS, Statement, find_statement
 
-KIND = "theorem"
 FIELDS = {"certificate", "kind", "law", "code", "output", "subject", "claim", "assumptions", "calls", "digest"}
 RECORDING_FIELDS = {"inputs", "conditions", "questions", "asked", "uniform", "steps", "output", "depth"}
 MOVED_FIELDS = {"inputs", "conditions", "questions", "constants", "everywhere", "entries", "steps", "output", "depth"}
