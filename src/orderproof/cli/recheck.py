@@ -53,7 +53,7 @@ def recheck(
         elif not quiet:
             for line in outcome.lines():
                 _show(line)
-            if derivation and outcome.theorem:
+            if derivation:
                 from orderproof.recheck.theorems.derivation import derivation_lines
 
                 for line in derivation_lines(each):

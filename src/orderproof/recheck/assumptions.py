@@ -6,8 +6,4 @@ FINITE_SCORES_ASSUMPTION = (
     "scores of visible and of hidden tokens are finite and small compared with the masking value "
     "(finite mask, not -inf)"
 )
-EXACT_TRANSFORMS_ASSUMPTION = (
-    "Fourier transforms are computed without rounding (in floating point a later token changes earlier outputs by a "
-    "rounding error of the size of the largest element of its row)"
-)
 SMALL_INTEGERS_ASSUMPTION = "integers that depend on inputs, such as position ids, are less than 2^31 in size"

@@ -110,7 +110,6 @@ def _checked(certificate: dict[str, Any], *, fill: bool) -> RecheckResult:
         subject=str(certificate["subject"]),
         steps=found.steps,
         assumptions=tuple(assumptions),
-        weights="all",
         premises=found.premises,
         theorem=claim["sentence"],
         obligations=decision.asked,
