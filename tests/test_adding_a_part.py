@@ -80,7 +80,7 @@ PLUGIN = """
 import importlib
 from pathlib import Path
 
-import orderproof.recheck.theorems.statements as statements
+import orderproof_recheck.statements as statements
 
 folder = Path(__file__).parent
 for package in sorted({path.parent for path in folder.glob("*/**/*.py")}):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from orderproof.cli import main
-from orderproof.recheck import certificate_file
-from orderproof.recheck.theorems.theorem import digest_of
+from orderproof_recheck import certificate_file
+from orderproof_recheck.theorem import digest_of
 from tests.cli.conftest import STAGE
 from tests.recheck.theorems.permutations.examples import example as permuted_example
 
@@ -109,6 +109,5 @@ def test_a_certificate_of_a_proof_at_one_length_is_refused_in_one_line(
     code, out, err = run(monkeypatch, capsys, path)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
-    assert (
-        "certificate 1 is of a proof at one length, which recheck no longer checks; orderproof prove model.py:" in err
-    )
+    assert "certificate 1 (causal of model.py:" in err
+    assert "is of a proof at one length, which recheck no longer checks; orderproof prove SUBJECT --law causal" in err

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orderproof.errors import CertificateError
-from orderproof.recheck import certificate_file, read_certificates, recheck
-from orderproof.recheck.theorems.theorem import digest_of
+from orderproof_recheck import certificate_file, check_theorem, read_certificates
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import digest_of
 from tests.recheck.theorems.examples import example
 from tests.recheck.theorems.permutations.examples import example as permuted
 
@@ -22,7 +22,7 @@ def test_every_theorem_says_that_it_is_about_real_numbers() -> None:
     made = permuted("table of one number")
     made["assumptions"] = made["assumptions"][1:]
     with pytest.raises(CertificateError, match="it does not say that it is about real numbers"):
-        recheck({**made, "digest": digest_of(made)})
+        check_theorem({**made, "digest": digest_of(made)})
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_every_theorem_says_that_it_is_about_real_numbers() -> None:
 def test_a_statement_that_is_not_its_laws_is_refused(change: dict[str, Any]) -> None:
     made = permuted("table of one number") | change
     with pytest.raises(CertificateError, match="expected a certificate whose proof holds"):
-        recheck({**made, "digest": digest_of(made)})
+        check_theorem({**made, "digest": digest_of(made)})
 
 
 SCALARS = st.one_of(
@@ -75,14 +75,14 @@ def test_only_a_certificate_error_escapes(data: st.DataObject) -> None:
     with contextlib.suppress(TypeError, ValueError, AttributeError, KeyError):
         made["digest"] = digest_of(made)
     with contextlib.suppress(CertificateError):
-        assert recheck(made).law == made["law"]
+        assert check_theorem(made).law == made["law"]
 
 
 @settings(max_examples=100, deadline=None)
 @given(JUNK)
 def test_what_is_no_certificate_is_refused(junk: Any) -> None:
     with pytest.raises(CertificateError):
-        recheck(junk)
+        check_theorem(junk)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_is_no_certificate_is_refused(junk: Any) -> None:
         (b"[" * 100_000, "is not JSON"),
         (b"[]", "expected a certificate of version 4; .* has other content"),
         (b'{"certificate": 1}', "expected a certificate of version 4; .* has other content"),
-        (b'{"certificate": 4}', "certificate 1 is of a proof at one length, which recheck no longer checks"),
+        (b'{"certificate": 4}', r"certificate 1 \(\? of \?\) is of a proof at one length"),
     ],
 )
 def test_a_file_without_certificates_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from orderproof.laws import ProvedLaw, proved_laws
-from orderproof.recheck.theorems.statements import STATEMENTS
 from orderproof.theorems.statement import BLOCKS, MASK, POSITIONS
+from orderproof_recheck.statements import STATEMENTS
 
 SHARED: dict[str, list[tuple[str, ...]]] = {"plain": [(), (MASK,)], "padded": [(MASK,)]}  # inputs, by call mode
 

@@ -1,0 +1,256 @@
+"""Numbers that are computed from whole rows: sums, statistics, normalizations, sorting, running sums.
+
+Such a number is the same in both runs if every element that it reads is; a sum also where those that differ are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from orderproof_recheck.facts import INTEGER_LIMITS, Fact, Predicates, axis, index
+from orderproof_recheck.index_maps import Digits, read
+from orderproof_recheck.logic.formulas import (
+    FALSE,
+    TRUE,
+    Formula,
+    equal,
+    holds,
+    if_else,
+    less,
+    opposite,
+    some,
+)
+from orderproof_recheck.logic.notation import require
+from orderproof_recheck.logic.replacement import Replacement
+from orderproof_recheck.logic.terms import Term, apply, floor_of, integer
+from orderproof_recheck.rules.movement import ONE, single, size_of
+from orderproof_recheck.setting import Count, Obligation
+from orderproof_recheck.statements import BATCH, TOKENS
+from orderproof_recheck.steps import Derived, Step
+
+FOURIER = (
+    "fft_fft", "fft_ifft", "fft_rfft", "fft_irfft", "fft_fft2", "fft_ifft2", "fft_fftn", "fft_ifftn", "fft_rfftn",
+    "fft_irfftn",
+)  # fmt: skip
+
+
+def row_dims(step: Step, given: object, rank: int) -> list[int]:
+    """The dimensions of an argument that is missing, a number or a list."""
+    if given is None or given == []:
+        return list(range(rank))
+    return [step.dim(d, rank) for d in (given if isinstance(given, list) else [given])]
+
+
+def over_rows(step: Step, fact: Fact, dims: Sequence[int], result: int = 0) -> tuple[Fact, bool]:
+    """An element of a row of the operand, at a further index along these dimensions; True if they are kept."""
+    rank, shape = len(fact.axes), step.shapes[result]
+    keep = len(shape) == rank
+    require(keep or len(shape) == rank - len(dims), "the result has another number of dimensions")
+    places: list[Digits] = []
+    place = 0
+    for d in range(rank):
+        if d in dims:
+            places.append(step.further(fact.axes[d]))
+            place += keep
+        else:
+            places.append(step.digits(place, result))
+            place += 1
+    return read(fact, places, step.equal), keep
+
+
+def reduce(step: Step) -> list[Derived]:
+    """A number for each row along some dimensions."""
+    fact = step.fact(0)
+    place = 2 if step.name in ("linalg_vector_norm", "norm") else 1
+    given = step.argument(place, "dim")
+    dims = row_dims(step, None if isinstance(given, bool) else given, len(fact.axes))
+    if step.name in ("sum", "all", "_is_all_true") and len(dims) == len(fact.axes) and not step.shape:
+        counted = _counted(step, fact)
+        if counted is not None:
+            return [counted]
+    found = []
+    for result in range(len(step.shapes)):
+        element, keep = over_rows(step, fact, dims, result)
+        one = all(step.shapes[result][d] is ONE for d in dims) if keep else True
+        require(one, "the result of a reduction has another shape")
+        sums = step.name in ("sum", "linalg_vector_norm", "norm")
+        zero = element.zero if sums or step.name == "mean" else FALSE
+        same = some(element.same, zero) if sums else element.same
+        ordinary = element.ordinary
+        found.append(Derived(Predicates(same=same, zero=zero, ordinary=ordinary)))
+    return found
+
+
+def _counted(step: Step, fact: Fact) -> Derived | None:
+    """All elements of a tensor of booleans, or their number."""
+    value = fact.value
+    if isinstance(value, Term) and step.name != "sum":
+        value = opposite(equal(value, 0))
+    if not isinstance(value, Formula) or step.setting.loops.active is not None:
+        return None
+    name = f"all of {step.node}"
+    require(name not in step.setting.functions, "its name is taken")
+    step.setting.functions.add(name)
+    step.setting.counts[step.node] = Count(value, fact.sizes)
+    if step.name == "sum":
+        return Derived(Predicates())
+    return Derived.of_value(holds(name), "bool")
+
+
+def whole_rows(step: Step, fact: Fact, dims: Sequence[int], *, others: Sequence[Fact] = ()) -> list[Derived]:
+    """Results each of which is computed from a whole row: normalizations, sorting."""
+    for other in others:
+        require(other.same is TRUE and other.hidden is FALSE and other.ordinary is TRUE, "a parameter of it differs")
+    found = []
+    for result, shape in enumerate(step.shapes):
+        require(len(shape) == len(fact.axes), "the result has another number of dimensions")
+        places = [step.further(fact.axes[d]) if d in dims else step.digits(d, result) for d in range(len(fact.axes))]
+        element = read(fact, places, step.equal)
+        found.append(Derived(Predicates(same=element.same, ordinary=element.ordinary)))
+    return found
+
+
+def layer_norm(step: Step) -> list[Derived]:
+    """Normalization over the last dimensions."""
+    fact, rank = step.fact(0), len(step.fact(0).axes)
+    count = len(step.argument(1, "normalized_shape"))
+    others = [x for x in step.arguments(1) if isinstance(x, Fact)]
+    return whole_rows(step, fact, list(range(rank - count, rank)), others=others)
+
+
+def group_norm(step: Step) -> list[Derived]:
+    """Normalization over groups of channels and all places: an element reads every place of a channel of its group."""
+    fact, groups = step.fact(0), step.integer(step.argument(1, "num_groups"))
+    others = [x for x in step.arguments(1) if isinstance(x, Fact)]
+    channels = size_of(fact, 1)
+    require(groups > 0 and channels.is_integer and channels.constant % groups == 0, "the number of channels is open")
+    width = channels.constant // groups
+    (_, inner), *_ = step.further((integer(width),)) if width > 1 else ((ONE, integer(0)),)
+    channel = floor_of(single(step, 1), width) * width + inner
+    places = [step.digits(0), ((channels, channel),), *(step.further(axes) for axes in fact.axes[2:])]
+    for other in others:
+        require(other.same is TRUE and other.hidden is FALSE and other.ordinary is TRUE, "a parameter of it differs")
+    element = read(fact, places, step.equal)
+    read(fact, step.all_digits(), step.equal)  # checks the shape
+    return [Derived(Predicates(same=element.same, ordinary=element.ordinary))]
+
+
+def sort(step: Step) -> list[Derived]:
+    """Elements of a row by size."""
+    fact = step.fact(0)
+    given = step.argument(1, "dim", -1) if step.name in ("sort", "argsort") else step.argument(2, "dim", -1)
+    dim = step.dim(given, len(fact.axes))
+    count = step.term(step.argument(1, "k")) if step.name == "topk" else size_of(fact, dim)
+    if fact.axes:
+        require(all(step.equal(shape[dim], count) for shape in step.shapes), "its result has another shape")
+    return whole_rows(step, fact, [dim])
+
+
+def fourier(step: Step) -> list[Derived]:
+    """Fourier transforms along some dimensions. A real one has half the frequencies along the last of them."""
+    fact, several = step.fact(0), step.name[-1] in "2n"
+    sizes = step.argument(1, "s" if several else "n")
+    given = step.argument(2, "dim", [-2, -1] if step.name.endswith("2") else -1)
+    listed = [(x if isinstance(x, list) else [x]) for x in (given, sizes)]
+    dims = [step.dim(d, len(fact.axes)) for d in listed[0]]
+    wanted = [size_of(fact, d) for d in dims] if sizes is None else [step.term(n) for n in listed[1]]
+    require(len(dims) == len(wanted) == len(set(dims)) > 0, "it has other dimensions")
+    if "irfft" in step.name:
+        wanted[-1] = wanted[-1] if sizes is not None else (wanted[-1] - 1) * 2
+    elif "rfft" in step.name:
+        wanted[-1] = floor_of(wanted[-1], 2) + 1
+    same = all(step.equal(step.shape[d], size) for d, size in zip(dims, wanted, strict=True))
+    require(same, "its result has another shape")
+    return whole_rows(step, fact, dims)
+
+
+def extreme(step: Step) -> list[Derived]:
+    """The greatest or least element of a row, or that of a rank, and where it is."""
+    fact = step.fact(0)
+    given = step.argument(2, "dim", -1) if step.name == "kthvalue" else step.argument(1, "dim")
+    dims = row_dims(step, given, len(fact.axes))
+    found = []
+    for result, claim in enumerate(step.claims):
+        element, _ = over_rows(step, fact, dims, result)
+        ordinary = TRUE if claim.dtype in INTEGER_LIMITS and claim.dtype != fact.dtype else element.ordinary
+        ordinary = TRUE if step.name in ("argmax", "argmin") else ordinary
+        found.append(Derived(Predicates(same=element.same, ordinary=ordinary)))
+    return found
+
+
+def cumulative(step: Step) -> list[Derived]:
+    """For each index, a number computed from the elements up to it."""
+    fact = step.fact(0)
+    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+    size = size_of(fact, dim)
+    if step.name == "cumsum" and len(step.shapes) == 1:
+        value = _counting(step, fact, dim)
+        if value is not None:
+            return [Derived.of_value(value, step.claim.dtype)]
+    if size is ONE:
+        return _of_one_element(step, fact)
+    results = []
+    for result in range(len(step.shapes)):
+        places = step.all_digits(result)
+        ((_, earlier),) = further = step.further((size,))
+        places[dim] = further
+        element = read(fact, places, step.equal)
+        after = less(single(step, dim, result), earlier)
+        zero = element.zero if step.name == "cumsum" else FALSE
+        ordinary = FALSE if step.name == "cumprod" else _always(element.ordinary)
+        results.append(Derived(Predicates(same=some(element.same, zero, after), ordinary=ordinary)))
+    return results
+
+
+def _of_one_element(step: Step, fact: Fact) -> list[Derived]:
+    """A number computed from one element: that element."""
+    elements = [read(fact, step.all_digits(k), step.equal) for k in range(len(step.shapes))]
+    if len(elements) == 1 and step.claim.dtype == fact.dtype:
+        return [Derived.of_element(elements[0])]
+    return [Derived(Predicates(same=x.same, ordinary=_always(x.ordinary))) for x in elements]
+
+
+def _counting(step: Step, fact: Fact, dim: int) -> Term | None:
+    """The running sum of one number."""
+    value = fact.value
+    if value is TRUE:
+        value = integer(1)
+    elif isinstance(value, Formula) and step.setting.discharge(Obligation(fact.sizes, TRUE, opposite(value))):
+        value = integer(0)
+    if isinstance(value, Formula | Term) and (total := _documents(step, fact, dim, value)) is not None:
+        return total
+    if not isinstance(value, Term) or not value.is_integer or step.claim.dtype not in INTEGER_LIMITS:
+        return None
+    return (single(step, dim) + 1) * value.constant
+
+
+def _documents(step: Step, fact: Fact, dim: int, value: Formula | Term) -> Term | None:
+    """The running sum of the tokens that begin a document."""
+    counted, axes = step.setting.counted, [axes for axes in fact.axes if axes]
+    if counted is None or fact.axes[dim] != (TOKENS,) or step.claim.dtype not in INTEGER_LIMITS:
+        return None
+    if len(axes) != 2 or set(axes) != {(BATCH,), (TOKENS,)}:
+        return None
+    row, token = index(axes.index((BATCH,))), index(axes.index((TOKENS,)))
+    expected = if_else(Replacement({axis(0): row, axis(1): token}).formula(counted), integer(1), integer(0))
+    summed = value if isinstance(value, Term) else if_else(value, integer(1), integer(0))
+    if not step.setting.discharge(Obligation(fact.sizes, TRUE, equal(summed, expected))):
+        return None
+    return apply("document", single(step, fact.axes.index((BATCH,))), single(step, dim))
+
+
+def _always(formula: Formula) -> Formula:
+    return TRUE if formula is TRUE else FALSE
+
+
+ROWS: dict[str, Callable[[Step], list[Derived]]] = {
+    **dict.fromkeys(
+        ("sum", "mean", "prod", "amax", "amin", "all", "any", "var", "std", "linalg_vector_norm", "norm", "var_mean",
+         "_is_all_true", "count_nonzero", "logsumexp"), reduce,
+    ),
+    **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm"), layer_norm),
+    **dict.fromkeys(FOURIER, fourier),
+    **dict.fromkeys(("sort", "topk", "argsort"), sort),
+    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"), cumulative),
+    "group_norm": group_norm,
+}  # fmt: skip
