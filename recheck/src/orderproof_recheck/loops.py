@@ -29,7 +29,7 @@ from orderproof_recheck.statements import BATCH, TOKENS
 from orderproof_recheck.steps import Derived, Step
 
 STATE, END, STACK = "loop.state.default", "loop.end.default", "loop.stack.default"
-OPERATORS = (STATE, END, STACK)
+LOOP_OPERATORS = (STATE, END, STACK)
 INDEX = "step "  # the names of indices of loops begin so
 
 

@@ -16,9 +16,9 @@ from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, eve
 from orderproof_recheck.logic.notation import read_formula, require, written, written_term
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Term, integer
-from orderproof_recheck.loops import OPERATORS, leave_inside, loop_step
+from orderproof_recheck.loops import LOOP_OPERATORS, leave_inside, loop_step
 from orderproof_recheck.reading import Facts, read_step, step_nodes
-from orderproof_recheck.rules import RULES
+from orderproof_recheck.rules import OPERATORS
 from orderproof_recheck.setting import Obligation, Setting
 from orderproof_recheck.statements import (
     BATCH,
@@ -123,7 +123,7 @@ def check_step(
     data: dict[str, Any], recording: Recording, facts: dict[str, Facts], setting: Setting, *, fill: bool
 ) -> Facts:
     """The claimed facts of a step, if they follow. Raises `CertificateError`."""
-    if data["operator"] in OPERATORS:
+    if data["operator"] in LOOP_OPERATORS:
         step, found = loop_step(data, facts, setting)
     else:
         step, found = _step(data, recording, facts, setting)
@@ -146,8 +146,10 @@ def _step(
     elif step.operator in ("input", "parameter", "buffer"):
         derived = [_given(step, recording)]
     else:
-        require(step.operator.startswith("aten.") and step.name in RULES, "its operator has no rule in the recheck")
-        derived = RULES[step.name](step)
+        known = step.operator.startswith("aten.") and step.name in OPERATORS
+        require(known, "its operator has no rule in the recheck")
+        step.may_wrap = OPERATORS[step.name].may_wrap
+        derived = OPERATORS[step.name].rule(step)
         step.require_all_read()
     for claim in step.claims:
         new = claim.functions - setting.functions - {step.node}

@@ -44,10 +44,6 @@ from orderproof_recheck.logic.terms import Term, Variable, apply, integer, varia
 from orderproof_recheck.setting import Obligation, Setting
 
 OPEN_SIZES = ("batch", "tokens")
-MAY_WRAP = frozenset({  # operators whose integers may be so large that what is computed from them wraps around
-    "pow", "mul", "multiply", "square", "prod", "cumprod", "matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm",
-    "addcmul", "einsum", "linear", "outer", "ger", "__lshift__", "bitwise_left_shift", "exp2", "ldexp", "lcm",
-})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,6 +80,7 @@ class Step:
     reordered: list[Term] = field(default_factory=list)  # sizes of rows that run 2 takes in the order of a permutation
     read: set[int | str] = field(default_factory=set)  # places and names of arguments that the rule has read
     scaled: float = 1.0  # the factor below one by which the step scales masking values
+    may_wrap: bool = False  # its integers may be so large that what is computed from them wraps around
 
     @property
     def name(self) -> str:
@@ -236,7 +233,7 @@ class Step:
         value = claim.value
         if derived.value is None or self._is_new_function(value, claim):
             new = self._is_new_function(value, claim)
-            wraps = claim.dtype in INTEGER_LIMITS and self.name in MAY_WRAP
+            wraps = claim.dtype in INTEGER_LIMITS and self.may_wrap
             require(new and derived.predicates.same is not FALSE and not wraps, "its value is not known")
             self.meet(Obligation(sizes, TRUE, derived.predicates.same), "its value is not the same in both runs")
             if isinstance(value, Term):

@@ -31,7 +31,7 @@ from orderproof_recheck.logic.formulas import (
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Apply, Atom, Expression, Term, of_atom
-from orderproof_recheck.permuted.forms import Form
+from orderproof_recheck.operator import Permuted
 from orderproof_recheck.permuted.moved_fact import (
     FREE,
     PERMUTATION,
@@ -66,24 +66,26 @@ class _Runs:
 
 
 def check_claims(
-    step: Step, derived: Sequence[Derived], claims: Sequence[MovedFact], operands: Operands, form: Form
+    step: Step, derived: Sequence[Derived], claims: Sequence[MovedFact], operands: Operands, permuted: Permuted
 ) -> None:
     """Raise `CertificateError` unless the claims follow from the elements that the rule of the step reads."""
     require(len(derived) == len(claims) == len(step.shapes), "it has another number of results")
     for number, (one, claim) in enumerate(zip(derived, claims, strict=True)):
         if claim.where is not FALSE:
-            _check_claim(step, one, claim, operands, form, number)
+            _check_claim(step, one, claim, operands, permuted, number)
 
 
-def _check_claim(step: Step, derived: Derived, claim: MovedFact, operands: Operands, form: Form, number: int) -> None:
+def _check_claim(
+    step: Step, derived: Derived, claim: MovedFact, operands: Operands, permuted: Permuted, number: int
+) -> None:
     first = 0
     for dim, axes in enumerate(claim.axes):
         own = claim.motions[first : first + len(axes)]
         first += len(axes)
-        if dim in set(form.by_index(step)):
+        if dim in set(permuted.by_index(step)):
             require(all(motion is STILL for motion in own), "an axis moves along which the index counts")
     read = derived.predicates.same
-    runs = _runs(step, number, claim, read, operands, in_any_order=number in form.in_any_order)
+    runs = _runs(step, number, claim, read, operands, in_any_order=number in permuted.in_any_order)
     for condition in dict.fromkeys(_conditions(read, operands)):
         _check_invariant(runs, claim.where, condition)
     runs.meet(claim.where, _agree(read, operands, runs.second), "it reads other elements in run 2")

@@ -17,8 +17,8 @@ from typing import Any
 from orderproof_recheck.facts import Fact
 from orderproof_recheck.logic.formulas import TRUE, Formula, opposite
 from orderproof_recheck.logic.notation import require, written_term
+from orderproof_recheck.operator import READS, Operator
 from orderproof_recheck.permuted.ends import check_given, check_output, check_questions
-from orderproof_recheck.permuted.forms import FORMS, Form
 from orderproof_recheck.permuted.moved_fact import (
     FREE,
     MovedFact,
@@ -35,7 +35,7 @@ from orderproof_recheck.recording import (
     check_steps,
     naming_the_step,
 )
-from orderproof_recheck.rules import RULES
+from orderproof_recheck.rules import OPERATORS
 from orderproof_recheck.setting import Obligation
 from orderproof_recheck.statements import TOKENS
 from orderproof_recheck.steps import Derived, Step
@@ -174,27 +174,30 @@ def _check_operator(step: Step, claims: Sequence[MovedFact], operands: Mapping[s
         whole, place = step.args
         require(isinstance(whole, list) and type(place) is int and 0 <= place < len(whole), "it is no part of several")
         require(whole[place].axes == step.claim.axes and whole[place].dtype == step.claim.dtype, "another tensor")
-        form = Form(lambda _: [Derived.of_element(whole[place])])
+        operator = Operator(lambda _: [Derived.of_element(whole[place])], READS)
     else:
-        require(step.operator.startswith("aten.") and step.name in RULES, "its operator has no rule in the recheck")
+        known = step.operator.startswith("aten.") and step.name in OPERATORS
+        require(known, "its operator has no rule in the recheck")
+        operator = OPERATORS[step.name]
         if all(f.is_unmoved for f in operands.values()) and all(claim.is_still for claim in claims):
             _check_same(step)
             return
-        require(step.name in FORMS, "its operator has no form: it is applied to tensors that move")
-        form = FORMS[step.name]
-    if form.others_are_whole:
+    permuted = operator.permuted
+    require(permuted is not None, "its operator has no form: it is applied to tensors that move")
+    assert permuted is not None
+    if permuted.others_are_whole:
         _make_whole(step, operands)
-    derived = form.rule(step)
+    derived = (permuted.rule or operator.rule)(step)
     if step.operator != "getitem":
         step.require_all_read()
-    check_claims(step, derived, claims, operands, form)
+    check_claims(step, derived, claims, operands, permuted)
 
 
 def _check_same(step: Step) -> None:
     """The same operands give the same result."""
     step.args = [_whole(x) for x in step.args]
     step.kwargs = {name: _whole(x) for name, x in step.kwargs.items()}
-    derived = RULES[step.name](step)
+    derived = OPERATORS[step.name].rule(step)
     step.require_all_read()
     require(len(derived) == len(step.claims) == len(step.shapes), "it has another number of results")
     require(all(one.predicates.same is TRUE for one in derived), "its result does not follow from its operands")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from orderproof_recheck.facts import INTEGER_LIMITS, ORDINARY_LIMIT, Cases, Fact, Predicates
 from orderproof_recheck.index_maps import Digits, read
-from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, implies, less
+from orderproof_recheck.logic.formulas import FALSE, TRUE, every
 from orderproof_recheck.logic.notation import require
-from orderproof_recheck.logic.terms import Term, floor_of, integer
+from orderproof_recheck.logic.terms import Term, floor_of
+from orderproof_recheck.operator import READS, Operator, Permuted, along, operators
 from orderproof_recheck.rules.movement import (
-    ONE,
     broadcast_element,
     has_sizes,
     single,
@@ -154,82 +154,25 @@ def index_put(step: Step) -> list[Derived]:
     return written(step, [], [*indices, step.fact(2, "values")], aligned=False)
 
 
-def convolution(step: Step) -> list[Derived]:
-    """A convolution [row, channel, place, ...]: an element reads a window of places of every channel."""
-    fact, weight = step.fact(0), step.fact(1, "weight")
-    require(len(fact.axes) == len(weight.axes), "a convolution without rows")
-    require(weight.same is TRUE and step.argument(6, "transposed", False) is not True, "a convolution of another kind")
-    bias = step.argument(2, "bias")
-    require(bias is None or (isinstance(bias, Fact) and bias.same is TRUE), "a bias that differs")
-    places = len(weight.axes) - 2
-    groups = step.integer(step.argument(8 if step.name == "convolution" else 6, "groups", 1))
-    channels = size_of(weight, 1) * groups
-    require(groups > 0 and step.equal(channels, size_of(fact, 1)), "a convolution of other channels")
-    require(step.equal(size_of(weight, 0), step.shape[1]), "a convolution of other channels")
-    require(all(x is None or x.dtype == fact.dtype for x in (weight, bias)), "a convolution of several dtypes")
-    width = [size_of(weight, d + 2) for d in range(places)]
-    options = [_each(step, step.argument(k, n, v), places) for k, n, v in
-               ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))]  # fmt: skip
-    parameters = (weight,) if bias is None else (weight, bias)
-    return _windowed(step, fact, width, *options, channels=True, parameters=parameters)
+def _written(step: Step) -> Iterable[int]:
+    """Elements are written by their index along a dimension, and along those that are not written as a whole."""
+    own = step.fact(0)
+    others = [x for x in (*step.arguments(2), step.argument(3, "src")) if isinstance(x, Fact)]
+    parts = {d for x in others for d in range(len(x.axes)) if not step.equal(size_of(x, d), size_of(own, d))}
+    return parts | set(along(1, "dim")(step))
 
 
-def _windowed(
-    step: Step, fact: Fact, width: Sequence[Term], stride: list[int], padding: list[int], dilation: list[int],
-    *, channels: bool, parameters: Sequence[Fact] = (),
-) -> list[Derived]:  # fmt: skip
-    first = len(fact.axes) - len(width)
-    dims, inside = step.all_digits(), list[Formula]()
-    if channels:
-        dims[1] = step.further(fact.axes[1])
-    for k, extent in enumerate(width):
-        digits = step.further((extent,)) if extent is not ONE else ()
-        offset = digits[0][1] if digits else integer(0)
-        size = size_of(fact, first + k)
-        at = single(step, first + k) * stride[k] - padding[k] + offset * dilation[k]
-        last = size + 2 * padding[k] - (extent - 1) * dilation[k] - 1
-        fits = step.equal(floor_of(last, stride[k]) + 1, step.shape[first + k])
-        require(stride[k] > 0 and fits, "its result has another shape")
-        dims[first + k] = ((size, at),)
-        inside += [at_most(0, at), less(at, size)]
-    element = read(fact, dims, step.equal)
-    within = every(*inside)
-    ordinary = TRUE if all(x.ordinary is TRUE for x in (fact, *parameters)) else FALSE
-    return [Derived(Predicates(same=implies(within, element.same), ordinary=ordinary)) for _ in step.claims]
-
-
-def _each(step: Step, value: object, places: int) -> list[int]:
-    values = list(value) if isinstance(value, list) else [value]
-    values = values * places if len(values) == 1 else values
-    require(len(values) == places, "the window of a convolution is not known")
-    return [step.integer(v) for v in values]
-
-
-def batch_norm(step: Step) -> list[Derived]:
-    """Normalization with stored statistics, or of a tensor that agrees everywhere with its own."""
-    if step.name == "batch_norm" and step.argument(5, "training", False):
-        stored = step.argument(3, "running_mean") is not None or step.argument(4, "running_var") is not None
-        whole = step.fact(0).same is TRUE and step.fact(0).ordinary is TRUE
-        require(whole and not stored, "batch norm with its own statistics")
-    for other in step.arguments(1):
-        if isinstance(other, Fact):
-            require(other.same is TRUE and other.ordinary is TRUE, "a parameter of it differs")
-    element = read(step.fact(0), step.all_digits(), step.equal)
-    rest = [Derived(Predicates()) for _ in step.claims[1:]]
-    return [Derived(Predicates(same=element.same, ordinary=element.ordinary)), *rest]
-
-
-CREATION: dict[str, Callable[[Step], list[Derived]]] = {
-    **dict.fromkeys(
+CREATION: dict[str, Operator] = {
+    **operators(
         ("full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like", "new_zeros", "ones", "ones_like",
-         "new_ones"), full,
+         "new_ones"), full, READS,
     ),
-    **dict.fromkeys(
-        ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"), empty
+    **operators(
+        ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"), empty, READS
     ),
-    **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), scatter),
-    **dict.fromkeys(("index_put", "_unsafe_index_put", "index_put_"), index_put),
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), convolution),
-    **dict.fromkeys(("batch_norm", "_native_batch_norm_legit_no_training"), batch_norm),
-    "arange": arange, "linspace": of_indices, "eye": of_indices, "copy": copy, "copy_": copy, "fill": fill,
+    **operators(("scatter", "scatter_add", "scatter_reduce"), scatter, Permuted(by_index=_written)),
+    **operators(("index_put", "_unsafe_index_put", "index_put_"), index_put),
+    **operators(("linspace", "eye"), of_indices),
+    **operators(("copy", "copy_"), copy, READS),
+    "arange": Operator(arange), "fill": Operator(fill, READS),
 }  # fmt: skip

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from orderproof_recheck.facts import Fact, Predicates
+from orderproof_recheck.facts import Fact, Predicates, axis
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import TRUE, at_most, every, if_else
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term
+from orderproof_recheck.operator import Operator, Permuted, operators
 from orderproof_recheck.rules.movement import ONE, size_of
 from orderproof_recheck.setting import Obligation
 from orderproof_recheck.steps import Derived, Step
@@ -107,7 +109,32 @@ def gather(step: Step) -> list[Derived]:
     return [chosen_element(step, fact, dims, {dim: read(places, own, step.equal)}, from_start=True)]
 
 
-LOOKUP: dict[str, Callable[[Step], list[Derived]]] = {
-    "embedding": embedding, "index": index, "_unsafe_index": index, "index_select": index_select,
-    "gather": gather, "take_along_dim": gather,
+def lookup_of_moved(step: Step) -> list[Derived]:
+    """Elements chosen by integers, which do not matter along a dimension whose elements are all the same."""
+    fact = step.fact(0)
+    rank = len(fact.axes)
+    if step.name in ("index", "_unsafe_index"):
+        chosen = [_any_if_equal(fact, d, x) for d, x in enumerate(step.argument(1, "indices"))]
+        step.args = [step.args[0], chosen]
+    elif step.name == "embedding":
+        step.args = [step.args[0], _any_if_equal(fact, 0, step.args[1]), *step.args[2:]]
+    else:
+        dim = step.dim(step.argument(1, "dim"), rank)
+        step.args = [*step.args[:2], _any_if_equal(fact, dim, step.args[2]), *step.args[3:]]
+    return LOOKUP[step.name].rule(step)
+
+
+def _any_if_equal(fact: Fact, dim: int, places: Any) -> Any:
+    """Indices along a dimension, or, if all elements along it are the same, any."""
+    first = sum(len(axes) for axes in fact.axes[:dim])
+    own = {axis(first + k) for k in range(len(fact.axes[dim]))}
+    matter = not isinstance(places, Fact) or not fact.variables.isdisjoint(own)
+    return places if matter else Fact(places.axes, places.dtype, Predicates())
+
+
+_OF_MOVED = Permuted(rule=lookup_of_moved)
+LOOKUP: dict[str, Operator] = {
+    "embedding": Operator(embedding, _OF_MOVED), "index_select": Operator(index_select, _OF_MOVED),
+    **operators(("index", "_unsafe_index"), index, _OF_MOVED),
+    **operators(("gather", "take_along_dim"), gather, _OF_MOVED),
 }  # fmt: skip

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from orderproof_recheck.facts import Fact, product_of
@@ -13,6 +13,7 @@ from orderproof_recheck.index_maps import Digits, read, read_flat
 from orderproof_recheck.logic.formulas import TRUE, Formula, equal
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
+from orderproof_recheck.operator import READS, Operator, operators
 from orderproof_recheck.steps import Derived, Step
 
 ONE = integer(1)
@@ -231,17 +232,18 @@ def complex_view(step: Step) -> list[Derived]:
     return [copied(step, fact, [*step.all_digits(), step.further(fact.axes[rank - 1])])]
 
 
-MOVEMENT: dict[str, Callable[[Step], list[Derived]]] = {
-    **dict.fromkeys(("transpose", "swapaxes", "swapdims", "t", "mT", "adjoint"), transpose),
-    **dict.fromkeys(("expand", "broadcast_to", "expand_as"), expand),
-    **dict.fromkeys(
+MOVEMENT: dict[str, Operator] = {
+    **operators(("transpose", "swapaxes", "swapdims", "t", "mT", "adjoint"), transpose, READS),
+    **operators(("expand", "broadcast_to", "expand_as"), expand, READS),
+    **operators(
         ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "ravel", "_reshape_alias"),
-        view,
+        view, READS,
     ),
-    **dict.fromkeys(("repeat", "tile"), repeat),
-    **dict.fromkeys(("movedim", "moveaxis"), movedim),
-    **dict.fromkeys(("clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy"), same_elements),
-    **dict.fromkeys(("view_as_complex", "view_as_real"), complex_view),
-    "permute": permute, "numpy_T": numpy_transpose, "unsqueeze": unsqueeze, "squeeze": squeeze,
-    "repeat_interleave": repeat_interleave,
+    **operators(("repeat", "tile"), repeat, READS),
+    **operators(("movedim", "moveaxis"), movedim, READS),
+    **operators(("clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy"), same_elements, READS),
+    **operators(("view_as_complex", "view_as_real"), complex_view, READS),
+    "permute": Operator(permute, READS), "numpy_T": Operator(numpy_transpose, READS),
+    "unsqueeze": Operator(unsqueeze, READS), "squeeze": Operator(squeeze, READS),
+    "repeat_interleave": Operator(repeat_interleave, READS),
 }  # fmt: skip

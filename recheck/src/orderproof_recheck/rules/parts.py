@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 from orderproof_recheck.facts import Fact, Predicates
@@ -10,6 +10,7 @@ from orderproof_recheck.index_maps import Digits
 from orderproof_recheck.logic.formulas import TRUE, at_most, every, if_else, less
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
+from orderproof_recheck.operator import READS, Operator, Permuted, operators
 from orderproof_recheck.rules.movement import copied, single, size_of
 from orderproof_recheck.setting import Obligation
 from orderproof_recheck.steps import Derived, Step
@@ -162,10 +163,17 @@ def diagonal(step: Step) -> list[Derived]:
     return [copied(step, fact, dims)]
 
 
-PARTS: dict[str, Callable[[Step], list[Derived]]] = {
-    **dict.fromkeys(
-        ("split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk"), split
+def _rolled(step: Step) -> Iterable[int]:
+    given, rank = step.argument(2, "dims", []), len(step.fact(0).axes)
+    return [step.dim(d, rank) for d in (given if isinstance(given, list) else [given])]
+
+
+PARTS: dict[str, Operator] = {
+    **operators(
+        ("split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk"), split, READS
     ),
-    **dict.fromkeys(("slice", "narrow"), slice_),
-    "select": select, "unbind": unbind, "flip": flip, "roll": roll, "unfold": unfold, "diagonal": diagonal,
+    **operators(("slice", "narrow"), slice_, READS),
+    "select": Operator(select, READS), "unbind": Operator(unbind, READS), "flip": Operator(flip, READS),
+    "roll": Operator(roll, Permuted(by_index=_rolled)), "unfold": Operator(unfold, READS),
+    "diagonal": Operator(diagonal, READS),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from orderproof_recheck.logic.formulas import (
 )
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
+from orderproof_recheck.operator import READS, Operator, operators
 from orderproof_recheck.rules.movement import ONE, single, size_of
 from orderproof_recheck.steps import Derived, Step
 
@@ -196,7 +197,10 @@ def scatter_part(step: Step) -> list[Derived]:
     return [parted(step, [(inside, read(source, dims, step.equal)), (opposite(inside), element)])]
 
 
-PIECES: dict[str, Callable[[Step], list[Derived]]] = {
-    "cat": cat, "concat": cat, "concatenate": cat, "stack": stack, "pad": pad, "constant_pad_nd": pad,
-    "tril": triangle, "triu": triangle, "slice_scatter": scatter_part, "select_scatter": scatter_part,
+PIECES: dict[str, Operator] = {
+    **operators(("cat", "concat", "concatenate"), cat, READS),
+    **operators(("pad", "constant_pad_nd"), pad, READS),
+    **operators(("tril", "triu"), triangle, READS),
+    **operators(("slice_scatter", "select_scatter"), scatter_part, READS),
+    "stack": Operator(stack, READS),
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,10 +22,11 @@ from orderproof_recheck.facts import (
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, apply
+from orderproof_recheck.operator import READS, Operator, operators
 from orderproof_recheck.rules.movement import broadcast_element, size_of
 from orderproof_recheck.rules.numbers import CONVERSIONS, as_integer, is_ordinary, value_of_operator
 from orderproof_recheck.rules.pieces import number_fact
-from orderproof_recheck.rules.sums import added
+from orderproof_recheck.rules.products import added
 from orderproof_recheck.steps import Derived, Step
 
 MAX_SCALE = 64.0
@@ -303,7 +304,15 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
     return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
 
 
-POINTWISE: dict[str, Callable[[Step], list[Derived]]] = dict.fromkeys(
-    (*ZERO_TO_ZERO, *EXPONENTIAL, *FINITE_AT_ZERO, *OTHERS, *CONVERSIONS, *TWO_OPERANDS - {"max", "min"}, "where",
-     "masked_fill", "clamp", "clip", "clamp_min", "clamp_max"), pointwise,
-)  # fmt: skip
+_NAMES = frozenset({
+    *ZERO_TO_ZERO, *EXPONENTIAL, *FINITE_AT_ZERO, *OTHERS, *CONVERSIONS, *TWO_OPERANDS - {"max", "min"}, "where",
+    "masked_fill", "clamp", "clip", "clamp_min", "clamp_max",
+})  # fmt: skip
+_MAY_WRAP = frozenset({"pow", "mul", "multiply", "square", "exp2"})
+_WITH_WEIGHTS = frozenset({"prelu", "_prelu_kernel"})  # which weight is used depends on the index
+
+POINTWISE: dict[str, Operator] = {
+    **operators(_NAMES - _MAY_WRAP - _WITH_WEIGHTS, pointwise, READS),
+    **operators(_MAY_WRAP, pointwise, READS, may_wrap=True),
+    **operators(_WITH_WEIGHTS, pointwise),
+}

@@ -5,9 +5,9 @@ Such a number is the same in both runs if every element that it reads is; a sum 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from orderproof_recheck.facts import INTEGER_LIMITS, Fact, Predicates, axis, index
+from orderproof_recheck.facts import INTEGER_LIMITS, Fact, Predicates
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import (
     FALSE,
@@ -15,17 +15,16 @@ from orderproof_recheck.logic.formulas import (
     Formula,
     equal,
     holds,
-    if_else,
-    less,
     opposite,
     some,
 )
 from orderproof_recheck.logic.notation import require
-from orderproof_recheck.logic.replacement import Replacement
-from orderproof_recheck.logic.terms import Term, apply, floor_of, integer
-from orderproof_recheck.rules.movement import ONE, single, size_of
-from orderproof_recheck.setting import Count, Obligation
-from orderproof_recheck.statements import BATCH, TOKENS
+from orderproof_recheck.logic.terms import Term, floor_of
+from orderproof_recheck.operator import READS, Operator, Permuted, along, operators
+from orderproof_recheck.rules.movement import ONE, size_of
+from orderproof_recheck.rules.pointwise import pointwise
+from orderproof_recheck.rules.softmax import largest_score
+from orderproof_recheck.setting import Count
 from orderproof_recheck.steps import Derived, Step
 
 FOURIER = (
@@ -110,31 +109,6 @@ def whole_rows(step: Step, fact: Fact, dims: Sequence[int], *, others: Sequence[
     return found
 
 
-def layer_norm(step: Step) -> list[Derived]:
-    """Normalization over the last dimensions."""
-    fact, rank = step.fact(0), len(step.fact(0).axes)
-    count = len(step.argument(1, "normalized_shape"))
-    others = [x for x in step.arguments(1) if isinstance(x, Fact)]
-    return whole_rows(step, fact, list(range(rank - count, rank)), others=others)
-
-
-def group_norm(step: Step) -> list[Derived]:
-    """Normalization over groups of channels and all places: an element reads every place of a channel of its group."""
-    fact, groups = step.fact(0), step.integer(step.argument(1, "num_groups"))
-    others = [x for x in step.arguments(1) if isinstance(x, Fact)]
-    channels = size_of(fact, 1)
-    require(groups > 0 and channels.is_integer and channels.constant % groups == 0, "the number of channels is open")
-    width = channels.constant // groups
-    (_, inner), *_ = step.further((integer(width),)) if width > 1 else ((ONE, integer(0)),)
-    channel = floor_of(single(step, 1), width) * width + inner
-    places = [step.digits(0), ((channels, channel),), *(step.further(axes) for axes in fact.axes[2:])]
-    for other in others:
-        require(other.same is TRUE and other.hidden is FALSE and other.ordinary is TRUE, "a parameter of it differs")
-    element = read(fact, places, step.equal)
-    read(fact, step.all_digits(), step.equal)  # checks the shape
-    return [Derived(Predicates(same=element.same, ordinary=element.ordinary))]
-
-
 def sort(step: Step) -> list[Derived]:
     """Elements of a row by size."""
     fact = step.fact(0)
@@ -178,79 +152,41 @@ def extreme(step: Step) -> list[Derived]:
     return found
 
 
-def cumulative(step: Step) -> list[Derived]:
-    """For each index, a number computed from the elements up to it."""
-    fact = step.fact(0)
-    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
-    size = size_of(fact, dim)
-    if step.name == "cumsum" and len(step.shapes) == 1:
-        value = _counting(step, fact, dim)
-        if value is not None:
-            return [Derived.of_value(value, step.claim.dtype)]
-    if size is ONE:
-        return _of_one_element(step, fact)
-    results = []
-    for result in range(len(step.shapes)):
-        places = step.all_digits(result)
-        ((_, earlier),) = further = step.further((size,))
-        places[dim] = further
-        element = read(fact, places, step.equal)
-        after = less(single(step, dim, result), earlier)
-        zero = element.zero if step.name == "cumsum" else FALSE
-        ordinary = FALSE if step.name == "cumprod" else _always(element.ordinary)
-        results.append(Derived(Predicates(same=some(element.same, zero, after), ordinary=ordinary)))
-    return results
+def largest(step: Step) -> list[Derived]:
+    """`max` and `min` of two tensors, or along a dimension."""
+    second = step.argument(1, "dim")
+    if isinstance(second, Fact) or "other" in step.kwargs:
+        return pointwise(step)
+    return largest_score(step) if step.name == "max" and type(second) is int and _may_hide(step) else extreme(step)
 
 
-def _of_one_element(step: Step, fact: Fact) -> list[Derived]:
-    """A number computed from one element: that element."""
-    elements = [read(fact, step.all_digits(k), step.equal) for k in range(len(step.shapes))]
-    if len(elements) == 1 and step.claim.dtype == fact.dtype:
-        return [Derived.of_element(elements[0])]
-    return [Derived(Predicates(same=x.same, ordinary=_always(x.ordinary))) for x in elements]
+def logsumexp(step: Step) -> list[Derived]:
+    """The logarithm of a sum of exponentials: nearly the greatest element."""
+    given = step.argument(1, "dim")
+    single = type(given) is int or (isinstance(given, list) and len(given) == 1)
+    return largest_score(step) if single and _may_hide(step) else reduce(step)
 
 
-def _counting(step: Step, fact: Fact, dim: int) -> Term | None:
-    """The running sum of one number."""
-    value = fact.value
-    if value is TRUE:
-        value = integer(1)
-    elif isinstance(value, Formula) and step.setting.discharge(Obligation(fact.sizes, TRUE, opposite(value))):
-        value = integer(0)
-    if isinstance(value, Formula | Term) and (total := _documents(step, fact, dim, value)) is not None:
-        return total
-    if not isinstance(value, Term) or not value.is_integer or step.claim.dtype not in INTEGER_LIMITS:
-        return None
-    return (single(step, dim) + 1) * value.constant
+def _may_hide(step: Step) -> bool:
+    known = step.fact(0).predicates
+    return known.hidden is not FALSE or known.low is not FALSE
 
 
-def _documents(step: Step, fact: Fact, dim: int, value: Formula | Term) -> Term | None:
-    """The running sum of the tokens that begin a document."""
-    counted, axes = step.setting.counted, [axes for axes in fact.axes if axes]
-    if counted is None or fact.axes[dim] != (TOKENS,) or step.claim.dtype not in INTEGER_LIMITS:
-        return None
-    if len(axes) != 2 or set(axes) != {(BATCH,), (TOKENS,)}:
-        return None
-    row, token = index(axes.index((BATCH,))), index(axes.index((TOKENS,)))
-    expected = if_else(Replacement({axis(0): row, axis(1): token}).formula(counted), integer(1), integer(0))
-    summed = value if isinstance(value, Term) else if_else(value, integer(1), integer(0))
-    if not step.setting.discharge(Obligation(fact.sizes, TRUE, equal(summed, expected))):
-        return None
-    return apply("document", single(step, fact.axes.index((BATCH,))), single(step, dim))
+_REDUCED = (
+    "sum", "mean", "amax", "amin", "all", "any", "var", "std", "linalg_vector_norm", "norm", "var_mean",
+    "_is_all_true", "count_nonzero",
+)  # fmt: skip
+_ANY_ORDER = Permuted(in_any_order=(0, 1))
 
-
-def _always(formula: Formula) -> Formula:
-    return TRUE if formula is TRUE else FALSE
-
-
-ROWS: dict[str, Callable[[Step], list[Derived]]] = {
-    **dict.fromkeys(
-        ("sum", "mean", "prod", "amax", "amin", "all", "any", "var", "std", "linalg_vector_norm", "norm", "var_mean",
-         "_is_all_true", "count_nonzero", "logsumexp"), reduce,
-    ),
-    **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm"), layer_norm),
-    **dict.fromkeys(FOURIER, fourier),
-    **dict.fromkeys(("sort", "topk", "argsort"), sort),
-    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"), cumulative),
-    "group_norm": group_norm,
-}  # fmt: skip
+ROWS: dict[str, Operator] = {
+    **operators(_REDUCED, reduce, _ANY_ORDER),
+    "prod": Operator(reduce, _ANY_ORDER, may_wrap=True),
+    "logsumexp": Operator(logsumexp, _ANY_ORDER),
+    **operators(("max", "min", "median", "kthvalue"), largest, Permuted(in_any_order=(0,))),
+    **operators(("argmax", "argmin"), largest, READS),
+    "mode": Operator(largest),
+    "sort": Operator(sort, Permuted((0,), along(1, "dim", -1))),
+    "argsort": Operator(sort, Permuted(by_index=along(1, "dim", -1))),
+    "topk": Operator(sort, Permuted((0,), along(2, "dim", -1))),
+    **operators(FOURIER, fourier),
+}
