@@ -1,6 +1,6 @@
 """The induction over layers for permuted tokens: what enters each layer, and its result, have one fact.
 
-Layers exchange one tensor each and the output reads the last result only, as in `theorems/depth.py`. The recorded
+Layers exchange one tensor each and the output reads the last result only, as in `depth.py`. The recorded
 layers were checked with that fact, so any number of layers with their code has it.
 """
 

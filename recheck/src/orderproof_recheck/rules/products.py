@@ -1,4 +1,4 @@
-"""Sums of products, and numbers that are computed from whole rows.
+"""Sums of products, and triangular systems, in which an unknown reads those that are solved before it.
 
 A sum of products is the same in both runs if each product is: all factors are the same, or one is zero and the others
 are ordinary. The further indices of a step are those that are summed.

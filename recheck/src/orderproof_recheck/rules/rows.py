@@ -1,4 +1,4 @@
-"""Numbers that are computed from whole rows: sums, statistics, normalizations, sorting, running sums.
+"""Numbers that are computed from whole rows: sums, statistics, extremes, sorting, Fourier transforms.
 
 Such a number is the same in both runs if every element that it reads is; a sum also where those that differ are zero.
 """

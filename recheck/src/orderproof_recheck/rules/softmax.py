@@ -1,4 +1,4 @@
-"""Softmax and attention. A hidden score has weight zero if some score of its row is visible.
+"""Softmax, and the largest score of a row. A hidden score has weight zero if some score of its row is visible.
 
 Let h be the hidden scores of a row, and v the condition that one of its scores is ordinary. A row of weights is the
 same in both runs if each score of the row is the same, or hidden while v holds.
