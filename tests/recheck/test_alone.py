@@ -60,6 +60,13 @@ def test_results_as_json_and_step_by_step() -> None:
     assert "given: token i of run 1 is token p(i) of run 2, for any permutation p of the tokens" in out
 
 
+@pytest.mark.parametrize("name", THEOREMS)
+def test_every_stored_proof_is_printed_step_by_step(name: str) -> None:
+    code, out, err = run(STORED / f"{name}.json", "--derivation")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) > 50
+
+
 def test_a_certificate_of_a_proof_at_one_length_is_refused_in_one_line() -> None:
     code, out, err = run(STORED / "causal_at_one_length.json")
     assert (code, out, len(err.splitlines())) == (2, "", 1)

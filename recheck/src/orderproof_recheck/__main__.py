@@ -26,6 +26,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Check each certificate of a file and print a result for each; the exit code."""
     given = _parser().parse_args(arguments)
     try:
+        return _check(given)
+    except BrokenPipeError:  # the reader of the output has ended, as `head` does
+        sys.stdout = None  # type: ignore[assignment]  # so that nothing is flushed at exit
+        return 141
+
+
+def _check(given: argparse.Namespace) -> int:
+    try:
         certificates = read_certificates(given.file)
     except CertificateError as error:
         sys.stderr.write(_printable(f"orderproof-recheck: {error}"))

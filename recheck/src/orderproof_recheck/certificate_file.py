@@ -30,7 +30,9 @@ def read_certificates(path: str | Path) -> list[dict[str, Any]]:
     except (ValueError, RecursionError) as error:
         raise CertificateError(f"expected a certificate (JSON); {path} is not JSON: {error}") from None
     certificates = data if isinstance(data, list) else [data]
-    if not certificates or any(not isinstance(c, dict) or c.get("certificate") != VERSION for c in certificates):
+    if not certificates:
+        raise CertificateError(f"expected a certificate; {path} holds none: nothing was proved for every length")
+    if any(not isinstance(c, dict) or c.get("certificate") != VERSION for c in certificates):
         raise CertificateError(f"expected a certificate of version {VERSION}; {path} has other content")
     for number, certificate in enumerate(certificates, start=1):
         if certificate.get("kind") != KIND:

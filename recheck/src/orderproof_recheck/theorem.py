@@ -30,8 +30,8 @@ from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.logic.decision import Decision
 from orderproof_recheck.logic.formulas import FALSE, Formula, at_most, every, some
 from orderproof_recheck.logic.notation import read_formula, require, text
-from orderproof_recheck.permuted.depth import check_moved_depth
-from orderproof_recheck.permuted.moved_recording import MovedRecording
+from orderproof_recheck.permuted.ends import check_moved_depth
+from orderproof_recheck.permuted.moved_fact import MovedRecording
 from orderproof_recheck.permuted.recording import check_moved_recording
 from orderproof_recheck.recording import Range, Recording, check_recording
 from orderproof_recheck.result import RecheckResult

@@ -13,7 +13,7 @@ x0, x1, ... is the element of run 2 with other indices, which the motion of each
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -22,7 +22,8 @@ from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, OTHERS, Axes, Fact,
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, holds, if_else, less
 from orderproof_recheck.logic.notation import is_integer, read_formula, read_term, require
 from orderproof_recheck.logic.terms import Term, apply, variable
-from orderproof_recheck.reading import OPEN
+from orderproof_recheck.reading import OPEN, Facts
+from orderproof_recheck.setting import Setting
 from orderproof_recheck.statements import TOKENS
 
 PERMUTATION = "p"  # the function of the statement
@@ -124,3 +125,29 @@ def moved_index(motion: Motion, size: Term, place: Term) -> Term:
     if size is TOKENS:
         return moved
     return if_else(every(at_most(0, token), less(token, TOKENS)), moved + motion.before, place)
+
+
+MovedFacts = MovedFact | list[MovedFact]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A step at which order is taken out of the graph."""
+
+    constants: frozenset[str]
+    causal: bool
+
+
+@dataclass
+class MovedRecording:
+    """The facts of a recording that was checked."""
+
+    data: dict[str, Any]
+    setting: Setting
+    roles: dict[str, str]
+    entries: dict[str, Entry]
+    everywhere: frozenset[str]
+    facts: dict[str, MovedFacts] = field(default_factory=dict)
+    from_inputs: set[str] = field(default_factory=set)  # nodes that depend on an input
+    stored: dict[str, Facts] = field(default_factory=dict)  # facts with values, about what constants are made of
+    premises: list[str] = field(default_factory=list)  # what is stored

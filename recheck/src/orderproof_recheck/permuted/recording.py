@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from orderproof_recheck.derivation import fact_lines
 from orderproof_recheck.facts import Fact
 from orderproof_recheck.logic.formulas import TRUE, Formula, opposite
 from orderproof_recheck.logic.notation import require, written_term
@@ -21,10 +22,12 @@ from orderproof_recheck.operator import READS, Operator
 from orderproof_recheck.permuted.ends import check_given, check_output, check_questions
 from orderproof_recheck.permuted.moved_fact import (
     FREE,
+    Entry,
     MovedFact,
+    MovedFacts,
+    MovedRecording,
     read_moved_fact,
 )
-from orderproof_recheck.permuted.moved_recording import Entry, MovedFacts, MovedRecording
 from orderproof_recheck.permuted.moved_step import check_claims
 from orderproof_recheck.reading import STEP_FIELDS, Facts, nodes_in, read_step, step_nodes
 from orderproof_recheck.recording import (
@@ -39,7 +42,6 @@ from orderproof_recheck.rules import OPERATORS
 from orderproof_recheck.setting import Obligation
 from orderproof_recheck.statements import TOKENS
 from orderproof_recheck.steps import Derived, Step
-from orderproof_recheck.steps_text import fact_lines
 
 
 def check_moved_recording(data: dict[str, Any], shared: Range) -> MovedRecording:
