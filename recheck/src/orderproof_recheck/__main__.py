@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _check(given)
     except BrokenPipeError:  # the reader of the output has ended, as `head` does
-        sys.stdout = None  # type: ignore[assignment]  # so that nothing is flushed at exit
+        sys.stdout = None  # so that nothing is flushed at exit
         return 141
 
 
