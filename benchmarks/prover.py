@@ -35,7 +35,6 @@ import torch
 from torch import nn
 
 from orderproof.auditing.open_calls import OpenCalls
-from orderproof.diagnosis import certificate
 from orderproof.diagnosis.analysis import Analysis, analyze
 from orderproof.diagnosis.domain.constants import Constants
 from orderproof.laws import ProvedLaw, proved_laws
@@ -95,8 +94,6 @@ class Large:
     build: float
     capture: float
     interpret: float
-    certificate: float
-    characters: int
     fixed_peak: float  # [GB] of the process until here
     record_open: float  # with an open number of tokens
     theorem: float
@@ -179,19 +176,18 @@ def measure(key: tuple[str, str], build: Callable[[], Subject], *, repeats: int 
 
 
 def large(spec: str, law_name: str, length: int | None) -> Large:
-    """Build, capture, interpret and certify one large model; the process should do nothing else."""
+    """Build, capture and interpret one large model, and prove a law of it; the process should do nothing else."""
     law = next(law for law in proved_laws() if law.name == law_name)
     build, subject = timed(lambda: load(spec))
     length = length or subject.default_length
     capturing, captured = timed(lambda: capture_graph(subject, length))
-    walking, done = timed(lambda: analyse(subject, captured, law))
-    certifying, text = timed(lambda: _certificate(subject, captured, done, law))
+    walking, _ = timed(lambda: analyse(subject, captured, law))
     fixed_peak = peak_memory()
     recording_open, proving = prove_every_length(subject, law)
     return Large(
         model=spec, law=law.name, parameters=subject.parameter_count, length=length, nodes=len(captured.graph.nodes),
-        build=build, capture=capturing, interpret=walking, certificate=certifying, characters=len(text),
-        fixed_peak=fixed_peak, record_open=recording_open, theorem=proving, peak=peak_memory(),
+        build=build, capture=capturing, interpret=walking, fixed_peak=fixed_peak,
+        record_open=recording_open, theorem=proving, peak=peak_memory(),
     )  # fmt: skip
 
 
@@ -213,23 +209,6 @@ def peak_memory() -> float:
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e9
-
-
-def _certificate(subject: Subject, captured: CapturedGraph, done: Analysis, law: ProvedLaw) -> str:
-    output, node = next(iter(captured.outputs.items()))
-    needed, queue = {node}, [node]
-    while queue:
-        for n in queue.pop().all_input_nodes:
-            if n not in needed:
-                needed.add(n)
-                queue.append(n)
-    axes = dict(zip(captured.inputs, subject.token_axes, strict=True))
-    tokens = next(int(n.meta["val"].shape[axis]) for n, axis in axes.items() if axis is not None)
-    made = certificate.build_certificate(
-        captured, done, law=law.name, code=law.code, family=law.family, relation=law.relation(tokens), output=output,
-        dims=[(1, 0)], inputs=axes, subject=subject.name, weights="all", needed=needed,
-    )  # fmt: skip
-    return json.dumps(made, separators=(",", ":"))
 
 
 def large_in_own_process(spec: str, law: str, length: int | None) -> Large:
@@ -260,7 +239,7 @@ LARGE_TEXT = (
     "proof at one length, those from there on of the theorem for every length."
 )
 LARGE_HEADER = ("law", "parameters", "length", "nodes", "build [s]", "record [s]", "interpret [s]",
-                "certificate [s]", "certificate [MB]", "peak memory [GB]", "record open [s]", "theorem [s]",
+                "peak memory [GB]", "record open [s]", "theorem [s]",
                 "peak memory with theorem [GB]")  # fmt: skip
 
 
@@ -275,7 +254,7 @@ def cells(row: Row) -> tuple[str, ...]:
 def large_cells(row: Large) -> tuple[str, ...]:
     return (
         row.law, f"{row.parameters:,}", str(row.length), f"{row.nodes:,}", f"{row.build:.1f}", f"{row.capture:.1f}",
-        f"{row.interpret:.2f}", f"{row.certificate:.1f}", f"{row.characters / 1e6:.1f}", f"{row.fixed_peak:.2f}",
+        f"{row.interpret:.2f}", f"{row.fixed_peak:.2f}",
         f"{row.record_open:.1f}", f"{row.theorem:.1f}", f"{row.peak:.2f}",
     )  # fmt: skip
 

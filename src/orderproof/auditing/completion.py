@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable
 
-from orderproof.auditing.context import AuditContext, ProvedOutput
+from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import origin_of, source_of
 from orderproof.auditing.proof import Weights, build_proof, proof_scope, walk_graph
 from orderproof.auditing.witness import WitnessSearch
@@ -28,7 +28,7 @@ def complete_entry_map(
     breaks: list[RelationBreak],
     weights: Weights,
 ) -> Completion:
-    """Prove the graph with the constants at these breaks made uniform, and run it; keep its walk for a certificate."""
+    """Prove the graph with the constants at these breaks made uniform, and run it."""
     total = 0
     scope = Scope(length=context.token_count, weights=weights)
     current = breaks
@@ -52,8 +52,6 @@ def complete_entry_map(
             if context.runnable is context:
                 deviation, contradicts = WitnessSearch(context, law, output, dims, captured).deviation()
             agrees = not contradicts
-            if agrees and context.keep_walks:
-                context.walks.append(ProvedOutput(output, completed=True, walk=strict))
             return Completion(
                 verdict="proved" if agrees else "undecided", uniform_operand_count=total,
                 scope=proof_scope(context, strict, covers, states_uniform=False),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,19 +32,7 @@ from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import TOKEN_AXIS_OPTION
 from orderproof.tolerances import SAME_GRAPH
 
-if TYPE_CHECKING:
-    from orderproof.auditing.proof import LawWalk
-
 TWIN_ASSUMPTION = "the recorded branch is the one that runs: checked on a tiny twin, not at this size"
-
-
-@dataclass(frozen=True)
-class ProvedOutput:
-    """A walk of the graph that proved a relation for one output."""
-
-    output: str
-    completed: bool  # the constants of the entry map were made uniform first
-    walk: LawWalk
 
 
 @dataclass
@@ -56,9 +44,7 @@ class AuditContext:
     seed: int = 0
     notes: list[str] = field(default_factory=list)
     whole_rows_only: bool = False  # inputs are divided into rows only: no dimension of an output runs over tokens
-    keep_walks: bool = False  # keep the walks that proved something, for certificates
     runs_only: bool = False  # the module is run and no graph is recorded
-    walks: list[ProvedOutput] = field(default_factory=list, repr=False)
     float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
     memo: dict[str, Any] = field(default_factory=dict, repr=False)  # values that other modules compute once
     _called: dict[str, AuditContext | str] = field(default_factory=dict, repr=False)
@@ -125,7 +111,7 @@ class AuditContext:
 
     def _for_subject(self, subject: Subject, length: int, *, whole_rows_only: bool = False) -> AuditContext:
         return AuditContext(
-            subject, length, self.seed, notes=self.notes, whole_rows_only=whole_rows_only, keep_walks=self.keep_walks,
+            subject, length, self.seed, notes=self.notes, whole_rows_only=whole_rows_only,
             float64_parameters=self.float64_parameters, runs_only=self.runs_only,
         )  # fmt: skip
 

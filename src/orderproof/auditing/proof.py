@@ -11,8 +11,8 @@ from torch.fx import Node
 from orderproof.auditing.context import TWIN_ASSUMPTION, AuditContext
 from orderproof.auditing.entries import source_of, uniform_text
 from orderproof.diagnosis.analysis import Analysis, analyze
-from orderproof.diagnosis.certificate import graph_fingerprint, graph_records
 from orderproof.diagnosis.domain.constants import Constants, draws_random_numbers
+from orderproof.diagnosis.graph_fingerprint import graph_fingerprint
 from orderproof.laws import ProvedLaw, TokenAxis
 from orderproof.recording.captured_graph import CapturedGraph, ancestors, module_path
 from orderproof.records.audit import (
@@ -133,5 +133,5 @@ def build_proof(done: LawWalk, output: str) -> Proof:
     counts = Counter(line.lemma for line in lines)
     return Proof(
         step_count=len(lines), distinct_step_count=len(kinds), lemma_counts=dict(counts.most_common()),
-        steps=tuple(lines), graph_fingerprint=graph_fingerprint(graph_records(done.captured, needed)),
+        steps=tuple(lines), graph_fingerprint=graph_fingerprint(done.captured, needed),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orderproof.auditing.completion import make_entries_uniform
-from orderproof.auditing.context import AuditContext, ProvedOutput
+from orderproof.auditing.context import AuditContext
 from orderproof.auditing.entries import uniform_text
 from orderproof.auditing.findings import finding_without_result, is_met
 from orderproof.auditing.implied_expectation import expected_as_in_plain_call, with_implied_expectation
@@ -195,8 +195,6 @@ def _proved_finding(
     vacuous = verdict == "proved" and law.requires_token_mixing and bool(search.dims) and not search.mixes_tokens()
     if vacuous:
         reason = "vacuous: no token's output depends on another token"
-    if verdict == "proved" and context.keep_walks:
-        context.walks.append(ProvedOutput(output, completed=False, walk=done))
     return Finding(
         code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
         scope=proof_scope(context, done, weights),
