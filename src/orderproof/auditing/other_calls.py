@@ -25,7 +25,7 @@ from orderproof.auditing.witness import COMPARED_CHANGES, FEWER_CHANGES, LONG, W
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.recording.reachable_state import reachable_state
+from orderproof.recording.owned_state import owned_state
 from orderproof.recording.restored_state import changes_state, restored_state
 from orderproof.records.audit import Finding
 
@@ -54,7 +54,7 @@ def compare_other_calls(
         return finding
     ends, module, found = time.monotonic() + MAX_SECONDS, context.runnable.subject.module, finding
     if "reachable state" not in context.memo:
-        context.memo["reachable state"] = reachable_state(module)
+        context.memo["reachable state"] = owned_state(module)
     with restored_state(module, context.memo["reachable state"]):
         for name, variants in _VARIANTS.items():
             agreeing: list[int | str] = []
