@@ -21,6 +21,10 @@ WIDTH, HEADS, LENGTH = 32, 4, 64
 HEAD_WIDTH = WIDTH // HEADS
 
 every_encoding = pytest.mark.parametrize("name", encodings.names())
+SOON = {"rotary", "mrope", "sinusoidal", "t5", "forgetting"}  # of each site
+one_encoding_of_each_site = pytest.mark.parametrize(  # and all with `-m slow`: each is compiled or exported
+    "name", [pytest.param(name, marks=() if name in SOON else pytest.mark.slow) for name in encodings.names()]
+)
 every_mask = pytest.mark.parametrize("causal", [True, False], ids=["causal", "bidirectional"])
 # torch.export copies a tree specification through a class it has itself marked as deprecated (torch 2.13).
 exports = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")

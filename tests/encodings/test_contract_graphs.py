@@ -8,6 +8,7 @@ import torch
 from orderproof import encodings, positions
 from orderproof.encodings import PositionalEncoding, attention
 from tests.encodings.examples import (
+    SOON,
     WIDTH,
     build,
     call,
@@ -18,8 +19,6 @@ from tests.encodings.examples import (
     placed,
     qkv,
 )
-
-SOON = {"rotary", "mrope", "sinusoidal", "t5", "forgetting"}  # one of each site; the export below has all
 
 
 @pytest.mark.parametrize(
