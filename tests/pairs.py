@@ -1,4 +1,4 @@
-"""Products of parameters: a set of rows with every pair of values runs soon, and all other rows with `-m slow`."""
+"""Parameters of which some run soon and all with `-m slow`: rows with every pair of values, or the first values."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ def pairs_soon(*axes: Iterable[Any], allowed: Callable[..., bool] = lambda *_: T
     beginnings = {row[:length] for row in rows for length in range(1, len(row) + 1)}
     soon = {tuple(row) for row in AllPairs(values, filter_func=lambda row: tuple(row) in beginnings)}
     return [pytest.param(*row, marks=() if row in soon else pytest.mark.slow) for row in rows]
+
+
+def first_soon(values: Iterable[Any], count: int = 1) -> list[Any]:
+    """Values as parameters; those after the first ones are marked slow."""
+    return [pytest.param(x, marks=() if place < count else pytest.mark.slow) for place, x in enumerate(values)]
